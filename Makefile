@@ -1,0 +1,46 @@
+# Everything a fresh clone needs. `make demo` and `make test` set themselves up: only Python 3.11+, git and make must be there.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lint format bench docs clean
+
+# Where set-up put things, and the Java it found; sourced before every command.
+IN := source .venv/env.sh &&
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
+		|| grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST)
+
+setup: ## make .venv with the locked packages, and find or install Java 17+
+	@bash scripts/setup.sh
+
+demo: setup ## find patterns in real server metrics, on Spark
+	@$(IN) python examples/demo.py
+
+lint: setup
+	@$(IN) ruff check .
+	@$(IN) ruff format --check --quiet .
+	@$(IN) mypy
+
+# Tests that use Spark form one xdist group (tests/conftest.py), so they share one process and one session.
+test: lint ## lint, types, and every test
+	@$(IN) python -m pytest -q -n 2 --dist loadgroup
+
+check: lint ## lint, types, layers, and `trendloom check` of the example queries
+	@$(IN) python -m pytest -q tests/contracts
+	@$(IN) for query in $$(find examples -name '*.tql' | sort); do echo "trendloom check $$query"; trendloom check "$$query"; done
+
+format: setup ## let ruff put every file in shape
+	@$(IN) ruff check --fix --quiet . && ruff format .
+
+bench: setup ## a quick run of the benchmarks, answers checked
+	@$(IN) python -m benchmarks.run --quick
+
+docs: setup ## run the code of README and docs, check their links
+	@$(IN) python -m pytest -q tests/docs
+
+clean: ## remove everything that set-up, tools and runs have made
+	rm -rf .venv build dist out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf src/*.egg-info

@@ -1,0 +1,121 @@
+"""Every error Trendloom raises: one root, one branch per stage, and each message says what, where and the way out.
+
+A `QueryError` knows its place in the query text and draws it::
+
+    Trade has no attribute 'prise'  (line 2, column 9)
+      WHERE t.prise > 10
+              ^^^^^
+    hint: did you mean 'price'?
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of query text on one line: 1-based line and column, and its length."""
+
+    line: int
+    column: int
+    length: int = 1
+
+
+class TrendloomError(Exception):
+    """The root. `message` says what is wrong, `hint` the way out."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"
+
+
+class QueryError(TrendloomError):
+    """The query is wrong: syntax, names, types, or a feature that no algorithm supports yet."""
+
+    def __init__(
+        self, message: str, span: Span | None = None, *, hint: str | None = None, text: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.span = span
+        self.text = text
+
+    @property
+    def line(self) -> int | None:
+        return self.span.line if self.span else None
+
+    @property
+    def column(self) -> int | None:
+        return self.span.column if self.span else None
+
+    def __str__(self) -> str:
+        return describe(self.message, self.span, self.text, self.hint)
+
+
+class ParseError(QueryError):
+    """The text is not a query."""
+
+
+class BindError(QueryError):
+    """The query names something that is not there, or puts types together that do not go together."""
+
+
+class PlanError(QueryError):
+    """The query is right, but no algorithm of the chosen engine runs it."""
+
+
+class OptionError(TrendloomError):
+    """An option of the call is wrong or contradicts another."""
+
+
+class DataError(TrendloomError):
+    """The events cannot be read as the query and options say."""
+
+
+class RunError(TrendloomError):
+    """A run that had started could not be completed."""
+
+
+@dataclass(frozen=True)
+class QueryWarning:
+    """Something that is allowed but probably not meant."""
+
+    message: str
+    span: Span | None = None
+    hint: str | None = None
+    text: str | None = None
+
+    def __str__(self) -> str:
+        return describe(self.message, self.span, self.text, self.hint)
+
+
+def describe(message: str, span: Span | None, text: str | None, hint: str | None) -> str:
+    """The message with its place drawn below it, as people see it."""
+    lines = [message if span is None else f"{message}  (line {span.line}, column {span.column})"]
+    source = text.splitlines() if text is not None else []
+    if span is not None and 1 <= span.line <= len(source):
+        shown = source[span.line - 1].replace("\t", " ")
+        indent = len(shown) - len(shown.lstrip())
+        lines.append("  " + shown.strip())
+        lines.append("  " + " " * max(0, span.column - 1 - indent) + "^" * max(1, span.length))
+    if hint is not None:
+        lines.append(f"hint: {hint}")
+    return "\n".join(lines)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """A hint that names the closest known name, or lists what there is."""
+    names = sorted(set(known))
+    folded = {candidate.lower(): candidate for candidate in names}
+    close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{folded[close[0]]}'?"
+    if names:
+        return "there is " + ", ".join(f"'{candidate}'" for candidate in names[:8]) + (" ..." if len(names) > 8 else "")
+    return None

@@ -1,0 +1,186 @@
+"""Bound expressions: every name resolved, every node typed, checked when built by the binder.
+
+Two worlds use the same nodes: conditions and values of *one match* (leaves `Attribute`, `Aggregate`, `Extent`),
+and results *over all matches* (leaves `Group`, `Total`). Columns of results are computed from either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Literal
+
+from trendloom.model.schema import Kind
+
+
+class Which(Enum):
+    """Which event of a variable an attribute is read from."""
+
+    EACH = "each"  # b.x: every event bound to b; the left of a NEXT pair where the conjunct has one
+    NEXT = "next"  # NEXT(b).x: the event after it in the match
+    CURRENT = "i"  # b[i].x: every event of b, counted by i
+    PREVIOUS = "i-1"  # b[i-1].x
+    FIRST = "first"
+    LAST = "last"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A literal. Times and durations are ticks."""
+
+    value: int | float | str | bool | None
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """`variable[which].column` in one match. `column` is a name of the input's columns."""
+
+    variable: str
+    which: Which
+    column: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """`avg(b[].x)`, `count(b[])`, `max(b[..i-1].x)` inside one match. `column` None: the events are counted."""
+
+    function: Literal["count", "min", "max", "sum", "avg"]
+    variable: str
+    column: str | None
+    before: bool  # b[..i-1]: the events of b before the current one
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Extent:
+    """`duration(b)`: last minus first time of b's events."""
+
+    variable: str
+    kind: Kind = Kind.DURATION
+
+
+@dataclass(frozen=True)
+class Group:
+    """A grouping or partition attribute in RETURN or HAVING."""
+
+    column: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Total:
+    """An aggregate over all matches of a group and window.
+
+    `variables` None is COUNT(*), the matches. Else the occurrences of the events bound to any of `positions`
+    (positions of the pattern, see `pattern.algebra`); `column` None counts them.
+    """
+
+    function: Literal["count", "min", "max", "sum", "avg"]
+    positions: tuple[int, ...] | None
+    column: str | None
+    kind: Kind
+    text: str
+
+
+@dataclass(frozen=True)
+class Negate:
+    operand: Expr
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    operator: Literal["+", "-", "*", "/", "%"]
+    left: Expr
+    right: Expr
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Comparison:
+    operator: Literal["=", "!=", "<", "<=", ">", ">="]
+    left: Expr
+    right: Expr
+    kind: Kind = Kind.BOOL
+
+
+@dataclass(frozen=True)
+class Junction:
+    operator: Literal["and", "or"]
+    operands: tuple[Expr, ...]
+    kind: Kind = Kind.BOOL
+
+
+@dataclass(frozen=True)
+class Inverse:
+    """NOT of a condition."""
+
+    operand: Expr
+    kind: Kind = Kind.BOOL
+
+
+@dataclass(frozen=True)
+class NullTest:
+    operand: Expr
+    negated: bool
+    kind: Kind = Kind.BOOL
+
+
+@dataclass(frozen=True)
+class Wildcard:
+    """LIKE: `%` is any text, `_` any one character, no escapes."""
+
+    operand: Expr
+    pattern: str
+    kind: Kind = Kind.BOOL
+
+
+@dataclass(frozen=True)
+class Function:
+    """abs sqrt ln exp floor ceil round lower upper length coalesce, and least/greatest (min/max of several values)."""
+
+    name: str
+    arguments: tuple[Expr, ...]
+    kind: Kind
+
+
+Expr = (
+    Constant | Attribute | Aggregate | Extent | Group | Total | Negate | Arithmetic | Comparison | Junction | Inverse
+    | NullTest | Wildcard | Function
+)  # fmt: skip
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct operands of a node."""
+    found: list[Expr] = []
+    for field in fields(expr):
+        value = getattr(expr, field.name)
+        if isinstance(value, Expr):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found.extend(part for part in value if isinstance(part, Expr))
+    return tuple(found)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The node and everything below it."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def variables(expr: Expr) -> frozenset[str]:
+    """Every variable of the pattern that an expression speaks of."""
+    return frozenset(node.variable for node in walk(expr) if isinstance(node, Attribute | Aggregate | Extent))
+
+
+def columns(expr: Expr) -> frozenset[str]:
+    """Every input column that an expression reads (the time column of `duration` is not listed)."""
+    return frozenset(
+        node.column
+        for node in walk(expr)
+        if isinstance(node, Attribute | Aggregate | Total | Group) and node.column is not None
+    )

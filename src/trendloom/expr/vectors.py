@@ -1,0 +1,398 @@
+"""Columns as the expressions see them: a NumPy array, a mask of what is known, and for strings a sorted dictionary.
+
+Strings are numbers here: a value is its rank in a sorted dictionary, so comparing, sorting and grouping strings is
+comparing, sorting and grouping integers. A vector of length 1 stands for a constant of any length, as in NumPy.
+Arrow columns become vectors without loss: integers and decimals without a fraction stay exact at any size, times are
+whole microseconds or refused, NaN becomes NULL. Plain numbers are views of Arrow's memory, not copies; a string column
+costs one hash pass. How vectors are computed with is in `expr.evaluate`.
+
+Invariants: a dictionary is sorted, without repetitions and never empty; slots that are not valid hold anything of
+the right type (for strings: any rank of the dictionary), so that kernels may compute on them and ignore the result;
+a valid FLOAT is never NaN; integers are int64, or Python ints in an object array where int64 cannot hold them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from trendloom.errors import DataError
+from trendloom.expr.arrays import (
+    NO_TEXT,
+    Array,
+    ArrowArray,
+    ArrowColumn,
+    as_float,
+    chunks,
+    encode_strings,
+    narrow,
+    to_float,
+)
+from trendloom.model.numbers import exact_array
+from trendloom.model.schema import Kind
+
+
+@dataclass(frozen=True, eq=False)
+class Vector:
+    """A column: `valid` None means that no value is NULL; `dictionary` belongs to strings only."""
+
+    kind: Kind
+    values: Array
+    valid: Array | None = None
+    dictionary: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, indices: Array) -> Vector:
+        """The values at these rows, NULL where the index is -1. O(len(indices))."""
+        missing = indices < 0
+        if not missing.any():
+            valid = None if self.valid is None else self.valid[indices]
+            return replace(self, values=self.values[indices], valid=valid)
+        if len(self) == 0:
+            return nothing(self.kind, len(indices))
+        valid = ~missing if self.valid is None else ~missing & self.valid[indices]
+        return replace(self, values=self.values[indices], valid=valid)
+
+    def broadcast(self, length: int) -> Vector:
+        """The vector at full length: one of length 1 is repeated (without copying), others must have it already."""
+        if len(self) == length:
+            return self
+        valid = None if self.valid is None else np.broadcast_to(self.valid, length)
+        return replace(self, values=np.broadcast_to(self.values, length), valid=valid)
+
+    def to_list(self) -> list[Any]:
+        """Python values, None for NULL. For results and tests, not for hot paths."""
+        if self.dictionary is not None:
+            found = self.dictionary[self.values].tolist()
+        else:
+            found = self.values.tolist()
+        if self.valid is None:
+            return list(found)
+        return [value if known else None for value, known in zip(found, self.valid.tolist(), strict=True)]
+
+
+DTYPES: dict[Kind, type[np.generic]] = {
+    Kind.INT: np.int64,
+    Kind.FLOAT: np.float64,
+    Kind.STRING: np.int64,
+    Kind.BOOL: np.bool_,
+    Kind.TIME: np.int64,
+    Kind.DURATION: np.int64,
+    Kind.NULL: np.int64,
+    Kind.OTHER: np.int64,
+}
+"""How values of a kind are stored (integers beyond int64: as objects)."""
+
+
+def nothing(kind: Kind, length: int = 1) -> Vector:
+    """All NULL."""
+    dictionary = NO_TEXT if kind is Kind.STRING else None
+    return Vector(kind, np.zeros(length, DTYPES[kind]), np.zeros(length, np.bool_), dictionary)
+
+
+def constant(value: int | float | str | bool | None, kind: Kind, length: int = 1) -> Vector:
+    """One value, repeated `length` times; length 1 goes with vectors of every length."""
+    if value is None or kind is Kind.NULL:
+        return nothing(kind, length)
+    if isinstance(value, str):
+        return Vector(kind, np.zeros(length, np.int64), None, np.array([value], dtype=object))
+    if kind is Kind.FLOAT:
+        return known_doubles(np.full(length, to_float(value), np.float64), None)
+    if kind is Kind.BOOL:
+        return Vector(kind, np.full(length, bool(value), np.bool_))
+    return Vector(kind, narrow(np.full(length, int(value), dtype=object), None))
+
+
+def from_list(values: Sequence[Any], kind: Kind) -> Vector:
+    """Python values (None for NULL) as a vector."""
+    known = [value is not None and value == value for value in values]
+    valid = None if all(known) else np.array(known, np.bool_)
+    if kind is Kind.STRING:
+        codes, dictionary = encode_strings(pa.array(values, pa.large_string()))
+        return Vector(kind, codes, valid, dictionary)
+    if kind in (Kind.NULL, Kind.OTHER):
+        return nothing(kind, len(values))
+    filled = [value if good else 0 for value, good in zip(values, known, strict=True)]
+    if kind is Kind.FLOAT:
+        return known_doubles(np.array([to_float(value) for value in filled], np.float64), valid)
+    if kind is Kind.BOOL:
+        return Vector(kind, np.array(filled, np.bool_), valid)
+    objects = np.empty(len(filled), dtype=object)
+    objects[:] = filled
+    return Vector(kind, narrow(objects, valid), valid)
+
+
+def known_doubles(values: Array, valid: Array | None, kind: Kind = Kind.FLOAT) -> Vector:
+    """Doubles as a vector: NaN is NULL."""
+    unknown = np.isnan(values)
+    if unknown.any():
+        valid = ~unknown if valid is None else valid & ~unknown
+    return Vector(kind, values, valid)
+
+
+def is_true(vector: Vector) -> Array:
+    """Where a condition holds: unknown is not true."""
+    if vector.kind is Kind.NULL:
+        return np.zeros(len(vector), np.bool_)
+    return vector.values if vector.valid is None else vector.values & vector.valid
+
+
+# --------------------------------------------------------------------------------------- lengths and validity
+
+
+def joint_length(vectors: Sequence[Vector]) -> int:
+    """The length of a result over these vectors: that of those that are not constants."""
+    return next((len(vector) for vector in vectors if len(vector) != 1), 1)
+
+
+def joint_validity(vectors: Sequence[Vector], length: int) -> Array | None:
+    """Where all the vectors are known; None where that is everywhere."""
+    masks = [vector.valid for vector in vectors if vector.valid is not None]
+    if not masks:
+        return None
+    joint = masks[0]
+    for mask in masks[1:]:
+        joint = joint & mask
+    return np.broadcast_to(joint, length)
+
+
+def unify(vectors: Sequence[Vector]) -> list[Vector]:
+    """The same strings over one common dictionary. Free where they share one already (takes of one column do)."""
+    dictionaries = [NO_TEXT if vector.dictionary is None else vector.dictionary for vector in vectors]
+    if all(dictionary is dictionaries[0] for dictionary in dictionaries):
+        return list(vectors)
+    ranks, merged = encode_strings(pa.array(np.concatenate(dictionaries), pa.large_string()))
+    parts = np.split(ranks, np.cumsum([len(dictionary) for dictionary in dictionaries])[:-1])
+    return [
+        replace(vector, values=part[vector.values], dictionary=merged)
+        for vector, part in zip(vectors, parts, strict=True)
+    ]
+
+
+# ------------------------------------------------------------------------------------------ from and to Arrow
+
+TICKS: dict[str, Fraction] = {
+    "s": Fraction(1_000_000),
+    "ms": Fraction(1_000),
+    "us": Fraction(1),
+    "ns": Fraction(1, 1_000),
+}
+"""Microseconds in each unit of Arrow."""
+
+DAY = Fraction(86_400_000_000)
+
+
+def kind_of(arrow_type: pa.DataType) -> Kind:
+    """What values of an Arrow type are to the language."""
+    if types.is_dictionary(arrow_type):
+        return kind_of(arrow_type.value_type)
+    if types.is_integer(arrow_type):
+        return Kind.INT
+    if types.is_floating(arrow_type):
+        return Kind.FLOAT
+    if types.is_decimal(arrow_type):
+        return Kind.INT if arrow_type.scale <= 0 else Kind.FLOAT
+    if _is_text(arrow_type):
+        return Kind.STRING
+    if types.is_boolean(arrow_type):
+        return Kind.BOOL
+    if types.is_timestamp(arrow_type) or types.is_date(arrow_type):
+        return Kind.TIME
+    if types.is_duration(arrow_type):
+        return Kind.DURATION
+    return Kind.NULL if types.is_null(arrow_type) else Kind.OTHER
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return bool(types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type))
+
+
+# ---------------------------------------------------------------------------------------------------- reading
+
+
+def from_arrow(array: ArrowColumn, kind: Kind) -> Vector:
+    """The column as a vector of `kind`: its own, or FLOAT or a time for integers, or any where all is NULL."""
+    if kind is Kind.NULL or array.null_count == len(array):
+        return nothing(kind, len(array))
+    own = kind_of(array.type)
+    if kind is not own and not (own is Kind.INT and kind in (Kind.FLOAT, Kind.TIME, Kind.DURATION)):
+        raise DataError(
+            f"a column of {array.type} is not read as {kind}",
+            hint=f"its values are of kind {own}; convert the column or change the query",
+        )
+    if own is Kind.OTHER:
+        raise DataError(f"a column of {array.type} cannot be computed with", hint="leave it out of conditions")
+    if own is Kind.STRING:
+        return _read_strings(array, kind)
+    return _read_plain(_one_chunk(array), kind)
+
+
+def _one_chunk(array: ArrowColumn) -> ArrowArray:
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+    return array.dictionary_decode() if types.is_dictionary(array.type) else array
+
+
+def _mask(array: ArrowColumn) -> Array | None:
+    return None if array.null_count == 0 else np.asarray(array.is_valid())
+
+
+def _raw(array: ArrowArray) -> Array:
+    """The numbers of a fixed-width array as a view of its memory, whatever lies in the NULL slots."""
+    buffers = [None, array.buffers()[1]]
+    bare = pa.Array.from_buffers(array.type, len(array), buffers, null_count=0, offset=array.offset)
+    found: Array = bare.to_numpy(zero_copy_only=True)
+    return found
+
+
+def _read_plain(array: ArrowArray, kind: Kind) -> Vector:
+    """Everything but strings."""
+    valid, arrow_type = _mask(array), array.type
+    if types.is_boolean(arrow_type):
+        return Vector(kind, array.fill_null(False).to_numpy(zero_copy_only=False), valid)
+    if types.is_floating(arrow_type):
+        return known_doubles(_raw(array).astype(np.float64, copy=False), valid)
+    if types.is_decimal(arrow_type):
+        values = _decimals(array)
+    elif types.is_integer(arrow_type):
+        values = _integers(array, valid)
+    else:
+        values = _times(array, valid)
+    return Vector(kind, as_float(values) if kind is Kind.FLOAT else values, valid)
+
+
+def _integers(array: ArrowArray, valid: Array | None) -> Array:
+    raw = _raw(array)
+    if raw.dtype == np.uint64 and len(raw) and int(raw.max()) >= 2**63:
+        return narrow(raw.astype(object), valid)
+    return raw.astype(np.int64, copy=False)
+
+
+def _decimals(array: ArrowArray) -> Array:
+    """Integers where the type has no fraction, else doubles; both as if each value were converted on its own.
+
+    Up to 18 digits the low word of a decimal128 is its value. Up to 15 digits and 22 decimals numerator and
+    denominator are exact doubles, so one division rounds correctly. Longer ones go through Python.
+    """
+    scale, digits = array.type.scale, array.type.precision
+    if digits <= 18 and scale >= 0:
+        wide = array.cast(pa.decimal128(digits, scale))
+        words = np.frombuffer(wide.buffers()[1], np.int64)
+        units = words[2 * wide.offset : 2 * (wide.offset + len(wide)) : 2]
+        if scale == 0:
+            return np.ascontiguousarray(units)
+        if digits <= 15 and scale <= 22:
+            return units / float(10**scale)
+    filled = [0 if value is None else value for value in array.to_pylist()]
+    if scale > 0:
+        return np.array([float(value) for value in filled], np.float64)
+    whole = np.empty(len(filled), dtype=object)
+    whole[:] = [int(value) for value in filled]
+    return narrow(whole, None)
+
+
+def _times(array: ArrowArray, valid: Array | None) -> Array:
+    """Times and durations as whole microseconds."""
+    arrow_type = array.type
+    if types.is_date32(arrow_type):
+        return _in_ticks(_raw(array.view(pa.int32())).astype(np.int64), valid, DAY, arrow_type)
+    unit = TICKS["ms"] if types.is_date64(arrow_type) else TICKS[arrow_type.unit]
+    return _in_ticks(_raw(array.view(pa.int64())), valid, unit, arrow_type)
+
+
+def _in_ticks(raw: Array, valid: Array | None, unit: Fraction, arrow_type: pa.DataType) -> Array:
+    if unit == 1:
+        return raw
+    if unit < 1:
+        ticks, rest = np.divmod(raw, unit.denominator)
+        if (rest if valid is None else rest[valid]).any():
+            raise DataError(
+                f"a column of {arrow_type} holds times that are not whole microseconds",
+                hint="times are kept in microseconds: round the column first, for instance to timestamp[us]",
+            )
+        return np.asarray(ticks)
+    known = raw if valid is None else raw[valid]
+    if len(known) and max(abs(int(known.min())), abs(int(known.max()))) * unit.numerator >= 2**63:
+        raise DataError(f"a column of {arrow_type} holds times beyond the range of 64-bit microseconds")
+    return np.asarray(raw * unit.numerator)
+
+
+def _read_strings(array: ArrowColumn, kind: Kind) -> Vector:
+    if types.is_dictionary(array.type):
+        return _read_dictionaries(array, kind)
+    if types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    codes, dictionary = encode_strings(array)
+    return Vector(kind, codes, _mask(array), dictionary)
+
+
+def _read_dictionaries(array: ArrowColumn, kind: Kind) -> Vector:
+    """Only the dictionaries are hashed: they may repeat values, hold NULL, and differ from chunk to chunk."""
+    parts = chunks(array)
+    texts = pa.chunked_array([part.dictionary for part in parts], array.type.value_type).cast(pa.large_string())
+    ranks, dictionary = encode_strings(texts)
+    # One entry more, for NULL and for the chunks whose own dictionary is empty.
+    ranks = np.append(ranks, 0)
+    known = np.append(texts.is_valid().to_numpy(), False)
+    places, first = [], 0
+    for part in parts:
+        places.append(pc.add(part.indices.cast(pa.int64()), first).fill_null(len(texts)).to_numpy())
+        first += len(part.dictionary)
+    place = np.concatenate(places)
+    valid = known[place]
+    return Vector(kind, ranks[place], None if valid.all() else valid, dictionary)
+
+
+# ---------------------------------------------------------------------------------------------------- writing
+
+
+def to_arrow(vector: Vector, arrow_type: pa.DataType | None = None) -> ArrowArray:
+    """The vector as an Arrow array of this type; None: int64 (wider where needed), double, bool, string or null.
+
+    Times and durations are ticks: int64 where no type is given, microseconds where the type is a timestamp, a date
+    or a duration.
+    """
+    try:
+        return _write(vector, arrow_type)
+    except pa.ArrowInvalid as problem:
+        raise DataError(
+            f"a result of kind {vector.kind} does not fit a column of {arrow_type}: {problem}",
+            hint="use a wider type",
+        ) from problem
+
+
+def _write(vector: Vector, arrow_type: pa.DataType | None) -> ArrowArray:
+    if vector.kind is Kind.NULL or vector.kind is Kind.OTHER:
+        empty: ArrowArray = pa.nulls(len(vector))
+        return empty if arrow_type is None else empty.cast(arrow_type)
+    if vector.dictionary is not None:
+        return _write_strings(vector, arrow_type or pa.string())
+    if vector.values.dtype == np.object_:
+        plain: ArrowArray = exact_array(vector.to_list())
+    else:
+        plain = pa.array(vector.values, mask=None if vector.valid is None else ~vector.valid)
+    if arrow_type is None or plain.type == arrow_type:
+        return plain
+    if types.is_timestamp(arrow_type) or types.is_date(arrow_type):
+        zone = arrow_type.tz if types.is_timestamp(arrow_type) else None
+        plain = plain.cast(pa.timestamp("us", zone)) if vector.kind is Kind.TIME else plain
+    elif types.is_duration(arrow_type) and vector.kind is Kind.DURATION:
+        plain = plain.cast(pa.duration("us"))
+    return plain.cast(arrow_type, safe=not types.is_floating(arrow_type))
+
+
+def _write_strings(vector: Vector, arrow_type: pa.DataType) -> ArrowArray:
+    codes: ArrowArray = pa.array(vector.values, mask=None if vector.valid is None else ~vector.valid)
+    texts: ArrowArray = pa.array(NO_TEXT if vector.dictionary is None else vector.dictionary, pa.large_string())
+    if types.is_dictionary(arrow_type):
+        return pa.DictionaryArray.from_arrays(codes, texts).cast(arrow_type)
+    return pc.take(texts.cast(arrow_type), codes)

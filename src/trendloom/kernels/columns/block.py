@@ -1,0 +1,72 @@
+"""A block of events as kernels see it: columns sorted by key and time, all keys at once.
+
+Everything a kernel asks about order is an index: the events of one key are a slice, events of equal time are a
+smaller slice inside it, and "later than event i" is "from tie_end[i] on". Row order of the input is gone after sorting,
+so no answer can depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from trendloom.expr.vectors import Vector
+from trendloom.kernels.columns.segments import tie_ends
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """`key_starts[k]` is where key k begins (one more entry for the end); `row` is each event's row in the input.
+
+    `members[p]` holds the indices of the events that fit position p of the pattern by type and local predicates.
+    """
+
+    key_starts: Array
+    time: Array
+    row: Array
+    columns: Mapping[str, Vector]
+    members: tuple[Array, ...]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def keys(self) -> int:
+        return len(self.key_starts) - 1
+
+    @cached_property
+    def key(self) -> Array:
+        """The key of every event."""
+        return np.repeat(np.arange(self.keys, dtype=np.int64), np.diff(self.key_starts))
+
+    @cached_property
+    def tie_end(self) -> Array:
+        """For each event the first later one of its key (or the key's end)."""
+        return tie_ends(self.key_starts, self.time)
+
+    @cached_property
+    def tie_start(self) -> Array:
+        """For each event the first one of its key and time."""
+        if len(self) == 0:
+            return np.zeros(0, np.int64)
+        first = np.r_[True, self.tie_end[:-1] <= np.arange(1, len(self))]
+        return np.maximum.accumulate(np.where(first, np.arange(len(self)), 0))
+
+    def not_before(self, key: Array, time: Array) -> Array:
+        """Index of the first event of `key` whose time is at least `time`. O(log n) each."""
+        low, high = self.key_starts[key].copy(), self.key_starts[key + 1].copy()
+        while True:
+            open_ = low < high
+            if not open_.any():
+                return low
+            middle = (low + high) // 2
+            earlier = np.zeros(len(low), np.bool_)
+            earlier[open_] = self.time[middle[open_]] < time[open_]
+            low = np.where(open_ & earlier, middle + 1, low)
+            high = np.where(open_ & ~earlier, middle, high)

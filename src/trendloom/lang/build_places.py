@@ -1,0 +1,99 @@
+"""What every part of the builder needs: the place of a node in the text, names and numbers.
+
+Lark hands each method a node's `meta` (its offsets) and its children, already built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from lark import Token, Transformer
+from lark.tree import Meta
+from lark.visitors import v_args
+
+from trendloom.errors import ParseError, Span, did_you_mean
+from trendloom.lang.keywords import UNITS, closest_clause
+from trendloom.lang.source import Source
+
+Children = list[Any]
+
+
+@dataclass(frozen=True)
+class Word:
+    """A name without its backquotes, and its place."""
+
+    text: str
+    span: Span
+    start: int
+
+
+@v_args(meta=True)
+class PlaceBuilder(Transformer[Token, Any]):
+    """Places, names and numbers of one text."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(visit_tokens=False)
+        self.source = source
+
+    def at(self, meta: Meta) -> Span:
+        return self.source.span(meta.start_pos, meta.end_pos)
+
+    def at_token(self, token: Token) -> Span:
+        return self.source.span(token.start_pos or 0, token.end_pos or 0)
+
+    def error(self, message: str, span: Span, hint: str | None = None) -> ParseError:
+        return ParseError(message, span, hint=hint, text=self.source.text)
+
+    def written(self, meta: Meta) -> str:
+        """The text of a node on one line."""
+        return " ".join(self.source.text[meta.start_pos : meta.end_pos].split())
+
+    # -------------------------------------------------------------------------------------------- names
+
+    def name(self, meta: Meta, children: Children) -> Word:
+        (token,) = children
+        text = unquoted(token, "`") if token.type == "QUOTED" else str(token)
+        return Word(text, self.at_token(token), token.start_pos)
+
+    attribute = name
+
+    # ------------------------------------------------------------------------------------------ numbers
+
+    def whole(self, token: Token, *, least: int, what: str) -> int:
+        if not token.isdigit():
+            raise self.error(f"{what} is a whole number, not {token}", self.at_token(token))
+        count = self.integer(token)
+        if count < least:
+            raise self.error(f"{what} is at least {least}", self.at_token(token))
+        return count
+
+    def integer(self, token: Token) -> int:
+        return int(self.checked(token))
+
+    def exact(self, token: Token) -> Fraction:
+        return Fraction(self.checked(token))
+
+    def checked(self, token: Token) -> Token:
+        """A number that costs nothing to compute with: `1e999999999` as a fraction would fill the memory."""
+        exponent = token.lower().partition("e")[2].lstrip("+-").lstrip("0")
+        if len(token) > 1000 or len(exponent) > 3 or int(exponent or 0) > 400:
+            raise self.error("This number is out of range", self.at_token(token), "numbers go up to about 1.8e308")
+        return token
+
+    def unit_of(self, token: Token) -> str:
+        unit = UNITS.get(token.lower())
+        if unit is not None:
+            return unit
+        clause = closest_clause(token)
+        close = did_you_mean(token, UNITS)
+        if clause:
+            hint: str | None = f"did you mean {clause}?"
+        else:
+            hint = close if close and close.startswith("did") else "units are us, ms, s, min, h, d and their full words"
+        raise self.error(f"'{token}' is not a unit of time", self.at_token(token), hint)
+
+
+def unquoted(token: str, quote: str) -> str:
+    return token[1:-1].replace(quote * 2, quote)

@@ -1,0 +1,84 @@
+"""Text to syntax tree: the doors of the language.
+
+The grammar is compiled at the first parse and kept (about a tenth of a second, once); importing this module does not
+even load Lark. A text that is not a query goes to `diagnosis`, which says why.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, cast
+
+from trendloom.errors import ParseError
+from trendloom.lang.keywords import RESERVED
+from trendloom.lang.source import Source, attribute_span
+from trendloom.lang.tree import Expression, Pattern, Query
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+__all__ = ["attribute_span", "parse", "parse_expression", "parse_pattern", "parse_query"]
+
+
+def parse(text: str) -> tuple[Query, ...]:
+    """The queries of a text: one without a name, or a workload of `QUERY name:` queries."""
+    return cast("tuple[Query, ...]", _parse(text, "query_text"))
+
+
+def parse_query(text: str) -> Query:
+    """The one query of a text."""
+    queries = parse(text)
+    if len(queries) > 1:
+        names = ", ".join(str(query.name) for query in queries)
+        raise ParseError(
+            f"Expected one query, found {len(queries)}", queries[1].span, hint=f"choose one of {names}", text=text
+        )
+    return queries[0]
+
+
+def parse_expression(text: str) -> Expression:
+    """A condition or value alone."""
+    return cast(Expression, _parse(text, "expression"))
+
+
+def parse_pattern(text: str) -> Pattern:
+    """A pattern alone."""
+    return cast(Pattern, _parse(text, "pattern"))
+
+
+def _parse(text: str, start: str) -> Any:
+    from lark.exceptions import UnexpectedInput, VisitError
+
+    from trendloom.lang.diagnosis import explain
+    from trendloom.lang.transformer import Builder
+
+    source = Source(text)
+    try:
+        return Builder(source).transform(_grammar().parse(text, start=start))
+    except UnexpectedInput as failure:
+        raise explain(_grammar(), start, source, failure) from None
+    except VisitError as failure:
+        if isinstance(failure.orig_exc, RecursionError):
+            raise _too_deep(source) from None
+        raise failure.orig_exc from None
+    except RecursionError:
+        raise _too_deep(source) from None
+
+
+def _too_deep(source: Source) -> ParseError:
+    return ParseError("The query is nested too deeply to be read", source.span(0, 1), text=source.text)
+
+
+@cache
+def _grammar() -> Lark:
+    from lark import Lark
+
+    grammar = resources.files("trendloom.lang").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar.replace("%RESERVED%", "|".join(RESERVED)),
+        parser="lalr",
+        lexer="contextual",
+        start=["query_text", "expression", "pattern"],
+        propagate_positions=True,
+    )

@@ -1,0 +1,168 @@
+"""From Lark's parse tree to ours: one method per form of the grammar, and the checks that a grammar cannot make.
+
+Every node gets the span of its text. Slips that people make often (`A+ B`, `WITHIN 0`, an unknown unit) are accepted by
+the grammar and explained here, where what was written is still known. Cost: one visit of each node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from lark import Token
+from lark.tree import Meta
+from lark.visitors import v_args
+
+from trendloom.errors import Span, did_you_mean
+from trendloom.lang.build_expressions import ExpressionBuilder
+from trendloom.lang.build_patterns import PatternBuilder
+from trendloom.lang.build_places import Children
+from trendloom.lang.keywords import SEMANTICS
+from trendloom.lang.tree import Call, Expression, Item, Length, Merge, Name, Query, RankBy, Semantics, Trends, Within
+
+_TWICE = {
+    "WHERE": "join the two conditions with AND",
+    "HAVING": "join the two conditions with AND",
+    "GROUP BY": "list the attributes with commas in one GROUP BY",
+    "RETURN": "list the values with commas in one RETURN",
+    "PATTERN": "one after another is SEQ(p, q), either is OR(p, q); a second query is opened by QUERY name:",
+}
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One clause as read: its fields of `Query`, and where its keywords stand."""
+
+    keyword: str
+    fields: dict[str, Any]
+    spans: tuple[tuple[str, Span], ...]
+
+
+@v_args(meta=True)
+class Builder(PatternBuilder, ExpressionBuilder):
+    """Builds the queries of one text."""
+
+    def one_query(self, meta: Meta, clauses: Children) -> tuple[Query, ...]:
+        return (self._query(meta, clauses, None),)
+
+    def workload(self, meta: Meta, queries: Children) -> tuple[Query, ...]:
+        seen: set[str] = set()
+        for query in queries:
+            if query.name in seen:
+                raise self.error(
+                    f"Two queries are named '{query.name}'", query.clause("QUERY"), "give each its own name"
+                )
+            seen.add(query.name)
+        return tuple(queries)
+
+    def named(self, meta: Meta, children: Children) -> Query:
+        _, name, *clauses = children
+        query = self._query(meta, clauses, name.text)
+        return replace(query, spans=(("QUERY", name.span), *query.spans))
+
+    def _query(self, meta: Meta, clauses: Sequence[Clause], name: str | None) -> Query:
+        fields: dict[str, Any] = {}
+        spans: dict[str, Span] = {}
+        for clause in clauses:
+            if clause.keyword in spans:
+                place = clause.spans[0][1]
+                raise self.error(
+                    f"A second {clause.keyword} clause", place, _TWICE.get(clause.keyword, "remove one of them")
+                )
+            fields |= clause.fields
+            spans |= dict(clause.spans)
+        if "pattern" not in fields:
+            whose = "The query" if name is None else f"Query '{name}'"
+            raise self.error(
+                f"{whose} has no PATTERN clause", self.at(meta), "add one, for example: PATTERN SEQ(A a, B b)"
+            )
+        return Query(**fields, name=name, text=self.source.text, spans=tuple(spans.items()), span=self.at(meta))
+
+    def _clause(self, keyword: str, token: Token, **fields: Any) -> Clause:
+        return Clause(keyword, fields, ((keyword, self.at_token(token)),))
+
+    def return_all(self, meta: Meta, children: Children) -> Clause:
+        return self._clause("RETURN", children[0], returns=Trends.ALL)
+
+    def return_complete(self, meta: Meta, children: Children) -> Clause:
+        return self._clause("RETURN", children[0], returns=Trends.COMPLETE)
+
+    def return_collapsed(self, meta: Meta, children: Children) -> Clause:
+        return self._clause("RETURN", children[0], returns=Trends.COLLAPSED)
+
+    def return_items(self, meta: Meta, children: Children) -> Clause:
+        return self._clause("RETURN", children[0], returns=tuple(children[1:]))
+
+    def item(self, meta: Meta, children: Children) -> Item:
+        expression, _, alias = children
+        return Item(expression, alias.text if alias else None, span=self.at(meta))
+
+    def pattern_clause(self, meta: Meta, children: Children) -> Clause:
+        return self._clause("PATTERN", children[0], pattern=children[1])
+
+    def semantics_clause(self, meta: Meta, children: Children) -> Clause:
+        keyword, written = children
+        return self._clause("SEMANTICS", keyword, semantics=self._semantics(written))
+
+    def _semantics(self, written: Token) -> Semantics:
+        word = written.lower()
+        if word not in SEMANTICS:
+            shortened = [name for name in SEMANTICS if word in name.split("-")]
+            hint = f"did you mean '{shortened[0]}'?" if len(shortened) == 1 else did_you_mean(word, SEMANTICS)
+            raise self.error(f"Unknown semantics '{written}'", self.at_token(written), hint)
+        return SEMANTICS[word]
+
+    def where_clause(self, meta: Meta, children: Children) -> Clause:
+        return self._clause("WHERE", children[0], where=children[1])
+
+    def having_clause(self, meta: Meta, children: Children) -> Clause:
+        return self._clause("HAVING", children[0], having=children[1])
+
+    def group_clause(self, meta: Meta, children: Children) -> Clause:
+        return self._clause("GROUP BY", children[0], group_by=tuple(attribute.text for attribute in children[1:]))
+
+    def within_clause(self, meta: Meta, children: Children) -> Clause:
+        keyword, within, slide_keyword, slide = children
+        clause = self._clause("WITHIN", keyword, within=Within(within, slide, span=self.at(meta)))
+        if slide_keyword is None:
+            return clause
+        return replace(clause, spans=(*clause.spans, ("SLIDE", self.at_token(slide_keyword))))
+
+    def length(self, meta: Meta, children: Children) -> Length:
+        amount, unit = self.exact(children[0]), children[1]
+        if amount == 0:
+            raise self.error("Durations are positive, this one is zero", self.at(meta), "write a length such as 10 min")
+        return Length(amount, self.unit_of(unit) if unit else None, span=self.at(meta))
+
+    def negative_length_mistake(self, meta: Meta, children: Children) -> Length:
+        raise self.error("Durations are positive, this one is negative", self.at(meta), "leave out the minus sign")
+
+    def rank_clause(self, meta: Meta, children: Children) -> Clause:
+        keyword, preference, direction, _, limit = children
+        ranked = RankBy(
+            self._preference(preference),
+            direction is not None and direction.lower() == "desc",
+            self.whole(limit, least=1, what="LIMIT"),
+            span=self.at(meta),
+        )
+        return self._clause("RANK BY", keyword, rank_by=ranked)
+
+    def _preference(self, preference: Expression) -> Expression | Merge:
+        if not (isinstance(preference, Call) and preference.name == "merge"):
+            return preference
+        place = preference.span or Span(1, 1)
+        first, *rest = preference.arguments or (None,)
+        if not (isinstance(first, Name) and first.name.lower() in ("avg", "min", "max", "sum")):
+            raise self.error("MERGE starts with avg, min, max or sum", place, "for example MERGE(avg, a.x + b.x, c.x)")
+        if not rest:
+            raise self.error("MERGE has no preference to merge", place, "for example MERGE(avg, a.x + b.x, c.x)")
+        return Merge(cast(Any, first.name.lower()), tuple(rest), span=place)
+
+    def confidence_clause(self, meta: Meta, children: Children) -> Clause:
+        keyword, sign, number = children
+        if sign != ">=":
+            raise self.error(f"CONFIDENCE is followed by '>=', not '{sign}'", self.at_token(sign), "CONFIDENCE >= 0.8")
+        if self.exact(number) > 1:
+            raise self.error("A confidence is a number from 0 to 1", self.at_token(number), "CONFIDENCE >= 0.8")
+        return self._clause("CONFIDENCE", keyword, confidence=self.exact(number))

@@ -1,0 +1,74 @@
+"""What a stream's columns are: names, kinds, and which of them hold the time and the type.
+
+A `Schema` is all the binder needs to know of the data, so a query can be checked without reading an event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from trendloom.model.time import TimeAxis
+
+
+class Kind(Enum):
+    """What a value is, as far as the language distinguishes it."""
+
+    INT = "integer"
+    FLOAT = "number"
+    STRING = "string"
+    BOOL = "boolean"
+    TIME = "time"
+    DURATION = "duration"
+    NULL = "null"  # a column whose values are all NULL: fits everywhere
+    OTHER = "other"  # lists, structs, bytes: carried along, not computed with
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def numeric(self) -> bool:
+        return self in (Kind.INT, Kind.FLOAT, Kind.NULL)
+
+
+RESERVED = ("events", "var", "window_start", "window_end", "query", "score", "confidence")
+"""Names of result columns: an input column or a value of RETURN may not be called so."""
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a stream. `types` is None where the possible event types are not listed.
+
+    `present` holds the types that the data was seen to contain, where somebody looked; it only feeds warnings.
+    With imprecise time, `low` and `high` name the bounds and `time` names no column.
+    """
+
+    columns: tuple[Column, ...]
+    time: str = "time"
+    type: str = "type"
+    axis: TimeAxis = TimeAxis.integer()
+    types: frozenset[str] | None = None
+    present: frozenset[str] | None = None
+    low: str | None = None
+    high: str | None = None
+
+    @property
+    def imprecise(self) -> bool:
+        return self.low is not None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def kind(self, name: str) -> Kind | None:
+        """The kind of a column, or None where there is none of that name."""
+        for column in self.columns:
+            if column.name == name:
+                return column.kind
+        return None

@@ -1,0 +1,345 @@
+"""The template of a pattern: which event may follow which, and which NOTs lie between them.
+
+Idea: Glushkov's construction. Every component is a position; a pattern is described by the positions that can
+start it (first), end it (last) and stand next to each other (follow). Here the construction works on *fragments*,
+which also carry what the seeds attach to transitions: NOT scopes (a NOT is a fragment that matches nothing and is
+crossed), rounds of Kleene parts, and, for AND, the product of its parts.
+
+An `Edge` leads to a state; without AND a state is a position. Several edges between the same states are
+*alternatives*: ways to derive the same step that cross different NOTs or start different rounds. A step is possible if one
+of them is. Alternatives that are never needed (their NOTs and rounds include another's) are dropped.
+
+Cost: O(positions²) edges in the worst case; AND multiplies the states of its parts.
+See Poppe, "Event Trend Analytics" (seed 000), 2.2 and 2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from trendloom.errors import PlanError
+from trendloom.pattern import algebra
+from trendloom.pattern.algebra import Atom, Both, Choice, Kleene, Maybe, Negation, Pattern, Round, Sequence
+
+MOST_EDGES = 200_000
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A NOT between two events. `late`: it lies in the round of the later event, else in that of the earlier."""
+
+    scope: int
+    late: bool = False
+
+
+Crossings = frozenset[Crossing]
+NOTHING: Crossings = frozenset()
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A step that binds an event at `position` and leads to state `target`."""
+
+    position: int
+    target: int
+    crossings: Crossings = NOTHING
+    rounds: frozenset[int] = frozenset()  # parts of which this step starts a new round
+    may_tie: bool = False  # the event before it belongs to an earlier part of the same AND
+
+
+@dataclass(frozen=True)
+class Template:
+    """The automaton of one scope. State s is entered only by binding `position_of[s]`.
+
+    `accepts[s]` lists the alternatives for ending in s: the NOTs that are then trailing; empty if s cannot end a match.
+    """
+
+    starts: tuple[Edge, ...]
+    edges: tuple[tuple[Edge, ...], ...]
+    accepts: tuple[tuple[Crossings, ...], ...]
+    position_of: tuple[int, ...]
+
+    @property
+    def first(self) -> frozenset[int]:
+        """Positions that can start a match."""
+        return frozenset(edge.position for edge in self.starts)
+
+    @property
+    def last(self) -> frozenset[int]:
+        """Positions that can end a match."""
+        return frozenset(p for p, ways in zip(self.position_of, self.accepts, strict=True) if ways)
+
+    @property
+    def follow(self) -> dict[int, frozenset[int]]:
+        """The positions that can come right after each position."""
+        found: dict[int, set[int]] = {position: set() for position in self.position_of}
+        for state, edges in enumerate(self.edges):
+            found[self.position_of[state]].update(edge.position for edge in edges)
+        return {position: frozenset(after) for position, after in found.items()}
+
+    @property
+    def minimal_length(self) -> int:
+        """The least number of events of a match."""
+        length, reached = 1, {edge.target for edge in self.starts}
+        while not any(self.accepts[state] for state in reached):
+            length, reached = length + 1, reached | {edge.target for state in reached for edge in self.edges[state]}
+        return length
+
+
+def build_template(pattern: Pattern) -> Template:
+    """The template of a pattern; NOTs inside are crossed, not entered (each has a template of its own)."""
+    fragment = _fragment(pattern)
+    return Template(
+        starts=_least(fragment.starts),
+        edges=tuple(_least(edges) for edges in fragment.edges),
+        accepts=tuple(_least_crossings(ways) for ways in fragment.accepts),
+        position_of=tuple(fragment.position_of),
+    )
+
+
+# --------------------------------------------------------------------------------------------- fragments
+
+
+@dataclass
+class _Fragment:
+    """A template under construction. `empty`: the ways to match nothing, each with the NOTs it crosses."""
+
+    starts: list[Edge] = field(default_factory=list)
+    edges: list[list[Edge]] = field(default_factory=list)
+    accepts: list[list[Crossings]] = field(default_factory=list)
+    position_of: list[int] = field(default_factory=list)
+    empty: list[Crossings] = field(default_factory=list)
+
+
+def _fragment(pattern: Pattern) -> _Fragment:
+    match pattern:
+        case Atom():
+            start = Edge(pattern.position, 0)
+            return _Fragment([start], [[]], [[NOTHING]], [pattern.position], [])
+        case Negation():
+            return _Fragment(empty=[frozenset({Crossing(pattern.scope)})])
+        case Sequence():
+            whole = _Fragment(empty=[NOTHING])
+            for part in pattern.parts:
+                whole = _concatenate(whole, _fragment(part))
+            return whole
+        case Choice():
+            return _union([_fragment(part) for part in pattern.parts])
+        case Maybe():
+            fragment = _fragment(pattern.body)
+            fragment.empty.append(NOTHING)
+            return fragment
+        case Round():
+            return _entering(_fragment(pattern.body), pattern.part)
+        case Kleene():
+            return _repeat(_entering(_fragment(pattern.body), pattern.part))
+        case Both():
+            return _entering(_product([_fragment(part) for part in pattern.parts]), pattern.part)
+
+
+def _entering(fragment: _Fragment, part: int) -> _Fragment:
+    fragment.starts = [replace(edge, rounds=edge.rounds | {part}) for edge in fragment.starts]
+    return fragment
+
+
+def _repeat(fragment: _Fragment) -> _Fragment:
+    for state, ways in enumerate(fragment.accepts):
+        fragment.edges[state].extend(_joined(ways, fragment.starts))
+    _check_size(fragment)
+    return fragment
+
+
+def _joined(ways: Iterable[Crossings], starts: Iterable[Edge]) -> list[Edge]:
+    """Edges from an end to a start: what trails before it and what leads after it are crossed together."""
+    starts = list(starts)
+    return [replace(edge, crossings=way | _late(edge.crossings)) for way in ways for edge in starts]
+
+
+def _late(crossings: Crossings) -> Crossings:
+    return frozenset(replace(crossing, late=True) for crossing in crossings)
+
+
+def _shifted(fragment: _Fragment, by: int) -> _Fragment:
+    def move(edges: list[Edge]) -> list[Edge]:
+        return [replace(edge, target=edge.target + by) for edge in edges]
+
+    fragment.starts = move(fragment.starts)
+    fragment.edges = [move(edges) for edges in fragment.edges]
+    return fragment
+
+
+def _concatenate(left: _Fragment, right: _Fragment) -> _Fragment:
+    right = _shifted(right, len(left.position_of))
+    starts = left.starts + _joined(left.empty, right.starts)
+    edges = [edges + _joined(ways, right.starts) for edges, ways in zip(left.edges, left.accepts, strict=True)]
+    accepts = [[way | skip for way in ways for skip in right.empty] for ways in left.accepts]
+    whole = _Fragment(
+        starts,
+        edges + right.edges,
+        accepts + right.accepts,
+        left.position_of + right.position_of,
+        [before | after for before in left.empty for after in right.empty],
+    )
+    _check_size(whole)
+    return whole
+
+
+def _union(fragments: list[_Fragment]) -> _Fragment:
+    whole = _Fragment()
+    for fragment in fragments:
+        moved = _shifted(fragment, len(whole.position_of))
+        whole.starts += moved.starts
+        whole.edges += moved.edges
+        whole.accepts += moved.accepts
+        whole.position_of += moved.position_of
+        whole.empty += moved.empty
+    return whole
+
+
+def _product(fragments: list[_Fragment]) -> _Fragment:
+    """AND: the parts advance independently. A state is the state of each part (None: not begun) and who moved last.
+
+    Equal times are allowed only from an earlier to a later part, so that each binding is derived in one order.
+    """
+    whole = _Fragment()
+    number: dict[tuple[tuple[int | None, ...], int], int] = {}
+    todo: list[tuple[tuple[int | None, ...], int]] = []
+
+    def enter(states: tuple[int | None, ...], mover: int, position: int) -> int:
+        key = (states, mover)
+        if key not in number:
+            number[key] = len(number)
+            whole.edges.append([])
+            whole.accepts.append(_together(fragments, states))
+            whole.position_of.append(position)
+            todo.append(key)
+        return number[key]
+
+    def moves(states: tuple[int | None, ...], last: int) -> list[Edge]:
+        found = []
+        for mover, fragment in enumerate(fragments):
+            here = states[mover]
+            for edge in fragment.starts if here is None else fragment.edges[here]:
+                moved = (*states[:mover], edge.target, *states[mover + 1 :])
+                target = enter(moved, mover, edge.position)
+                tie = last >= 0 and (mover > last or (mover == last and edge.may_tie))
+                found.append(replace(edge, target=target, may_tie=tie))
+        return found
+
+    whole.starts = moves((None,) * len(fragments), -1)
+    while todo:
+        key = todo.pop()
+        whole.edges[number[key]] = moves(*key)
+        _check_size(whole)
+    whole.empty = _together(fragments, (None,) * len(fragments))
+    return whole
+
+
+def _together(fragments: list[_Fragment], states: tuple[int | None, ...]) -> list[Crossings]:
+    """The ways for all parts of an AND to end at once; a part that has not begun must be able to match nothing."""
+    ways: list[Crossings] = [NOTHING]
+    for fragment, state in zip(fragments, states, strict=True):
+        mine = fragment.empty if state is None else fragment.accepts[state]
+        ways = [so_far | way for so_far in ways for way in mine]
+    return ways
+
+
+def _check_size(fragment: _Fragment) -> None:
+    if sum(map(len, fragment.edges)) > MOST_EDGES:
+        raise PlanError(
+            f"the pattern needs more than {MOST_EDGES} transitions", hint="use smaller repetitions or fewer parts of AND"
+        )
+
+
+def _least(edges: Iterable[Edge]) -> tuple[Edge, ...]:
+    """Without alternatives that cross and start no less than another one between the same states."""
+    kept: list[Edge] = []
+    for edge in sorted(set(edges), key=lambda e: (e.position, e.target, len(e.crossings), sorted(e.rounds), str(e))):
+        same = [k for k in kept if (k.position, k.target, k.may_tie) == (edge.position, edge.target, edge.may_tie)]
+        if not any(k.rounds == edge.rounds and k.crossings <= edge.crossings for k in same):
+            kept.append(edge)
+    return tuple(kept)
+
+
+def _least_crossings(ways: Iterable[Crossings]) -> tuple[Crossings, ...]:
+    kept: list[Crossings] = []
+    for way in sorted(set(ways), key=lambda w: (len(w), sorted((c.scope, c.late) for c in w))):
+        if not any(k <= way for k in kept):
+            kept.append(way)
+    return tuple(kept)
+
+
+# ------------------------------------------------------------------------------------- what it tells us
+
+
+def plural_variables(pattern: Pattern) -> frozenset[str]:
+    """Variables outside NOT that can bind more than one event of a match."""
+    variable = {atom.position: atom.variable for atom in algebra.atoms(pattern)}
+    template = build_template(pattern)
+    after = _reachable(template)
+    return frozenset(
+        variable[template.position_of[state]]
+        for state, later in enumerate(after)
+        if any(variable[template.position_of[other]] == variable[template.position_of[state]] for other in later)
+    )
+
+
+def _reachable(template: Template) -> list[set[int]]:
+    """For every state the states that can come after it."""
+    after: list[set[int]] = []
+    for state in range(len(template.edges)):
+        seen: set[int] = set()
+        todo = [edge.target for edge in template.edges[state]]
+        while todo:
+            target = todo.pop()
+            if target not in seen:
+                seen.add(target)
+                todo.extend(edge.target for edge in template.edges[target])
+        after.append(seen)
+    return after
+
+
+def adjacent_variables(pattern: Pattern) -> frozenset[tuple[str, str]]:
+    """Pairs of variables of which events can be adjacent in a match; inside AND, any two of its parts' can."""
+    variable = {atom.position: atom.variable for atom in algebra.atoms(pattern)}
+    template = build_template(pattern)
+    return frozenset(
+        (variable[template.position_of[state]], variable[edge.position])
+        for state, edges in enumerate(template.edges)
+        for edge in edges
+    )
+
+
+def ambiguous_types(pattern: Pattern) -> tuple[str, ...] | None:
+    """A sequence of types that the pattern derives at two different sequences of positions, or None.
+
+    Walks pairs of states that read the same types; ambiguous if a pair that has differed once ends in two accepting
+    states. Cost: O(states² · edges²).
+    """
+    template = build_template(pattern)
+    types = {atom.position: atom.type for atom in algebra.atoms(pattern)}
+    steps = _type_steps(template, types)
+    queue: list[tuple[int, int, bool, tuple[str, ...]]] = [(-1, -1, False, ())]
+    seen = {(-1, -1, False)}
+    while queue:
+        left, right, differed, word = queue.pop(0)
+        if differed and template.accepts[left] and template.accepts[right]:
+            return word
+        for name, lefts in steps[left].items():
+            for a in lefts:
+                for b in steps[right].get(name, ()):
+                    key = (a, b, differed or template.position_of[a] != template.position_of[b])
+                    if key not in seen:
+                        seen.add(key)
+                        queue.append((*key, (*word, name)))
+    return None
+
+
+def _type_steps(template: Template, types: dict[int, str]) -> dict[int, dict[str, set[int]]]:
+    steps: dict[int, dict[str, set[int]]] = {}
+    for state, edges in ((-1, template.starts), *enumerate(template.edges)):
+        table = steps.setdefault(state, {})
+        for edge in edges:
+            table.setdefault(types[edge.position], set()).add(edge.target)
+    return steps

@@ -1,0 +1,296 @@
+"""Bind a query to a schema: from what it says to what it means, or to an error that shows where it goes wrong.
+
+Order matters for good messages: pattern, partition, conditions, window, output, ranking; then warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+from trendloom.errors import BindError, QueryError, Span, did_you_mean
+from trendloom.expr.nodes import Attribute, Expr, Group, Total, Which, walk
+from trendloom.expr.shape import shape_of
+from trendloom.lang import tree
+from trendloom.lang.printer import write_expression
+from trendloom.model.schema import RESERVED, Kind, Schema
+from trendloom.model.window import Window
+from trendloom.pattern.template import plural_variables
+from trendloom.plan.expressions import Place, Typer, bind_ticks
+from trendloom.plan.logical import Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
+from trendloom.plan.patterns import Attached, Bound, bind_pattern, events_of
+from trendloom.plan.warn import warnings_of
+
+
+def bind(query: tree.Query, schema: Schema) -> Plan:
+    """The logical plan of a query over streams of this schema."""
+    try:
+        return _Binding(query, schema).plan()
+    except QueryError as error:
+        if error.text is None:
+            error.text = query.text
+        raise
+
+
+def conjuncts(node: tree.Expression | None) -> Iterator[tree.Expression]:
+    """The operands of the top-level ANDs as written, brackets removed."""
+    if isinstance(node, tree.Logical) and node.operator == "and":
+        for operand in node.operands:
+            yield from conjuncts(operand)
+    elif node is not None:
+        yield node
+
+
+class _Binding:
+    """One binding under way."""
+
+    def __init__(self, query: tree.Query, schema: Schema) -> None:
+        self.query, self.schema = query, schema
+        self.bound: Bound = bind_pattern(query.pattern)
+        assert self.bound.pattern is not None
+        self.pattern = self.bound.pattern
+        self.kleene = plural_variables(self.pattern)
+        self.check_types()
+        self.check_semantics()
+        self.partition = self.bind_partition()
+
+    def plan(self) -> Plan:
+        conditions = (*self.where(), *self.attached())
+        output = self.output()
+        plan = Plan(
+            query=self.query,
+            schema=self.schema,
+            pattern=self.pattern,
+            semantics=self.query.semantics,
+            conditions=conditions,
+            partition=self.partition,
+            group_by=self.query.group_by,
+            window=self.window(output),
+            output=output,
+            hidden=frozenset(self.bound.hidden),
+            kleene=self.kleene,
+            scan=Scan(self.schema.names),
+            ranking=self.ranking(output),
+            confidence=self.confidence(output),
+        )
+        return replace(plan, warnings=warnings_of(plan))
+
+    # ------------------------------------------------------------------------------- pattern and streams
+
+    def check_types(self) -> None:
+        listed = self.schema.types
+        for event in events_of(self.query.pattern):
+            if listed is not None and event.type not in listed:
+                raise BindError(f"unknown event type '{event.type}'", event.span, hint=did_you_mean(event.type, listed))
+
+    def check_semantics(self) -> None:
+        if self.query.semantics is tree.Semantics.ANY:
+            return
+        for conjunction in _positive_conjunctions(self.query.pattern):
+            raise BindError(
+                f"AND means nothing under {self.query.semantics.value}",
+                conjunction.span,
+                hint="AND needs skip-till-any-match",
+            )
+        if self.query.returns in (tree.Trends.COMPLETE, tree.Trends.COLLAPSED):
+            raise BindError(
+                f"RETURN {self.query.returns.value} needs skip-till-any-match",  # type: ignore[union-attr]
+                self.query.clause("RETURN"),
+                hint="leave SEMANTICS out, or RETURN TRENDS",
+            )
+
+    def bind_partition(self) -> tuple[str, ...]:
+        names: list[str] = []
+        for node in conjuncts(self.query.where):
+            if isinstance(node, tree.Equivalence):
+                names.extend(self.key(name, node.span) for name in node.attributes if name not in names)
+        names.extend(self.key(n, self.query.clause("GROUP BY")) for n in self.query.group_by if n not in names)
+        if len(set(self.query.group_by)) < len(self.query.group_by):
+            raise BindError("GROUP BY names an attribute twice", self.query.clause("GROUP BY"))
+        return tuple(dict.fromkeys(names))
+
+    def key(self, name: str, span: Span | None) -> str:
+        kind = self.schema.kind(name)
+        if kind is None:
+            raise BindError(f"the events have no attribute '{name}'", span, hint=did_you_mean(name, self.schema.names))
+        if kind is Kind.OTHER:
+            raise BindError(f"'{name}' cannot partition the stream: its values cannot be compared", span)
+        return name
+
+    # ---------------------------------------------------------------------------------------- conditions
+
+    def typer(self, place: Place, scope: int = 0) -> Typer:
+        variables = self.bound.visible(scope)
+        groups: tuple[str, ...] = ()
+        if place is not Place.CONDITION:
+            variables -= frozenset(self.bound.hidden)
+            groups = self.query.group_by if place is Place.HAVING else self.partition
+        return Typer(place, self.schema, self.bound, variables, self.kleene, groups, self.query.text or "")
+
+    def where(self) -> Iterator[Condition]:
+        everything = frozenset(atom.variable for atom in self.bound.atoms)
+        typer = replace(self.typer(Place.CONDITION), variables=everything)
+        for node in conjuncts(self.query.where):
+            if isinstance(node, tree.Equivalence):
+                continue
+            expr = typer.condition(node)
+            check_shape(expr, node)
+            used = shape_of(expr).variables
+            scopes = [scope for scope in self.bound.scopes if self.restricts(used, scope)]
+            if not scopes:
+                raise BindError(
+                    "this conjunct uses variables of two NOTs of which neither encloses the other",
+                    node.span,
+                    hint="no match holds events of both; state a condition for each",
+                )
+            text = write_expression(node)
+            yield from (Condition(expr, scope, None, text) for scope in scopes)
+
+    def restricts(self, used: frozenset[str], scope: int) -> bool:
+        """A conjunct restricts each scope that binds one of its variables and sees them all."""
+        if not used:
+            return scope == 0
+        return used <= self.bound.visible(scope) and bool(used & self.bound.variables(scope))
+
+    def attached(self) -> Iterator[Condition]:
+        for attached in self.bound.attached:
+            typer = self.typer(Place.CONDITION, attached.scope)
+            for node in conjuncts(attached.predicate):
+                expr = typer.condition(node)
+                check_shape(expr, node)
+                part = self.innermost_part(attached, shape_of(expr).variables)
+                yield Condition(expr, attached.scope, part, write_expression(node))
+
+    def innermost_part(self, attached: Attached, used: frozenset[str]) -> int | None:
+        """The innermost Kleene part around a component that holds all the variables of its predicate."""
+        for part in reversed(attached.parts):
+            if used <= self.bound.members[part]:
+                return part
+        return None
+
+    # ------------------------------------------------------------------------------------ window, output
+
+    def window(self, output: Output) -> Window:
+        clause = self.query.within
+        if clause is None:
+            return Window()
+        within = bind_ticks(self.schema, clause.within.amount, clause.within.unit, clause.within.span)
+        if clause.slide is not None:
+            return Window(within, bind_ticks(self.schema, clause.slide.amount, clause.slide.unit, clause.slide.span))
+        return Window(within, within if isinstance(output, Aggregation) else None)
+
+    def output(self) -> Output:
+        returns = self.query.returns
+        if isinstance(returns, tree.Trends):
+            if self.query.having is not None:
+                raise BindError(
+                    "HAVING needs aggregates over matches in RETURN",
+                    self.query.clause("HAVING"),
+                    hint="to filter matches, use WHERE",
+                )
+            return returns
+        typer = self.typer(Place.RETURN)
+        bound = [(item, typer.bind(item.expression)) for item in returns]
+        over_matches = [(item, expr) for item, expr in bound if _leaves(expr, Total)]
+        inside = [(item, expr) for item, expr in bound if shape_of(expr).variables]
+        if over_matches and inside:
+            item, _ = inside[0]
+            raise BindError(
+                f"'{write_expression(item.expression)}' is of one match and stands beside aggregates over all matches",
+                item.span,
+                hint="use [] for aggregates inside a match, or an aggregate over matches here too",
+            )
+        if over_matches:
+            return self.aggregation(bound)
+        if self.query.having is not None:
+            raise BindError("HAVING needs aggregates over matches in RETURN", self.query.clause("HAVING"))
+        return Projection(self.values(bound, self.partition))
+
+    def aggregation(self, bound: list[tuple[tree.Item, Expr]]) -> Aggregation:
+        for item, expr in bound:
+            for group in _leaves(expr, Group):
+                if group.column not in self.query.group_by:  # type: ignore[attr-defined]
+                    name = group.column  # type: ignore[attr-defined]
+                    raise BindError(
+                        f"'{name}' must be in GROUP BY to stand beside aggregates over matches",
+                        item.span,
+                        hint=f"add GROUP BY {name}",
+                    )
+        having = None
+        if self.query.having is not None:
+            having = self.typer(Place.HAVING).condition(self.query.having)
+        return Aggregation(self.values(bound, self.query.group_by), having)
+
+    def values(self, bound: list[tuple[tree.Item, Expr]], given: tuple[str, ...]) -> tuple[Value, ...]:
+        """The named values, without the attributes that every row carries anyway."""
+        names, values = [*given, "window_start", "window_end"], []
+        for item, expr in bound:
+            if isinstance(expr, Group) and item.alias is None:
+                continue
+            if expr.kind is Kind.OTHER and not isinstance(expr, Attribute):
+                raise BindError("this value cannot be computed with", item.span)
+            name = item.alias or write_expression(item.expression)
+            if name in names or name in RESERVED:
+                raise BindError(f"the result would have two columns named '{name}'", item.span, hint="name one with AS")
+            names.append(name)
+            values.append(Value(name, expr, expr.kind))
+        return tuple(values)
+
+    def ranking(self, output: Output) -> Ranking | None:
+        clause = self.query.rank_by
+        if clause is None:
+            return None
+        if isinstance(output, Aggregation) or output in (tree.Trends.COMPLETE, tree.Trends.COLLAPSED):
+            raise BindError("RANK BY ranks matches: it goes with TRENDS or values of a match", clause.span)
+        merge = clause.preference.function if isinstance(clause.preference, tree.Merge) else None
+        written = clause.preference.preferences if isinstance(clause.preference, tree.Merge) else (clause.preference,)
+        typer = self.typer(Place.RANK)
+        preferences = tuple(typer.bind(node) for node in written)
+        for node, expr in zip(written, preferences, strict=True):
+            if not expr.kind.numeric:
+                raise BindError("a preference is a number", node.span)
+        return Ranking(preferences, merge, clause.descending, clause.limit)
+
+    def confidence(self, output: Output) -> Fraction | None:
+        if self.schema.imprecise and isinstance(output, Aggregation):
+            raise BindError("aggregates over matches need exact times", self.query.clause("RETURN"), hint="RETURN TRENDS")
+        if self.query.confidence is not None and not self.schema.imprecise:
+            raise BindError(
+                "CONFIDENCE needs a stream with imprecise time",
+                self.query.clause("CONFIDENCE"),
+                hint="name the bounds with --time-low and --time-high",
+            )
+        return self.query.confidence
+
+
+def check_shape(expr: Expr, node: tree.Expression) -> None:
+    """NEXT takes one variable inside and at most one outside; `[i]` counts one variable."""
+    names: dict[Which, set[str]] = {which: set() for which in Which}
+    for leaf in _leaves(expr, Attribute):
+        names[leaf.which].add(leaf.variable)  # type: ignore[attr-defined]
+    counted = {shape.index for shape in (shape_of(part) for part in walk(expr)) if shape.index is not None}
+    if len(counted) > 1:
+        raise BindError("[i] counts one variable in a conjunct", node.span, hint="split the conjunct")
+    if not names[Which.NEXT]:
+        return
+    if len(names[Which.NEXT]) > 1 or len(names[Which.EACH]) > 1:
+        raise BindError(
+            "NEXT takes one variable inside and at most one outside", node.span, hint="split the conjunct with AND"
+        )
+    if counted:
+        raise BindError("NEXT and [i] do not go into one conjunct", node.span)
+
+
+def _leaves(expr: Expr, kind: type) -> list[Expr]:
+    return [node for node in walk(expr) if isinstance(node, kind)]
+
+
+def _positive_conjunctions(pattern: tree.Pattern) -> Iterator[tree.And]:
+    if isinstance(pattern, tree.And):
+        yield pattern
+    if isinstance(pattern, tree.Seq | tree.Or | tree.And):
+        for part in pattern.parts:
+            yield from _positive_conjunctions(part)
+    elif isinstance(pattern, tree.Repeat | tree.Exists):
+        yield from _positive_conjunctions(pattern.pattern)

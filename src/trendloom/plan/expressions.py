@@ -1,0 +1,356 @@
+"""Bind expressions: resolve every variable and attribute, give every node its kind, refuse what makes no sense.
+
+One `Typer` serves all places where expressions stand; what a place allows is said by its `Place`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from trendloom.errors import BindError, Span, did_you_mean
+from trendloom.expr import nodes
+from trendloom.lang import tree
+from trendloom.lang.parser import attribute_span
+from trendloom.lang.printer import write_expression
+from trendloom.model.schema import Kind, Schema
+from trendloom.plan.patterns import Bound
+from trendloom.plan.types import arithmetic_kind, article, check_comparable, common_kind
+
+AGGREGATES = ("count", "min", "max", "sum", "avg")
+NUMERIC_FUNCTIONS = {"abs": None, "sqrt": Kind.FLOAT, "ln": Kind.FLOAT, "exp": Kind.FLOAT, "floor": Kind.INT,
+                     "ceil": Kind.INT, "round": Kind.INT}  # fmt: skip
+STRING_FUNCTIONS = {"lower": Kind.STRING, "upper": Kind.STRING, "length": Kind.INT}
+FUNCTIONS = (*NUMERIC_FUNCTIONS, *STRING_FUNCTIONS, "coalesce", "duration", *AGGREGATES)
+
+
+class Place(Enum):
+    """Where an expression stands."""
+
+    CONDITION = "WHERE"
+    RETURN = "RETURN"
+    HAVING = "HAVING"
+    RANK = "RANK BY"
+
+
+@dataclass(frozen=True)
+class Typer:
+    """Binds the expressions of one query at one place.
+
+    `variables` are those that may be named here, `kleene` those that can bind several events, `groups` the
+    attributes that may stand bare.
+    """
+
+    place: Place
+    schema: Schema
+    bound: Bound
+    variables: frozenset[str]
+    kleene: frozenset[str]
+    groups: tuple[str, ...]
+    text: str
+
+    def bind(self, node: tree.Expression) -> nodes.Expr:
+        match node:
+            case tree.Literal():
+                return _literal(node)
+            case tree.DurationLiteral():
+                return nodes.Constant(self.ticks(node.amount, node.unit, node.span), self.duration_kind)
+            case tree.Name():
+                return self.name(node)
+            case tree.Reference():
+                return self.reference(node)
+            case tree.Call():
+                return self.call(node)
+            case tree.Unary():
+                return self.unary(node)
+            case tree.Binary():
+                return self.binary(node)
+            case tree.Logical():
+                return nodes.Junction(node.operator, tuple(self.condition(part) for part in node.operands))
+            case tree.In():
+                return self.membership(node)
+            case tree.Between():
+                low = tree.Binary(">=", node.operand, node.low, span=node.span)
+                high = tree.Binary("<=", node.operand, node.high, span=node.span)
+                return nodes.Junction("and", (self.bind(low), self.bind(high)))
+            case tree.IsNull():
+                return nodes.NullTest(self.bind(node.operand), node.negated)
+            case tree.Like():
+                return nodes.Wildcard(self.string(node.operand, "LIKE"), node.pattern)
+            case tree.Star():
+                raise BindError("'*' stands only in COUNT(*)", node.span)
+            case tree.Equivalence():
+                raise BindError(
+                    "[...] must be a conjunct of its own in WHERE",
+                    node.span,
+                    hint="write WHERE [key] AND ...; it cannot stand inside OR, NOT or a comparison",
+                )
+
+    def condition(self, node: tree.Expression) -> nodes.Expr:
+        """A node that must be a boolean."""
+        expr = self.bind(node)
+        if expr.kind not in (Kind.BOOL, Kind.NULL):
+            raise BindError(
+                f"a condition is expected here, not {article(expr.kind)}", node.span, hint="compare it with something"
+            )
+        return expr
+
+    # ------------------------------------------------------------------------------------------ leaves
+
+    def name(self, node: tree.Name) -> nodes.Expr:
+        kind = self.schema.kind(node.name)
+        if node.name in self.groups and kind is not None:
+            return nodes.Group(node.name, kind)
+        if self.place in (Place.RETURN, Place.HAVING) and kind is not None:
+            raise BindError(
+                f"'{node.name}' is neither a grouping nor a partition attribute",
+                node.span,
+                hint=f"add GROUP BY {node.name}, or say of which variable: {next(iter(sorted(self.variables)), 'a')}.{node.name}",
+            )
+        if node.name in self.variables:
+            raise BindError(
+                f"'{node.name}' is a variable, not a value", node.span, hint=f"name an attribute: {node.name}.time"
+            )
+        example = f"{next(iter(sorted(self.variables)), 'a')}.{node.name}"
+        hint = f"write {example}" if kind is not None else did_you_mean(node.name, self.groups or self.schema.names)
+        raise BindError(f"'{node.name}' does not say of which variable it is", node.span, hint=hint)
+
+    def reference(self, node: tree.Reference) -> nodes.Expr:
+        self.check_variable(node)
+        if node.attribute is None:
+            raise BindError(
+                f"'{node.variable}' is a variable, not a value", node.span, hint=f"name an attribute: {node.variable}.time"
+            )
+        column, kind = self.attribute(node, node.attribute)
+        if node.index in (tree.Index.ALL, tree.Index.BEFORE):
+            raise BindError(
+                f"'{write_expression(node)}' stands for many events", node.span, hint="put it into count, min, max, sum or avg"
+            )
+        self.check_index(node)
+        return nodes.Attribute(node.variable, WHICH[node.index], column, kind)
+
+    def check_variable(self, node: tree.Reference) -> None:
+        name = node.variable
+        if name in self.variables:
+            return
+        if name in self.bound.hidden and self.place is not Place.CONDITION:
+            raise BindError(
+                f"'{name}' is bound by EXISTS and is not part of the result",
+                node.span,
+                hint="leave EXISTS out to use the variable",
+            )
+        if any(atom.variable == name for atom in self.bound.atoms):
+            raise BindError(
+                f"'{name}' is a variable of a NOT: there is no event of it in a match",
+                node.span,
+                hint="move the predicate to the NOT's own component or to WHERE",
+            )
+        raise BindError(f"unknown variable '{name}'", node.span, hint=did_you_mean(name, self.variables))
+
+    def attribute(self, node: tree.Reference, name: str) -> tuple[str, Kind]:
+        """The input column of an attribute, and its kind; `time` is always the time column."""
+        if name == "time":
+            return self.schema.time, Kind.TIME if self.schema.axis.timestamp else Kind.INT
+        kind = self.schema.kind(name)
+        if kind is None:
+            where = attribute_span(node, self.text) or node.span
+            owner = self.bound.types_of.get(node.variable, node.variable)
+            raise BindError(f"{owner} has no attribute '{name}'", where, hint=did_you_mean(name, self.schema.names))
+        return name, kind
+
+    def check_index(self, node: tree.Reference) -> None:
+        if self.place is Place.CONDITION:
+            return
+        if node.index in (tree.Index.NEXT, tree.Index.CURRENT, tree.Index.PREVIOUS):
+            raise BindError(f"'{write_expression(node)}' stands only in conditions", node.span)
+        if node.index is tree.Index.EACH and node.variable in self.kleene:
+            name = f"{node.variable}[last].{node.attribute}"
+            raise BindError(
+                f"'{node.variable}' can bind several events of a match: say which",
+                node.span,
+                hint=f"use {node.variable}[first], {name}, or an aggregate such as max({node.variable}[].{node.attribute})",
+            )
+
+    # --------------------------------------------------------------------------------------- operators
+
+    def unary(self, node: tree.Unary) -> nodes.Expr:
+        if node.operator == "not":
+            return nodes.Inverse(self.condition(node.operand))
+        operand = self.bind(node.operand)
+        if not operand.kind.numeric and operand.kind is not Kind.DURATION:
+            raise BindError(f"'-' does not go before {article(operand.kind)}", node.span)
+        return nodes.Negate(operand, operand.kind)
+
+    def binary(self, node: tree.Binary) -> nodes.Expr:
+        left, right = self.bind(node.left), self.bind(node.right)
+        if node.operator in ("+", "-", "*", "/", "%"):
+            kind = arithmetic_kind(node.operator, left.kind, right.kind, node.span)
+            return nodes.Arithmetic(node.operator, left, right, kind)  # type: ignore[arg-type]
+        left, right = _time_constant(left, right.kind, node.left), _time_constant(right, left.kind, node.right)
+        check_comparable(node.operator, left.kind, right.kind, node.span)
+        return nodes.Comparison(node.operator, left, right)  # type: ignore[arg-type]
+
+    def membership(self, node: tree.In) -> nodes.Expr:
+        equal = tuple(self.bind(tree.Binary("=", node.operand, item, span=item.span)) for item in node.items)
+        return nodes.Junction("or", equal) if len(equal) > 1 else equal[0]
+
+    def string(self, node: tree.Expression, what: str) -> nodes.Expr:
+        expr = self.bind(node)
+        if expr.kind not in (Kind.STRING, Kind.NULL):
+            raise BindError(f"{what} takes a string, not {article(expr.kind)}", node.span)
+        return expr
+
+    # --------------------------------------------------------------------------------------- functions
+
+    def call(self, node: tree.Call) -> nodes.Expr:
+        if node.name in AGGREGATES and len(node.arguments) == 1:
+            return self.aggregate(node, node.arguments[0])
+        if node.name in ("min", "max") and len(node.arguments) > 1:
+            arguments = tuple(self.bind(argument) for argument in node.arguments)
+            kind = common_kind(tuple(a.kind for a in arguments), node.name, node.span)
+            return nodes.Function("least" if node.name == "min" else "greatest", arguments, kind)
+        if node.name == "coalesce" and node.arguments:
+            arguments = tuple(self.bind(argument) for argument in node.arguments)
+            return nodes.Function("coalesce", arguments, common_kind(tuple(a.kind for a in arguments), "coalesce", node.span))
+        if node.name not in FUNCTIONS:
+            raise BindError(f"unknown function '{node.name}'", node.span, hint=did_you_mean(node.name, FUNCTIONS))
+        most = 2 if node.name == "round" else 1
+        if not 1 <= len(node.arguments) <= most:
+            raise BindError(f"{node.name} takes {'1 or 2 arguments' if most == 2 else '1 argument'}, not {len(node.arguments)}", node.span)
+        if node.name == "duration":
+            return self.extent(node)
+        if node.name in STRING_FUNCTIONS:
+            return nodes.Function(node.name, (self.string(node.arguments[0], node.name),), STRING_FUNCTIONS[node.name])
+        return self.numeric_function(node)
+
+    def numeric_function(self, node: tree.Call) -> nodes.Expr:
+        arguments = tuple(self.bind(argument) for argument in node.arguments)
+        first = arguments[0].kind
+        if not first.numeric and not (first is Kind.DURATION and node.name == "abs"):
+            raise BindError(f"{node.name} takes a number, not {article(first)}", node.span)
+        if len(arguments) == 2:
+            if not isinstance(arguments[1], nodes.Constant) or arguments[1].kind is not Kind.INT:
+                raise BindError("the digits of round are a whole number", node.arguments[1].span)
+            return nodes.Function("round", arguments, Kind.FLOAT)
+        return nodes.Function(node.name, arguments, NUMERIC_FUNCTIONS[node.name] or first)
+
+    def extent(self, node: tree.Call) -> nodes.Expr:
+        argument = node.arguments[0]
+        if not isinstance(argument, tree.Reference) or argument.attribute is not None:
+            raise BindError("duration takes a variable, as in duration(b)", node.span)
+        self.check_variable(argument)
+        return nodes.Extent(argument.variable, self.duration_kind)
+
+    def aggregate(self, node: tree.Call, argument: tree.Expression) -> nodes.Expr:
+        if isinstance(argument, tree.Star):
+            if node.name != "count":
+                raise BindError(f"{node.name}(*) means nothing", node.span, hint="only COUNT takes *")
+            return self.total(node, None)
+        if not isinstance(argument, tree.Reference):
+            raise BindError(
+                f"{node.name} takes the events of a variable", node.span, hint=f"write {node.name}(b[].x) or {node.name.upper()}(E.x)"
+            )
+        if argument.index is tree.Index.EACH:
+            return self.total(node, argument)
+        if argument.index not in (tree.Index.ALL, tree.Index.BEFORE):
+            raise BindError(f"{node.name} takes many events, this is one", node.span, hint=f"write {argument.variable}[]")
+        self.check_variable(argument)
+        before = argument.index is tree.Index.BEFORE
+        if before and self.place is not Place.CONDITION:
+            raise BindError("'[..i-1]' stands only in conditions", node.span)
+        column, kind = self.aggregated(node, argument)
+        return nodes.Aggregate(node.name, argument.variable, column, before, kind)  # type: ignore[arg-type]
+
+    def aggregated(self, node: tree.Call, argument: tree.Reference) -> tuple[str | None, Kind]:
+        """The column below an aggregate (None: the events themselves) and the aggregate's kind."""
+        if argument.attribute is None:
+            if node.name != "count":
+                raise BindError(f"{node.name} needs an attribute", node.span, hint=f"write {argument.variable}.x inside")
+            return None, Kind.INT
+        column, kind = self.attribute(argument, argument.attribute)
+        if node.name == "count":
+            return column, Kind.INT
+        if node.name in ("sum", "avg") and not kind.numeric:
+            raise BindError(f"{node.name} takes numbers, not {article(kind)}", node.span)
+        if kind in (Kind.BOOL, Kind.OTHER):
+            raise BindError(f"{node.name} does not go over {article(kind)}", node.span)
+        if node.name == "avg":
+            return column, Kind.FLOAT
+        return column, kind
+
+    def total(self, node: tree.Call, argument: tree.Reference | None) -> nodes.Expr:
+        """An aggregate over all matches: of a variable, or of every event of a type."""
+        if self.place not in (Place.RETURN, Place.HAVING):
+            inside = f"{node.name}({argument.variable}[]...)" if argument else "count(b[])"
+            raise BindError(
+                f"'{write_expression(node)}' is an aggregate over all matches and stands only in RETURN and HAVING",
+                node.span,
+                hint=f"inside one match, write {inside}",
+            )
+        text = write_expression(node)
+        if argument is None:
+            return nodes.Total("count", None, None, Kind.INT, text)
+        mine = [a for a, s in zip(self.bound.atoms, self.bound.scope_of, strict=True) if s == 0]
+        seen = [a for a in mine if a.variable in self.variables]
+        positions = [a.position for a in seen if a.variable == argument.variable]
+        positions = positions or [a.position for a in seen if a.type == argument.variable]
+        if not positions:
+            self.check_variable(argument)
+        column, kind = self.aggregated(node, argument)
+        return nodes.Total(node.name, tuple(positions), column, kind, text)  # type: ignore[arg-type]
+
+    # --------------------------------------------------------------------------------------- durations
+
+    @property
+    def duration_kind(self) -> Kind:
+        return Kind.DURATION if self.schema.axis.timestamp else Kind.INT
+
+    def ticks(self, amount: Fraction, unit: str | None, span: Span | None) -> int:
+        return bind_ticks(self.schema, amount, unit, span)
+
+
+WHICH = {
+    tree.Index.EACH: nodes.Which.EACH,
+    tree.Index.NEXT: nodes.Which.NEXT,
+    tree.Index.CURRENT: nodes.Which.CURRENT,
+    tree.Index.PREVIOUS: nodes.Which.PREVIOUS,
+    tree.Index.FIRST: nodes.Which.FIRST,
+    tree.Index.LAST: nodes.Which.LAST,
+}
+
+
+def bind_ticks(schema: Schema, amount: Fraction, unit: str | None, span: Span | None) -> int:
+    """A duration in ticks of the stream's time, or an error that says why it does not fit."""
+    if unit is None and schema.axis.timestamp:
+        raise BindError(
+            "a plain number is no duration where the time column holds timestamps", span, hint=f"write a unit: {amount} s"
+        )
+    ticks = schema.axis.ticks(amount, unit)
+    if ticks is None:
+        raise BindError(
+            f"{float(amount):g} {unit or ''} is not a whole number of the stream's time unit".replace("  ", " "),
+            span,
+            hint="choose a longer duration, or the unit of the time column with --time-unit",
+        )
+    return ticks
+
+
+def _literal(node: tree.Literal) -> nodes.Constant:
+    kinds = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.STRING}
+    return nodes.Constant(node.value, kinds[type(node.value)])
+
+
+def _time_constant(expr: nodes.Expr, other: Kind, node: tree.Expression) -> nodes.Expr:
+    """A string compared with a time is read as a time (UTC unless it says otherwise)."""
+    if other is not Kind.TIME or not isinstance(expr, nodes.Constant) or not isinstance(expr.value, str):
+        return expr
+    try:
+        moment = datetime.datetime.fromisoformat(expr.value)
+    except ValueError:
+        raise BindError(f"'{expr.value}' is not a time", node.span, hint="write '2024-01-31 12:00:00'") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    return nodes.Constant((moment - epoch) // datetime.timedelta(microseconds=1), Kind.TIME)

@@ -1,0 +1,106 @@
+"""The logical plan: what a bound query means, free of how it is run.
+
+Everything is resolved: the pattern has numbered positions, conditions are conjuncts that know what they restrict,
+durations are ticks. The reference evaluator executes this plan as it stands; the optimizer may only add to `scan`
+and `filters`, never change the answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from trendloom.errors import QueryWarning
+from trendloom.expr.nodes import Expr
+from trendloom.lang.tree import Query, Semantics, Trends
+from trendloom.model.schema import Kind, Schema
+from trendloom.model.window import Window
+from trendloom.pattern.algebra import Pattern
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One conjunct of WHERE or of a predicate attached to a component.
+
+    `scope` is what it restricts: 0 the matches of the query, else the matches of that NOT. A variable that the scope
+    binds itself means its events there; any other belongs to the nearest enclosing scope that binds it.
+    `part` is None for WHERE: the conjunct speaks of all events of its variables. For an attached predicate it is the
+    innermost Kleene or Round part that holds all its variables (None: there is none): the conjunct then speaks
+    of the events of one round of that part, and holds for every round.
+    """
+
+    expr: Expr
+    scope: int
+    part: int | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """A named value of RETURN."""
+
+    name: str
+    expr: Expr
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Projection:
+    """One row per match with these values."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """One row per group and window with these values over all matches."""
+
+    values: tuple[Value, ...]
+    having: Expr | None = None
+
+
+Output = Trends | Projection | Aggregation
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The k best matches of each window and partition. `merge` names the function of MERGE, None for one preference."""
+
+    preferences: tuple[Expr, ...]
+    merge: str | None
+    descending: bool
+    limit: int
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What of the input the query can possibly need; the binder asks for everything, the optimizer for less."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...] | None = None  # None: events of every type matter
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A bound query."""
+
+    query: Query
+    schema: Schema
+    pattern: Pattern
+    semantics: Semantics
+    conditions: tuple[Condition, ...]
+    partition: tuple[str, ...]  # equivalence attributes, then GROUP BY attributes not among them
+    group_by: tuple[str, ...]
+    window: Window
+    output: Output
+    hidden: frozenset[str]  # variables of EXISTS: matched, then left out of the result
+    kleene: frozenset[str]  # variables of scope 0 that can bind more than one event in a match
+    scan: Scan
+    ranking: Ranking | None = None
+    confidence: Fraction | None = None
+    filters: tuple[tuple[int, Expr], ...] = ()  # (position, predicate on that event alone): set by the optimizer
+    warnings: tuple[QueryWarning, ...] = field(default=(), compare=False)
+
+    @property
+    def name(self) -> str | None:
+        return self.query.name

@@ -1,0 +1,278 @@
+"""The matches of a pattern on one stream, straight from the definitions.
+
+skip-till-any-match: every binding is built, event by event in time order, and tested when it is complete. Building
+stops early only where no continuation can help: an instance of a predicate that is already false stays false, because the
+predicate speaks of all events, and a NOT without outer variables stays violated once the events around it are bound.
+
+skip-till-next-match and contiguous: a run holds a binding with all its derivations; the earliest time at which some
+event can extend it decides, and every event that can at that time makes a run of its own.
+
+A binding is kept together with all its derivations: it is a match if one of them passes every test.
+Cost: the number of bindings, which is exponential; `Budget` ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from trendloom.lang.tree import Semantics
+from trendloom.model.window import Window
+from trendloom.pattern.algebra import Atom, Pattern
+from trendloom.plan.logical import Plan
+from trendloom.reference.budget import Budget
+from trendloom.reference.conditions import Match, bound_to, holds
+from trendloom.reference.derive import TOP, Bound, Crossed, Growth, Place, Rest, Step, Trace
+from trendloom.reference.scopes import Conjunct, Scope, read_scopes
+from trendloom.reference.stream import Event, Stream
+
+Binding = tuple[tuple[Event, Atom], ...]
+"""A match: its events in time order, each with the position that binds it."""
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """One way of deriving a binding so far, and what remains of the pattern."""
+
+    trace: Trace
+    rest: Rest
+
+
+Derivations = tuple[Derivation, ...]
+Steps = tuple[tuple[Derivation, Step], ...]
+Viable = Callable[["Ground", Trace, int], bool]
+"""Whether a derivation may go on: its trace, and how many items of it are new (NOTs passed, then the new event)."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What is matched where: a scope's pattern on a stream; for a NOT, with the match around it and its place there."""
+
+    scope: Scope
+    body: Pattern
+    stream: Stream
+    outer: Match | None = None
+    site: Place = TOP
+
+    def match(self, trace: Trace) -> Match:
+        return Match(self.scope, trace, self.outer, self.site)
+
+
+@dataclass(frozen=True)
+class Search:
+    """Finds matches of one plan. `prune` False leaves every test to the complete binding, to check the shortcuts."""
+
+    plan: Plan
+    budget: Budget
+    prune: bool = True
+    scopes: Mapping[int, Scope] = field(init=False)
+    growth: Growth = field(init=False)
+
+    def __post_init__(self) -> None:
+        scopes = read_scopes(self.plan)
+        spoken_of = frozenset(
+            part
+            for scope in scopes.values()
+            for part in (*(conjunct.part for conjunct in scope.conjuncts), *(part for _, part in scope.needs))
+            if part is not None
+        )
+        object.__setattr__(self, "scopes", scopes)
+        object.__setattr__(self, "growth", Growth(spoken_of))
+
+    def matches(self, stream: Stream) -> Iterator[Binding]:
+        """Every match of the query's pattern on a stream, each once."""
+        ground = Ground(self.scopes[0], self.plan.pattern, stream)
+        if self.plan.semantics is Semantics.ANY:
+            return self._any(ground)
+        return self._runs(ground, contiguous=self.plan.semantics is Semantics.CONTIGUOUS)
+
+    # -------------------------------------------------------------------------------- the two ways of building
+
+    def _any(self, ground: Ground) -> Iterator[Binding]:
+        start: Derivations = (Derivation((), ground.body),)
+        waiting: list[tuple[int, Derivations]] = [(0, start)]
+        while waiting:
+            index, derivations = waiting.pop()
+            if self._complete(ground, derivations):
+                yield _binding(derivations)
+            steps = self._steps(derivations)
+            for later in range(index, len(ground.stream)):
+                event = ground.stream[later]
+                self.budget.spend()
+                if self._too_far(ground, derivations, event):
+                    break
+                for grown in self._extend(ground, steps, event, self._hopeful):
+                    waiting.append((later + 1, grown))
+
+    def _runs(self, ground: Ground, *, contiguous: bool) -> Iterator[Binding]:
+        first = self._steps((Derivation((), ground.body),))
+        waiting = [run for event in ground.stream for run in self._extend(ground, first, event, self._allowed)]
+        while waiting:
+            run = waiting.pop()
+            if self._complete(ground, run):
+                yield _binding(run)
+            waiting.extend(self._next_runs(ground, run, contiguous))
+
+    def _next_runs(self, ground: Ground, run: Derivations, contiguous: bool) -> list[Derivations]:
+        """The runs that a run is extended to: by everything that fits at the earliest time at which something does."""
+        steps = self._steps(run)
+        last = _binding(run)[-1][0].time
+        extended: list[Derivations] = []
+        earliest: int | None = None
+        for event in ground.stream:
+            if event.time <= last:
+                continue
+            self.budget.spend()
+            if extended and event.time != earliest:
+                break
+            if (contiguous and earliest not in (None, event.time)) or self._too_far(ground, run, event):
+                break
+            earliest = event.time
+            extended.extend(self._extend(ground, steps, event, self._allowed))
+        return extended
+
+    def _steps(self, derivations: Derivations) -> Steps:
+        return tuple(
+            (derivation, step)
+            for derivation in derivations
+            for step in self.growth.advance(derivation.rest, TOP, len(derivation.trace))
+        )
+
+    def _extend(self, ground: Ground, steps: Steps, event: Event, viable: Viable) -> list[Derivations]:
+        """The derivations that take the event, together where they bind it at the same position."""
+        grown: dict[int, dict[Derivation, None]] = {}
+        for derivation, step in steps:
+            if step.atom.type != event.type or not _may_follow(derivation.trace, event, step.place):
+                continue
+            trace = (*derivation.trace, *step.crossed, Bound(event, step.atom, step.place))
+            if viable(ground, trace, len(step.crossed) + 1):
+                grown.setdefault(step.atom.position, {})[Derivation(trace, step.rest)] = None
+        return [tuple(derivations) for derivations in grown.values()]
+
+    def _too_far(self, ground: Ground, derivations: Derivations, event: Event) -> bool:
+        """WITHIN without SLIDE bounds the match: last − first < within."""
+        trace = derivations[0].trace
+        span = _span(self.plan.window)
+        if span is None or ground.outer is not None or not trace:
+            return False
+        return event.time - ground.match(trace).bound[0].event.time >= span
+
+    # ---------------------------------------------------------------------------------------------- the tests
+
+    def _complete(self, ground: Ground, derivations: Derivations) -> bool:
+        """Whether some derivation can end here and then passes everything."""
+        for derivation in derivations:
+            if not derivation.trace:
+                continue
+            for crossed in self.growth.finish(derivation.rest, TOP, len(derivation.trace)):
+                if self._passes(ground, (*derivation.trace, *crossed)):
+                    return True
+        return False
+
+    def _passes(self, ground: Ground, trace: Trace) -> bool:
+        match = ground.match(trace)
+        return all(holds(conjunct, match, self.budget) for conjunct in ground.scope.conjuncts) and not any(
+            self._violated(ground, trace, item) for item in range(len(trace)) if isinstance(trace[item], Crossed)
+        )
+
+    def _hopeful(self, ground: Ground, trace: Trace, added: int) -> bool:
+        """Under skip-till-any-match: whether the binding can still become a match, as far as is certain now."""
+        if not self.prune:
+            return True
+        if not self._new_event_fits(ground, trace, lambda conjunct: not conjunct.whole & ground.scope.variables):
+            return False
+        passed = range(len(trace) - added, len(trace) - 1)
+        return not any(
+            self._gap(trace, item)[0] is not None
+            and not self.scopes[_crossed(trace, item).negation.scope].needs
+            and self._violated(ground, trace, item)
+            for item in passed
+        )
+
+    def _allowed(self, ground: Ground, trace: Trace, added: int) -> bool:
+        """Under skip-till-next-match: whether the new event can extend the run."""
+        if not self._new_event_fits(ground, trace, lambda conjunct: True):
+            return False
+        before = trace[: len(trace) - added]
+        for item in range(len(trace) - 1):
+            if not isinstance(trace[item], Crossed) or self._gap(trace, item)[0] is None:
+                continue
+            tested = item < len(before) and self._ready(ground, before, item)
+            if not tested and self._ready(ground, trace, item) and self._violated(ground, trace, item):
+                return False
+        return True
+
+    def _new_event_fits(self, ground: Ground, trace: Trace, among: Callable[[Conjunct], bool]) -> bool:
+        """Whether all instances that speak of the new event, and can be evaluated, are true.
+
+        A conjunct that reads the whole of a variable is not tested when that variable grows.
+        """
+        match, new = ground.match(trace), trace[-1]
+        assert isinstance(new, Bound)
+        return all(
+            holds(conjunct, match, self.budget, new)
+            for conjunct in ground.scope.conjuncts
+            if new.atom.variable in conjunct.variables - conjunct.whole and among(conjunct)
+        )
+
+    # ------------------------------------------------------------------------------------------------ negation
+
+    def _ready(self, ground: Ground, trace: Trace, item: int) -> bool:
+        """Whether all outer variables are bound that the predicates of the NOT (and of those inside it) use."""
+        crossed = _crossed(trace, item)
+        match = ground.match(trace)
+        return all(
+            bound_to(name, part, match, None if part is None else crossed.place.round(part))
+            for name, part in self.scopes[crossed.negation.scope].needs
+        )
+
+    def _violated(self, ground: Ground, trace: Trace, item: int) -> bool:
+        """Whether the pattern under the NOT has a match between the events around it."""
+        crossed = _crossed(trace, item)
+        low, high = self._gap(trace, item)
+        span = _span(self.plan.window) if ground.outer is None else None
+        times = [bound.event.time for bound in ground.match(trace).bound]
+        if low is None and span is not None:
+            low = max(times) - span
+        if high is None and span is not None:
+            high = min(times) + span
+        between = tuple(
+            event
+            for event in ground.stream
+            if (low is None or low < event.time) and (high is None or event.time < high)
+        )
+        self.budget.spend(len(ground.stream))
+        scope = self.scopes[crossed.negation.scope]
+        inner = Ground(scope, crossed.negation.body, between, ground.match(trace), crossed.place)
+        return any(True for _ in self._any(inner))
+
+    def _gap(self, trace: Trace, item: int) -> tuple[int | None, int | None]:
+        """The times of the last event bound before the NOT and of the first after it; None: there is none."""
+        crossed = _crossed(trace, item)
+        before = _times(trace[:item], crossed.place)
+        after = _times(trace[item + 1 :], crossed.place)
+        return (max(before) if before else None), (min(after) if after else None)
+
+
+def _times(trace: Trace, place: Place) -> list[int]:
+    """The times of bound events, without those of other branches of an AND: they are neither before nor after."""
+    return [item.event.time for item in trace if isinstance(item, Bound) and not item.place.beside(place)]
+
+
+def _may_follow(trace: Trace, event: Event, place: Place) -> bool:
+    """Times increase strictly; only in different branches of one AND they may be equal."""
+    return all(item.event.time < event.time or item.place.beside(place) for item in trace if isinstance(item, Bound))
+
+
+def _crossed(trace: Trace, item: int) -> Crossed:
+    crossed = trace[item]
+    assert isinstance(crossed, Crossed)
+    return crossed
+
+
+def _binding(derivations: Derivations) -> Binding:
+    return tuple((item.event, item.atom) for item in derivations[0].trace if isinstance(item, Bound))
+
+
+def _span(window: Window) -> int | None:
+    return window.within if window.spanning else None

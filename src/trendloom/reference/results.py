@@ -1,0 +1,213 @@
+"""From the matches of one window and partition to the rows that RETURN asks for.
+
+Every function here takes bindings (see `matches`) and speaks of them as language.md does. A row travels with the key
+by which rows are ordered: window, partition or group, then the first and the last event, then everything else; ranked
+rows by their rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Group, Total, Which
+from trendloom.lang.tree import Trends
+from trendloom.plan.logical import Aggregation, Plan, Projection, Ranking
+from trendloom.reference.matches import Binding
+from trendloom.reference.rows import Row, Scalar
+from trendloom.reference.scalar import Leaf, evaluate
+from trendloom.reference.stream import Bounds, Event, order_key
+from trendloom.reference.summary import aggregate, extent, total
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One window of one partition (or group): where a row belongs."""
+
+    window: Bounds | None
+    partition: tuple[object, ...]
+
+    @property
+    def key(self) -> Key:
+        return (self.window or (), tuple(order_key(value) for value in self.partition))
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A row and its place in the order of the result."""
+
+    key: Key
+    row: Row
+
+
+def in_order(placed: Iterable[Placed]) -> list[Row]:
+    return [item.row for item in sorted(placed, key=lambda item: item.key)]
+
+
+def without_hidden(bindings: Iterable[Binding], hidden: frozenset[str]) -> list[Binding]:
+    """EXISTS: its events are matched, then left out; bindings that then coincide are one, empty ones none."""
+    reduced = (tuple(pair for pair in binding if pair[1].variable not in hidden) for binding in bindings)
+    return list(dict.fromkeys(binding for binding in reduced if binding))
+
+
+def complete_only(bindings: Sequence[Binding]) -> list[Binding]:
+    """COMPLETE: the matches whose set of events is no proper subset of another match's."""
+    sets = [frozenset(event for event, _ in binding) for binding in bindings]
+    distinct = set(sets)
+    return [
+        binding for binding, mine in zip(bindings, sets, strict=True) if not any(mine < other for other in distinct)
+    ]
+
+
+def match_rows(plan: Plan, cell: Cell, bindings: Sequence[Binding]) -> list[Placed]:
+    """One row per match, per ranked match, or per group of matches."""
+    if plan.output is Trends.COLLAPSED:
+        return _collapsed(plan, cell, bindings)
+    if plan.output is Trends.COMPLETE:
+        bindings = complete_only(bindings)
+    if plan.ranking is not None:
+        best = ranked(plan, plan.ranking, cell, bindings)
+        return [
+            Placed((*cell.key, rank), match_row(plan, cell, binding, score))
+            for rank, (score, binding) in enumerate(best)
+        ]
+    return [Placed((*cell.key, *binding_key(binding)), match_row(plan, cell, binding)) for binding in bindings]
+
+
+def match_row(plan: Plan, cell: Cell, binding: Binding, score: int | float | None = None) -> Row:
+    if isinstance(plan.output, Projection):
+        values = tuple(_of_match(plan, cell, binding, value.expr) for value in plan.output.values)
+        return Row(cell.partition, cell.window, values=values, score=score)
+    return Row(cell.partition, cell.window, events=_listed(binding), score=score)
+
+
+def binding_key(binding: Binding) -> Key:
+    """First time, last time, all times, then the events' values, variables and positions."""
+    times = tuple(event.time for event, _ in binding)
+    return (
+        times[0],
+        times[-1],
+        times,
+        tuple(event.content for event, _ in binding),
+        tuple((atom.variable, atom.position) for _, atom in binding),
+        tuple(event.row for event, _ in binding),
+    )
+
+
+def _listed(binding: Binding) -> tuple[tuple[int, str], ...]:
+    return tuple((event.row, atom.variable) for event, atom in binding)
+
+
+# ------------------------------------------------------------------------------------------- values of one match
+
+
+def _of_match(plan: Plan, cell: Cell, binding: Binding, expr: Expr) -> Scalar:
+    """A value of one match; a variable that is not bound gives NULL, its count 0."""
+    groups = dict(zip(plan.partition, cell.partition, strict=True))
+    events: dict[str, list[Event]] = {}
+    for event, atom in binding:
+        events.setdefault(atom.variable, []).append(event)
+
+    def read(leaf: Leaf) -> object:
+        if isinstance(leaf, Group):
+            return groups[leaf.column]
+        if isinstance(leaf, Total):
+            raise TypeError(f"{leaf.text} has no meaning inside one match")
+        return _of_variable(leaf, events.get(leaf.variable, []))
+
+    return evaluate(expr, read)
+
+
+def _of_variable(leaf: Attribute | Aggregate | Extent, events: Sequence[Event]) -> object:
+    if isinstance(leaf, Extent):
+        return extent(events)
+    if isinstance(leaf, Aggregate):
+        return aggregate(leaf.function, leaf.column, events)
+    if not events:
+        return None
+    return events[-1 if leaf.which is Which.LAST else 0].value(leaf.column)
+
+
+# ------------------------------------------------------------------------------------------------------- ranking
+
+
+def ranked(
+    plan: Plan, ranking: Ranking, cell: Cell, bindings: Iterable[Binding]
+) -> list[tuple[int | float | None, Binding]]:
+    """The best matches with their scores, best first; NULL scores last, ties by times, values, variables."""
+    scored = [(_score(plan, ranking, cell, binding), binding) for binding in bindings]
+
+    def place(item: tuple[int | float | None, Binding]) -> Key:
+        score, binding = item
+        _, _, times, contents, variables, rows = binding_key(binding)
+        better = 0 if score is None else -score if ranking.descending else score
+        return (score is None, better, times, contents, variables, rows)
+
+    return sorted(scored, key=place)[: ranking.limit]
+
+
+def _score(plan: Plan, ranking: Ranking, cell: Cell, binding: Binding) -> int | float | None:
+    scores = [cast(int | float | None, _of_match(plan, cell, binding, expr)) for expr in ranking.preferences]
+    known = [score for score in scores if score is not None]
+    if len(known) < len(scores):
+        return None
+    if ranking.merge is None:
+        return known[0]
+    if ranking.merge in ("min", "max"):
+        return min(known) if ranking.merge == "min" else max(known)
+    return sum(known) if ranking.merge == "sum" else sum(known) / len(known)
+
+
+# ----------------------------------------------------------------------------------------------------- collapsed
+
+
+def _collapsed(plan: Plan, cell: Cell, bindings: Iterable[Binding]) -> list[Placed]:
+    """One row per group of matches that agree on the events outside Kleene variables."""
+    groups: dict[frozenset[object], list[Binding]] = {}
+    for binding in bindings:
+        fixed = frozenset(pair for pair in binding if pair[1].variable not in plan.kleene)
+        groups.setdefault(fixed, []).append(binding)
+    return [_collapsed_row(cell, members) for members in groups.values()]
+
+
+def _collapsed_row(cell: Cell, members: Sequence[Binding]) -> Placed:
+    bound = {(event, atom.variable) for binding in members for event, atom in binding}
+    union = sorted(bound, key=lambda pair: (pair[0].time, pair[0].content, pair[1], pair[0].row))
+    times = tuple(event.time for event, _ in union)
+    content = tuple((event.content, variable, event.row) for event, variable in union)
+    events = tuple((event.row, variable) for event, variable in union)
+    row = Row(cell.partition, cell.window, events=events, matches=len(members))
+    return Placed((*cell.key, times[0], times[-1], times, content), row)
+
+
+# ---------------------------------------------------------------------------------------- aggregates over matches
+
+
+def aggregate_row(plan: Plan, output: Aggregation, cell: Cell, bindings: Sequence[Binding]) -> Placed | None:
+    """The row of one group and window; None where there is no match or HAVING is not true."""
+    groups: Mapping[str, object] = dict(zip(plan.group_by, cell.partition, strict=True))
+
+    def read(leaf: Leaf) -> object:
+        if isinstance(leaf, Group):
+            return groups[leaf.column]
+        if not isinstance(leaf, Total):
+            raise TypeError(f"{leaf} has no meaning over all matches")
+        return _of_all(leaf, bindings)
+
+    if not bindings or (output.having is not None and evaluate(output.having, read) is not True):
+        return None
+    values = tuple(evaluate(value.expr, read) for value in output.values)
+    return Placed(cell.key, Row(cell.partition, cell.window, values=values))
+
+
+def _of_all(leaf: Total, bindings: Sequence[Binding]) -> Scalar:
+    if leaf.positions is None:
+        return len(bindings)
+    occurrences = [event for binding in bindings for event, atom in binding if atom.position in leaf.positions]
+    if leaf.column is None:
+        return len(occurrences)
+    column = leaf.column
+    return total(leaf.function, (event.value(column) for event in occurrences))

@@ -1,0 +1,102 @@
+"""Events as the definitions speak of them, and the streams they are cut into: partitions, then windows.
+
+Equal times have no order. Where an order of rows is needed all the same, it follows the values of the rows, so the
+order of the input never decides anything but the choice between two rows that are the same in every column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from trendloom.errors import DataError
+from trendloom.model.schema import Kind, Schema
+from trendloom.model.window import Window
+from trendloom.reference.budget import Budget
+
+OrderKey = tuple[int, object]
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """One event. Events are compared by identity: two equal rows are two events."""
+
+    row: int
+    time: int
+    type: object
+    values: Mapping[str, object]
+    content: tuple[OrderKey, ...]
+
+    def value(self, column: str) -> object:
+        return self.values.get(column)
+
+
+Stream = tuple[Event, ...]
+"""Events by time, then content."""
+
+Bounds = tuple[int, int]
+
+
+def order_key(value: object) -> OrderKey:
+    """A key that puts any two values in an order: NULL first, then by kind, then by value."""
+    if value is None:
+        return (0, 0)
+    if isinstance(value, bool):
+        return (1, value)
+    if isinstance(value, int | float):
+        return (2, value)
+    return (3, value) if isinstance(value, str) else (4, repr(value))
+
+
+def ordered(events: Iterable[Event]) -> Stream:
+    return tuple(sorted(events, key=lambda event: (event.time, event.content, event.row)))
+
+
+def read_event(number: int, row: Mapping[str, object], schema: Schema, time: int | None = None) -> Event:
+    """An event from an input row. `time` is given where the row itself only bounds it (imprecise time)."""
+    values = {column.name: _plain(row.get(column.name), column.kind) for column in schema.columns}
+    content = tuple(order_key(value) for value in values.values())
+    when = values.get(schema.time) if time is None else time
+    if not isinstance(when, int):
+        raise DataError(f"row {number} has no time", hint=f"every row needs a value in column '{schema.time}'")
+    return Event(number, when, values.get(schema.type), {**values, schema.time: when}, content)
+
+
+def _plain(value: object, kind: Kind) -> object:
+    """NaN is NULL, −0.0 is 0.0, and decimals are numbers like any other."""
+    if isinstance(value, Decimal):
+        if value.is_nan():
+            return None
+        return int(value) if kind is Kind.INT else float(value)
+    if isinstance(value, float):
+        return None if math.isnan(value) else value + 0.0
+    return value
+
+
+def cut_partitions(events: Iterable[Event], attributes: Sequence[str]) -> dict[tuple[object, ...], list[Event]]:
+    """The events by the values of the attributes; a NULL in one of them puts a row in no partition."""
+    partitions: dict[tuple[object, ...], list[Event]] = {}
+    for event in events:
+        key = tuple(event.value(attribute) for attribute in attributes)
+        if all(value is not None for value in key):
+            partitions.setdefault(key, []).append(event)
+    return partitions
+
+
+def cut_windows(events: Sequence[Event], window: Window, budget: Budget) -> Iterator[tuple[Bounds | None, Stream]]:
+    """Each window that holds an event, with its events as a stream of their own; without SLIDE, the whole stream."""
+    if window.within is None or window.slide is None:
+        yield None, ordered(events)
+        return
+    within, slide = window.within, window.slide
+    starts: set[int] = set()
+    for event in events:
+        first = (event.time - within) // slide + 1  # the least k with event.time < k·slide + within
+        budget.spend(max(1, event.time // slide - first + 1))
+        starts.update(k * slide for k in range(first, event.time // slide + 1))
+    for start in sorted(starts):
+        budget.spend(len(events))
+        inside = [event for event in events if start <= event.time < start + within]
+        yield (start, start + within), ordered(inside)

@@ -1,0 +1,130 @@
+"""Imprecise time: every world, one after another.
+
+An event lies anywhere in [low, high]; a world gives each event one time, and all worlds of a partition are equally
+likely. The query is run in every world. What matches is known by the sequence of its events (the *signature*): its
+confidence is the share of the worlds in which it matches, exactly. Values of a match and ties are read in the first
+world in which the signature matches.
+Cost: the product of the lengths of the intervals, bounded by `WORLD_LIMIT`, times the cost of one world.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from trendloom.errors import DataError, PlanError
+from trendloom.lang.tree import Trends
+from trendloom.model.schema import Schema
+from trendloom.plan.logical import Aggregation, Plan
+from trendloom.reference import budget as limits
+from trendloom.reference.budget import Budget
+from trendloom.reference.matches import Binding, Search
+from trendloom.reference.results import Cell, Placed, binding_key, complete_only, match_row, ranked, without_hidden
+from trendloom.reference.rows import Row
+from trendloom.reference.stream import Bounds, Event, cut_partitions, cut_windows, read_event
+
+Signature = tuple[Bounds | None, tuple[int, ...]]
+Input = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A signature: a binding that shows it, the number of worlds in which it matches, and the times it covers."""
+
+    binding: Binding
+    worlds: int
+    low: int
+    high: int
+
+
+def evaluate_worlds(plan: Plan, rows: Sequence[Input], budget: Budget) -> list[Placed]:
+    """The rows of a query over a stream with imprecise time."""
+    if isinstance(plan.output, Aggregation) or plan.output is Trends.COLLAPSED:
+        raise PlanError("with imprecise time a query gives matches one by one", hint="RETURN TRENDS")
+    intervals = [_interval(number, row, plan.schema) for number, row in enumerate(rows)]
+    first = [read_event(number, row, plan.schema, intervals[number][0]) for number, row in enumerate(rows)]
+    search = Search(plan, budget)
+    placed: list[Placed] = []
+    for partition, events in cut_partitions(first, plan.partition).items():
+        numbers = [event.row for event in events]
+        size = math.prod(high - low + 1 for low, high in (intervals[number] for number in numbers))
+        if size > limits.WORLD_LIMIT:
+            raise DataError(
+                f"the intervals of a partition allow {size} worlds; the reference evaluator tries at most "
+                f"{limits.WORLD_LIMIT}",
+                hint="use engine 'local', or fewer events with shorter intervals",
+            )
+        found = _signatures(plan, search, list(_worlds(rows, numbers, intervals, plan.schema)))
+        placed.extend(_rows(plan, partition, found, size))
+    return placed
+
+
+def _interval(number: int, row: Input, schema: Schema) -> Bounds:
+    low, high = (row.get(name) if name is not None else None for name in (schema.low, schema.high))
+    if not isinstance(low, int) or not isinstance(high, int) or low > high:
+        raise DataError(
+            f"row {number} has no interval of times: {low!r} to {high!r}", hint="low must not be above high"
+        )
+    return low, high
+
+
+def _worlds(
+    rows: Sequence[Input], numbers: Sequence[int], intervals: Sequence[Bounds], schema: Schema
+) -> Iterator[list[Event]]:
+    choices = [
+        [read_event(number, rows[number], schema, time) for time in range(low, high + 1)]
+        for number, (low, high) in ((number, intervals[number]) for number in numbers)
+    ]
+    for world in itertools.product(*choices):
+        yield list(world)
+
+
+def _signatures(plan: Plan, search: Search, worlds: Sequence[Sequence[Event]]) -> dict[Signature, Found]:
+    signatures: dict[Signature, Found] = {}
+    for events in worlds:
+        for window, stream in cut_windows(events, plan.window, search.budget):
+            bindings = without_hidden(search.matches(stream), plan.hidden)
+            if plan.output is Trends.COMPLETE:
+                bindings = complete_only(bindings)
+            in_world: dict[Signature, Binding] = {}  # bindings of one sequence at different positions are one
+            for binding in sorted(bindings, key=binding_key):
+                in_world.setdefault((window, tuple(event.row for event, _ in binding)), binding)
+            for signature, binding in in_world.items():
+                signatures[signature] = _seen_again(signatures.get(signature), binding)
+    return signatures
+
+
+def _seen_again(known: Found | None, binding: Binding) -> Found:
+    first, last = binding[0][0].time, binding[-1][0].time
+    if known is None:
+        return Found(binding, 1, first, last)
+    return Found(known.binding, known.worlds + 1, min(known.low, first), max(known.high, last))
+
+
+def _rows(plan: Plan, partition: tuple[object, ...], found: Mapping[Signature, Found], size: int) -> Iterator[Placed]:
+    by_window: dict[Bounds | None, dict[Binding, Found]] = {}
+    for (window, _), signature in found.items():
+        if plan.confidence is None or Fraction(signature.worlds, size) >= plan.confidence:
+            by_window.setdefault(window, {})[signature.binding] = signature
+    for window, signatures in by_window.items():
+        cell = Cell(window, partition)
+        if plan.ranking is None:
+            for binding, signature in signatures.items():
+                key = (*cell.key, signature.low, signature.high, *binding_key(binding))
+                yield Placed(key, _with_confidence(plan, cell, signature, size))
+            continue
+        for rank, (score, binding) in enumerate(ranked(plan, plan.ranking, cell, signatures)):
+            row = _with_confidence(plan, cell, signatures[binding], size, score)
+            yield Placed((*cell.key, rank), row)
+
+
+def _with_confidence(plan: Plan, cell: Cell, found: Found, size: int, score: int | float | None = None) -> Row:
+    return replace(
+        match_row(plan, cell, found.binding, score),
+        confidence=Fraction(found.worlds, size),
+        time_low=found.low,
+        time_high=found.high,
+    )

@@ -1,0 +1,48 @@
+"""Modules say why they exist, stay small, carry names that mean something, and leave nothing half done."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = sorted((ROOT / "src").rglob("*.py"))
+PYTHON = sorted(path for room in ("src", "tests", "benchmarks", "examples") for path in (ROOT / room).rglob("*.py"))
+
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "base2"}
+LINES = 500
+MARKS = re.compile("|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", r"mark\.(sk" + "ip|xf" + r"ail)\b"]))
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", SOURCE, ids=shown)
+def test_module_says_why_it_exists(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    empty_room = path.name == "__init__.py" and not tree.body
+    assert empty_room or ast.get_docstring(tree), "begin the module with a docstring: the idea, its cost"
+
+
+def test_files_are_small() -> None:
+    long = {shown(path): count for path in PYTHON if (count := len(path.read_text().splitlines())) > LINES}
+    assert long == {}
+
+
+def test_names_mean_something() -> None:
+    parts = {(shown(path), part) for path in PYTHON for part in path.relative_to(ROOT).with_suffix("").parts}
+    assert [path for path, part in parts if part.strip("_") in FORBIDDEN_NAMES] == []
+
+
+def test_nothing_is_marked_as_left_undone() -> None:
+    left = [shown(path) for path in PYTHON if MARKS.search(path.read_text())]
+    assert left == []
+
+
+def test_test_files_have_unique_names() -> None:
+    names = [path.name for path in PYTHON if path.name.startswith("test_")]
+    assert sorted(names) == sorted(set(names))
