@@ -15,6 +15,7 @@ def root() -> Path:
     return ROOT
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test uses Spark if it asks for the fixture `spark`, lies in tests/spark, or says so with its mark."""
     for item in items:

@@ -1,7 +1,7 @@
 """Rooms import downwards only; pyspark and numba stay in theirs; the oracle shares no evaluation code.
 
-The order of the rooms is import-linter's contract in pyproject.toml. Here is what it cannot say. Imports inside functions
-and under TYPE_CHECKING count like all others.
+The order of the rooms is import-linter's contract in pyproject.toml. Here is what it cannot say. Imports inside
+functions and under TYPE_CHECKING count like all others.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Run physical plans: in one process (`local`) or on Spark (`spark`). What both do to a table of events is here."""

@@ -19,11 +19,11 @@ from pyarrow import types
 from trendloom.errors import DataError, OptionError, did_you_mean
 from trendloom.expr.vectors import kind_of
 from trendloom.io import iso
-from trendloom.model.schema import Column, Kind, Schema
+from trendloom.model.schema import RESERVED, Column, Kind, Schema
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis
 
-RESERVED = ("events", "var", "window_start", "window_end", "query", "score", "confidence")
-"""Columns of results; an input column of the same name could not be told apart from them."""
+
+
 
 Ticks = npt.NDArray[np.int64]
 

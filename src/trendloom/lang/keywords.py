@@ -14,8 +14,8 @@ from trendloom.model.time import MICROSECONDS, UNIT_WORDS
 
 RESERVED = (
     "RETURN", "PATTERN", "SEMANTICS", "WHERE", "GROUP", "BY", "HAVING", "WITHIN", "SLIDE", "RANK", "LIMIT",
-    "CONFIDENCE", "QUERY", "SEQ", "NOT", "OR", "AND", "EXISTS", "NEXT", "IN", "BETWEEN", "IS", "NULL", "LIKE", "TRUE", "FALSE",
-    "AS", "ASC", "DESC", "TRENDS", "COMPLETE", "COLLAPSED",
+    "CONFIDENCE", "QUERY", "SEQ", "NOT", "OR", "AND", "EXISTS", "NEXT", "IN", "BETWEEN", "IS", "NULL", "LIKE", "TRUE",
+    "FALSE", "AS", "ASC", "DESC", "TRENDS", "COMPLETE", "COLLAPSED",
 )  # fmt: skip
 
 CLAUSES = (

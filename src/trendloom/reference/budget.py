@@ -9,7 +9,7 @@ from __future__ import annotations
 from trendloom.errors import DataError
 
 STEP_LIMIT = 5_000_000
-"""Elementary steps (an event tried, a predicate evaluated) of one evaluation."""
+"""Elementary steps (an event tried, an event of a binding copied, a predicate evaluated) of one evaluation."""
 
 WORLD_LIMIT = 200_000
 """Possible worlds of one partition of a stream with imprecise time."""

@@ -1,7 +1,7 @@
 """The matches of a pattern on one stream, straight from the definitions.
 
 skip-till-any-match: every binding is built, event by event in time order, and tested when it is complete. Building
-stops early only where no continuation can help: an instance of a predicate that is already false stays false, because the
+stops early only where no continuation can help: an instance of a predicate that is false stays false, because the
 predicate speaks of all events, and a NOT without outer variables stays violated once the events around it are bound.
 
 skip-till-next-match and contiguous: a run holds a binding with all its derivations; the earliest time at which some
@@ -145,6 +145,7 @@ class Search:
             if step.atom.type != event.type or not _may_follow(derivation.trace, event, step.place):
                 continue
             trace = (*derivation.trace, *step.crossed, Bound(event, step.atom, step.place))
+            self.budget.spend(len(trace))
             if viable(ground, trace, len(step.crossed) + 1):
                 grown.setdefault(step.atom.position, {})[Derivation(trace, step.rest)] = None
         return [tuple(derivations) for derivations in grown.values()]

@@ -49,6 +49,8 @@ def in_order(placed: Iterable[Placed]) -> list[Row]:
 
 def without_hidden(bindings: Iterable[Binding], hidden: frozenset[str]) -> list[Binding]:
     """EXISTS: its events are matched, then left out; bindings that then coincide are one, empty ones none."""
+    if not hidden:
+        return list(bindings)
     reduced = (tuple(pair for pair in binding if pair[1].variable not in hidden) for binding in bindings)
     return list(dict.fromkeys(binding for binding in reduced if binding))
 

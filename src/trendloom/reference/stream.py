@@ -6,6 +6,7 @@ order of the input never decides anything but the choice between two rows that a
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,11 +66,13 @@ def read_event(number: int, row: Mapping[str, object], schema: Schema, time: int
 
 
 def _plain(value: object, kind: Kind) -> object:
-    """NaN is NULL, −0.0 is 0.0, and decimals are numbers like any other."""
+    """NaN is NULL, −0.0 is 0.0, decimals are numbers like any other, durations microseconds."""
     if isinstance(value, Decimal):
         if value.is_nan():
             return None
         return int(value) if kind is Kind.INT else float(value)
+    if isinstance(value, datetime.timedelta):
+        return value // datetime.timedelta(microseconds=1)
     if isinstance(value, float):
         return None if math.isnan(value) else value + 0.0
     return value

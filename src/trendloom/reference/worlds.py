@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -57,7 +57,7 @@ def evaluate_worlds(plan: Plan, rows: Sequence[Input], budget: Budget) -> list[P
                 f"{limits.WORLD_LIMIT}",
                 hint="use engine 'local', or fewer events with shorter intervals",
             )
-        found = _signatures(plan, search, list(_worlds(rows, numbers, intervals, plan.schema)))
+        found = _signatures(plan, search, _worlds(rows, numbers, intervals, plan.schema))
         placed.extend(_rows(plan, partition, found, size))
     return placed
 
@@ -82,7 +82,7 @@ def _worlds(
         yield list(world)
 
 
-def _signatures(plan: Plan, search: Search, worlds: Sequence[Sequence[Event]]) -> dict[Signature, Found]:
+def _signatures(plan: Plan, search: Search, worlds: Iterable[Sequence[Event]]) -> dict[Signature, Found]:
     signatures: dict[Signature, Found] = {}
     for events in worlds:
         for window, stream in cut_windows(events, plan.window, search.budget):

@@ -174,7 +174,7 @@ def test_batches_are_written_as_they_come(tmp_path: Path) -> None:
     seen: list[int] = []
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for number in range(3):
+        for _ in range(3):
             (part,) = tmp_path.glob(".r.jsonl.*.part")
             seen.append(part.stat().st_size)
             yield pa.record_batch({"a": list(range(25_000))})

@@ -1,0 +1,47 @@
+"""The local engine: one process, no Java, all keys of the stream in one columnar call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from trendloom.engines import task
+from trendloom.engines.events import Stream
+from trendloom.engines.finish import finish_aggregates
+from trendloom.engines.results import aggregate_schema, row_schema
+from trendloom.engines.totals import merge_partials
+from trendloom.io.events import Events
+from trendloom.physical.plan import Physical
+
+
+def run(
+    physical: Physical,
+    events: Events,
+    *,
+    numeric: str = "exact",
+    limit: int | None = None,
+    progress: task.Progress | None = None,
+    unsorted: Callable[[], None] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one query, in batches; at least one batch, so that columns are known where there is no row."""
+    plan = physical.plan
+    assert events.ticks is not None
+    table = events.table.select(list(plan.scan.columns))
+    kinds = {column.name: column.kind for column in plan.schema.columns}
+    stream = Stream(table, kinds, events.ticks)
+    if physical.aggregates:
+        merged = task.partial(physical, stream, progress=progress)
+        schema = aggregate_schema(plan, table.schema, numeric, pa.int64())
+        if merged is None:
+            yield _empty(schema)
+            return
+        result = finish_aggregates(plan, table.schema, merge_partials(plan, [merged]), numeric, spark=False)
+        yield from result.slice(0, limit).combine_chunks().to_batches() or [_empty(result.schema)]
+        return
+    yield _empty(row_schema(plan, table.schema))
+    yield from task.rows(physical, stream, limit=limit, progress=progress, unsorted=unsorted)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -147,7 +147,7 @@ class Gaps:
         """
         scope = self.spec.scopes[crossing.scope]
         if self.machine.immediate(scope.number) and not scope.open_ended:
-            threshold = self._threshold(scope.number)
+            threshold = self.threshold(scope.number)
             return (high > low) & (threshold[np.maximum(high, 0)] >= low)
         if self.machine.immediate(scope.number):
             gaps, of = np.unique(np.stack([low, high]), axis=1, return_inverse=True)
@@ -206,7 +206,7 @@ class Gaps:
                 around[part] = paths.rounds(part)[rows, rounds_at]
         return replace(paths, scope=scope.number, own=paths.events.shape[1], root=rows, rounds_around=around)
 
-    def _threshold(self, scope: int) -> Array:
+    def threshold(self, scope: int) -> Array:
         """For every index i the latest start of a match of the NOT that has ended before event i; −1: none."""
         if scope not in self._thresholds:
             self._thresholds[scope] = latest_starts(self, scope)

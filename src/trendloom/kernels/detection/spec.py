@@ -78,3 +78,16 @@ class Detection:
             if scope == 0:
                 return None
             scope = self.scopes[scope].parent
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A comparison `left(e) operator right(f)` of two consecutive events of a run, on the steps where it applies.
+
+    Leaves of `left` and `right` are attributes of the one event they are evaluated on. `steps` are (state before, step).
+    """
+
+    left: Expr
+    operator: str
+    right: Expr
+    steps: frozenset[tuple[int, int]]

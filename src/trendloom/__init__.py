@@ -1,0 +1,86 @@
+"""Trendloom finds, counts, ranks and explains patterns in event streams, on Apache Spark or in one process.
+
+    import trendloom as tl
+    rows = tl.run("PATTERN SEQ(A a, B+ b[], C c)", "events.parquet", engine="local")
+
+Importing is light: engines, kernels and Spark are loaded when a query first needs them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trendloom import errors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__version__ = "0.1.0"
+
+
+def run(
+    text: str,
+    events: object,
+    *,
+    engine: str = "local",
+    time: str = "time",
+    type: str = "type",
+    time_unit: str = "s",
+    time_low: str | None = None,
+    time_high: str | None = None,
+    numeric: str = "exact",
+    limit: int | None = None,
+    query: str | None = None,
+    master: str | None = None,
+) -> pa.Table:
+    """Run a query, or a workload of queries, over events and return the rows.
+
+    `events` is a path (csv, jsonl, parquet, a folder of parquet), a pyarrow Table, or a pandas or polars frame.
+    `engine` is "local" (one process), "spark", or "reference" (the definitions, for small streams).
+    The other options are those of the command line; see `trendloom run --help`.
+    """
+    from trendloom.engines.workload import Options, answers, table_of
+
+    options = Options(
+        engine, time, type, time_unit, time_low, time_high, numeric, limit, query, master
+    )  # fmt: skip
+    return table_of(answers(text, events, options))
+
+
+def check(
+    text: str,
+    schema_or_events: object = None,
+    *,
+    time: str = "time",
+    type: str = "type",
+    time_unit: str = "s",
+    time_low: str | None = None,
+    time_high: str | None = None,
+) -> list[errors.QueryWarning]:
+    """Parse a query, and bind it where a schema or events are given. Returns warnings; raises `errors.QueryError`."""
+    from trendloom.engines.inspect import check_text
+    from trendloom.engines.workload import Options
+
+    options = Options(
+        time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high
+    )
+    return check_text(text, schema_or_events, options)
+
+
+def explain(
+    text: str,
+    events: object = None,
+    *,
+    engine: str = "local",
+    time: str = "time",
+    type: str = "type",
+    time_unit: str = "s",
+) -> str:
+    """The logical, optimized and physical plan of a query, and why each algorithm was chosen."""
+    from trendloom.engines.inspect import explain_text
+    from trendloom.engines.workload import Options
+
+    return explain_text(text, events, Options(engine=engine, time=time, type=type, time_unit=time_unit))
+
+
+__all__ = ["__version__", "check", "errors", "explain", "run"]

@@ -1,0 +1,91 @@
+"""Aggregate rows: from merged measures to the values of RETURN, filtered by HAVING, in the number format asked for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trendloom.engines.results import EXACT_ON_SPARK, time_array, total_type
+from trendloom.engines.totals import WINDOW, total_leaf
+from trendloom.errors import RunError
+from trendloom.expr.evaluate import evaluate
+from trendloom.expr.nodes import Expr, Group, Total
+from trendloom.expr.vectors import Vector, as_float, from_arrow, is_true, to_arrow
+from trendloom.model.numbers import exact_array
+from trendloom.model.schema import Kind
+from trendloom.plan.logical import Aggregation, Plan, Value
+
+Array = np.ndarray[Any, Any]
+
+
+def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: str, *, spark: bool) -> pa.Table:
+    """The rows of an aggregating query, ordered by window and group."""
+    assert isinstance(plan.output, Aggregation)
+
+    def leaf(expr: Expr) -> Vector:
+        if isinstance(expr, Total):
+            return total_leaf(merged, expr)
+        assert isinstance(expr, Group)
+        return from_arrow(merged[expr.column], expr.kind)
+
+    if plan.output.having is not None:
+        kept = np.broadcast_to(is_true(evaluate(plan.output.having, leaf)), merged.num_rows)
+        merged = merged.filter(pa.array(kept))
+    names = [name for name in (WINDOW, *plan.group_by) if name in merged.column_names]
+    if names:
+        merged = merged.take(pc.sort_indices(merged, [(name, "ascending") for name in names]))
+    columns: dict[str, Any] = {name: merged[name] for name in plan.group_by}
+    if plan.window.sliding:
+        assert plan.window.within is not None
+        start = merged[WINDOW].to_numpy()
+        time_type = schema.field(plan.schema.time).type
+        columns["window_start"] = time_array(start, time_type)
+        columns["window_end"] = time_array(start + plan.window.within, time_type)
+    for value in plan.output.values:
+        vector = evaluate(value.expr, leaf).broadcast(merged.num_rows)
+        columns[value.name] = _column(value, vector, plan, schema, numeric, spark, merged)
+    return pa.table(columns)
+
+
+def _column(
+    value: Value, vector: Vector, plan: Plan, schema: pa.Schema, numeric: str, spark: bool, merged: pa.Table
+) -> pa.Array:
+    counted = isinstance(value.expr, Total) and value.expr.function in ("count", "sum")
+    if numeric == "log" and counted:
+        return _logarithms(value, vector)
+    wanted = total_type(value, plan, schema, numeric)
+    if wanted is not None:
+        if value.kind is Kind.INT:
+            vector = Vector(Kind.FLOAT, as_float(vector.values), vector.valid)
+        return to_arrow(vector, wanted)
+    exact = vector.to_list()
+    if not spark:
+        return exact_array(exact)
+    for row, number in enumerate(exact):
+        if number is not None and abs(number) >= 10**38:
+            raise RunError(
+                f"{value.name} does not fit DECIMAL(38,0) in {_where(plan, merged, row)}",
+                hint="use --numeric float or --numeric log",
+            )
+    return exact_array(exact).cast(EXACT_ON_SPARK)
+
+
+def _where(plan: Plan, merged: pa.Table, row: int) -> str:
+    parts = [f"{name} = {merged[name][row].as_py()!r}" for name in plan.group_by]
+    if plan.window.sliding:
+        parts.append(f"the window that starts at {merged[WINDOW][row].as_py()}")
+    return ", ".join(parts) or "the whole stream"
+
+
+def _logarithms(value: Value, vector: Vector) -> pa.Array:
+    """Base-10 logarithms; a zero is NULL, a negative sum an error."""
+    found: list[float | None] = []
+    for number in vector.to_list():
+        if number is not None and number < 0:
+            raise RunError(f"{value.name} is negative: it has no logarithm", hint="use --numeric exact or float")
+        found.append(None if not number else math.log10(number))
+    return pa.array(found, pa.float64())

@@ -1,0 +1,91 @@
+"""The reference evaluator as an engine: rows of the definitions as Arrow tables like every engine's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.engines.results import events_type, time_array, total_type, value_type, window_fields
+from trendloom.expr.vectors import from_arrow, from_list, to_arrow
+from trendloom.io.events import Events
+from trendloom.lang.tree import Trends
+from trendloom.model.numbers import exact_array
+from trendloom.model.schema import Kind
+from trendloom.plan.logical import Aggregation, Plan, Value
+from trendloom.reference.evaluate import evaluate
+from trendloom.reference.rows import Row
+
+
+def run(plan: Plan, events: Events, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a query by the definitions; exact numbers only."""
+    found = evaluate(plan, plain_rows(events))[:limit]
+    yield from _table(plan, events.table, found).combine_chunks().to_batches() or [
+        pa.RecordBatch.from_pylist([], _table(plan, events.table, []).schema)
+    ]
+
+
+def plain_rows(events: Events) -> list[dict[str, Any]]:
+    """The events as dictionaries of plain values, times as ticks."""
+    columns: dict[str, list[Any]] = {}
+    for column in events.schema.columns:
+        if column.kind is Kind.OTHER:
+            columns[column.name] = events.table[column.name].to_pylist()
+        else:
+            columns[column.name] = from_arrow(events.table[column.name], column.kind).to_list()
+    if events.ticks is not None:
+        columns[events.schema.time] = events.ticks.tolist()
+    names = list(columns)
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _table(plan: Plan, table: pa.Table, rows: Sequence[Row]) -> pa.Table:
+    schema = table.schema
+    columns: dict[str, Any] = {}
+    given = plan.group_by if isinstance(plan.output, Aggregation) else plan.partition
+    for number, name in enumerate(given):
+        kind = plan.schema.kind(name) or Kind.OTHER
+        columns[name] = to_arrow(from_list([row.partition[number] for row in rows], kind), schema.field(name).type)
+    if window_fields(plan, schema) if not plan.schema.imprecise else plan.window.sliding:
+        time_type = schema.field(plan.schema.low or plan.schema.time).type
+        bounds = [row.window or (0, 0) for row in rows]
+        columns["window_start"] = time_array(np.array([start for start, _ in bounds], np.int64), time_type)
+        columns["window_end"] = time_array(np.array([end for _, end in bounds], np.int64), time_type)
+    if isinstance(plan.output, Trends):
+        columns["events"] = _events(table, rows)
+    else:
+        for number, value in enumerate(plan.output.values):
+            columns[value.name] = _value(plan, schema, value, [(row.values or ())[number] for row in rows])
+    if plan.output is Trends.COLLAPSED:
+        columns["matches"] = exact_array([row.matches for row in rows])
+    if plan.ranking is not None:
+        columns["score"] = pa.array([None if row.score is None else float(row.score) for row in rows], pa.float64())
+    if plan.schema.imprecise:
+        time_type = schema.field(plan.schema.low or "").type
+        columns["confidence"] = pa.array([float(row.confidence or 0) for row in rows], pa.float64())
+        columns["time_low"] = time_array(np.array([row.time_low or 0 for row in rows], np.int64), time_type)
+        columns["time_high"] = time_array(np.array([row.time_high or 0 for row in rows], np.int64), time_type)
+    return pa.table(columns)
+
+
+def _events(table: pa.Table, rows: Sequence[Row]) -> pa.Array:
+    bound = [row.events or () for row in rows]
+    offsets = np.cumsum([0, *map(len, bound)])
+    flat = [pair for events in bound for pair in events]
+    taken = table.take(pa.array([number for number, _ in flat], pa.int64()))
+    fields = [taken[name].combine_chunks() for name in taken.column_names]
+    fields.append(pa.array([variable for _, variable in flat], pa.string()))
+    struct = pa.StructArray.from_arrays(fields, fields=list(events_type(table.schema).value_type))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct)
+
+
+def _value(plan: Plan, schema: pa.Schema, value: Value, found: list[Any]) -> pa.Array:
+    if isinstance(plan.output, Aggregation):
+        wanted = total_type(value, plan, schema, "exact")
+        if wanted is None:
+            return exact_array(found)
+    else:
+        wanted = value_type(value, plan, schema)
+    return to_arrow(from_list(found, value.kind), wanted)

@@ -1,0 +1,92 @@
+"""The columns of a result: known from the plan and the input's types, before anything runs.
+
+`events` is a list of struct: all input columns and `var`, the variable an event is bound to. Windows have the type of the
+time column. Exact aggregates are int64 or wider as needed; on Spark always decimal(38, 0).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.errors import DataError
+from trendloom.expr.nodes import Attribute
+from trendloom.lang.tree import Trends
+from trendloom.model.schema import Kind
+from trendloom.plan.logical import Aggregation, Plan, Value
+
+Array = np.ndarray[Any, Any]
+VAR = "var"
+EXACT_ON_SPARK = pa.decimal128(38, 0)
+
+
+def events_type(schema: pa.Schema) -> pa.ListType:
+    """The type of the `events` column for events of this schema."""
+    fields = [pa.field(field.name, field.type) for field in schema]
+    return pa.list_(pa.struct([*fields, pa.field(VAR, pa.string())]))
+
+
+def time_array(ticks: Array, time_type: pa.DataType) -> pa.Array:
+    """Ticks as values of the time column's type."""
+    try:
+        if pa.types.is_timestamp(time_type):
+            return pa.array(ticks, pa.timestamp("us", time_type.tz)).cast(time_type)
+        return pa.array(ticks, pa.int64()).cast(time_type)
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"the bounds of a window do not fit the time column's type {time_type}", hint="cast the time column to int64"
+        ) from None
+
+
+def value_type(value: Value, plan: Plan, schema: pa.Schema) -> pa.DataType:
+    """The type of a value of one match."""
+    if isinstance(value.expr, Attribute):
+        return schema.field(value.expr.column).type
+    zone = getattr(schema.field(plan.schema.time).type, "tz", None)
+    return {
+        Kind.INT: pa.int64(),
+        Kind.FLOAT: pa.float64(),
+        Kind.STRING: pa.string(),
+        Kind.BOOL: pa.bool_(),
+        Kind.TIME: pa.timestamp("us", zone),
+        Kind.DURATION: pa.duration("us"),
+        Kind.NULL: pa.null(),
+    }[value.kind]
+
+
+def row_schema(plan: Plan, schema: pa.Schema) -> pa.Schema:
+    """The columns of rows per match."""
+    fields = [pa.field(name, schema.field(name).type) for name in plan.partition]
+    fields += window_fields(plan, schema)
+    if isinstance(plan.output, Trends):
+        fields.append(pa.field("events", events_type(schema)))
+    else:
+        fields += [pa.field(value.name, value_type(value, plan, schema)) for value in plan.output.values]
+    return pa.schema(fields)
+
+
+def window_fields(plan: Plan, schema: pa.Schema) -> list[pa.Field]:
+    """`window_start` and `window_end` where the query has windows."""
+    if not plan.window.sliding:
+        return []
+    time_type = schema.field(plan.schema.time).type
+    return [pa.field("window_start", time_type), pa.field("window_end", time_type)]
+
+
+def total_type(value: Value, plan: Plan, schema: pa.Schema, numeric: str) -> pa.DataType | None:
+    """The type of a value over matches; None: exact integers, as wide as they need."""
+    if value.kind is Kind.INT:
+        return None if numeric == "exact" else pa.float64()
+    return value_type(value, plan, schema)
+
+
+def aggregate_schema(plan: Plan, schema: pa.Schema, numeric: str, exact: pa.DataType = EXACT_ON_SPARK) -> pa.Schema:
+    """The columns of aggregate rows, with exact integers as `exact`."""
+    assert isinstance(plan.output, Aggregation)
+    fields = [pa.field(name, schema.field(name).type) for name in plan.group_by]
+    fields += window_fields(plan, schema)
+    for value in plan.output.values:
+        fields.append(pa.field(value.name, total_type(value, plan, schema, numeric) or exact))
+    return pa.schema(fields)

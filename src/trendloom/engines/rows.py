@@ -1,0 +1,102 @@
+"""Rows per match as Arrow: the partition, the window, and the events of the match or the values of RETURN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.engines.events import Stream
+from trendloom.engines.results import events_type, time_array
+from trendloom.engines.values import MatchValues
+from trendloom.errors import RunError
+from trendloom.expr.evaluate import evaluate
+from trendloom.expr.nodes import Attribute
+from trendloom.expr.vectors import Vector, to_arrow
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.detection.complete import complete_only
+from trendloom.kernels.detection.matches import Matches
+from trendloom.lang.tree import Trends
+from trendloom.physical.plan import Physical
+from trendloom.plan.logical import Projection, Value
+
+Array = np.ndarray[Any, Any]
+
+
+def match_order(block: Block, matches: Matches) -> Array:
+    """The order in which rows are given out: by window, partition, first and last event, then discovery."""
+    sort_by = [block.time[matches.last], block.time[matches.first], block.key[matches.first]]
+    if matches.window_start is not None:
+        sort_by.append(matches.window_start)
+    return np.lexsort(sort_by)
+
+
+def only_complete(block: Block, matches: Matches) -> Matches:
+    """The complete trends of every window and partition."""
+    group = block.key[matches.first]
+    if matches.window_start is not None:
+        _, window = np.unique(matches.window_start, return_inverse=True)
+        group = group * (int(window.max(initial=0)) + 1) + window.reshape(-1)
+    return complete_only(matches, group)
+
+
+def match_rows(physical: Physical, stream: Stream, block: Block, keys: Keys, matches: Matches) -> pa.RecordBatch:
+    """One row per match, in the order of the chunk."""
+    plan = physical.plan
+    names, arrays = [], []
+    key_rows = pa.array(keys.rows[block.key[matches.first]])
+    for name in plan.partition:
+        names.append(name)
+        arrays.append(_plain(stream.table[name].take(key_rows)))
+    if matches.window_start is not None:
+        assert plan.window.within is not None
+        time_type = stream.table.schema.field(plan.schema.time).type
+        names += ["window_start", "window_end"]
+        arrays.append(time_array(matches.window_start, time_type))
+        arrays.append(time_array(matches.window_start + plan.window.within, time_type))
+    if isinstance(plan.output, Trends):
+        names.append("events")
+        arrays.append(_events(physical, stream, block, matches))
+    else:
+        assert isinstance(plan.output, Projection)
+        values = MatchValues(stream, block, matches, _binds(physical), keys.rows)
+        for value in plan.output.values:
+            names.append(value.name)
+            arrays.append(_value(value, values, stream, len(matches)))
+    return pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.Array:
+    joined = column.combine_chunks()
+    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
+
+
+def _events(physical: Physical, stream: Stream, block: Block, matches: Matches) -> pa.Array:
+    """The events of every match as a list of structs: all input columns and the variable."""
+    rows = pa.array(block.row[matches.events])
+    variables = np.array([place.variable for place in physical.choice.detection.places], dtype=object)
+    taken = stream.table.take(rows)
+    fields = [_plain(taken[name]) for name in taken.column_names]
+    fields.append(pa.array(variables[matches.positions], pa.string()))
+    struct = pa.StructArray.from_arrays(fields, fields=list(events_type(stream.table.schema).value_type))
+    return pa.ListArray.from_arrays(pa.array(matches.offsets, pa.int32()), struct)
+
+
+def _binds(physical: Physical) -> dict[str, Array]:
+    places = physical.choice.detection.places
+    names = {place.variable for place in places if place.scope == 0}
+    return {name: np.array([p.variable == name and p.scope == 0 for p in places]) for name in names}
+
+
+def _value(value: Value, values: MatchValues, stream: Stream, length: int) -> pa.Array:
+    if isinstance(value.expr, Attribute):
+        rows = values.rows(value.expr)
+        return _plain(stream.table[value.expr.column].take(pa.array(rows, mask=rows < 0)))
+    vector = evaluate(value.expr, values.leaf).broadcast(length)
+    if vector.values.dtype == object:
+        raise RunError(f"a value of '{value.name}' is beyond 64 bits", hint="multiply by 1.0 for a floating-point result")
+    return to_arrow(Vector(value.kind, vector.values, vector.valid, vector.dictionary), None)
+
+

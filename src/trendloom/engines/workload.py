@@ -1,0 +1,137 @@
+"""Run the queries of a text over one stream on the engine asked for: read, bind, plan, execute, one query after another.
+
+Everything that can be refused is refused before the first query runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from trendloom.engines import local
+from trendloom.engines.task import Progress
+from trendloom.errors import OptionError, did_you_mean
+from trendloom.io.events import Events, prepare
+from trendloom.io.read import read
+from trendloom.lang.parser import parse
+from trendloom.lang.tree import Query
+from trendloom.physical.plan import Physical, plan_physically
+from trendloom.plan.bind import bind
+from trendloom.plan.logical import Plan
+
+ENGINES = ("local", "spark", "reference")
+NUMERIC = ("exact", "float", "log")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read the events and run the queries: the options of the command line."""
+
+    engine: str = "local"
+    time: str = "time"
+    type: str = "type"
+    time_unit: str = "s"
+    time_low: str | None = None
+    time_high: str | None = None
+    numeric: str = "exact"
+    limit: int | None = None
+    query: str | None = None
+    master: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("engine", self.engine, ENGINES), ("numeric", self.numeric, NUMERIC)):
+            if value not in known:
+                raise OptionError(f"there is no {name} '{value}'", hint=did_you_mean(value, known))
+        if self.limit is not None and self.limit < 1:
+            raise OptionError("limit must be at least 1")
+        if self.numeric != "exact" and self.engine == "reference":
+            raise OptionError("the reference engine has exact numbers only", hint="use another engine")
+
+    def columns(self) -> dict[str, str | None]:
+        """The options that say how the events are read."""
+        return {
+            "time": self.time,
+            "type": self.type,
+            "time_unit": self.time_unit,
+            "time_low": self.time_low,
+            "time_high": self.time_high,
+        }
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What a caller wants to hear while queries run."""
+
+    progress: Progress | None = None
+    unsorted: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One query of the workload and its rows, computed as they are read."""
+
+    plan: Plan
+    batches: Iterator[pa.RecordBatch] = field(repr=False)
+
+
+def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:
+    """The queries of a text, or the one of that name."""
+    queries = parse(text)
+    if name is None:
+        return queries
+    chosen = tuple(query for query in queries if query.name == name)
+    if not chosen:
+        names = [query.name for query in queries if query.name]
+        raise OptionError(f"there is no query '{name}'", hint=did_you_mean(name, names) or "the text has one unnamed query")
+    return chosen
+
+
+def load(source: object, options: Options) -> Events:
+    """Read and check a stream of events."""
+    return prepare(read(source), **options.columns())  # type: ignore[arg-type]
+
+
+def answers(text: str, source: object, options: Options, watch: Watch = Watch()) -> list[Answer]:
+    """The queries of a text over a stream; nothing has run yet when this returns, but everything is checked."""
+    queries = queries_of(text, options.query)
+    if options.engine == "spark":
+        from trendloom.engines.spark import workload as on_spark
+
+        return [Answer(plan, batches) for plan, batches in on_spark.answers(queries, source, options, watch)]
+    events = load(source, options)
+    plans = [bind(query, events.schema) for query in queries]
+    if options.engine == "reference":
+        from trendloom.engines import oracle
+
+        return [Answer(plan, oracle.run(plan, events, limit=options.limit)) for plan in plans]
+    physical = [plan_physically(plan) for plan in plans]
+    return [Answer(one.plan, _local(one, events, options, watch)) for one in physical]
+
+
+def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
+    return local.run(
+        physical,
+        events,
+        numeric=options.numeric,
+        limit=options.limit,
+        progress=watch.progress,
+        unsorted=watch.unsorted,
+    )
+
+
+def table_of(found: list[Answer]) -> pa.Table:
+    """All rows as one table; a workload's rows carry the name of their query."""
+    tables = []
+    for answer in found:
+        table = pa.Table.from_batches(list(answer.batches))
+        if answer.plan.name is not None:
+            names = pa.array([answer.plan.name] * table.num_rows, pa.string())
+            table = table.add_column(0, "query", names)
+        tables.append(table)
+    if len(tables) == 1:
+        return tables[0]
+    return pa.concat_tables(tables, promote_options="permissive")
+
+

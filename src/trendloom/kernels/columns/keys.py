@@ -1,0 +1,216 @@
+"""Number the keys: every combination of key columns becomes a code 0 .. k-1, in the order of the values.
+
+Idea: a column whose values span a small range is numbered by counting (mark what occurs, number the marks); any other
+goes through a hash table to find its distinct values, and only those are sorted. Strings are ranks in a sorted
+dictionary already. Several columns are combined two at a time, code · count + code, and numbered again.
+Cost: O(n) per column, plus a sort of the distinct values where they are sparse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from trendloom.expr.vectors import Vector
+from trendloom.kernels.columns.sort import sort_by_key_and_time
+from trendloom.model.schema import Kind
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+SPARSE = 4
+"""A range of up to so many times the rows is counted, a wider one is hashed."""
+
+_ALL: Flags = np.zeros(0, np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """`codes` of the rows, -1 where a key column is NULL; `rows[c]` is the first row with code c."""
+
+    codes: Ints
+    count: int
+    rows: Ints
+    valid: Flags | None
+
+
+def encode_keys(columns: Sequence[Vector]) -> Keys:
+    """Dense codes for the combinations of key columns, ordered column by column as their values are.
+
+    The columns have one length. Without columns see `one_key`.
+    """
+    codes, count, valid = _encode_column(columns[0])
+    for column in columns[1:]:
+        more, width, known = _encode_column(column)
+        joint = _both(valid, known)
+        codes, count = _encode_integers(codes * width + more, joint)
+        valid = joint
+    return Keys(codes, count, _first_rows(codes, count), valid)
+
+
+def one_key(rows: int) -> Keys:
+    """All rows under one key; no key where there are no rows."""
+    return Keys(np.zeros(rows, np.int64), min(rows, 1), np.zeros(min(rows, 1), np.int64), None)
+
+
+def _both(one: Flags | None, other: Flags | None) -> Flags | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
+def _encode_column(column: Vector) -> tuple[Ints, int, Flags | None]:
+    valid = column.valid
+    if valid is not None and valid.all():
+        valid = None
+    if column.kind is Kind.NULL:
+        return np.full(len(column), -1, np.int64), 0, np.zeros(len(column), np.bool_)
+    if column.values.dtype == np.object_:
+        codes, count = _encode_objects(column.values, valid)
+    else:
+        codes, count = _encode_integers(_sortable(column.values), valid)
+    return codes, count, valid
+
+
+def _sortable(values: NDArray[Any]) -> Ints:
+    """Integers in the same order. The bits of a double are, once the negative ones are turned around; −0 is 0."""
+    if values.dtype != np.float64:
+        return values.astype(np.int64, copy=False)
+    bits = (values + 0.0).view(np.int64)
+    return np.asarray(bits ^ ((bits >> 63) & np.int64(2**63 - 1)))
+
+
+def _encode_integers(values: Ints, valid: Flags | None) -> tuple[Ints, int]:
+    if len(values) == 0:
+        return np.zeros(0, np.int64), 0
+    known = _ALL if valid is None else valid
+    least, most = _range(values, known)
+    span = int(most) - int(least) + 1
+    if span <= 0:  # no valid row
+        return np.full(len(values), -1, np.int64), 0
+    if span <= max(SPARSE * len(values), 1 << 16):
+        codes, count = _by_counting(values, known, least, span)
+    else:
+        codes, distinct = _by_hashing(values, known)
+        codes, count = _renumbered(codes, _ranks(distinct)), len(distinct)
+    return codes, int(count)
+
+
+def _ranks(distinct: Ints) -> Ints:
+    ranks = np.arange(len(distinct))
+    order = sort_by_key_and_time(None, distinct, 1)
+    if order is not None:
+        ranks[order] = np.arange(len(distinct))
+    return ranks
+
+
+def _encode_objects(values: NDArray[Any], valid: Flags | None) -> tuple[Ints, int]:
+    """Integers beyond int64: as Python numbers."""
+    known = values if valid is None else values[valid]
+    ranks = {value: rank for rank, value in enumerate(sorted(set(known.tolist())))}
+    codes = np.fromiter((ranks.get(value, -1) for value in values.tolist()), np.int64, len(values))
+    return codes if valid is None else np.where(valid, codes, -1), len(ranks)
+
+
+@njit(cache=True, nogil=True)
+def _range(values: Any, valid: Any) -> Any:
+    """Least and greatest valid value; an empty range where there is none."""
+    least, most = np.int64(2**63 - 1), np.int64(-(2**63))
+    if len(valid) == 0:
+        for value in values:
+            least, most = min(least, value), max(most, value)
+        return least, most
+    for row in range(len(values)):
+        if valid[row]:
+            least, most = min(least, values[row]), max(most, values[row])
+    return least, most
+
+
+@njit(cache=True, nogil=True)
+def _by_counting(values: Any, valid: Any, least: Any, span: Any) -> Any:
+    """Codes by value − least: mark what occurs, number the marks in order."""
+    number = np.zeros(span, np.int32)
+    for row in range(len(values)):
+        if len(valid) == 0 or valid[row]:
+            number[values[row] - least] = 1
+    count = 0
+    for place in range(span):
+        if number[place]:
+            number[place] = count
+            count += 1
+    codes = np.empty(len(values), np.int64)
+    for row in range(len(values)):
+        codes[row] = number[values[row] - least] if len(valid) == 0 or valid[row] else -1
+    return codes, count
+
+
+@njit(cache=True, nogil=True)
+def _slot(value: Any, mask: Any) -> Any:
+    """Where a value's search begins: every bit of the value moves every bit of the place (Murmur's last step)."""
+    mixed = np.uint64(value)
+    mixed = (mixed ^ (mixed >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    mixed = (mixed ^ (mixed >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return np.int64((mixed ^ (mixed >> np.uint64(33))) & np.uint64(mask))
+
+
+@njit(cache=True, nogil=True)
+def _grown(table: Any, distinct: Any, count: Any) -> Any:
+    """A table of twice the size with the same values."""
+    wider = np.full(2 * len(table), -1, np.int64)
+    mask = len(wider) - 1
+    for code in range(count):
+        slot = _slot(distinct[code], mask)
+        while wider[slot] >= 0:
+            slot = (slot + 1) & mask
+        wider[slot] = code
+    return wider
+
+
+@njit(cache=True, nogil=True)
+def _by_hashing(values: Any, valid: Any) -> Any:
+    """Codes in order of first appearance, and the distinct values. Open addressing, at most half full."""
+    table = np.full(1 << 12, -1, np.int64)
+    distinct = np.empty(1 << 11, np.int64)
+    codes = np.empty(len(values), np.int64)
+    count = 0
+    for row in range(len(values)):
+        codes[row] = -1
+        if len(valid) > 0 and not valid[row]:
+            continue
+        value = values[row]
+        mask = len(table) - 1
+        slot = _slot(value, mask)
+        while table[slot] >= 0 and distinct[table[slot]] != value:
+            slot = (slot + 1) & mask
+        if table[slot] < 0:
+            table[slot] = count
+            distinct[count] = value
+            count += 1
+        codes[row] = table[slot]
+        if count == len(distinct):
+            table = _grown(table, distinct, count)
+            distinct = np.concatenate((distinct, np.empty(count, np.int64)))
+    return codes, distinct[:count]
+
+
+@njit(cache=True, nogil=True)
+def _renumbered(codes: Any, ranks: Any) -> Any:
+    for row in range(len(codes)):
+        if codes[row] >= 0:
+            codes[row] = ranks[codes[row]]
+    return codes
+
+
+@njit(cache=True, nogil=True)
+def _first_rows(codes: Any, count: Any) -> Any:
+    """The first row of each code: going backwards, the last one written."""
+    rows = np.full(count, -1, np.int64)
+    for row in range(len(codes) - 1, -1, -1):
+        if codes[row] >= 0:
+            rows[codes[row]] = row
+    return rows

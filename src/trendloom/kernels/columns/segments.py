@@ -1,0 +1,141 @@
+"""Reduce flat lists: what holds of each segment of an array, for all segments in one pass.
+
+A list of matches is two arrays: the events of all matches one after another, and `offsets`, where each match begins
+(with one entry more for the end). Every function here reads each entry at most once: O(entries + segments), and
+nothing is allocated but the result. `flags` says which entries count; an entry that is NULL must not be flagged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Numbers = NDArray[Any]  # int64 or float64
+
+
+@njit(cache=True, nogil=True)
+def count_where(offsets: Ints, flags: Flags) -> Ints:
+    """How many entries of each segment are flagged. O(entries)."""
+    counts = np.zeros(len(offsets) - 1, np.int64)
+    for segment in range(len(counts)):
+        for entry in range(offsets[segment], offsets[segment + 1]):
+            counts[segment] += flags[entry]
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def first_where(offsets: Ints, flags: Flags) -> Ints:
+    """The first flagged entry of each segment, -1 where there is none. O(entries), stops at the first."""
+    found = np.full(len(offsets) - 1, -1, np.int64)
+    for segment in range(len(found)):
+        for entry in range(offsets[segment], offsets[segment + 1]):
+            if flags[entry]:
+                found[segment] = entry
+                break
+    return found
+
+
+@njit(cache=True, nogil=True)
+def last_where(offsets: Ints, flags: Flags) -> Ints:
+    """The last flagged entry of each segment, -1 where there is none. O(entries), stops at the last."""
+    found = np.full(len(offsets) - 1, -1, np.int64)
+    for segment in range(len(found)):
+        for entry in range(offsets[segment + 1] - 1, offsets[segment] - 1, -1):
+            if flags[entry]:
+                found[segment] = entry
+                break
+    return found
+
+
+@njit(cache=True, nogil=True)
+def sum_int64(offsets: Ints, values: Ints, flags: Flags) -> tuple[Ints, Flags]:
+    """The exact sum of each segment, and where it does not fit int64 (then the sum is modulo 2^64). O(entries).
+
+    Additions wrap (in uint64, where that is defined); each wrap is counted with its sign, so a sum that leaves int64
+    and comes back is right.
+    """
+    sums = np.zeros(len(offsets) - 1, np.int64)
+    overflowed = np.zeros(len(offsets) - 1, np.bool_)
+    for segment in range(len(sums)):
+        total, wraps = np.int64(0), 0
+        for entry in range(offsets[segment], offsets[segment + 1]):
+            if flags[entry]:
+                value = values[entry]
+                after = np.int64(np.uint64(total) + np.uint64(value))
+                if value >= 0 and after < total:
+                    wraps += 1
+                elif value < 0 and after > total:
+                    wraps -= 1
+                total = after
+        sums[segment] = total
+        overflowed[segment] = wraps != 0
+    return sums, overflowed
+
+
+@njit(cache=True, nogil=True)
+def sum_float(offsets: Ints, values: NDArray[np.float64], flags: Flags) -> NDArray[np.float64]:
+    """The sum of each segment with Neumaier's compensation: as if added in twice the precision. O(entries).
+
+    Infinities add as IEEE says (inf − inf is NaN).
+    """
+    sums = np.zeros(len(offsets) - 1, np.float64)
+    for segment in range(len(sums)):
+        total, lost = 0.0, 0.0
+        for entry in range(offsets[segment], offsets[segment + 1]):
+            if flags[entry]:
+                value = values[entry]
+                after = total + value
+                if abs(total) >= abs(value):
+                    lost += (total - after) + value
+                else:
+                    lost += (value - after) + total
+                total = after
+        sums[segment] = total + lost if np.isfinite(total) else total
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def min_where(offsets: Ints, values: Numbers, flags: Flags) -> tuple[Numbers, Flags]:
+    """The least flagged value of each segment, and where there is one. O(entries)."""
+    least = np.zeros(len(offsets) - 1, values.dtype)
+    found = np.zeros(len(offsets) - 1, np.bool_)
+    for segment in range(len(least)):
+        for entry in range(offsets[segment], offsets[segment + 1]):
+            if flags[entry] and (not found[segment] or values[entry] < least[segment]):
+                least[segment] = values[entry]
+                found[segment] = True
+    return least, found
+
+
+@njit(cache=True, nogil=True)
+def max_where(offsets: Ints, values: Numbers, flags: Flags) -> tuple[Numbers, Flags]:
+    """The greatest flagged value of each segment, and where there is one. O(entries)."""
+    greatest = np.zeros(len(offsets) - 1, values.dtype)
+    found = np.zeros(len(offsets) - 1, np.bool_)
+    for segment in range(len(greatest)):
+        for entry in range(offsets[segment], offsets[segment + 1]):
+            if flags[entry] and (not found[segment] or values[entry] > greatest[segment]):
+                greatest[segment] = values[entry]
+                found[segment] = True
+    return greatest, found
+
+
+@njit(cache=True, nogil=True)
+def tie_ends(key_starts: Ints, time: Ints) -> Ints:
+    """For events sorted by (key, time): the first later event of the same key, or the key's end. O(n), one pass.
+
+    `key_starts` is where each key begins, with one entry more for the end.
+    """
+    ends = np.empty(len(time), np.int64)
+    for key in range(len(key_starts) - 1):
+        end = key_starts[key + 1]
+        for event in range(key_starts[key + 1] - 1, key_starts[key] - 1, -1):
+            if event + 1 < key_starts[key + 1] and time[event] != time[event + 1]:
+                end = event + 1
+            ends[event] = end
+    return ends

@@ -1,0 +1,32 @@
+"""Read only the columns that the query names; rows of TRENDS give out whole events, so they need them all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trendloom.expr.nodes import Expr, columns
+from trendloom.lang.tree import Trends
+from trendloom.plan.logical import Plan
+
+
+def scan_needed_columns(plan: Plan) -> Plan:
+    """Restrict the scan to the columns that conditions, keys and results read."""
+    if isinstance(plan.output, Trends):
+        return plan
+    schema = plan.schema
+    needed = {schema.type, *plan.partition, *(name for name in (schema.low, schema.high) if name)}
+    needed |= set() if schema.imprecise else {schema.time}
+    for expr in _expressions(plan):
+        needed |= columns(expr)
+    return replace(plan, scan=replace(plan.scan, columns=tuple(name for name in schema.names if name in needed)))
+
+
+def _expressions(plan: Plan) -> list[Expr]:
+    found = [condition.expr for condition in plan.conditions] + [expr for _, expr in plan.filters]
+    if not isinstance(plan.output, Trends):
+        found += [value.expr for value in plan.output.values]
+        having = getattr(plan.output, "having", None)
+        found += [having] if having is not None else []
+    if plan.ranking is not None:
+        found += plan.ranking.preferences
+    return found

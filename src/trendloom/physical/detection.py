@@ -1,0 +1,170 @@
+"""From an optimized plan to what a detection kernel is told, and which kernel that is.
+
+*Runs* (Numba, linear) takes skip-till-next-match and contiguous patterns in which a step depends on the two events it
+joins alone. *Expansion* takes everything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from trendloom.errors import PlanError
+from trendloom.kernels.detection.spec import Detection, Pair, Place, Rule, Scope
+from trendloom.lang.tree import Semantics
+from trendloom.pattern import algebra
+from trendloom.pattern.template import build_template
+from trendloom.physical.pairs import pairs_of
+from trendloom.plan.logical import Plan
+
+
+class Algorithm(Enum):
+    RUNS = "runs"
+    EXPANSION = "expansion"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The algorithm for finding matches, its input, and the reason."""
+
+    algorithm: Algorithm
+    detection: Detection
+    pairs: tuple[Pair, ...]
+    reason: str
+    cost: str
+
+
+def choose_detection(plan: Plan) -> Choice:
+    """The fastest kernel that is right for this plan."""
+    detection = describe(plan)
+    _refuse_open_negation_in_conjunction(plan)
+    if plan.semantics is Semantics.ANY:
+        return Choice(
+            Algorithm.EXPANSION,
+            detection,
+            (),
+            "skip-till-any-match: every later event that fits extends a partial match",
+            "O(partial matches), in bounded memory",
+        )
+    pairs, obstacle = pairs_of(detection)
+    if obstacle is None:
+        return Choice(
+            Algorithm.RUNS,
+            detection,
+            pairs,
+            f"{plan.semantics.value}: the next event of a run depends on its last event alone",
+            "O(events + output)" if not pairs else "O(events + failed candidates + output)",
+        )
+    _refuse_ambiguous_rounds(detection, plan)
+    return Choice(
+        Algorithm.EXPANSION,
+        detection,
+        (),
+        f"{plan.semantics.value}, but {obstacle}",
+        "O(candidates tried + output), in bounded memory",
+    )
+
+
+def describe(plan: Plan) -> Detection:
+    """Tables of positions, scopes and rules."""
+    places: dict[int, Place] = {}
+    scopes: dict[int, tuple[int, algebra.Pattern, tuple[int, ...], tuple[tuple[int, int], ...]]] = {}
+    scopes[0] = (0, plan.pattern, (), ())
+    _survey(plan.pattern, 0, (), (), places, scopes)
+    ordered = tuple(places[position] for position in sorted(places))
+    rules = {
+        number: tuple(Rule(c.expr, c.part) for c in plan.conditions if c.scope == number) for number in scopes
+    }
+    parents = {number: entry[0] for number, entry in scopes.items()}
+    described = tuple(
+        Scope(
+            number,
+            parent,
+            build_template(body),
+            rules[number],
+            _outer(number, parents, rules, ordered) if number else frozenset(),
+            parts,
+            branch,
+        )
+        for number, (parent, body, parts, branch) in sorted(scopes.items())
+    )
+    return Detection(
+        ordered,
+        described,
+        plan.window,
+        earliest=plan.semantics is Semantics.NEXT,
+        adjacent=plan.semantics is Semantics.CONTIGUOUS,
+        plural=plan.kleene,
+    )
+
+
+def _survey(pattern, scope, parts, branch, places, scopes) -> None:  # type: ignore[no-untyped-def]
+    match pattern:
+        case algebra.Atom():
+            places[pattern.position] = Place(pattern.type, pattern.variable, scope, parts, branch)
+        case algebra.Negation():
+            scopes[pattern.scope] = (scope, pattern.body, parts, branch)
+            _survey(pattern.body, pattern.scope, parts, branch, places, scopes)
+        case algebra.Kleene() | algebra.Round():
+            _survey(pattern.body, scope, (*parts, pattern.part), branch, places, scopes)
+        case algebra.Both():
+            for number, part in enumerate(pattern.parts):
+                inner = (*branch, (pattern.part, number))
+                _survey(part, scope, (*parts, pattern.part), inner, places, scopes)
+        case _:
+            for part in algebra.parts(pattern):
+                _survey(part, scope, parts, branch, places, scopes)
+
+
+def _outer(
+    scope: int, parents: dict[int, int], rules: dict[int, tuple[Rule, ...]], places: tuple[Place, ...]
+) -> frozenset[str]:
+    """Variables from outside that a NOT, or one inside it, uses."""
+    inside = {scope} | {s for s in parents if s and _encloses(scope, s, parents)}
+    used: set[str] = set()
+    for number in inside:
+        for rule in rules[number]:
+            used |= {v for v in rule.shape.variables if _owner(v, number, parents, places) not in inside}
+    return frozenset(used)
+
+
+def _encloses(outer: int, inner: int, parents: dict[int, int]) -> bool:
+    while inner:
+        if inner == outer:
+            return True
+        inner = parents[inner]
+    return False
+
+
+def _owner(variable: str, scope: int, parents: dict[int, int], places: tuple[Place, ...]) -> int:
+    while scope and not any(place.scope == scope and place.variable == variable for place in places):
+        scope = parents[scope]
+    return scope
+
+
+def _refuse_open_negation_in_conjunction(plan: Plan) -> None:
+    for node in algebra.walk(plan.pattern):
+        if isinstance(node, algebra.Both):
+            for part in node.parts:
+                template = build_template(part)
+                if any(e.crossings for e in template.starts) or any(w for ways in template.accepts for w in ways):
+                    raise PlanError(
+                        "a NOT at an optional end of a part of AND is not supported yet",
+                        plan.query.clause("PATTERN"),
+                        hint='engine="reference" runs it on small streams',
+                        text=plan.query.text,
+                    )
+
+
+def _refuse_ambiguous_rounds(detection: Detection, plan: Plan) -> None:
+    from trendloom.kernels.detection.machine import Machine
+
+    if Machine(detection).ambiguous:
+        raise PlanError(
+            f"predicates on rounds that can be cut in several ways are not supported yet under {plan.semantics.value}",
+            plan.query.clause("PATTERN"),
+            hint='use skip-till-any-match, or engine="reference" on small streams',
+            text=plan.query.text,
+        )
+
+
