@@ -23,9 +23,9 @@ lint: setup
 	@$(IN) ruff format --check --quiet .
 	@$(IN) mypy
 
-# Tests that use Spark form one xdist group (tests/conftest.py), so they share one process and one session.
+# Tests that use Spark run in one process and share a session (tests/conftest.py); the others use two.
 test: lint ## lint, types, and every test
-	@$(IN) python -m pytest -q -n 2 --dist loadgroup
+	@$(IN) python -m pytest -q -n 2
 
 check: lint ## lint, types, layers, and `trendloom check` of the example queries
 	@$(IN) python -m pytest -q tests/contracts

@@ -1,4 +1,9 @@
-"""What every test may count on: tests that use Spark run in one process, so that they share one session."""
+"""What every test may count on: tests that use Spark run in one process, so that they share one session.
+
+A test uses Spark if its id says so: it lies in tests/spark, or has `spark` in its name or in a parameter. The scheduler
+of xdist sees only ids, so a test that asks for the fixture `spark` without saying so is refused when it is collected.
+(xdist's own way, the mark `xdist_group`, does nothing under pytest 9.2.)
+"""
 
 from __future__ import annotations
 
@@ -15,12 +20,25 @@ def root() -> Path:
     return ROOT
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
+def uses_spark(test_id: str) -> bool:
+    return "spark" in test_id.lower()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test uses Spark if it asks for the fixture `spark`, lies in tests/spark, or says so with its mark."""
     for item in items:
-        asks = "spark" in getattr(item, "fixturenames", ())
-        lies = ROOT / "tests" / "spark" in item.path.parents
-        if asks or lies or item.get_closest_marker("spark"):
+        if uses_spark(item.nodeid):
             item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif "spark" in getattr(item, "fixturenames", ()):
+            raise pytest.UsageError(f"{item.nodeid} uses the fixture `spark`: say so in its name or a parameter")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Every test by itself, but all that use Spark together; the largest group goes first."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneSparkProcess(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if uses_spark(nodeid) else nodeid
+
+    return OneSparkProcess(config, log)

@@ -109,6 +109,17 @@ def test_the_oracle_shares_no_evaluation_code() -> None:
     assert strays == []
 
 
+def test_fast_paths_do_not_lean_on_the_oracle() -> None:
+    allowed = ("trendloom.reference", "trendloom.engines.oracle")
+    strays = [
+        name_of(path)
+        for path in MODULES
+        if not any(inside(name_of(path), room) for room in allowed)
+        if any(inside(module, "trendloom.reference") for module in imports(path))
+    ]
+    assert strays == []
+
+
 @pytest.mark.parametrize(
     ("line", "found"),
     [

@@ -12,19 +12,39 @@ import os
 import pathlib
 import pytest
 
+@pytest.mark.parametrize("engine", ["local", "spark"])
 @pytest.mark.parametrize("number", range(6))
-def test_process(number):
-    (pathlib.Path(__file__).parents[2] / f"{os.getpid()}.seen").touch()
+def test_process(number, engine):
+    (pathlib.Path(__file__).parents[1] / f"{os.getpid()}.{engine}").touch()
+"""
+ASKS_WITHOUT_SAYING = """
+import pytest
+
+@pytest.fixture
+def spark():
+    return None
+
+def test_something(spark):
+    pass
 """
 
 
-def test_spark_tests_run_in_one_process(tmp_path: Path, root: Path) -> None:
-    folder = tmp_path / "tests" / "spark"
-    folder.mkdir(parents=True)
-    (folder / "test_process.py").write_text(WRITES_ITS_PROCESS)
-    shutil.copy(root / "tests" / "conftest.py", tmp_path / "tests")
-    shutil.copy(root / "pyproject.toml", tmp_path)
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert "6 passed" in done.stdout, done.stdout + done.stderr
-    assert len(list(tmp_path.glob("*.seen"))) == 1
+def run(folder: Path, root: Path, test: str, *options: str) -> str:
+    """Run one test file under the project's settings."""
+    (folder / "tests").mkdir()
+    (folder / "tests" / "test_one.py").write_text(test)
+    shutil.copy(root / "tests" / "conftest.py", folder / "tests")
+    shutil.copy(root / "pyproject.toml", folder)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+def test_tests_of_spark_run_in_one_process(tmp_path: Path, root: Path) -> None:
+    said = run(tmp_path, root, WRITES_ITS_PROCESS, "-n", "2")
+    assert "12 passed" in said, said
+    assert len(list(tmp_path.glob("*.spark"))) == 1
+
+
+def test_a_test_that_uses_a_session_must_say_so(tmp_path: Path, root: Path) -> None:
+    assert "say so in its name or a parameter" in run(tmp_path, root, ASKS_WITHOUT_SAYING)

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hypothesis import strategies as st
-
 from tests.property.strategies_patterns import Variable
 
 comparisons = st.sampled_from(["<", "<=", ">", ">=", "=", "!="])
 orders = st.sampled_from(["<", "<=", ">", ">="])
+equalities = st.sampled_from(["=", "!="])
+wildcards = st.sampled_from(["u%", "_", "%v%", "w"])
+seconds = st.sampled_from(["1", "2", "3", "5", "2 s", "4 s"])
 numbers = st.sampled_from(["x", "x", "y"])
 small = st.integers(-2, 4).map(str)
 halves = st.sampled_from(["-1.5", "0.5", "0", "1.25", "2"])
@@ -20,16 +22,19 @@ halves = st.sampled_from(["-1.5", "0.5", "0", "1.25", "2"])
 Variables = list[Variable]
 
 
-def name(draw: st.DrawFn, variables: Variables) -> str:
-    return draw(st.sampled_from(variables)).name
+def name(draw: st.DrawFn, variables: Variables, *others: str) -> str:
+    """A variable, if possible another than those named."""
+    fresh = [variable for variable in variables if variable.name not in others]
+    return draw(st.sampled_from(fresh or variables)).name
 
 
 def number_of(draw: st.DrawFn, event: str) -> str:
     """A number computed from one event, NULL where the column is, or where it is divided by zero."""
     column = draw(numbers)
     form = draw(st.sampled_from(["{e}.{c}"] * 6 + [
-        "{e}.{c} + {n}", "{e}.{c} * 2", "{e}.x % 2", "-{e}.{c}", "abs({e}.{c})", "coalesce({e}.{c}, {n})", "{e}.x / {e}.y",
-        "floor({e}.y)", "ceil({e}.y)", "round({e}.y)", "sqrt(abs({e}.x))", "length({e}.g)", "{e}.time", "{e}.k - 1",
+        "{e}.{c} + {n}", "{e}.{c} * 2", "{e}.x % 2", "-{e}.{c}", "abs({e}.{c})", "coalesce({e}.{c}, {n})",
+        "{e}.x / {e}.y", "floor({e}.y)", "ceil({e}.y)", "round({e}.y)", "sqrt(abs({e}.x))",
+        "length({e}.g)", "{e}.time", "{e}.k - 1",
     ]))  # fmt: skip
     return form.format(e=event, c=column, n=draw(small))
 
@@ -45,9 +50,9 @@ def local(draw: st.DrawFn, variables: Variables) -> str:
         lambda: f"{number_of(draw, event)} {draw(comparisons)} {draw(halves)}",
         lambda: f"{event}.x {draw(orders)} {draw(small)}",
         lambda: f"{event}.x {draw(orders)} {event}.y",
-        lambda: f"{event}.g {draw(st.sampled_from(['=', '!=']))} {draw(st.sampled_from([chr(39) + 'u' + chr(39), chr(39) + 'v' + chr(39)]))}",
-        lambda: f"{event}.g {draw(st.sampled_from(['LIKE', 'NOT LIKE']))} {draw(st.sampled_from([repr('u%'), repr('_'), repr('%v%')]))}",
-        lambda: f"{event}.{draw(st.sampled_from('xygk'))} IS {draw(st.sampled_from(['', 'NOT ']))}NULL",
+        lambda: f"{event}.g {draw(equalities)} '{draw(st.sampled_from('uv'))}'",
+        lambda: f"{event}.g {draw(st.sampled_from(['', 'NOT ']))}LIKE '{draw(wildcards)}'",
+        lambda: f"{event}.{draw(st.sampled_from('xygk'))} IS {draw(st.sampled_from(['NOT ', 'NOT ', '']))}NULL",
         lambda: f"{event}.x {draw(st.sampled_from(['IN', 'NOT IN']))} (0, 1, {draw(small)})",
         lambda: f"{number_of(draw, event)} {draw(st.sampled_from(['BETWEEN', 'NOT BETWEEN']))} 0 AND {draw(small)}",
         lambda: f"upper({event}.g) = 'U'",
@@ -101,11 +106,12 @@ def history(draw: st.DrawFn, variables: Variables) -> str:
 @st.composite
 def distant(draw: st.DrawFn, variables: Variables) -> str:
     """About two events, adjacent or not."""
-    first, second = name(draw, variables), name(draw, variables)
+    first = name(draw, variables)
+    second = name(draw, variables, first)
     forms = [
         lambda: f"{first}.x {draw(comparisons)} {second}.x",
         lambda: f"{number_of(draw, first)} {draw(orders)} {number_of(draw, second)}",
-        lambda: f"{second}.time - {first}.time {draw(orders)} {draw(st.integers(1, 5))}{draw(st.sampled_from(['', ' s']))}",
+        lambda: f"{second}.time - {first}.time {draw(orders)} {draw(seconds)}",
         lambda: f"{first}.k = {second}.k",
         lambda: f"{first}.g {draw(st.sampled_from(['=', '!=', '<']))} {second}.g",
     ]
@@ -114,14 +120,18 @@ def distant(draw: st.DrawFn, variables: Variables) -> str:
 
 @st.composite
 def three(draw: st.DrawFn, variables: Variables) -> str:
-    first, second, third = (name(draw, variables) for _ in range(3))
+    """About three events."""
+    first = name(draw, variables)
+    second = name(draw, variables, first)
+    third = name(draw, variables, first, second)
     return f"{first}.x + {second}.{draw(numbers)} {draw(orders)} {third}.x"
 
 
 @st.composite
 def whole(draw: st.DrawFn, variables: Variables) -> str:
     """About all events of a variable in the match, alone or beside an event of another."""
-    event, other = name(draw, variables), name(draw, variables)
+    event = name(draw, variables)
+    other = name(draw, variables, event)
     function = draw(st.sampled_from(["min", "max", "sum", "avg"]))
     end = draw(st.sampled_from(["first", "last"]))
     forms = [
@@ -157,8 +167,6 @@ CLASSES: dict[str, Callable[[Variables], st.SearchStrategy[str]]] = {
     "combined": combined,
 }
 
-INSIDE_NOT = ("local", "adjacent", "distant", "three", "whole", "combined", "previous")
-
 
 @st.composite
 def conjuncts(draw: st.DrawFn, variables: Variables, classes: tuple[str, ...]) -> str:
@@ -180,7 +188,7 @@ def conjuncts(draw: st.DrawFn, variables: Variables, classes: tuple[str, ...]) -
 def attached(draw: st.DrawFn, variables: Variables, own: str, scope: tuple[int, ...]) -> str:
     """A predicate of one component: on its event alone, or together with a variable that is visible there."""
     visible = [variable for variable in variables if scope[: len(variable.scope)] == variable.scope]
-    other = name(draw, visible)
+    other = name(draw, visible, own)
     forms = [
         lambda: draw(local([Variable(own, "", scope, False)])),
         lambda: f"{own}.x {draw(comparisons)} {other}.x",

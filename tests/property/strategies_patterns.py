@@ -43,10 +43,10 @@ class Allowed:
 @st.composite
 def skeletons(draw: st.DrawFn, allowed: Allowed) -> Pattern:
     """A pattern without names."""
-    shapes = ["atom", "atom"]
+    shapes = ["atom"]
     if allowed.depth > 0:
         if allowed.atoms >= 2:
-            shapes += ["seq", "seq", "seq", "or"] + (["and", "and"] if allowed.conjunction else [])
+            shapes += ["seq", "seq", "seq", "or"] + (["and"] * 3 if allowed.conjunction else [])
         if allowed.kleene > 0 and not allowed.sealed:
             shapes += ["repeat", "repeat"]
     shape = draw(st.sampled_from(shapes))

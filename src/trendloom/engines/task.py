@@ -34,9 +34,12 @@ def detect(physical: Physical, stream: Stream) -> tuple[Block, Keys, Iterator[Ma
 
 def rows(
     physical: Physical, stream: Stream, *, limit: int | None = None, progress: Progress | None = None,
-    unsorted: Callable[[], None] | None = None,
+    unsorted: Callable[[], None] | None = None, with_times: tuple[str, str] | None = None,
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
-    """Rows per match, ordered where they fit in memory; `limit` stops the search. `unsorted` is told where they do not."""
+    """Rows per match, ordered where they fit in memory; `limit` stops the search. `unsorted` is told where they do not.
+
+    `with_times` names two more columns for the times of the first and last event, for whoever sorts later.
+    """
     block, keys, found = detect(physical, stream)
     schema = row_schema(physical.plan, stream.table.schema)
     complete = physical.plan.output is Trends.COMPLETE
@@ -44,7 +47,8 @@ def rows(
     def batches(matches: Matches) -> Iterator[pa.RecordBatch]:
         for begin in range(0, len(matches), BATCH):
             some = matches.take(np.arange(begin, min(begin + BATCH, len(matches))))
-            yield match_rows(physical, stream, block, keys, some).cast(schema)
+            batch = match_rows(physical, stream, block, keys, some).cast(schema)
+            yield batch if with_times is None else _with_times(batch, block, some, with_times)
 
     held: list[Matches] = []
     size, count = 0, 0
@@ -71,6 +75,11 @@ def rows(
     if len(whole) and size <= MOST_SORTED:
         whole = whole.take(match_order(block, whole)[:limit])
     yield from batches(whole)
+
+
+def _with_times(batch: pa.RecordBatch, block: Block, matches: Matches, names: tuple[str, str]) -> pa.RecordBatch:
+    times = [pa.array(block.time[matches.first]), pa.array(block.time[matches.last])]
+    return pa.RecordBatch.from_arrays([*batch.columns, *times], [*batch.schema.names, *names])
 
 
 def partial(physical: Physical, stream: Stream, *, progress: Progress | None = None) -> pa.Table | None:

@@ -39,7 +39,8 @@ def compare(operator: str, left: Vector, right: Vector) -> Vector:
     if left.dictionary is not None and right.dictionary is not None:
         truth = _compare_strings(operator, left, right)
     else:
-        truth = _compare_numbers(operator, left, right)
+        with np.errstate(invalid="ignore"):  # NaN lies in slots that are NULL
+            truth = _compare_numbers(operator, left, right)
     return Vector(Kind.BOOL, truth, joint_validity((left, right), length))
 
 

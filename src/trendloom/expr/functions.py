@@ -114,8 +114,9 @@ def _to_integers(operand: Vector, rounding: Callable[[Array], Array], kind: Kind
 def _round_to(operand: Vector, digits: Vector, kind: Kind) -> Vector:
     """Decimal places, halves of the exact value away from zero; infinities have none.
 
-    Away from halves, scaling, rounding and scaling back gives the double nearest to the decimal result, since
-    numerator and denominator are exact. What is close to a half, or large, is decided in decimal arithmetic.
+    Scaling rounds once and every half below 2^51 is a double, so scaling never moves a value across a half, only onto
+    one; and a whole number divided by a power of ten up to 10^22 is the double nearest to the decimal result. What
+    lands on a half, or is larger, is decided in decimal arithmetic.
     """
     if digits.valid is not None and not digits.valid[0]:
         return nothing(kind, len(operand))
@@ -125,8 +126,8 @@ def _round_to(operand: Vector, digits: Vector, kind: Kind) -> Vector:
     with np.errstate(all="ignore"):
         scaled = values * 10.0**places
         rounded = _half_away(scaled) / 10.0**places
-        near_half = np.abs(np.abs(scaled - np.trunc(scaled)) - 0.5) < 1e-3
-    doubtful = near_half | ~(np.abs(scaled) < 2.0**40)
+        on_half = np.abs(scaled - np.trunc(scaled)) == 0.5
+    doubtful = on_half | ~(np.abs(scaled) < 2.0**51)
     rounded[doubtful] = _rounded_one_by_one(values[doubtful], places)
     return finish(rounded, operand.valid, kind)
 

@@ -162,7 +162,7 @@ def joint_validity(vectors: Sequence[Vector], length: int) -> Array | None:
     joint = masks[0]
     for mask in masks[1:]:
         joint = joint & mask
-    return np.broadcast_to(joint, length)
+    return joint if len(joint) == length else np.broadcast_to(joint, length)
 
 
 def unify(vectors: Sequence[Vector]) -> list[Vector]:

@@ -57,7 +57,7 @@ def prepare(
         table, axis = _with_time(table, time, "--time", unit)
     else:
         table, axis = _with_bounds(table, bounds, unit)
-    table = _without_nan(table)
+    table = without_nan(table)
     low, high = bounds or (None, None)
     schema = Schema(_columns(table), time, type, axis, None, _present(table.column(type)), low, high)
     return Events(table, schema, ticks(table.column(time), axis) if bounds is None else None)
@@ -131,7 +131,7 @@ def _kind(column: pa.ChunkedArray) -> Kind:
     return Kind.NULL if 0 < len(column) == column.null_count else kind_of(column.type)
 
 
-def _without_nan(table: pa.Table) -> pa.Table:
+def without_nan(table: pa.Table) -> pa.Table:
     """NaN in the data is read as NULL."""
     for name in table.column_names:
         column = table.column(name)

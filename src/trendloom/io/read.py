@@ -44,6 +44,23 @@ def read(source: object, *, columns: Sequence[str] | None = None) -> pa.Table:
     return table.select([name for name in table.column_names if name in set(columns)])
 
 
+def parquet_path(source: object) -> Path | None:
+    """The path, where the source is a Parquet file or a folder of them that fit together; None: it is something else.
+
+    For engines that read Parquet themselves: what `read` would refuse is refused here, without reading the events.
+    """
+    if not isinstance(source, str | os.PathLike):
+        return None
+    path = Path(source)
+    if path.is_dir():
+        _guarded(path, lambda: _refuse_mixed_schemas(_parquet_files(path)))
+        return path
+    if path.suffix.lower() not in (".parquet", ".pq") or not path.exists():
+        return None
+    _types(path)
+    return path
+
+
 # ------------------------------------------------------------------------------------------------- files
 
 
@@ -126,13 +143,21 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
 
 
 def _read_folder(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    dataset = pa.dataset.dataset(path, format="parquet", partitioning="hive", exclude_invalid_files=False)
-    files = [Path(file) for file in dataset.files]
-    if not files:
-        raise DataError(f"{path} holds no Parquet files", hint=f"events come from {_SUPPORTED}")
-    _refuse_mixed_schemas(files)
+    _refuse_mixed_schemas(_parquet_files(path))
+    dataset = _dataset(path)
     names = dataset.schema.names
     return dataset.to_table(columns=None if columns is None else [name for name in names if name in set(columns)])
+
+
+def _dataset(path: Path) -> pa.dataset.Dataset:
+    return pa.dataset.dataset(path, format="parquet", partitioning="hive", exclude_invalid_files=False)
+
+
+def _parquet_files(folder: Path) -> list[Path]:
+    files = [Path(file) for file in _dataset(folder).files]
+    if not files:
+        raise DataError(f"{folder} holds no Parquet files", hint=f"events come from {_SUPPORTED}")
+    return files
 
 
 _Reader = Callable[[Path, Sequence[str] | None], pa.Table]

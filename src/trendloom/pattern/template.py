@@ -232,7 +232,7 @@ def _product(fragments: list[_Fragment]) -> _Fragment:
         key = todo.pop()
         whole.edges[number[key]] = moves(*key)
         _check_size(whole)
-    whole.empty = _together(fragments, (None,) * len(fragments))
+    # one part may be nothing, not all of them: an AND never matches nothing
     return whole
 
 

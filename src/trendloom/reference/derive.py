@@ -27,7 +27,7 @@ from trendloom.pattern.algebra import (
     Pattern,
     Round,
     Sequence,
-    parts,
+    atoms,
 )
 from trendloom.reference.stream import Event
 
@@ -224,10 +224,8 @@ def _chain(items: tuple[Rest, ...]) -> Rest:
 
 def _mark(pattern: Pattern, clock: int) -> Mark:
     """Two things of one part that begin at the same time are copies, and differ in their first position."""
-    first = pattern
-    while not isinstance(first, Atom):
-        first = parts(first)[0]
-    return (clock, first.position)
+    first = next(atoms(pattern), None)
+    return (clock, -1 if first is None else first.position)  # A{0} has no positions, and nothing happens in it
 
 
 def _joined(before: Iterable[tuple[Crossed, ...]], after: Iterable[tuple[Crossed, ...]]) -> list[tuple[Crossed, ...]]:

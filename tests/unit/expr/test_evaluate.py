@@ -101,11 +101,11 @@ def test_times_and_durations_are_calculated_in_ticks() -> None:
 
 
 def test_integers_and_numbers_are_compared_exactly() -> None:
-    near = [2**53 + 1, 2**53 + 1, 2**63 - 1, -(2**63), 5, 5]
-    real = [2.0**53, math.inf, 2.0**63, -(2.0**63), 5.0, 4.5]
-    assert compared("=", near, real, INT, FLOAT) == [False, False, False, True, True, False]
-    assert compared("<", near, real, INT, FLOAT) == [False, True, True, False, False, False]
-    assert compared(">=", real, near, FLOAT, INT) == [False, True, True, True, True, False]
+    near = [2**53 + 1, 2**53 + 1, 2**63 - 1, -(2**63), 5, 5, 5, -5]
+    real = [2.0**53, math.inf, 2.0**63, -(2.0**63), 5.0, 4.5, 5.5, -5.5]
+    assert compared("=", near, real, INT, FLOAT) == [False, False, False, True, True, False, False, False]
+    assert compared("<", near, real, INT, FLOAT) == [False, True, True, False, False, False, True, False]
+    assert compared(">=", real, near, FLOAT, INT) == [False, True, True, True, True, False, True, False]
     assert compared("=", [2**64], [2.0**64], INT, FLOAT) == [True]
 
 

@@ -1,7 +1,7 @@
 """Ask the reference evaluator about a stream that is written down in a line.
 
-`a1 b2(x=3,y='q') a2p` is an A at time 1, a B at time 2 with attributes, another A at time 2: letters (the type), the time, and
-perhaps letters to tell apart events of one time. With imprecise time, `a1~5` is an A somewhere in [1, 5].
+`a1 b2(x=3,y='q') a2p` is an A at time 1, a B at time 2 with attributes, another A at time 2: letters (the type), the
+time, and perhaps letters to tell apart events of one time. With imprecise time, `a1~5` is an A somewhere in [1, 5].
 """
 
 from __future__ import annotations

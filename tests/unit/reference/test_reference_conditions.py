@@ -62,6 +62,10 @@ class TestQuantifiers:
         assert ask("PATTERN B b+ WHERE avg(b[].v) = 2 AND count(b[]) > 1", stream).trends == ["b1 b2", "b1 b2 b3"]
         assert ask("PATTERN B b+ WHERE duration(b) = 2", stream).trends == ["b1 b2 b3", "b1 b3"]
 
+    def test_the_whole_is_known_only_at_the_end(self, ask):
+        query = "PATTERN (SEQ(A a, B b))+ WHERE b.v = count(a[])"
+        assert ask(query, "a1 b2(v=2) a3 b4(v=2)").trends == ["a1 b2 a3 b4"]
+
 
 class TestTruth:
     def test_unknown_is_not_true(self, ask):
@@ -144,6 +148,8 @@ class TestInRuns:
     def test_a_whole_variable_never_stops_itself(self, ask):
         query = "PATTERN B b+ SEMANTICS skip-till-next-match WHERE count(b[]) = 2"
         assert ask(query, "b1 b2 b3").trends == ["b1 b2", "b2 b3"]
+        query = "PATTERN B b+ SEMANTICS skip-till-next-match WHERE b.v <= b[first].v"
+        assert ask(query, "b1(v=1) b2(v=3) b3(v=0)").trends == ["b1", "b2", "b2 b3", "b3"]
 
     def test_the_span_ends_a_run(self, ask):
         query = "PATTERN SEQ(A, B+) SEMANTICS skip-till-next-match WITHIN 3"

@@ -1,7 +1,7 @@
 """The search against the definitions in their shortest form: sets of bindings, built part by part.
 
-`denote` is section "Matches under skip-till-any-match" of the semantics, literally: a set for every part of the pattern,
-no growing, no shortcuts. It is far too slow for use, and that is its merit. AND is compared as well, without NOT inside.
+`denote` is what a match under skip-till-any-match is, literally: a set for every part of the pattern, no growing, no
+shortcuts. It is far too slow for use, and that is its merit. AND is compared as well, without NOT inside.
 """
 
 from __future__ import annotations

@@ -88,6 +88,10 @@ class TestPredicates:
         assert ask(query, "a1(x=1) b2(x=1,y=2) c3(y=3)").trends == ["a1 c3"]
         assert ask(query, "a1(x=0) b2(x=1,y=2) c3(y=2)").trends == ["a1 c3"]
 
+    def test_correlated_with_what_comes_later(self, ask):
+        query = "PATTERN SEQ(A a, NOT X x, B b, C c) WHERE x.v = c.v"
+        assert ask(query, "a1 x2(v=1) b3 c4(v=2) c5(v=1)").trends == ["a1 b3 c4"]
+
     def test_null_does_not_make_a_match_of_the_not(self, ask):
         assert ask("PATTERN SEQ(A a, NOT B b, C) WHERE b.x = a.x", "a1 b2 c3 c9(x=1)").trends[0] == "a1 c3"
 
@@ -140,6 +144,10 @@ class TestInRuns:
         query = "PATTERN (SEQ(A a, NOT (X x: x.v = c.v), B b, C c))+ SEMANTICS skip-till-next-match"
         found = ask(query, "a1 b2 c3(v=1) a4 x5(v=1) b6 c7(v=2)").trends
         assert "a1 b2 c3 a4 b6 c7" in found
+
+    def test_in_a_round_it_is_tested_when_they_are_bound(self, ask):
+        query = "PATTERN (SEQ(A a, NOT (X x: x.v = b.v), B b))+ SEMANTICS skip-till-next-match"
+        assert ask(query, "a1 x2(v=1) b3(v=1) b4(v=2)").trends == ["a1 b4"]
 
     def test_at_the_ends_it_is_decided_on_each_complete_match(self, ask):
         query = "PATTERN SEQ(A+, NOT X) SEMANTICS skip-till-next-match"

@@ -104,6 +104,9 @@ class TestComplete:
         stream = "c1(s='A',t='B') c2(s='B',t='C') c3(s='B',t='D') c4(s='D',t='E')"
         assert ask(query, stream).trends == ["c1 c2", "c1 c3 c4"]
 
+    def test_however_many_events_are_missing(self, ask):
+        assert ask("RETURN COMPLETE TRENDS PATTERN OR(A, SEQ(A, B, C))", "a1 b2 c3 a4").trends == ["a1 b2 c3", "a4"]
+
     def test_equal_sets_both_stay(self, ask):
         assert ask("RETURN COMPLETE TRENDS PATTERN SEQ(A+, A+)", "a1 a2 a3").trends == ["a1 a2 a3", "a1 a2 a3"]
 
@@ -175,6 +178,10 @@ class TestImprecise:
     def test_time_is_the_time_of_the_world(self, ask):
         found = ask("PATTERN SEQ(A a, B b) WHERE b.time - a.time = 2", "a1~2 b3~4")
         assert [row.confidence for row in found.rows] == [Fraction(1, 2)]
+
+    def test_the_time_range_covers_every_world(self, ask):
+        row = ask("PATTERN SEQ(A a, B b) WHERE a.time + b.time = 5", "b3~4 a1~2").rows[0]
+        assert (row.time_low, row.time_high, row.confidence) == (1, 4, Fraction(1, 2))
 
     def test_windows_of_each_world(self, ask):
         found = ask("PATTERN A WITHIN 2 SLIDE 2", "a1~2")

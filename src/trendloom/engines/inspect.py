@@ -1,0 +1,160 @@
+"""Look at queries without running them: CHECK and EXPLAIN.
+
+Both need no more than a schema. For Parquet that is the footer of the files, and of the events the type column alone, to
+tell which types there are. Without any events a schema is *assumed*: every attribute that the query names is there and
+fits everywhere, so what remains wrong is wrong for all data (unknown variables, a NOT out of place, ...).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from trendloom.engines.workload import Options, load, queries_of
+from trendloom.errors import BindError, QueryWarning
+from trendloom.io.events import prepare, short_unit
+from trendloom.io.read import read
+from trendloom.lang import tree
+from trendloom.lang.printer import write
+from trendloom.model.schema import Column, Kind, Schema
+from trendloom.model.time import TimeAxis
+from trendloom.physical.display import describe_optimized, describe_physical
+from trendloom.plan.bind import bind
+from trendloom.plan.display import describe_logical, draw
+from trendloom.plan.logical import Plan
+
+ASSUMED = "no events given: every attribute the query names is assumed to be there, of whatever kind is needed"
+
+
+def check_text(text: str, schema_or_events: object, options: Options) -> list[QueryWarning]:
+    """The warnings of all queries of a text; raises `QueryError` for the first one that is wrong."""
+    return [warning for plan in _plans(text, schema_or_events, options) for warning in plan.warnings]
+
+
+def explain_text(text: str, events: object, options: Options) -> str:
+    """The plans of all queries of a text, for people to read."""
+    sections = [_section(plan, options.engine) for plan in _plans(text, events, options)]
+    if events is None:
+        sections = [f"-- {ASSUMED}", *sections]
+    return "\n\n".join(sections)
+
+
+def _section(plan: Plan, engine: str) -> str:
+    trees = (describe_logical(plan), describe_optimized(plan), describe_physical(plan, engine))
+    return "\n\n".join([write(plan.query), *("\n".join(draw(tree)) for tree in trees)])
+
+
+def _plans(text: str, schema_or_events: object, options: Options) -> list[Plan]:
+    queries = queries_of(text, options.query)
+    if schema_or_events is None:
+        return [_bind_assumed(query, options) for query in queries]
+    schema = schema_of(schema_or_events, options)
+    return [bind(query, schema) for query in queries]
+
+
+# ----------------------------------------------------------------------------------------------- schemas
+
+
+def schema_of(source: object, options: Options) -> Schema:
+    """The schema of a stream: given, or of an Arrow schema, a file or a frame; events are read only where needed."""
+    if isinstance(source, Schema):
+        return source
+    if isinstance(source, pa.Schema):
+        return _prepared(source, options)
+    if isinstance(source, str | os.PathLike) and _is_parquet(Path(source)):
+        return _schema_of_parquet(Path(source), options)
+    return load(source, options).schema
+
+
+def _prepared(schema: pa.Schema, options: Options) -> Schema:
+    """What columns of these types mean; nobody has seen an event, so nothing is said of the types present."""
+    events = prepare(schema.empty_table(), **options.columns())  # type: ignore[arg-type]
+    return replace(events.schema, present=None)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.is_dir() or (path.is_file() and path.suffix.lower() in (".parquet", ".pq"))
+
+
+def _schema_of_parquet(path: Path, options: Options) -> Schema:
+    types = read(path, columns=[options.type])  # also refuses what is no Parquet, or a folder of mixed schemas
+    dataset = ds.dataset(path, format="parquet", partitioning="hive")
+    schema = _prepared(dataset.schema, options)
+    empty = _columns_without_values(dataset)
+    columns = tuple(replace(c, kind=Kind.NULL) if c.name in empty else c for c in schema.columns)
+    present = frozenset(name for name in types.column(options.type).unique().to_pylist() if name is not None)
+    return replace(schema, columns=columns, present=present)
+
+
+def _columns_without_values(dataset: ds.Dataset) -> frozenset[str]:
+    """Columns that are NULL in every row, as the footers tell: they fit everywhere."""
+    rows = 0
+    nulls: dict[str, int] = {}
+    for fragment in dataset.get_fragments():
+        footer = fragment.metadata
+        rows += footer.num_rows
+        for group in (footer.row_group(number) for number in range(footer.num_row_groups)):
+            for chunk in (group.column(number) for number in range(group.num_columns)):
+                statistics = chunk.statistics
+                known = statistics.null_count if statistics is not None and statistics.has_null_count else 0
+                nulls[chunk.path_in_schema] = nulls.get(chunk.path_in_schema, 0) + known
+    return frozenset(name for name, count in nulls.items() if 0 < rows == count)
+
+
+# ----------------------------------------------------------------------------------------- without events
+
+
+def _bind_assumed(query: tree.Query, options: Options) -> Plan:
+    """Bind to the first assumed schema that fits; where none does, the first one's error tells best."""
+    first: BindError | None = None
+    for axis in _axes(query, options):
+        try:
+            return bind(query, _assumed(query, axis, options))
+        except BindError as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _axes(query: tree.Query, options: Options) -> Iterator[TimeAxis]:
+    """What the time column may be: timestamps, unless a window is a plain number; else integers, of any unit."""
+    lengths = (query.within.within, query.within.slide) if query.within else ()
+    if all(length is None or length.unit is not None for length in lengths):
+        yield TimeAxis.timestamps()
+    yield TimeAxis.integer(short_unit(options.time_unit))
+    yield TimeAxis.integer("us")
+
+
+def _assumed(query: tree.Query, axis: TimeAxis, options: Options) -> Schema:
+    low, high = options.time_low, options.time_high
+    if query.confidence is not None and low is None and high is None:
+        low, high = "time_low", "time_high"
+    moment = Kind.TIME if axis.timestamp else Kind.INT
+    known = {options.type: Kind.STRING, **{name: moment for name in (low, high) if name is not None}}
+    if low is None:
+        known[options.time] = moment
+    named = dict.fromkeys((*query.group_by, *_attributes(query)))
+    others = tuple(Column(name, Kind.NULL) for name in named if name not in known and name != "time")
+    columns = (*(Column(name, kind) for name, kind in known.items()), *others)
+    return Schema(columns, options.time, options.type, axis, None, None, low, high)
+
+
+def _attributes(node: object) -> Iterator[str]:
+    """Every attribute that is named in a syntax tree."""
+    if isinstance(node, tree.Reference) and node.attribute is not None:
+        yield node.attribute
+    elif isinstance(node, tree.Name):
+        yield node.name
+    elif isinstance(node, tree.Equivalence):
+        yield from node.attributes
+    elif isinstance(node, tuple):
+        for part in node:
+            yield from _attributes(part)
+    elif is_dataclass(node):
+        for field in fields(node):
+            yield from _attributes(getattr(node, field.name))

@@ -1,0 +1,83 @@
+"""Predicates as Spark columns, so that Spark skips what cannot matter (and Parquet need not be read).
+
+Only what means the same to Spark is translated; whatever is not is left to the task, which tests everything again. So a
+translated filter may keep too much, never too little.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_, or_
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from trendloom.expr.nodes import Attribute, Comparison, Constant, Expr, Junction, NullTest
+from trendloom.model.schema import Kind
+from trendloom.pattern.algebra import atoms
+from trendloom.plan.logical import Plan
+
+
+def column(name: str) -> Column:
+    """A column by its exact name, dots and all."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def needed_rows(plan: Plan) -> Column | None:
+    """Which rows can matter: those with a key that fit some position. None: all of them."""
+    tests = [column(name).isNotNull() for name in plan.partition]
+    if plan.scan.types is not None:
+        fitting: dict[str, list[Column] | None] = {}
+        for atom in atoms(plan.pattern):
+            test = _position_test(plan, atom.position)
+            known = fitting.setdefault(atom.type, [])
+            fitting[atom.type] = None if test is None or known is None else [*known, test]
+        kind = column(plan.schema.type)
+        of_types = [kind == name if not some else (kind == name) & reduce(or_, some) for name, some in fitting.items()]
+        tests.append(reduce(or_, of_types))
+    return reduce(and_, tests) if tests else None
+
+
+def _position_test(plan: Plan, position: int) -> Column | None:
+    """The predicates of one position that Spark can test; None where there are none."""
+    tests = [_lowered(expr) for where, expr in plan.filters if where == position]
+    known = [test for test in tests if test is not None]
+    return reduce(and_, known) if known else None
+
+
+def _lowered(expr: Expr) -> Column | None:
+    """The expression as a Spark column that is true at least wherever the expression is; None: cannot say."""
+    if isinstance(expr, Comparison):
+        return _comparison(expr)
+    if isinstance(expr, NullTest) and isinstance(expr.operand, Attribute) and expr.operand.kind is not Kind.FLOAT:
+        test = column(expr.operand.column)
+        return test.isNotNull() if expr.negated else test.isNull()
+    if isinstance(expr, Junction):
+        parts = [_lowered(part) for part in expr.operands]
+        known = [part for part in parts if part is not None]
+        if expr.operator == "and" and known:
+            return reduce(and_, known)
+        if expr.operator == "or" and len(known) == len(parts):
+            return reduce(or_, known)
+    return None
+
+
+def _comparison(expr: Comparison) -> Column | None:
+    left, right = expr.left, expr.right
+    if not isinstance(left, Attribute) or not isinstance(right, Constant):
+        return None
+    plain = (Kind.INT, Kind.FLOAT, Kind.STRING)
+    if left.kind not in plain or right.kind not in plain or right.value is None:
+        return None
+    if isinstance(right.value, int) and not -(2**63) <= right.value < 2**63:
+        return None
+    value = column(left.column)
+    compared: Column = {
+        "=": value.__eq__,
+        "!=": value.__ne__,
+        "<": value.__lt__,
+        "<=": value.__le__,
+        ">": value.__gt__,
+        ">=": value.__ge__,
+    }[expr.operator](F.lit(right.value))
+    return compared

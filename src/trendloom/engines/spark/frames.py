@@ -1,0 +1,97 @@
+"""DataFrames as streams of events: where they come from, what their columns are, and whether their times are sound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from trendloom.engines.spark.columns import column
+from trendloom.errors import DataError, OptionError
+from trendloom.io.events import prepare
+from trendloom.io.read import parquet_path, read
+from trendloom.model.schema import Column, Kind, Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from trendloom.engines.workload import Options
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A DataFrame with the types of its columns (`arrow`) and what they mean (`schema`)."""
+
+    df: DataFrame
+    arrow: pa.Schema
+    schema: Schema
+
+
+def open_frame(spark: SparkSession, source: object, options: Options) -> Frame:
+    """A path, table or frame as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow."""
+    path = parquet_path(source)
+    if path is not None:
+        return describe(spark.read.parquet(str(path.resolve())), options.columns())
+    events = prepare(read(source), **options.columns())  # type: ignore[arg-type]
+    frame = describe(spark.createDataFrame(events.table), options.columns())
+    return replace(frame, schema=replace(frame.schema, columns=events.schema.columns, present=events.schema.present))
+
+
+def describe(df: DataFrame, options: dict[str, Any]) -> Frame:
+    """Check the columns of a DataFrame as those of a stream; reads no event."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    if df.isStreaming:
+        raise OptionError("streaming DataFrames are not supported yet", hint="use a batch DataFrame (spark.read)")
+    arrow = to_arrow_schema(df.schema, timezone="UTC")
+    events = prepare(arrow.empty_table(), **options)
+    df = _with_times(df, arrow, events.table.schema, options["time"])
+    schema = replace(events.schema, present=None)
+    return Frame(df, events.table.schema, schema)
+
+
+def _with_times(df: DataFrame, given: pa.Schema, wanted: pa.Schema, time: str) -> DataFrame:
+    """Text and dates in the time column become timestamps; unreadable text becomes NULL and is refused later."""
+    if time not in given.names or given.field(time).type == wanted.field(time).type:
+        return df
+    from pyspark.sql import functions as F
+
+    kind = given.field(time).type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return df.withColumn(time, F.try_to_timestamp(column(time)).cast("timestamp_ntz"))
+    return df.withColumn(time, column(time).cast("timestamp_ntz"))
+
+
+def inspect(frame: Frame) -> Frame:
+    """Look at the times and types once, before anything runs: missing times are refused, types remembered."""
+    from pyspark.sql import functions as F
+
+    if frame.schema.imprecise:
+        return frame
+    time, kind = column(frame.schema.time), column(frame.schema.type)
+    found = frame.df.agg(
+        F.count_if(time.isNull()).alias("missing"), F.count(F.lit(1)).alias("rows"), F.collect_set(kind).alias("types")
+    ).first()
+    assert found is not None
+    if found["missing"]:
+        raise DataError(
+            f"{found['missing']} of {found['rows']} events have no time: column '{frame.schema.time}' is NULL or no time",
+            hint="drop these rows or fill in their time first",
+        )
+    return replace(frame, schema=replace(frame.schema, present=frozenset(found["types"])))
+
+
+def with_null_columns(frame: Frame) -> Frame | None:
+    """The frame with columns that hold nothing but NULL known as such (they fit everywhere); None if there are none."""
+    from pyspark.sql import functions as F
+
+    names = frame.schema.names
+    found = frame.df.agg(*(F.count(column(name)).alias(str(at)) for at, name in enumerate(names))).first()
+    rows = frame.df.limit(1).count()
+    assert found is not None
+    empty = {name for at, name in enumerate(names) if rows and found[str(at)] == 0}
+    if not empty:
+        return None
+    columns = tuple(Column(c.name, Kind.NULL if c.name in empty else c.kind) for c in frame.schema.columns)
+    return replace(frame, schema=replace(frame.schema, columns=columns))

@@ -1,0 +1,67 @@
+"""Queries on Spark, collected: what `trendloom run` and `run(engine="spark")` do. `detect` gives DataFrames instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from trendloom.engines.spark import batch
+from trendloom.engines.spark.batch import FIRST, LAST
+from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.frames import Frame, inspect, open_frame, with_null_columns
+from trendloom.engines.spark.session import session
+from trendloom.errors import BindError
+from trendloom.lang.tree import Query
+from trendloom.physical.plan import Physical, plan_physically
+from trendloom.plan.bind import bind
+from trendloom.plan.logical import Plan
+
+if TYPE_CHECKING:
+    from trendloom.engines.workload import Options, Watch
+
+
+def answers(
+    queries: tuple[Query, ...], source: object, options: Options, watch: Watch
+) -> list[tuple[Plan, Iterator[pa.RecordBatch]]]:
+    """Every query bound and planned over the same DataFrame; rows are computed when they are read."""
+    frame = open_frame(session(options.master), source, options)
+    frame = frame if frame.schema.present is not None else inspect(frame)
+    plans = bind_all(queries, frame)
+    physical = [plan_physically(plan) for plan in plans]
+    return [(plan, _collected(one, frame, options)) for plan, one in zip(plans, physical, strict=True)]
+
+
+def bind_all(queries: tuple[Query, ...], frame: Frame) -> list[Plan]:
+    """Bind; where that fails, once more with columns that are all NULL, which fit everywhere."""
+    try:
+        return [bind(query, frame.schema) for query in queries]
+    except BindError:
+        wider = with_null_columns(frame)
+        if wider is None:
+            raise
+        return [bind(query, wider.schema) for query in queries]
+
+
+def _collected(physical: Physical, frame: Frame, options: Options) -> Iterator[pa.RecordBatch]:
+    plan = physical.plan
+    by_match = not physical.aggregates
+    found = batch.run(
+        frame.df, physical, frame.arrow, numeric=options.numeric, limit=options.limit if by_match else None, order=by_match
+    )
+    if by_match and options.limit is not None:
+        found = found.limit(options.limit)
+    keys = ["window_start"] if plan.window.sliding else []
+    keys += [*plan.partition, FIRST, LAST] if by_match else [*plan.group_by]
+    if keys:
+        found = found.orderBy(*(column(key) for key in keys))
+    if not by_match and options.limit is not None:
+        found = found.limit(options.limit)
+    if by_match:
+        found = found.drop(FIRST, LAST)
+    try:
+        table = found.toArrow()
+    except Exception as error:
+        raise batch.unwrap(error) from error
+    yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]

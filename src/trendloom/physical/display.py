@@ -1,0 +1,227 @@
+"""What the optimizer made of a plan, and how it will run: the lower half of EXPLAIN.
+
+Every rule says what it changed, by comparing the plan before and after it, so a new rule is shown without telling
+anybody here. A plan that no algorithm runs is shown up to the refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trendloom.errors import PlanError
+from trendloom.kernels.detection.spec import Detection, Scope
+from trendloom.lang.tree import Trends
+from trendloom.optimize import RULES, optimize
+from trendloom.pattern.template import Crossings, Edge, Template
+from trendloom.physical.detection import Algorithm, describe
+from trendloom.physical.plan import Physical, plan_physically
+from trendloom.plan.display import Branch, describe_condition, show_component, show_expression
+from trendloom.plan.logical import Aggregation, Plan
+
+IDEAS = {
+    Algorithm.RUNS: "follow each run from an event to its successor",
+    Algorithm.EXPANSION: "extend partial matches, many at a time",
+}
+
+
+# --------------------------------------------------------------------------------------------- optimized
+
+
+def describe_optimized(plan: Plan) -> Branch:
+    """What each rule changed, in their order."""
+    below = []
+    for rule in RULES:
+        after = rule(plan)
+        changes = tuple(_changes(plan, after))
+        below.append(Branch(rule.__name__, "" if changes else "no change", changes))
+        plan = after
+    return Branch("Optimized plan", below=tuple(below))
+
+
+def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
+    components = _components(after)
+    for position, expr in after.filters[len(before.filters) :]:
+        yield Branch(f"{components[position]} must pass", show_expression(expr, after.schema.axis))
+    left = [condition for condition in before.conditions if condition not in after.conditions]
+    if left and len(after.filters) == len(before.filters):
+        yield from (Branch("dropped", condition.text) for condition in left)
+    if after.scan.types != before.scan.types:
+        yield Branch("reads only events of type", ", ".join(after.scan.types or ("any",)))
+    if after.scan.columns != before.scan.columns:
+        unread = [name for name in before.scan.columns if name not in after.scan.columns]
+        yield Branch("reads only columns", ", ".join(after.scan.columns))
+        yield Branch("leaves out", ", ".join(unread))
+    if after.pattern != before.pattern:
+        yield Branch("rewrites the pattern")
+
+
+def _components(plan: Plan) -> dict[int, str]:
+    places = describe(plan).places
+    return {number: f"{number} {show_component(place.type, place.variable)}" for number, place in enumerate(places)}
+
+
+# ---------------------------------------------------------------------------------------------- physical
+
+
+def describe_physical(plan: Plan, engine: str) -> Branch:
+    """The algorithm and its reason, the template, and the way of the events through the engine."""
+    optimized = optimize(plan)
+    templates = tuple(_templates(optimized))
+    if engine == "reference":
+        idea = Branch("algorithm", "the definitions, executed: every binding is built and tested")
+        return Branch("Physical plan", below=(idea, Branch("cost", "exponential: small streams only"), *templates))
+    try:
+        physical = plan_physically(plan)
+    except PlanError as refusal:
+        hint = (Branch("hint", refusal.hint),) if refusal.hint else ()
+        return Branch("Physical plan", below=(Branch("refused", refusal.message), *hint, *templates))
+    chosen = physical.choice
+    return Branch(
+        "Physical plan",
+        below=(
+            Branch("algorithm", f"{chosen.algorithm.value}: {IDEAS[chosen.algorithm]}"),
+            Branch("why", chosen.reason),
+            Branch("cost", chosen.cost),
+            *templates,
+            Branch("result", _result(physical)),
+            Branch("execution", f"engine {engine}", tuple(_execution(physical, engine))),
+        ),
+    )
+
+
+def _result(physical: Physical) -> str:
+    plan = physical.plan
+    if isinstance(plan.output, Aggregation):
+        having = ", keep rows that pass HAVING" if plan.output.having is not None else ""
+        return f"two steps: find the matches, then add up per group and window{having}"
+    if plan.output is Trends.COMPLETE:
+        return "find all matches, then drop those that another one contains"
+    return "matches as they are found, sorted where they fit in memory"
+
+
+def _execution(physical: Physical, engine: str) -> Iterator[Branch]:
+    steps = _spark_steps(physical) if engine == "spark" else _local_steps(physical)
+    yield from (Branch(f"{number}.", step) for number, step in enumerate(steps, 1))
+
+
+def _local_steps(physical: Physical) -> Iterator[str]:
+    keys = ", ".join(physical.plan.partition)
+    yield f"read {_scanned(physical.plan)} into memory"
+    yield f"keep events that fit a position, sort by {keys + ' and time' if keys else 'time'}"
+    yield "one columnar call for all partitions" if keys else "one columnar call"
+
+
+def _spark_steps(physical: Physical) -> Iterator[str]:
+    plan = physical.plan
+    yield f"read {_scanned(plan)}: project and filter as Spark columns"
+    if plan.partition:
+        yield f"repartition by {', '.join(plan.partition)}"
+        yield "mapInArrow: one columnar call per task, for all its partitions"
+    else:
+        yield "one task: there is no partition key ([...] or GROUP BY) to spread the events by"
+        yield "mapInArrow: one columnar call"
+    if physical.aggregates:
+        yield "add up what the tasks found, per group and window"
+
+
+def _scanned(plan: Plan) -> str:
+    read, all_columns, types = len(plan.scan.columns), len(plan.schema.names), plan.scan.types
+    columns = f"all {read} columns" if read == all_columns else f"{read} of {all_columns} columns"
+    if types is None:
+        return f"{columns}, events of every type"
+    return f"{columns}, events of {len(types)} type{'s' if len(types) > 1 else ''}"
+
+
+# --------------------------------------------------------------------------------------------- templates
+
+
+def _templates(plan: Plan) -> Iterator[Branch]:
+    detection = describe(plan)
+    for scope in detection.scopes:
+        name = "template" if scope.number == 0 else f"NOT {scope.number}"
+        yield Branch(name, _dependence(scope), tuple(_template(plan, detection, scope)))
+
+
+def _dependence(scope: Scope) -> str:
+    if scope.number == 0:
+        return ""
+    if scope.outer:
+        return f"uses {', '.join(sorted(scope.outer))} of the match around it: searched in the gap of each match"
+    if scope.open_ended:
+        return "depends on where the gap begins and ends: searched in each gap"
+    return "one threshold per event: only the latest start of its matches counts"
+
+
+def _template(plan: Plan, detection: Detection, scope: Scope) -> Iterator[Branch]:
+    template, names = scope.template, _names(detection)
+    positions = sorted(set(template.position_of))
+    yield Branch("positions", below=tuple(_position(plan, position) for position in positions))
+    if len(template.position_of) > len(positions):
+        yield Branch("states", f"{len(template.position_of)}: AND keeps track of each of its parts")
+    yield Branch("first", _ends(names, _starts(template)))
+    yield Branch("last", _ends(names, _accepts(template)))
+    steps = _steps(template)
+    yield Branch("follow", "" if steps else "nothing: a match is one event", tuple(_follow(names, steps)))
+    least = template.minimal_length
+    yield Branch("least", f"{least} event{'s' if least > 1 else ''} in a match")
+    rules = tuple(describe_condition(c) for c in plan.conditions if c.scope == scope.number)
+    if rules:
+        yield Branch("conditions", below=rules)
+
+
+def _names(detection: Detection) -> dict[int, str]:
+    return {number: f"{number}:{place.variable}" for number, place in enumerate(detection.places)}
+
+
+def _position(plan: Plan, position: int) -> Branch:
+    tests = [show_expression(expr, plan.schema.axis) for where, expr in plan.filters if where == position]
+    return Branch(_components(plan)[position], "where " + " and ".join(tests) if tests else "")
+
+
+Ways = dict[int, set[Crossings]]
+
+
+def _starts(template: Template) -> Ways:
+    return _by_position((edge.position, edge.crossings) for edge in template.starts)
+
+
+def _accepts(template: Template) -> Ways:
+    ends = zip(template.position_of, template.accepts, strict=True)
+    return _by_position((position, way) for position, ways in ends for way in ways)
+
+
+def _by_position(found: Iterator[tuple[int, Crossings]]) -> Ways:
+    ways: Ways = {}
+    for position, crossings in found:
+        ways.setdefault(position, set()).add(crossings)
+    return ways
+
+
+def _steps(template: Template) -> dict[int, Ways]:
+    """For every position the positions that can come next, and the NOTs on the way."""
+    steps: dict[int, Ways] = {}
+    for state, edges in enumerate(template.edges):
+        for edge in edges:
+            _add(steps.setdefault(template.position_of[state], {}), edge)
+    return steps
+
+
+def _add(ways: Ways, edge: Edge) -> None:
+    ways.setdefault(edge.position, set()).add(edge.crossings)
+
+
+def _follow(names: dict[int, str], steps: dict[int, Ways]) -> Iterator[Branch]:
+    for position in sorted(steps):
+        yield Branch(names[position], "→ " + _ends(names, steps[position]))
+
+
+def _ends(names: dict[int, str], ways: Ways) -> str:
+    return ", ".join(names[position] + _crossed(ways[position]) for position in sorted(ways))
+
+
+def _crossed(alternatives: set[Crossings]) -> str:
+    """The NOTs that lie on a transition; of several ways to take it, the one without any decides nothing."""
+    if any(not way for way in alternatives):
+        return ""
+    ways = sorted(" and ".join(f"NOT {number}" for number in sorted({c.scope for c in way})) for way in alternatives)
+    return f" ({' or '.join(ways)})"
