@@ -7,7 +7,9 @@ of xdist sees only ids, so a test that asks for the fixture `spark` without sayi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,17 @@ ROOT = Path(__file__).resolve().parent.parent
 def root() -> Path:
     """The top folder of the project."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """The session of this process: small, and stopped at the end."""
+    from trendloom.spark import session
+
+    # tests have few rows: every shuffle partition more costs a task and no task gains anything
+    found = session("local[2]", settings={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"})
+    yield found
+    found.stop()
 
 
 def uses_spark(test_id: str) -> bool:

@@ -61,9 +61,7 @@ def check(
     from trendloom.engines.inspect import check_text
     from trendloom.engines.workload import Options
 
-    options = Options(
-        time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high
-    )
+    options = Options(time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high)
     return check_text(text, schema_or_events, options)
 
 

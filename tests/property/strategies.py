@@ -18,6 +18,7 @@ from tests.property.strategies_patterns import (
     Allowed,
     Variable,
     named,
+    nested_negations,
     rebuilt,
     rivals,
     skeletons,
@@ -68,6 +69,7 @@ class Knobs:
     depth: int = 3
     kleene: int = 2
     negation: bool = True
+    nesting: int = 0  # every pattern has NOTs inside one another, this deep
     conjunction: bool = True
     predicates: bool = True  # attached to components
     partitions: bool = True
@@ -153,7 +155,8 @@ def _bracketed(conjunct: str) -> str:
 def patterns(draw: st.DrawFn, knobs: Knobs, *, conjunction: bool) -> tuple[Pattern, list[Variable]]:
     """A pattern with its names and predicates, and its variables."""
     atoms = min(knobs.most_atoms, draw(st.sampled_from([1, 2, 2, 3, 3, 4, 5])))
-    skeleton = draw(skeletons(Allowed(atoms, knobs.depth, knobs.kleene, knobs.negation, conjunction)))
+    allowed = Allowed(atoms, knobs.depth, knobs.kleene, knobs.negation, conjunction)
+    skeleton = draw(nested_negations(knobs.nesting) if knobs.nesting else skeletons(allowed))
     pattern = draw(named(skeleton))
     variables = variables_of(pattern)
     if knobs.predicates:

@@ -82,8 +82,7 @@ def sequence_parts(draw: st.DrawFn, allowed: Allowed) -> list[Pattern]:
     if allowed.sealed:
         if allowed.atoms < 3:
             return draw(split(allowed))
-        ends = [Event(draw(st.sampled_from(TYPES))) for _ in range(2)]
-        return [ends[0], Not(draw(negated(allowed.atoms - 2))), ends[1]]
+        return draw(sealed_negation(allowed.atoms))
     positive = draw(st.integers(1, allowed.atoms - 1))
     parts = draw(split(allowed.spend(positive))) if positive >= 2 else [draw(skeletons(allowed.spend(1)))]
     left = allowed.atoms - positive
@@ -97,12 +96,37 @@ def sequence_parts(draw: st.DrawFn, allowed: Allowed) -> list[Pattern]:
 
 
 @st.composite
+def sealed_negation(draw: st.DrawFn, atoms: int) -> list[Pattern]:
+    """A NOT between two components that cannot be missing, perhaps beside one that can."""
+    ends = [Event(draw(st.sampled_from(TYPES))) for _ in range(2)]
+    beside = atoms >= 4 and draw(st.booleans())
+    parts: list[Pattern] = [Not(draw(negated(atoms - (3 if beside else 2))))]
+    if beside:
+        parts.insert(draw(st.integers(0, 1)), draw(repetitions(Event(draw(st.sampled_from(TYPES))))))
+    return [ends[0], *parts, ends[1]]
+
+
+@st.composite
 def negated(draw: st.DrawFn, atoms: int) -> Pattern:
-    """What a NOT forbids: an event, a repetition, or a sequence that may hold a NOT again."""
+    """What a NOT forbids: an event, a repetition, an AND, or a sequence that may hold a NOT again."""
     event = Event(draw(st.sampled_from(TYPES)))
     if atoms == 1:
         return draw(repetitions(event)) if draw(st.integers(0, 3)) == 0 else event
-    return draw(skeletons(Allowed(atoms, 1, 1, negation=atoms >= 2, conjunction=False)))
+    return draw(skeletons(Allowed(atoms, 1, 1, negation=atoms >= 2, conjunction=True)))
+
+
+@st.composite
+def nested_negations(draw: st.DrawFn, depth: int, outermost: bool = True) -> Pattern:
+    """A SEQ with a NOT that holds a SEQ with a NOT, and so on; the whole may be repeated."""
+    event = Event(draw(st.sampled_from(TYPES)))
+    if depth == 0:
+        return draw(repetitions(event)) if draw(st.integers(0, 5)) == 0 else event
+    parts: list[Pattern] = [event]
+    if draw(st.booleans()):
+        second = Event(draw(st.sampled_from(TYPES)))
+        parts.append(draw(repetitions(second)) if draw(st.booleans()) else second)
+    parts.insert(draw(st.integers(0, len(parts))), Not(draw(nested_negations(depth - 1, False))))
+    return Repeat(Seq(tuple(parts)), 1, None, "+") if outermost and draw(st.booleans()) else Seq(tuple(parts))
 
 
 @st.composite

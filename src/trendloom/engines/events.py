@@ -7,13 +7,13 @@ semantics is contiguous, where they stand in the way.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from trendloom.errors import PlanError
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, columns
 from trendloom.expr.vectors import Vector, from_arrow, is_true
@@ -33,15 +33,12 @@ class Stream:
     table: pa.Table
     kinds: Mapping[str, Kind]
     ticks: Array
-
-    @cached_property
-    def _vectors(self) -> dict[str, Vector]:
-        return {}
+    vectors: dict[str, Vector] = field(default_factory=dict)
 
     def vector(self, name: str) -> Vector:
-        if name not in self._vectors:
-            self._vectors[name] = from_arrow(self.table[name], self.kinds[name])
-        return self._vectors[name]
+        if name not in self.vectors:
+            self.vectors[name] = from_arrow(self.table[name], self.kinds[name])
+        return self.vectors[name]
 
     def leaf(self, expr: Expr) -> Vector:
         """A column of the table, whatever event of a match it is read from."""
@@ -51,30 +48,25 @@ class Stream:
 
 def build_block(physical: Physical, stream: Stream) -> tuple[Block, Keys]:
     """The sorted block of a stream and the codes of its keys (key k of the block has code k)."""
-    plan = physical.plan
     keys = _keys(physical, stream)
-    fits = _fits(physical, stream)
+    fits, which = _fits(physical, stream)
     kept = keys.codes >= 0 if keys.valid is not None else None
-    if plan.scan.types is not None:
-        some = np.zeros(len(stream.ticks), np.bool_)
-        for mask in {id(mask): mask for mask in fits}.values():
-            some |= mask
-        kept = some if kept is None else kept & some
+    if physical.plan.scan.types is not None:
+        kept = fits != 0 if kept is None else kept & (fits != 0)
     rows = None if kept is None or kept.all() else np.flatnonzero(kept)
     codes, ticks = _taken(keys.codes, rows), _taken(stream.ticks, rows)
     order = sort_by_key_and_time(codes, ticks, max(keys.count, 1))
-    rows = order if rows is None else rows if order is None else rows[order]
     sizes = np.bincount(codes, minlength=keys.count) if keys.count else np.zeros(0, np.int64)
-    sorted_fits: dict[int, Array] = {}
-    for mask in fits:
-        if id(mask) not in sorted_fits:
-            sorted_fits[id(mask)] = np.flatnonzero(_taken(mask, rows))
+    ticks = _taken(ticks, order)
+    rows = order if rows is None else _taken(rows, order)
+    fits = _taken(fits, rows)
+    members = [np.flatnonzero(fits & fits.dtype.type(1 << bit)) for bit in range(max(which) + 1)]
     block = Block(
         key_starts=np.r_[0, np.cumsum(sizes)].astype(np.int64),
-        time=_taken(stream.ticks, rows),
+        time=ticks,
         row=np.arange(len(stream.ticks)) if rows is None else rows,
         columns={name: _taken_vector(stream.vector(name), rows) for name in _rule_columns(physical)},
-        members=tuple(sorted_fits[id(mask)] for mask in fits),
+        members=tuple(members[bit] for bit in which),
     )
     return block, keys
 
@@ -94,17 +86,26 @@ def _keys(physical: Physical, stream: Stream) -> Keys:
     return encode_keys([stream.vector(name) for name in partition])
 
 
-def _fits(physical: Physical, stream: Stream) -> list[Array]:
-    """For every position which events fit it; positions with the same test share one array."""
-    plan, found = physical.plan, []
-    known: dict[tuple[str, tuple[Expr, ...]], Array] = {}
+def _fits(physical: Physical, stream: Stream) -> tuple[Array, list[int]]:
+    """Per event a set of bits, one for each different test of a position; and the bit of every position."""
+    plan = physical.plan
+    bits: dict[tuple[str, tuple[Expr, ...]], int] = {}
+    which = []
     for position, place in enumerate(physical.choice.detection.places):
         tests = tuple(expr for where, expr in plan.filters if where == position)
-        key = (place.type, tests)
-        if key not in known:
-            known[key] = _mask(place.type, tests, stream, plan.schema.type)
-        found.append(known[key])
-    return found
+        which.append(bits.setdefault((place.type, tests), len(bits)))
+    fits = np.zeros(len(stream.ticks), _word(len(bits)))
+    for (name, tests), bit in bits.items():
+        fits |= _mask(name, tests, stream, plan.schema.type).astype(fits.dtype) << fits.dtype.type(bit)
+    return fits, which
+
+
+def _word(bits: int) -> type[np.unsignedinteger[Any]]:
+    """The narrowest integers with that many bits."""
+    for word in (np.uint8, np.uint16, np.uint32, np.uint64):
+        if bits <= np.iinfo(word).bits:
+            return word
+    raise PlanError(f"the pattern tells {bits} kinds of events apart, more than 64", hint="split the query")
 
 
 def _mask(name: str, tests: tuple[Expr, ...], stream: Stream, type_column: str) -> Array:
@@ -120,7 +121,7 @@ def _of_type(types: Vector, name: str) -> Array:
     code = int(np.searchsorted(types.dictionary, name))
     if code == len(types.dictionary) or types.dictionary[code] != name:
         return np.zeros(len(types), np.bool_)
-    mask = types.values == code
+    mask: Array = types.values == code
     return mask if types.valid is None else mask & types.valid
 
 
@@ -128,5 +129,3 @@ def _rule_columns(physical: Physical) -> list[str]:
     """The columns that kernels compare."""
     rules = [rule.expr for scope in physical.choice.detection.scopes for rule in scope.rules]
     return sorted(set().union(*(columns(expr) for expr in rules))) if rules else []
-
-

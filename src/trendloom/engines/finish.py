@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from trendloom.engines.results import EXACT_ON_SPARK, time_array, total_type
 from trendloom.engines.totals import WINDOW, total_leaf
 from trendloom.errors import RunError
+from trendloom.expr.arrays import as_float
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Group, Total
-from trendloom.expr.vectors import Vector, as_float, from_arrow, is_true, to_arrow
+from trendloom.expr.vectors import Vector, from_arrow, is_true, known_doubles, to_arrow
 from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Kind
 from trendloom.plan.logical import Aggregation, Plan, Value
@@ -60,7 +61,7 @@ def _column(
     wanted = total_type(value, plan, schema, numeric)
     if wanted is not None:
         if value.kind is Kind.INT:
-            vector = Vector(Kind.FLOAT, as_float(vector.values), vector.valid)
+            vector = known_doubles(as_float(vector.values), vector.valid)
         return to_arrow(vector, wanted)
     exact = vector.to_list()
     if not spark:

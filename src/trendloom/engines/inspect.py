@@ -1,8 +1,8 @@
 """Look at queries without running them: CHECK and EXPLAIN.
 
-Both need no more than a schema. For Parquet that is the footer of the files, and of the events the type column alone, to
-tell which types there are. Without any events a schema is *assumed*: every attribute that the query names is there and
-fits everywhere, so what remains wrong is wrong for all data (unknown variables, a NOT out of place, ...).
+Both need no more than a schema. For Parquet that is in the footers of the files; of the events the type column alone is
+read, to tell which types there are. Without any events a schema is *assumed*: every attribute that the query names is
+there and fits everywhere, so what is still wrong is wrong for all data (unknown variables, a NOT out of place, ...).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The columns of a result: known from the plan and the input's types, before anything runs.
 
-`events` is a list of struct: all input columns and `var`, the variable an event is bound to. Windows have the type of the
-time column. Exact aggregates are int64 or wider as needed; on Spark always decimal(38, 0).
+`events` is a list of struct: all input columns and `var`, the variable an event is bound to. Windows have the type of
+the time column. Exact aggregates are int64 or wider as needed; on Spark always decimal(38, 0).
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def time_array(ticks: Array, time_type: pa.DataType) -> pa.Array:
         return pa.array(ticks, pa.int64()).cast(time_type)
     except pa.ArrowInvalid:
         raise DataError(
-            f"the bounds of a window do not fit the time column's type {time_type}", hint="cast the time column to int64"
+            f"the bounds of a window do not fit the time column's type {time_type}",
+            hint="cast the time column to int64",
         ) from None
 
 

@@ -25,12 +25,23 @@ from trendloom.plan.logical import Projection, Value
 Array = np.ndarray[Any, Any]
 
 
-def match_order(block: Block, matches: Matches) -> Array:
-    """The order in which rows are given out: by window, partition, first and last event, then discovery."""
+def in_order(block: Block, matches: Matches) -> Matches:
+    """The order in which rows are given out: by window, partition, first and last event, then discovery.
+
+    Kernels that go through starts in order need no sorting, which one pass finds out.
+    """
     sort_by = [block.time[matches.last], block.time[matches.first], block.key[matches.first]]
     if matches.window_start is not None:
         sort_by.append(matches.window_start)
-    return np.lexsort(sort_by)
+    return matches if _sorted(sort_by) else matches.take(np.lexsort(sort_by))
+
+
+def _sorted(columns: list[Array]) -> bool:
+    """Whether rows are sorted by the last column, then by the one before, and so on."""
+    fine = np.ones(max(len(columns[0]) - 1, 0), np.bool_)
+    for column in columns:
+        fine = (column[:-1] < column[1:]) | ((column[:-1] == column[1:]) & fine)
+    return bool(fine.all())
 
 
 def only_complete(block: Block, matches: Matches) -> Matches:
@@ -96,7 +107,7 @@ def _value(value: Value, values: MatchValues, stream: Stream, length: int) -> pa
         return _plain(stream.table[value.expr.column].take(pa.array(rows, mask=rows < 0)))
     vector = evaluate(value.expr, values.leaf).broadcast(length)
     if vector.values.dtype == object:
-        raise RunError(f"a value of '{value.name}' is beyond 64 bits", hint="multiply by 1.0 for a floating-point result")
+        raise RunError(
+            f"a value of '{value.name}' is beyond 64 bits", hint="multiply by 1.0 for a floating-point result"
+        )
     return to_arrow(Vector(value.kind, vector.values, vector.valid, vector.dictionary), None)
-
-

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.events import Stream, build_block
 from trendloom.engines.results import row_schema
-from trendloom.engines.rows import match_order, match_rows, only_complete
+from trendloom.engines.rows import in_order, match_rows, only_complete
 from trendloom.engines.totals import chunk_partial, merge_partials
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
@@ -46,7 +45,7 @@ def rows(
 
     def batches(matches: Matches) -> Iterator[pa.RecordBatch]:
         for begin in range(0, len(matches), BATCH):
-            some = matches.take(np.arange(begin, min(begin + BATCH, len(matches))))
+            some = matches.part(begin, min(begin + BATCH, len(matches)))
             batch = match_rows(physical, stream, block, keys, some).cast(schema)
             yield batch if with_times is None else _with_times(batch, block, some, with_times)
 
@@ -54,7 +53,7 @@ def rows(
     size, count = 0, 0
     for matches in found:
         if limit is not None and not complete and count + len(matches) > limit:
-            matches = matches.take(np.arange(limit - count))
+            matches = matches.part(0, limit - count)
         count += len(matches)
         size += len(matches.events)
         held.append(matches)
@@ -73,7 +72,8 @@ def rows(
     if complete:
         whole = only_complete(block, whole)
     if len(whole) and size <= MOST_SORTED:
-        whole = whole.take(match_order(block, whole)[:limit])
+        whole = in_order(block, whole)
+        whole = whole if limit is None else whole.part(0, min(limit, len(whole)))
     yield from batches(whole)
 
 

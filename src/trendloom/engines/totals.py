@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -73,9 +74,7 @@ def _measure(total: Total, function: str) -> Measure:
 # ------------------------------------------------------------------------------------- one chunk of matches
 
 
-def chunk_partial(
-    physical: Physical, stream: Stream, block: Block, group_of_key: Array, matches: Matches
-) -> pa.Table:
+def chunk_partial(physical: Physical, stream: Stream, block: Block, group_of_key: Array, matches: Matches) -> pa.Table:
     """The measures of a chunk, by group and window. `group_of_key[k]` is a row that holds key k's group values."""
     plan = physical.plan
     groups = [stream.vector(name).take(group_of_key[block.key[matches.first]]) for name in plan.group_by]
@@ -145,7 +144,7 @@ def _float_sums(values: Array, code: Array, groups: int) -> Array:
     order = np.argsort(code, kind="stable")
     bounds = np.searchsorted(code[order], np.arange(groups + 1))
     ordered = values[order].tolist()
-    return np.array([_fsum(ordered[a:b]) for a, b in zip(bounds[:-1], bounds[1:], strict=True)], np.float64)
+    return np.array([_fsum(ordered[a:b]) for a, b in pairwise(bounds)], np.float64)
 
 
 def _fsum(values: Sequence[float]) -> float:
@@ -178,8 +177,7 @@ def merge_partials(plan: Plan, partials: Sequence[pa.Table]) -> pa.Table:
 
 def _merge(measure: Measure, column: pa.ChunkedArray, code: Array, groups: int) -> pa.Array:
     if pa.types.is_string(column.type) and measure.function in ("matches", "count", "sum"):
-        values = narrow(np.array([int(text) for text in column.to_pylist()], dtype=object), None)
-        return _exact_text(_exact_sums(values, code, groups))
+        return _exact_text(_exact_sums(_integers(column).values, code, groups))
     values = from_arrow(column, kind_of(column.type))
     if values.kind is Kind.NULL:
         return pa.nulls(groups)

@@ -24,7 +24,9 @@ Array = np.ndarray[Any, Any]
 class MatchValues:
     """The leaves of RETURN over one chunk of matches. `binds[v]`: which positions bind variable v."""
 
-    def __init__(self, stream: Stream, block: Block, matches: Matches, binds: dict[str, Array], key_rows: Array) -> None:
+    def __init__(
+        self, stream: Stream, block: Block, matches: Matches, binds: dict[str, Array], key_rows: Array
+    ) -> None:
         self.stream, self.block, self.matches, self.binds, self.key_rows = stream, block, matches, binds, key_rows
 
     def leaf(self, expr: Expr) -> Vector:
@@ -78,6 +80,7 @@ def _aggregate(expr: Aggregate, column: Vector, offsets: Array, flags: Array) ->
         find = segments.min_where if expr.function == "min" else segments.max_where
         values, found = find(offsets, column.values, flags)
         return Vector(expr.kind, values, found, column.dictionary)
+    total: Array
     if column.values.dtype == np.float64:
         total = segments.sum_float(offsets, column.values, flags)
     else:

@@ -1,4 +1,4 @@
-"""Run the queries of a text over one stream on the engine asked for: read, bind, plan, execute, one query after another.
+"""Run the queries of a text over one stream on the engine asked for, one query after another.
 
 Everything that can be refused is refused before the first query runs.
 """
@@ -68,6 +68,9 @@ class Watch:
     unsorted: Callable[[], None] | None = None
 
 
+UNWATCHED = Watch()
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """One query of the workload and its rows, computed as they are read."""
@@ -84,7 +87,9 @@ def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:
     chosen = tuple(query for query in queries if query.name == name)
     if not chosen:
         names = [query.name for query in queries if query.name]
-        raise OptionError(f"there is no query '{name}'", hint=did_you_mean(name, names) or "the text has one unnamed query")
+        raise OptionError(
+            f"there is no query '{name}'", hint=did_you_mean(name, names) or "the text has one unnamed query"
+        )
     return chosen
 
 
@@ -93,7 +98,7 @@ def load(source: object, options: Options) -> Events:
     return prepare(read(source), **options.columns())  # type: ignore[arg-type]
 
 
-def answers(text: str, source: object, options: Options, watch: Watch = Watch()) -> list[Answer]:
+def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHED) -> list[Answer]:
     """The queries of a text over a stream; nothing has run yet when this returns, but everything is checked."""
     queries = queries_of(text, options.query)
     if options.engine == "spark":
@@ -133,5 +138,3 @@ def table_of(found: list[Answer]) -> pa.Table:
     if len(tables) == 1:
         return tables[0]
     return pa.concat_tables(tables, promote_options="permissive")
-
-

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from trendloom.errors import DataError, OptionError, did_you_mean
-from trendloom.expr.vectors import kind_of
+from trendloom.expr.vectors import Vector, from_arrow, kind_of
 from trendloom.io import iso
 from trendloom.model.schema import RESERVED, Column, Kind, Schema
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis
@@ -30,11 +30,12 @@ Ticks = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """A checked stream. `ticks` are the times of the rows; None where time is imprecise."""
+    """A checked stream. `ticks` are the times of the rows; None where time is imprecise. `types` are their types."""
 
     table: pa.Table
     schema: Schema
     ticks: Ticks | None
+    types: Vector
 
 
 def prepare(
@@ -59,8 +60,9 @@ def prepare(
         table, axis = _with_bounds(table, bounds, unit)
     table = without_nan(table)
     low, high = bounds or (None, None)
-    schema = Schema(_columns(table), time, type, axis, None, _present(table.column(type)), low, high)
-    return Events(table, schema, ticks(table.column(time), axis) if bounds is None else None)
+    types = from_arrow(table.column(type), Kind.STRING)
+    schema = Schema(_columns(table), time, type, axis, None, _present(types), low, high)
+    return Events(table, schema, ticks(table.column(time), axis) if bounds is None else None, types)
 
 
 def ticks(column: pa.ChunkedArray, axis: TimeAxis) -> Ticks:
@@ -117,9 +119,12 @@ def _with_type(table: pa.Table, name: str) -> pa.Table:
     return _replaced(table, name, column.cast(pa.string()) if kind is Kind.NULL else column)
 
 
-def _present(column: pa.ChunkedArray) -> frozenset[str]:
-    plain = column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
-    return frozenset(value for value in pc.unique(plain).to_pylist() if value is not None)
+def _present(types: Vector) -> frozenset[str]:
+    """The types that occur; a dictionary may hold more."""
+    if types.dictionary is None:
+        return frozenset()
+    codes = types.values if types.valid is None else types.values[types.valid]
+    return frozenset(types.dictionary[np.bincount(codes, minlength=len(types.dictionary)) > 0].tolist())
 
 
 def _columns(table: pa.Table) -> tuple[Column, ...]:

@@ -6,8 +6,8 @@ which also carry what the seeds attach to transitions: NOT scopes (a NOT is a fr
 crossed), rounds of Kleene parts, and, for AND, the product of its parts.
 
 An `Edge` leads to a state; without AND a state is a position. Several edges between the same states are
-*alternatives*: ways to derive the same step that cross different NOTs or start different rounds. A step is possible if one
-of them is. Alternatives that are never needed (their NOTs and rounds include another's) are dropped.
+*alternatives*: ways to derive the same step that cross different NOTs or start different rounds. A step is possible
+if one of them is. Alternatives that are never needed (their NOTs and rounds include another's) are dropped.
 
 Cost: O(positions²) edges in the worst case; AND multiplies the states of its parts.
 See Poppe, "Event Trend Analytics" (seed 000), 2.2 and 2.3.
@@ -248,7 +248,8 @@ def _together(fragments: list[_Fragment], states: tuple[int | None, ...]) -> lis
 def _check_size(fragment: _Fragment) -> None:
     if sum(map(len, fragment.edges)) > MOST_EDGES:
         raise PlanError(
-            f"the pattern needs more than {MOST_EDGES} transitions", hint="use smaller repetitions or fewer parts of AND"
+            f"the pattern needs more than {MOST_EDGES} transitions",
+            hint="use smaller repetitions or fewer parts of AND",
         )
 
 

@@ -72,9 +72,7 @@ def describe(plan: Plan) -> Detection:
     scopes[0] = (0, plan.pattern, (), ())
     _survey(plan.pattern, 0, (), (), places, scopes)
     ordered = tuple(places[position] for position in sorted(places))
-    rules = {
-        number: tuple(Rule(c.expr, c.part) for c in plan.conditions if c.scope == number) for number in scopes
-    }
+    rules = {number: tuple(Rule(c.expr, c.part) for c in plan.conditions if c.scope == number) for number in scopes}
     parents = {number: entry[0] for number, entry in scopes.items()}
     described = tuple(
         Scope(
@@ -166,5 +164,3 @@ def _refuse_ambiguous_rounds(detection: Detection, plan: Plan) -> None:
             hint='use skip-till-any-match, or engine="reference" on small streams',
             text=plan.query.text,
         )
-
-

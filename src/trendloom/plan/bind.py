@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from typing import TypeVar
 
 from trendloom.errors import BindError, QueryError, Span, did_you_mean
 from trendloom.expr.nodes import Attribute, Expr, Group, Total, Which, walk
@@ -21,6 +22,8 @@ from trendloom.plan.expressions import Place, Typer, bind_ticks
 from trendloom.plan.logical import Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
 from trendloom.plan.patterns import Attached, Bound, bind_pattern, events_of
 from trendloom.plan.warn import warnings_of
+
+Leaf = TypeVar("Leaf", Attribute, Group, Total)
 
 
 def bind(query: tree.Query, schema: Schema) -> Plan:
@@ -95,7 +98,7 @@ class _Binding:
             )
         if self.query.returns in (tree.Trends.COMPLETE, tree.Trends.COLLAPSED):
             raise BindError(
-                f"RETURN {self.query.returns.value} needs skip-till-any-match",  # type: ignore[union-attr]
+                f"RETURN {self.query.returns.value} needs skip-till-any-match",
                 self.query.clause("RETURN"),
                 hint="leave SEMANTICS out, or RETURN TRENDS",
             )
@@ -210,12 +213,11 @@ class _Binding:
     def aggregation(self, bound: list[tuple[tree.Item, Expr]]) -> Aggregation:
         for item, expr in bound:
             for group in _leaves(expr, Group):
-                if group.column not in self.query.group_by:  # type: ignore[attr-defined]
-                    name = group.column  # type: ignore[attr-defined]
+                if group.column not in self.query.group_by:
                     raise BindError(
-                        f"'{name}' must be in GROUP BY to stand beside aggregates over matches",
+                        f"'{group.column}' must be in GROUP BY to stand beside aggregates over matches",
                         item.span,
-                        hint=f"add GROUP BY {name}",
+                        hint=f"add GROUP BY {group.column}",
                     )
         having = None
         if self.query.having is not None:
@@ -254,7 +256,9 @@ class _Binding:
 
     def confidence(self, output: Output) -> Fraction | None:
         if self.schema.imprecise and isinstance(output, Aggregation):
-            raise BindError("aggregates over matches need exact times", self.query.clause("RETURN"), hint="RETURN TRENDS")
+            raise BindError(
+                "aggregates over matches need exact times", self.query.clause("RETURN"), hint="RETURN TRENDS"
+            )
         if self.query.confidence is not None and not self.schema.imprecise:
             raise BindError(
                 "CONFIDENCE needs a stream with imprecise time",
@@ -268,7 +272,7 @@ def check_shape(expr: Expr, node: tree.Expression) -> None:
     """NEXT takes one variable inside and at most one outside; `[i]` counts one variable."""
     names: dict[Which, set[str]] = {which: set() for which in Which}
     for leaf in _leaves(expr, Attribute):
-        names[leaf.which].add(leaf.variable)  # type: ignore[attr-defined]
+        names[leaf.which].add(leaf.variable)
     counted = {shape.index for shape in (shape_of(part) for part in walk(expr)) if shape.index is not None}
     if len(counted) > 1:
         raise BindError("[i] counts one variable in a conjunct", node.span, hint="split the conjunct")
@@ -282,7 +286,7 @@ def check_shape(expr: Expr, node: tree.Expression) -> None:
         raise BindError("NEXT and [i] do not go into one conjunct", node.span)
 
 
-def _leaves(expr: Expr, kind: type) -> list[Expr]:
+def _leaves(expr: Expr, kind: type[Leaf]) -> list[Leaf]:
     return [node for node in walk(expr) if isinstance(node, kind)]
 
 

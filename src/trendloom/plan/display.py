@@ -1,7 +1,7 @@
 """A logical plan as a tree of text: what the binder understood, for people to compare with what they meant.
 
-A `Branch` is a label, a text and branches below it; every kind of plan is shown as one, and `draw` lays it out. Long lists
-are cut, so that the picture of a pattern with a thousand positions is still a picture.
+A `Branch` is a label, a text and branches below it; every kind of plan is shown as one, and `draw` lays it out. Long
+lists are cut, so that the picture of a pattern with a thousand positions is still a picture.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trendloom.expr import nodes
 from trendloom.expr.shape import shape_of
 from trendloom.lang.keywords import write_name
 from trendloom.lang.printer import write_expression
-from trendloom.lang.tree import Semantics, Trends
+from trendloom.lang.tree import Merge, Semantics, Trends
 from trendloom.model.schema import Kind
 from trendloom.model.time import MICROSECONDS, TimeAxis
 from trendloom.model.window import Window
@@ -108,8 +108,10 @@ def _ranking(plan: Plan) -> str:
     assert plan.ranking is not None
     clause = plan.query.rank_by
     assert clause is not None
-    preferences = getattr(clause.preference, "preferences", (clause.preference,))
-    texts = [write_expression(preference) for preference in preferences]
+    preference = clause.preference
+    texts = [
+        write_expression(each) for each in (preference.preferences if isinstance(preference, Merge) else (preference,))
+    ]
     score = f"{plan.ranking.merge} of {', '.join(texts)}" if plan.ranking.merge else texts[0]
     order = "highest" if plan.ranking.descending else "lowest"
     return f"the {plan.ranking.limit} with the {order} {score}, of each window and partition"

@@ -107,26 +107,36 @@ class Typer:
             raise BindError(
                 f"'{node.name}' is neither a grouping nor a partition attribute",
                 node.span,
-                hint=f"add GROUP BY {node.name}, or say of which variable: {next(iter(sorted(self.variables)), 'a')}.{node.name}",
+                hint=f"add GROUP BY {node.name}, or say of which variable: {self.example(node.name)}",
             )
         if node.name in self.variables:
             raise BindError(
                 f"'{node.name}' is a variable, not a value", node.span, hint=f"name an attribute: {node.name}.time"
             )
-        example = f"{next(iter(sorted(self.variables)), 'a')}.{node.name}"
-        hint = f"write {example}" if kind is not None else did_you_mean(node.name, self.groups or self.schema.names)
+        hint = (
+            f"write {self.example(node.name)}"
+            if kind is not None
+            else did_you_mean(node.name, self.groups or self.schema.names)
+        )
         raise BindError(f"'{node.name}' does not say of which variable it is", node.span, hint=hint)
+
+    def example(self, attribute: str) -> str:
+        return f"{next(iter(sorted(self.variables)), 'a')}.{attribute}"
 
     def reference(self, node: tree.Reference) -> nodes.Expr:
         self.check_variable(node)
         if node.attribute is None:
             raise BindError(
-                f"'{node.variable}' is a variable, not a value", node.span, hint=f"name an attribute: {node.variable}.time"
+                f"'{node.variable}' is a variable, not a value",
+                node.span,
+                hint=f"name an attribute: {node.variable}.time",
             )
         column, kind = self.attribute(node, node.attribute)
         if node.index in (tree.Index.ALL, tree.Index.BEFORE):
             raise BindError(
-                f"'{write_expression(node)}' stands for many events", node.span, hint="put it into count, min, max, sum or avg"
+                f"'{write_expression(node)}' stands for many events",
+                node.span,
+                hint="put it into count, min, max, sum or avg",
             )
         self.check_index(node)
         return nodes.Attribute(node.variable, WHICH[node.index], column, kind)
@@ -166,11 +176,11 @@ class Typer:
         if node.index in (tree.Index.NEXT, tree.Index.CURRENT, tree.Index.PREVIOUS):
             raise BindError(f"'{write_expression(node)}' stands only in conditions", node.span)
         if node.index is tree.Index.EACH and node.variable in self.kleene:
-            name = f"{node.variable}[last].{node.attribute}"
+            name = node.variable
             raise BindError(
                 f"'{node.variable}' can bind several events of a match: say which",
                 node.span,
-                hint=f"use {node.variable}[first], {name}, or an aggregate such as max({node.variable}[].{node.attribute})",
+                hint=f"use {name}[first], {name}[last], or an aggregate such as max({name}[].{node.attribute})",
             )
 
     # --------------------------------------------------------------------------------------- operators
@@ -187,7 +197,7 @@ class Typer:
         left, right = self.bind(node.left), self.bind(node.right)
         if node.operator in ("+", "-", "*", "/", "%"):
             kind = arithmetic_kind(node.operator, left.kind, right.kind, node.span)
-            return nodes.Arithmetic(node.operator, left, right, kind)  # type: ignore[arg-type]
+            return nodes.Arithmetic(node.operator, left, right, kind)
         left, right = _time_constant(left, right.kind, node.left), _time_constant(right, left.kind, node.right)
         check_comparable(node.operator, left.kind, right.kind, node.span)
         return nodes.Comparison(node.operator, left, right)  # type: ignore[arg-type]
@@ -213,12 +223,17 @@ class Typer:
             return nodes.Function("least" if node.name == "min" else "greatest", arguments, kind)
         if node.name == "coalesce" and node.arguments:
             arguments = tuple(self.bind(argument) for argument in node.arguments)
-            return nodes.Function("coalesce", arguments, common_kind(tuple(a.kind for a in arguments), "coalesce", node.span))
+            return nodes.Function(
+                "coalesce", arguments, common_kind(tuple(a.kind for a in arguments), "coalesce", node.span)
+            )
         if node.name not in FUNCTIONS:
             raise BindError(f"unknown function '{node.name}'", node.span, hint=did_you_mean(node.name, FUNCTIONS))
         most = 2 if node.name == "round" else 1
         if not 1 <= len(node.arguments) <= most:
-            raise BindError(f"{node.name} takes {'1 or 2 arguments' if most == 2 else '1 argument'}, not {len(node.arguments)}", node.span)
+            raise BindError(
+                f"{node.name} takes {'1 or 2 arguments' if most == 2 else '1 argument'}, not {len(node.arguments)}",
+                node.span,
+            )
         if node.name == "duration":
             return self.extent(node)
         if node.name in STRING_FUNCTIONS:
@@ -250,12 +265,16 @@ class Typer:
             return self.total(node, None)
         if not isinstance(argument, tree.Reference):
             raise BindError(
-                f"{node.name} takes the events of a variable", node.span, hint=f"write {node.name}(b[].x) or {node.name.upper()}(E.x)"
+                f"{node.name} takes the events of a variable",
+                node.span,
+                hint=f"write {node.name}(b[].x) or {node.name.upper()}(E.x)",
             )
         if argument.index is tree.Index.EACH:
             return self.total(node, argument)
         if argument.index not in (tree.Index.ALL, tree.Index.BEFORE):
-            raise BindError(f"{node.name} takes many events, this is one", node.span, hint=f"write {argument.variable}[]")
+            raise BindError(
+                f"{node.name} takes many events, this is one", node.span, hint=f"write {argument.variable}[]"
+            )
         self.check_variable(argument)
         before = argument.index is tree.Index.BEFORE
         if before and self.place is not Place.CONDITION:
@@ -267,7 +286,9 @@ class Typer:
         """The column below an aggregate (None: the events themselves) and the aggregate's kind."""
         if argument.attribute is None:
             if node.name != "count":
-                raise BindError(f"{node.name} needs an attribute", node.span, hint=f"write {argument.variable}.x inside")
+                raise BindError(
+                    f"{node.name} needs an attribute", node.span, hint=f"write {argument.variable}.x inside"
+                )
             return None, Kind.INT
         column, kind = self.attribute(argument, argument.attribute)
         if node.name == "count":
@@ -325,7 +346,9 @@ def bind_ticks(schema: Schema, amount: Fraction, unit: str | None, span: Span | 
     """A duration in ticks of the stream's time, or an error that says why it does not fit."""
     if unit is None and schema.axis.timestamp:
         raise BindError(
-            "a plain number is no duration where the time column holds timestamps", span, hint=f"write a unit: {amount} s"
+            "a plain number is no duration where the time column holds timestamps",
+            span,
+            hint=f"write a unit: {amount} s",
         )
     ticks = schema.axis.ticks(amount, unit)
     if ticks is None:

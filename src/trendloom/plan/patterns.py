@@ -67,7 +67,9 @@ def bind_pattern(pattern: tree.Pattern) -> Bound:
     for name, span in bound.hidden.items():
         if name not in bound.variables(0):
             raise BindError(
-                f"EXISTS names '{name}', which its pattern does not bind", span, hint=did_you_mean(name, bound.visible(0))
+                f"EXISTS names '{name}', which its pattern does not bind",
+                span,
+                hint=did_you_mean(name, bound.visible(0)),
             )
     return bound
 
@@ -111,9 +113,7 @@ def check_names(pattern: tree.Pattern) -> None:
 def check_negations(pattern: tree.Pattern, *, in_sequence: bool) -> None:
     """A NOT stands in a SEQ that has something positive; inside an AND it stands between two components."""
     if isinstance(pattern, tree.Not) and not in_sequence:
-        raise BindError(
-            "NOT stands outside a SEQ", pattern.span, hint="say what it stands between: SEQ(A, NOT B, C)"
-        )
+        raise BindError("NOT stands outside a SEQ", pattern.span, hint="say what it stands between: SEQ(A, NOT B, C)")
     if isinstance(pattern, tree.Seq) and all(isinstance(part, tree.Not) for part in pattern.parts):
         raise BindError(
             "this SEQ has nothing but NOT", pattern.span, hint="add a component that must happen: SEQ(A, NOT B)"

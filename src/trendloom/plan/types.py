@@ -44,7 +44,9 @@ def check_comparable(operator: str, left: Kind, right: Kind, span: Span | None) 
     if left is right is Kind.BOOL and operator in ("=", "!="):
         return
     raise BindError(
-        f"cannot compare {article(left)} with {article(right)} by '{operator}'", span, hint=_comparison_hint(left, right)
+        f"cannot compare {article(left)} with {article(right)} by '{operator}'",
+        span,
+        hint=_comparison_hint(left, right),
     )
 
 

@@ -102,7 +102,7 @@ class Search:
                 if self._too_far(ground, derivations, event):
                     break
                 for grown in self._extend(ground, steps, event, self._hopeful):
-                    waiting.append((later + 1, grown))
+                    waiting.append((_first_of_its_time(ground.stream, later), grown))
 
     def _runs(self, ground: Ground, *, contiguous: bool) -> Iterator[Binding]:
         first = self._steps((Derivation((), ground.body),))
@@ -142,7 +142,7 @@ class Search:
         """The derivations that take the event, together where they bind it at the same position."""
         grown: dict[int, dict[Derivation, None]] = {}
         for derivation, step in steps:
-            if step.atom.type != event.type or not _may_follow(derivation.trace, event, step.place):
+            if step.atom.type != event.type or not _may_follow(derivation.trace, event, step):
                 continue
             trace = (*derivation.trace, *step.crossed, Bound(event, step.atom, step.place))
             self.budget.spend(len(trace))
@@ -260,9 +260,24 @@ def _times(trace: Trace, place: Place) -> list[int]:
     return [item.event.time for item in trace if isinstance(item, Bound) and not item.place.beside(place)]
 
 
-def _may_follow(trace: Trace, event: Event, place: Place) -> bool:
-    """Times increase strictly; only in different branches of one AND they may be equal."""
-    return all(item.event.time < event.time or item.place.beside(place) for item in trace if isinstance(item, Bound))
+def _may_follow(trace: Trace, event: Event, step: Step) -> bool:
+    """Times increase strictly; only in different branches of one AND they may be equal.
+
+    Equal times have no order of their own: they are bound in the order of the pattern, so that one binding is found
+    once, and `b[first]` does not depend on the rows.
+    """
+    for item in trace:
+        if isinstance(item, Bound) and item.event.time >= event.time:
+            in_order = item.event.time == event.time and item.atom.position < step.atom.position
+            if item.event is event or not (in_order and item.place.beside(step.place)):
+                return False
+    return True
+
+
+def _first_of_its_time(stream: Stream, index: int) -> int:
+    while index and stream[index - 1].time == stream[index].time:
+        index -= 1
+    return index
 
 
 def _crossed(trace: Trace, item: int) -> Crossed:

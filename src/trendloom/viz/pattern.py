@@ -49,7 +49,12 @@ class PatternEdge:
 
 
 def draw_pattern(
-    nodes: Sequence[PatternNode], edges: Sequence[PatternEdge], path: str | Path, *, title: str | None = None
+    nodes: Sequence[PatternNode],
+    edges: Sequence[PatternEdge],
+    path: str | Path,
+    *,
+    title: str | None = None,
+    caption: str | None = None,
 ) -> Path:
     """Draw the pattern into an .svg or .png file."""
     target = check_picture(path)
@@ -68,6 +73,8 @@ def draw_pattern(
         _fit(axes, [*places.values(), *middles])
         if title:
             axes.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=12)
+        if caption:
+            axes.text(0, 0, caption, transform=axes.transAxes, va="top", fontsize=9, color="#555555", linespacing=1.5)
         return save(figure, target)
 
 

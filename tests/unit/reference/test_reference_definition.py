@@ -73,7 +73,7 @@ def merged(branches: list[set[Term]]) -> set[Term]:
     for terms in itertools.product(*branches):
         items = [item for term in terms for item in term]
         if len({event for event, _ in items}) == len(items):
-            found.add(tuple(sorted(items, key=lambda item: (item[0].time, item[0].content, item[0].row))))
+            found.add(tuple(sorted(items, key=lambda item: (item[0].time, item[1].position))))
     return found
 
 

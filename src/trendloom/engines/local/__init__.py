@@ -29,7 +29,7 @@ def run(
     assert events.ticks is not None
     table = events.table.select(list(plan.scan.columns))
     kinds = {column.name: column.kind for column in plan.schema.columns}
-    stream = Stream(table, kinds, events.ticks)
+    stream = Stream(table, kinds, events.ticks, {plan.schema.type: events.types})
     if physical.aggregates:
         merged = task.partial(physical, stream, progress=progress)
         schema = aggregate_schema(plan, table.schema, numeric, pa.int64())

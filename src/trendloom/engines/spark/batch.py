@@ -1,4 +1,4 @@
-"""A query over a batch DataFrame, the general path: project and filter → repartition by key → one columnar call per task.
+"""A query over a batch DataFrame: project and filter → repartition by key → one columnar call per task.
 
 No Python call per key and none per event: a task receives Arrow batches, sorts them once and runs the same kernels as
 the local engine. Aggregates whose groups are coarser than the partition are added up by a second, small shuffle.
@@ -203,5 +203,3 @@ def unwrap(error: Exception) -> Exception:
     known = getattr(errors, told["class"], errors.RunError)
     found: Exception = known(told["message"], hint=told["hint"])
     return found
-
-

@@ -76,7 +76,8 @@ def inspect(frame: Frame) -> Frame:
     assert found is not None
     if found["missing"]:
         raise DataError(
-            f"{found['missing']} of {found['rows']} events have no time: column '{frame.schema.time}' is NULL or no time",
+            f"{found['missing']} of {found['rows']} events have no time: "
+            f"column '{frame.schema.time}' is NULL or cannot be read as a time",
             hint="drop these rows or fill in their time first",
         )
     return replace(frame, schema=replace(frame.schema, present=frozenset(found["types"])))

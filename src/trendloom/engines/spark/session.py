@@ -20,7 +20,9 @@ ARROW_ROWS = 100_000
 """Rows per Arrow batch: three times the rate of Spark's default of 10,000."""
 
 
-def session(master: str | None = None, *, name: str = "trendloom", settings: dict[str, str] | None = None) -> SparkSession:
+def session(
+    master: str | None = None, *, name: str = "trendloom", settings: dict[str, str] | None = None
+) -> SparkSession:
     """The Spark session of this process, made with Trendloom's settings where there is none yet.
 
     `master` is a Spark master URL (default: all cores of this machine), or `sc://host:port` for Spark Connect.

@@ -48,7 +48,12 @@ def _collected(physical: Physical, frame: Frame, options: Options) -> Iterator[p
     plan = physical.plan
     by_match = not physical.aggregates
     found = batch.run(
-        frame.df, physical, frame.arrow, numeric=options.numeric, limit=options.limit if by_match else None, order=by_match
+        frame.df,
+        physical,
+        frame.arrow,
+        numeric=options.numeric,
+        limit=options.limit if by_match else None,
+        order=by_match,
     )
     if by_match and options.limit is not None:
         found = found.limit(options.limit)

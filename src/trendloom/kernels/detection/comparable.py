@@ -71,7 +71,7 @@ def _exact_as_double(vector: Vector) -> bool:
         return True
     if vector.values.dtype != np.int64 or len(vector) == 0:
         return len(vector) == 0
-    return -(2**53) <= int(vector.values.min()) and int(vector.values.max()) <= 2**53
+    return int(vector.values.min()) >= -(2**53) and int(vector.values.max()) <= 2**53
 
 
 def _sortable(values: Array) -> Array:

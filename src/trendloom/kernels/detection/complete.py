@@ -6,6 +6,7 @@ of 0/1 matrices: |m ∩ n| = |m| says that m lies in n. Cost: O(matches² · eve
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ def complete_only(matches: Matches, group: Array) -> Matches:
     """The matches whose set of events is no proper subset of another's in the same group."""
     order = np.argsort(group, kind="stable")
     bounds = np.flatnonzero(np.r_[True, np.diff(group[order]) != 0, True]) if len(order) else np.zeros(1, np.int64)
-    kept = [_maximal(matches, order[a:b]) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    kept = [_maximal(matches, order[a:b]) for a, b in pairwise(bounds)]
     rows = np.sort(np.concatenate(kept)) if kept else np.zeros(0, np.int64)
     return matches.take(rows)
 

@@ -1,7 +1,8 @@
 """All matches of a pattern over a block, by growing partial matches in chunks (see `expansion`).
 
-This is the general kernel: every operator, semantics, predicate, NOT and window of the language. Memory is bounded by the
-longest match times the chunk; time grows with the partial matches, of which skip-till-any-match has exponentially many.
+This is the general kernel: every operator, semantics, predicate, NOT and window of the language. Memory is bounded by
+the longest match times the chunk; time grows with the partial matches, of which skip-till-any-match has exponentially
+many.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Enumerate matches by growing partial matches in chunks: the general algorithm, right for every pattern and rule.
 
-Idea: partial matches of equal length form a matrix (`Paths`); all extensions of a chunk by one step are a range join with
-the sorted list of events of that position, cut into pieces of bounded size; rules and NOTs then filter each piece as
-whole columns. Pieces are explored depth first, so memory is bounded by (longest match) × (chunk), whatever the
-number of matches, and whoever consumes the matches can stop at any time.
+Idea: partial matches of equal length form a matrix (`Paths`); all extensions of a chunk by one step are a range join
+with the sorted list of events of that position, cut into pieces of bounded size; rules and NOTs then filter each
+piece as whole columns. Pieces are explored depth first, so memory is bounded by (longest match) × (chunk), whatever
+the number of matches, and whoever consumes the matches can stop at any time.
 
 Under skip-till-any-match every later event that fits extends a partial match. Under skip-till-next-match and contiguous
 only those at the earliest time at which one fits: candidates are tried in growing stretches of time.
@@ -33,7 +33,8 @@ CHUNK = 1 << 20
 class Expansion:
     """Growth of the matches of one scope over one block.
 
-    `low`, `high` bound, for every root, the indices of events a match may use; `horizon` bounds them by the first event.
+    `low`, `high` bound, for every root, the indices of events a match may use; `horizon` bounds them by the first
+    event.
     """
 
     def __init__(self, machine: Machine, block: Block, gaps: Gaps, scope: int, chunk: int = CHUNK) -> None:
@@ -187,4 +188,3 @@ class Expansion:
         for grown, origin in found:
             np.minimum.at(first, origin, self.block.time[grown.events[:, -1]])
         return first
-

@@ -182,7 +182,13 @@ class Gaps:
         return paths.take(np.flatnonzero(good))
 
     def _some_way(
-        self, paths: Paths, kind: Array, ways_of: Callable[[int], tuple[Crossings, ...]], low: Array, high: Array, column: int
+        self,
+        paths: Paths,
+        kind: Array,
+        ways_of: Callable[[int], tuple[Crossings, ...]],
+        low: Array,
+        high: Array,
+        column: int,
     ) -> Array:
         """Per row, whether all NOTs of one way hold between low and high."""
         good = np.zeros(len(paths), np.bool_)

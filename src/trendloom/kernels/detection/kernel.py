@@ -1,7 +1,7 @@
 """The detection kernel under the contract every kernel keeps: start, step, finish, dump, load.
 
-In batch the engine steps once with all events and no watermark, then finishes. A state holds the events that were not yet
-given to the search; it can be dumped as versioned Arrow at any time and loaded elsewhere.
+In batch the engine steps once with all events and no watermark, then finishes. A state holds the events that were not
+yet given to the search; it can be dumped as versioned Arrow at any time and loaded elsewhere.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ def dump(state: State) -> bytes:
         for position, members in enumerate(block.members):
             arrays[f"fits {position}"] = _flags(members, len(block))
         for name, vector in block.columns.items():
-            arrays[f"value {name}"] = [str(v) for v in vector.values] if vector.values.dtype == object else vector.values
+            arrays[f"value {name}"] = (
+                [str(v) for v in vector.values] if vector.values.dtype == object else vector.values
+            )
             meta["columns"][name] = [vector.kind.name, vector.values.dtype == object]
             if vector.valid is not None:
                 arrays[f"known {name}"] = vector.valid

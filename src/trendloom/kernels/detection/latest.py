@@ -3,8 +3,8 @@
 `latest[i]` is the greatest index at which a match starts that has ended before event i. A gap with events in
 [low, high) is violated iff latest[high] >= low. Keys need no care: starts in earlier keys lie before every `low`.
 
-A single event: one pass. A pattern without rules or NOTs of its own: for every state only the latest start of the partial
-matches that reach it matters, O(events · steps). Otherwise the matches are enumerated.
+A single event: one pass. A pattern without rules or NOTs of its own: for every state only the latest start of the
+partial matches that reach it matters, O(events · steps). Otherwise the matches are enumerated.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _tables(gaps: Gaps, scope: int) -> tuple[Array, Array, Array, Array]:
     return events[order], source[order], target[order], key
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _propagate(
     ended: Array, events: Array, source: Array, target: Array, key: Array, tie_end: Array, accepts: Array
 ) -> None:

@@ -50,7 +50,9 @@ class Machine:
             self.moves.append([self._steps(scope, edges) for edges in scope.template.edges])
 
     def _steps(self, scope: Scope, edges: Iterable[Edge]) -> list[Step]:
-        groups: dict[tuple[int, int, bool], dict[frozenset[int], list[Crossings]]] = defaultdict(lambda: defaultdict(list))
+        groups: dict[tuple[int, int, bool], dict[frozenset[int], list[Crossings]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for edge in edges:
             groups[edge.position, edge.target, edge.may_tie][edge.rounds & frozenset(self.parts)].append(edge.crossings)
         found: list[Step] = []
@@ -116,6 +118,9 @@ class Machine:
             return None
         places = self.spec.places
         return np.array(
-            [any(mine.get(part, operand) != operand for part, operand in places[s.position].branch) for s in self.steps],
+            [
+                any(mine.get(part, operand) != operand for part, operand in places[s.position].branch)
+                for s in self.steps
+            ],
             np.bool_,
         )

@@ -1,7 +1,7 @@
 """Matches as a kernel gives them out: flat arrays, bounded chunks.
 
-Match m binds `events[offsets[m]:offsets[m+1]]` (indices into the block) at `positions` of the same slice, in time order.
-With sliding windows a match appears once per window that holds it, with that window's start.
+Match m binds `events[offsets[m]:offsets[m+1]]` (indices into the block) at `positions` of the same slice, in time
+order. With sliding windows a match appears once per window that holds it, with that window's start.
 """
 
 from __future__ import annotations
@@ -37,6 +37,12 @@ class Matches:
     def match(self) -> Array:
         """The match that each entry of `events` belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def part(self, begin: int, end: int) -> Matches:
+        """The matches from `begin` up to `end`, as views."""
+        low, high = self.offsets[begin], self.offsets[end]
+        start = None if self.window_start is None else self.window_start[begin:end]
+        return Matches(self.offsets[begin : end + 1] - low, self.events[low:high], self.positions[low:high], start)
 
     def take(self, rows: Array) -> Matches:
         """Some of the matches, in the order given."""

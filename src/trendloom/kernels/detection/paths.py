@@ -9,7 +9,7 @@ for all rows at once. Cost: O(rows · length^q) for q quantified variables besid
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -219,7 +219,9 @@ class _Scene:
         times = self.paths.times
         first = self.paths.own
         for b in range(width - 1 if newest else first, width):
-            before = np.where(times[:, first:] < times[:, b, None], times[:, first:], np.iinfo(np.int64).min).max(axis=1)
+            before = np.where(times[:, first:] < times[:, b, None], times[:, first:], np.iinfo(np.int64).min).max(
+                axis=1
+            )
             for a in range(first, width):
                 if a != b:
                     adjacent = left[:, a] & right[:, b] & (times[:, a] == before) & (times[:, a] < times[:, b])
@@ -245,10 +247,10 @@ class _Scene:
             return None
         return (self.rounds == self.rounds[:, column, None]) & (self.rounds >= 0)
 
-    def _in_round(self, columns: Any, window: Array | None) -> Array:
+    def _in_round(self, columns: Iterable[int], window: Array | None) -> Array:
         if window is None:
             return np.ones(len(self.paths), np.bool_)
-        return window[:, list(columns)].all(axis=1)
+        return np.logical_and.reduce([window[:, column] for column in columns])
 
     def _if_bound(self, columns: dict[str, int], possible: Array, window: Array | None) -> Iterator[_Choice]:
         for name in self.shape.variables:

@@ -1,18 +1,18 @@
 """Follow runs: all matches under skip-till-next-match and contiguous, by a table of successors.
 
 Idea: where a step depends on the two events it joins alone, the earliest event that can extend a run is a function of
-the run's last event and state. It is computed once per (event, state) and remembered, so following a run costs its length.
-`following[q][i]`, the first event from i on that fits position q, lets the search jump over everything else.
+the run's last event and state. It is computed once per (event, state), so following a run costs its length. Without
+predicates and NOTs on steps one sweep backwards finds all successors; otherwise candidates are tried in order of time.
 
-Cost: O(events · positions) for the tables, O(1) per event of the output; a predicate on consecutive events adds the candidates
-it refuses, each once per (event, state). Output leaves in chunks; the search can be resumed at any point.
+Cost: O(events · steps) for the successors, O(1) per event of the output; a predicate on consecutive events adds the
+candidates it refuses, each once per (event, state). Output leaves in chunks; the search can be resumed at any point.
 See semantics.md on skip-till-next-match; Poppe, "Event Trend Analytics" (seed 000), ch. 16, for the definition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -31,7 +31,50 @@ Array = np.ndarray[Any, Any]
 CHUNK = 1 << 22
 """Entries (events of matches) given out at a time."""
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
-UNKNOWN, NONE = -2, -1
+NONE = -1
+
+
+class Moves(NamedTuple):
+    """The steps that lead on from every state: those of state s are `begin[s]` to `begin[s + 1]`."""
+
+    begin: Array
+    step: Array
+    position: Array
+    target: Array
+
+
+class Checks(NamedTuple):
+    """What a move must satisfy: the pairs and NOTs of move m are slices of `pairs` and `nots`.
+
+    A pair compares `left[pair, e]` with `right[pair, f]` where both are known; a NOT is a threshold (see `gaps`).
+    """
+
+    pairs_begin: Array
+    pairs: Array
+    nots_begin: Array
+    nots: Array
+    operators: Array
+    left: Array
+    right: Array
+    known: Array
+    thresholds: Array
+    tie_start: Array
+    tie_end: Array
+
+
+class Starts(NamedTuple):
+    """Where runs can start, in order of the events."""
+
+    event: Array
+    step: Array
+    state: Array
+
+
+class Successors(NamedTuple):
+    """By state and event: the next event of a run, and the one move to it (NONE: several events or moves fit)."""
+
+    event: Array
+    move: Array
 
 
 def follow_runs(spec: Detection, pairs: tuple[Pair, ...], block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
@@ -40,9 +83,8 @@ def follow_runs(spec: Detection, pairs: tuple[Pair, ...], block: Block, chunk: i
     if len(block) == 0:
         return
     machine = Machine(spec)
-    tables = _tables(machine, pairs, block)
-    for offsets, events, steps in _chunks(machine, block, tables, horizons(block, spec.window), chunk):
-        found = Matches(offsets, events, machine.position_of[steps].astype(np.int32))
+    for offsets, events, steps in _chunks(machine, pairs, block, chunk):
+        found = Matches(offsets, events, machine.position_of.astype(np.int32)[steps])
         if spec.window.sliding:
             which, start = windows_of(block.time[found.first], block.time[found.last], spec.window)
             taken = found.take(which)
@@ -51,30 +93,28 @@ def follow_runs(spec: Detection, pairs: tuple[Pair, ...], block: Block, chunk: i
             yield found
 
 
-def _tables(machine: Machine, pairs: tuple[Pair, ...], block: Block) -> tuple[Array, ...]:
-    """Steps of every state, and for each step the pairs and thresholds that it must satisfy, as flat tables."""
+def _moves(machine: Machine) -> Moves:
     moves = [(state, step) for state, steps in enumerate(machine.moves[0]) for step in steps]
-    states = len(machine.moves[0])
-    move_starts = np.searchsorted([state for state, _ in moves], np.arange(states + 1)) if moves else np.zeros(states + 1)
+    begin = np.searchsorted([state for state, _ in moves], np.arange(len(machine.moves[0]) + 1))
+    rows = np.array([(step.number, step.position, step.target) for _, step in moves], np.int64).reshape(-1, 3)
+    return Moves(begin.astype(np.int64), *(np.ascontiguousarray(column) for column in rows.T))
+
+
+def _checks(machine: Machine, pairs: tuple[Pair, ...], block: Block) -> Checks:
+    moves = [(state, step) for state, steps in enumerate(machine.moves[0]) for step in steps]
     gaps = Gaps(machine, block, lambda gaps, scope: Expansion(machine, block, gaps, scope))
     crossed = sorted({c.scope for _, step in moves for way in step.ways for c in way})
-    checks = [[i for i, pair in enumerate(pairs) if (state, step.number) in pair.steps] for state, step in moves]
-    nots = [[crossed.index(c.scope) for way in step.ways for c in way] for _, step in moves]
-    left, right, known = comparable(pairs, block)
-    return (
-        move_starts.astype(np.int64),
-        np.array([step.number for _, step in moves], np.int64),
-        np.array([step.position for _, step in moves], np.int64),
-        np.array([step.target for _, step in moves], np.int64),
-        *_flat_lists(checks),
-        *_flat_lists(nots),
+    compared = [[i for i, pair in enumerate(pairs) if (state, step.number) in pair.steps] for state, step in moves]
+    forbidden = [[crossed.index(c.scope) for way in step.ways for c in way] for _, step in moves]
+    thresholds = [gaps.threshold(scope) for scope in crossed]
+    return Checks(
+        *_flat_lists(compared),
+        *_flat_lists(forbidden),
         np.array([OPERATORS.index(pair.operator) for pair in pairs], np.int64),
-        left,
-        right,
-        known,
-        _stacked([gaps.threshold(scope) for scope in crossed], len(block) + 1),
-        np.array([bool(ways) for ways in machine.spec.scopes[0].template.accepts], np.bool_),
-        np.array([machine.spec.adjacent]),
+        *comparable(pairs, block),
+        np.stack(thresholds) if thresholds else np.zeros((0, len(block) + 1), np.int64),
+        block.tie_start,
+        block.tie_end,
     )
 
 
@@ -82,35 +122,60 @@ def _flat_lists(lists: list[list[int]]) -> tuple[Array, Array]:
     return np.cumsum([0, *map(len, lists)]).astype(np.int64), np.array([x for xs in lists for x in xs], np.int64)
 
 
-def _stacked(rows: list[Array], width: int) -> Array:
-    return np.stack(rows) if rows else np.zeros((0, width), np.int64)
-
-
 def _chunks(
-    machine: Machine, block: Block, tables: tuple[Array, ...], horizon: Array | None, chunk: int
+    machine: Machine, pairs: tuple[Pair, ...], block: Block, chunk: int
 ) -> Iterator[tuple[Array, Array, Array]]:
+    """Offsets, events and steps of matches, a chunk at a time."""
     key_end = np.repeat(block.key_starts[1:], np.diff(block.key_starts))
-    starts = [(block.members[step.position], step.number, step.target) for step in machine.starts[0]]
-    start_event = np.concatenate([events for events, _, _ in starts])
-    start_step = np.concatenate([np.full(len(events), number) for events, number, _ in starts])
-    start_state = np.concatenate([np.full(len(events), target) for events, _, target in starts])
-    order = np.argsort(start_event, kind="stable")
+    horizon = horizons(block, machine.spec.window)
     limit = key_end if horizon is None else horizon
+    moves, checks, starts = _moves(machine), _checks(machine, pairs, block), _starts(machine, block)
+    fits = _bits(block.members, len(block))
+    accepts = np.array([bool(ways) for ways in machine.spec.scopes[0].template.accepts], np.bool_)
+    successors = _successors(machine, pairs, block, fits, key_end, moves, checks)
     longest = int(np.diff(block.key_starts).max())
-    stack = np.zeros((6, longest + 1), np.int64)
-    place = np.zeros(2, np.int64)  # next start, depth of the run under way
+    stack = np.zeros((5, longest + 1), np.int64)
+    place = np.zeros(4, np.int64)  # next start; of the run under way: its depth, open places, whether its top is new
     size = max(chunk, longest + 1)
-    successor = np.full((len(machine.moves[0]), len(block)), UNKNOWN, np.int32)
-    following = _following(block.members, len(block))
-    order_of = (start_event[order], start_step[order], start_state[order])
-    while place[0] < len(order) or place[1] > 0:
+    while place[0] < len(starts.event) or place[1] > 0:
         offsets, events, steps = np.zeros(size + 1, np.int64), np.empty(size, np.int64), np.empty(size, np.int32)
-        count = _follow(
-            *order_of, limit, key_end, block.tie_start, block.tie_end, following, successor, *tables,
-            stack, place, offsets, events, steps,
-        )  # fmt: skip
+        count = _follow(starts, limit, fits, successors, accepts, moves, checks, stack, place, offsets, events, steps)
         used = int(offsets[count])
-        yield offsets[: count + 1].copy(), events[:used], steps[:used]
+        yield offsets[: count + 1], events[:used], steps[:used]
+
+
+def _successors(
+    machine: Machine, pairs: tuple[Pair, ...], block: Block, fits: Array, key_end: Array, moves: Moves, checks: Checks
+) -> Successors:
+    states = np.array(machine.spec.scopes[0].template.position_of, np.int64)
+    shape = (len(states), len(block))
+    found = Successors(np.empty(shape, np.int32), np.empty(shape, np.int16))
+    if pairs or len(machine.spec.scopes) > 1 or machine.spec.adjacent:
+        following = _following(block.members, len(block))
+        _search(found, states, fits, key_end, machine.spec.adjacent, following, moves, checks)
+    else:
+        _sweep(found, states, fits, block.key_starts, moves, checks)
+    return found
+
+
+def _starts(machine: Machine, block: Block) -> Starts:
+    steps = machine.starts[0]
+    events = np.concatenate([block.members[step.position] for step in steps])
+    sizes = [len(block.members[step.position]) for step in steps]
+    number = np.repeat(np.array([step.number for step in steps], np.int64), sizes)
+    target = np.repeat(np.array([step.target for step in steps], np.int64), sizes)
+    if len(steps) == 1:
+        return Starts(events, number, target)
+    order = np.argsort(events, kind="stable")
+    return Starts(events[order], number[order], target[order])
+
+
+def _bits(members: tuple[Array, ...], events: int) -> Array:
+    """Per event a word with a bit for each position it fits."""
+    words = np.zeros(events, np.uint64)
+    for position, fitting in enumerate(members):
+        _mark(words, fitting, position)
+    return words
 
 
 def _following(members: tuple[Array, ...], events: int) -> Array:
@@ -121,7 +186,16 @@ def _following(members: tuple[Array, ...], events: int) -> Array:
     return table
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+# ------------------------------------------------------------------------------------------------ compiled
+
+
+@numba.njit(cache=True, nogil=True)
+def _mark(words: Array, fitting: Array, bit: int) -> None:
+    for event in fitting:
+        words[event] |= np.uint64(1) << np.uint64(bit)
+
+
+@numba.njit(cache=True, nogil=True)
 def _fill_following(row: Array, fitting: Array) -> None:
     at = 0
     for member in fitting:
@@ -130,7 +204,12 @@ def _fill_following(row: Array, fitting: Array) -> None:
     row[at:] = len(row) - 1
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
+def _fits(word: int, position: int) -> bool:
+    return (word >> np.uint64(position)) & np.uint64(1) != np.uint64(0)
+
+
+@numba.njit(cache=True, nogil=True)
 def _compare(operator: int, left: int, right: int) -> bool:
     if operator == 0:
         return left == right
@@ -145,56 +224,130 @@ def _compare(operator: int, left: int, right: int) -> bool:
     return left >= right
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _possible(
-    e: int, f: int, move: int, tie_start: Array, tie_end: Array, check_starts: Array, checks: Array, not_starts: Array,
-    nots: Array, operators: Array, left: Array, right: Array, known: Array, thresholds: Array,
-) -> bool:  # fmt: skip
+@numba.njit(cache=True, nogil=True)
+def _possible(e: int, f: int, move: int, checks: Checks) -> bool:
     """Whether event f may follow event e by this move: every pair true, no NOT violated."""
-    for at in range(check_starts[move], check_starts[move + 1]):
-        pair = checks[at]
-        if not (known[0, pair, e] and known[1, pair, f]):
+    for at in range(checks.pairs_begin[move], checks.pairs_begin[move + 1]):
+        pair = checks.pairs[at]
+        if not (checks.known[0, pair, e] and checks.known[1, pair, f]):
             return False
-        if not _compare(operators[pair], left[pair, e], right[pair, f]):
+        if not _compare(checks.operators[pair], checks.left[pair, e], checks.right[pair, f]):
             return False
-    for at in range(not_starts[move], not_starts[move + 1]):
-        if tie_start[f] > tie_end[e] and thresholds[nots[at], tie_start[f]] >= tie_end[e]:
+    low, high = checks.tie_end[e], checks.tie_start[f]
+    for at in range(checks.nots_begin[move], checks.nots_begin[move + 1]):
+        if high > low and checks.thresholds[checks.nots[at], high] >= low:
             return False
     return True
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
+def _only_move(e: int, state: int, first: int, fits: Array, moves: Moves, checks: Checks) -> int:
+    """The one move that leads on at the time of event `first`, or NONE where several events or moves fit."""
+    only = NONE
+    for f in range(first, checks.tie_end[first]):
+        for move in range(moves.begin[state], moves.begin[state + 1]):
+            if _fits(fits[f], moves.position[move]) and _possible(e, f, move, checks):
+                if only != NONE:
+                    return NONE
+                only = move
+    return only
+
+
+@numba.njit(cache=True, nogil=True)
+def _sweep(successors: Successors, states: Array, fits: Array, key_starts: Array, moves: Moves, checks: Checks) -> None:
+    """Successors where any fitting event will do: backwards, the next of each position at hand. O(events · steps)."""
+    nowhere = np.iinfo(np.int64).max
+    positions = 0
+    for position in moves.position:
+        positions = max(positions, position + 1)
+    later = np.empty(positions, np.int64)  # the next event of each position, at a later time
+    for key in range(len(key_starts) - 1):
+        later[:] = nowhere
+        at = key_starts[key + 1] - 1
+        while at >= key_starts[key]:
+            first = checks.tie_start[at]
+            for e in range(first, at + 1):
+                for state in range(len(states)):
+                    if _fits(fits[e], states[state]):
+                        best = nowhere
+                        for move in range(moves.begin[state], moves.begin[state + 1]):
+                            best = min(best, later[moves.position[move]])
+                        successors.event[state, e] = NONE
+                        if best != nowhere:
+                            successors.event[state, e] = best
+                            successors.move[state, e] = _only_move(e, state, best, fits, moves, checks)
+            for e in range(at, first - 1, -1):
+                for position in range(positions):
+                    if _fits(fits[e], position):
+                        later[position] = e
+            at = first - 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _search(
+    successors: Successors, states: Array, fits: Array, key_end: Array, adjacent: bool, following: Array, moves: Moves,
+    checks: Checks,
+) -> None:  # fmt: skip
+    """Successors by trying candidates in order of time, jumping over events that fit no position that may come next."""
+    for e in range(len(fits)):
+        for state in range(len(states)):
+            if not _fits(fits[e], states[state]):
+                continue
+            first = _first_possible(e, state, key_end[e], adjacent, following, moves, checks)
+            successors.event[state, e] = first
+            if first != NONE:
+                successors.move[state, e] = _only_move(e, state, first, fits, moves, checks)
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_possible(
+    e: int, state: int, stop: int, adjacent: bool, following: Array, moves: Moves, checks: Checks
+) -> int:
+    j = checks.tie_end[e]
+    if adjacent and j < stop:
+        stop = checks.tie_end[j]
+    while j < stop:
+        candidate = stop
+        for move in range(moves.begin[state], moves.begin[state + 1]):
+            candidate = min(candidate, following[moves.position[move], j])
+        if candidate >= stop:
+            return NONE
+        for move in range(moves.begin[state], moves.begin[state + 1]):
+            if following[moves.position[move], candidate] == candidate and _possible(e, candidate, move, checks):
+                return candidate
+        j = candidate + 1
+    return NONE
+
+
+@numba.njit(cache=True, nogil=True)
 def _follow(
-    start_event: Array, start_step: Array, start_state: Array, limit: Array, key_end: Array, tie_start: Array,
-    tie_end: Array, following: Array, successor: Array, move_starts: Array, move_step: Array, move_position: Array,
-    move_target: Array, check_starts: Array, checks: Array, not_starts: Array, nots: Array, operators: Array, left: Array,
-    right: Array, known: Array, thresholds: Array, accepts: Array, adjacent: Array, stack: Array, place: Array,
-    offsets: Array, events: Array, steps: Array,
+    starts: Starts, limit: Array, fits: Array, successors: Successors, accepts: Array, moves: Moves, checks: Checks,
+    stack: Array, place: Array, offsets: Array, events: Array, steps: Array,
 ) -> int:  # fmt: skip
     """Follow runs from `place` on until the chunk is full; returns the number of matches written.
 
-    The run under way is a stack: event, step, state, next candidate (event, move), and whether it was given out. Depth
-    first, in order of the start. O(1) per entry written besides the searches, which `successor` remembers.
+    The run under way is a stack of (event, step, state, next candidate event, its move). A run with one way on goes on;
+    where several events or moves fit at one time, it comes back for the others (`open_` counts such places). O(1) per
+    entry written.
     """
     count, used = 0, 0
-    next_start, depth = place[0], place[1]
+    next_start, depth, open_, fresh = place[0], place[1], place[2], place[3]
     path_event, path_step, path_state = stack[0], stack[1], stack[2]
-    cursor_event, cursor_move, given = stack[3], stack[4], stack[5]
+    cursor_event, cursor_move = stack[3], stack[4]
     while True:
         if depth == 0:
-            if next_start >= len(start_event):
+            if next_start >= len(starts.event):
                 break
-            e = start_event[next_start]
-            if limit[e] <= e:
-                next_start += 1
-                continue
-            path_event[0], path_step[0], path_state[0] = e, start_step[next_start], start_state[next_start]
-            cursor_event[0], given[0] = UNKNOWN, 0
+            path_event[0], path_step[0] = starts.event[next_start], starts.step[next_start]
+            path_state[0] = starts.state[next_start]
             next_start += 1
-            depth = 1
+            if limit[path_event[0]] <= path_event[0]:
+                continue
+            depth, fresh = 1, 1
         top = depth - 1
         e, state = path_event[top], path_state[top]
-        if given[top] == 0:
+        last_move = moves.begin[state + 1]
+        if fresh == 1:
             if accepts[state]:
                 if used + depth > len(events):
                     break
@@ -204,56 +357,35 @@ def _follow(
                 used += depth
                 count += 1
                 offsets[count] = used
-            given[top] = 1
-        first_move, last_move = move_starts[state], move_starts[state + 1]
-        if cursor_event[top] == UNKNOWN:
-            found = successor[state, e]
-            if found == UNKNOWN:
-                found = NONE
-                j = tie_end[e]
-                stop = key_end[e]
-                if adjacent[0] and j < stop:
-                    stop = tie_end[j]
-                while j < stop and found == NONE:
-                    candidate = stop
-                    for move in range(first_move, last_move):
-                        here = following[move_position[move], j]
-                        if here < candidate:
-                            candidate = here
-                    if candidate >= stop:
-                        break
-                    for move in range(first_move, last_move):
-                        if following[move_position[move], candidate] == candidate and _possible(
-                            e, candidate, move, tie_start, tie_end, check_starts, checks, not_starts, nots, operators,
-                            left, right, known, thresholds,
-                        ):  # fmt: skip
-                            found = candidate
-                            break
-                    j = candidate + 1
-                successor[state, e] = found
-            cursor_event[top], cursor_move[top] = found, first_move
-        pushed = False
-        j = cursor_event[top]
-        if j != NONE and j < limit[path_event[0]]:
-            stop = tie_end[successor[state, e]]
-            move = cursor_move[top]
-            while j < stop and not pushed:
-                while move < last_move and not pushed:
-                    if following[move_position[move], j] == j and _possible(
-                        e, j, move, tie_start, tie_end, check_starts, checks, not_starts, nots, operators, left, right,
-                        known, thresholds,
-                    ):  # fmt: skip
-                        path_event[depth], path_step[depth], path_state[depth] = j, move_step[move], move_target[move]
-                        cursor_event[depth], given[depth] = UNKNOWN, 0
-                        pushed = True
-                    move += 1
-                if not pushed:
-                    j += 1
-                    move = first_move
-            cursor_event[top], cursor_move[top] = j, move
-        if pushed:
-            depth += 1
-        else:
-            depth -= 1
-    place[0], place[1] = next_start, depth
+            fresh = 0
+            cursor_event[top] = NONE
+            if moves.begin[state] < last_move:
+                j = successors.event[state, e]
+                if j != NONE and j < limit[path_event[0]]:
+                    move = successors.move[state, e]
+                    if move != NONE:
+                        path_event[depth], path_step[depth], path_state[depth] = j, moves.step[move], moves.target[move]
+                        depth, fresh = depth + 1, 1
+                        continue
+                    cursor_event[top], cursor_move[top] = j, moves.begin[state]
+                    open_ += 1
+        if cursor_event[top] == NONE:
+            depth = depth - 1 if open_ > 0 else 0
+            continue
+        j, move = cursor_event[top], cursor_move[top]
+        stop = checks.tie_end[j]
+        while j < stop and fresh == 0:
+            while move < last_move and fresh == 0:
+                if _fits(fits[j], moves.position[move]) and _possible(e, j, move, checks):
+                    path_event[depth], path_step[depth], path_state[depth] = j, moves.step[move], moves.target[move]
+                    fresh = 1
+                move += 1
+            if move >= last_move:
+                j, move = j + 1, moves.begin[state]
+        cursor_event[top], cursor_move[top] = j, move
+        if j >= stop:  # the next event belongs to another time
+            cursor_event[top] = NONE
+            open_ -= 1
+        depth += fresh
+    place[0], place[1], place[2], place[3] = next_start, depth, open_, fresh
     return count

@@ -84,7 +84,8 @@ class Detection:
 class Pair:
     """A comparison `left(e) operator right(f)` of two consecutive events of a run, on the steps where it applies.
 
-    Leaves of `left` and `right` are attributes of the one event they are evaluated on. `steps` are (state before, step).
+    Leaves of `left` and `right` are attributes of the one event they are evaluated on. `steps` are (state before,
+    step).
     """
 
     left: Expr

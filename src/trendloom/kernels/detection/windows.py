@@ -36,7 +36,8 @@ def horizons(block: Block, window: Window) -> Array | None:
 
 def windows_of(first: Array, last: Array, window: Window) -> tuple[Array, Array]:
     """The windows that hold each stretch [first, last]: (which stretch, start of the window), by stretch and start."""
-    assert window.within is not None and window.slide is not None
+    assert window.within is not None
+    assert window.slide is not None
     lowest = np.floor_divide(last - window.within, window.slide) + 1
     highest = np.floor_divide(first, window.slide)
     count = np.maximum(highest - lowest + 1, 0)

@@ -1,0 +1,51 @@
+"""`trendloom check`: is this a query, does it fit these events, is it probably what was meant?"""
+
+from __future__ import annotations
+
+import typer
+
+from trendloom.cli import options as o
+from trendloom.cli.console import reporting, tell_warnings
+from trendloom.cli.query import read_query
+
+EPILOG = """
+[bold]Examples[/]
+
+  trendloom check kites.tql
+
+  trendloom check kites.tql --events checks.parquet --time at
+"""
+
+
+def check(
+    query_file: o.QueryFile,
+    events: o.SomeEvents = None,
+    query: o.QueryName = None,
+    time: o.Time = "time",
+    type: o.Type = "type",
+    time_unit: o.TimeUnit = "s",
+    time_low: o.TimeLow = None,
+    time_high: o.TimeHigh = None,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:
+    """Parse queries and, given events, look up every name and type. Nothing runs."""
+    with reporting(debug=debug):
+        from trendloom.engines.inspect import check_text
+        from trendloom.engines.workload import Options, queries_of
+
+        text = read_query(query_file)
+        columns = Options(
+            time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high, query=query
+        )
+        warnings = check_text(text, events, columns)
+        if quiet:
+            return
+        tell_warnings(warnings)
+        typer.echo(_verdict(len(queries_of(text, query)), len(warnings), seen=events is not None))
+
+
+def _verdict(queries: int, warnings: int, *, seen: bool) -> str:
+    found = f"ok: {queries} {'query' if queries == 1 else 'queries'}"
+    found += f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings else ""
+    return found if seen else f"{found} (attributes not looked up; --events FILE does that)"

@@ -1,0 +1,159 @@
+"""What people see beside the result: warnings, notes, progress and errors, all on standard error.
+
+An error is one message and an exit status: 2 for a bad query or bad options, 1 for bad data or a failed run. A place in
+a query is drawn with a caret, so these messages are never wrapped.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TextIO
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from trendloom.errors import OptionError, QueryError, QueryWarning, TrendloomError
+
+BAD_QUERY_OR_OPTIONS = 2
+BAD_DATA_OR_FAILED_RUN = 1
+INTERRUPTED = 130
+WIDTH_OF_A_FILE = 160
+SPARK_PACKAGES = ("pyspark", "py4j", "pandas")
+
+
+def errors_console() -> Console:
+    """Standard error as it is now: one console per stream, so that messages and progress make room for each other."""
+    return _console(sys.stderr)
+
+
+@cache
+def _console(stream: TextIO) -> Console:
+    return Console(file=stream, highlight=False, soft_wrap=True)
+
+
+def output_console() -> Console:
+    """Standard output as it is now; a file or pipe has no width of its own."""
+    told = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(file=sys.stdout, highlight=False, width=None if told else WIDTH_OF_A_FILE)
+
+
+# ------------------------------------------------------------------------------------------------ errors
+
+
+@contextmanager
+def reporting(*, debug: bool = False) -> Iterator[None]:
+    """Run the body of a command: every error becomes its message and its exit status."""
+    try:
+        yield
+    except (typer.Exit, typer.Abort):
+        raise
+    except BrokenPipeError:
+        _forget_standard_output()
+        raise typer.Exit(0) from None
+    except KeyboardInterrupt:
+        errors_console().print("[yellow]stopped[/]: nothing was written")
+        raise typer.Exit(INTERRUPTED) from None
+    except Exception as error:
+        if debug:
+            errors_console().print_exception()
+        tell_error(understood(error))
+        raise typer.Exit(exit_status(error)) from None
+
+
+def understood(error: Exception) -> TrendloomError:
+    """The error in our words."""
+    if isinstance(error, TrendloomError):
+        return error
+    if _is_missing_spark(error):
+        return OptionError(
+            "the spark engine needs PySpark, which is not installed",
+            hint="pip install 'trendloom[spark]', or use --engine local",
+        )
+    if isinstance(error, MemoryError):
+        return TrendloomError(
+            "there is not enough memory", hint="narrow the query (WITHIN, [key], predicates), or use --limit"
+        )
+    first_line = str(error).strip().partition("\n")[0]
+    return TrendloomError(
+        f"unexpected {type(error).__name__}: {first_line}" if first_line else f"unexpected {type(error).__name__}",
+        hint="this should not happen; --debug shows where it did",
+    )
+
+
+def exit_status(error: Exception) -> int:
+    wrong_call = isinstance(error, QueryError | OptionError) or _is_missing_spark(error)
+    return BAD_QUERY_OR_OPTIONS if wrong_call else BAD_DATA_OR_FAILED_RUN
+
+
+def _is_missing_spark(error: Exception) -> bool:
+    return isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in SPARK_PACKAGES
+
+
+def _forget_standard_output() -> None:
+    """Whoever read our output has seen enough (`| head`); writing what is buffered would only fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def tell_error(error: TrendloomError) -> None:
+    errors_console().print(_marked("error", "bold red", str(error)))
+
+
+# ------------------------------------------------------------------------------------- warnings and notes
+
+
+def tell_warnings(warnings: Iterable[QueryWarning], query: str | None = None) -> None:
+    of = f" in query {query}" if query is not None else ""
+    for warning in warnings:
+        errors_console().print(_marked(f"warning{of}", "bold yellow", str(warning)))
+
+
+def tell_note(text: str) -> None:
+    errors_console().print(_marked("note", "bold cyan", text))
+
+
+def _marked(word: str, style: str, text: str) -> Text:
+    """`error: message`, with the caret in the colour of the word and the hint set apart."""
+    shown = Text.assemble((f"{word}:", style), " ")
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        is_caret = number > 0 and line.strip() != "" and set(line.strip()) == {"^"}
+        if line.startswith("hint: "):
+            shown.append_text(Text.assemble(("hint:", "bold green"), line.removeprefix("hint:")))
+        else:
+            shown.append(line, style if is_caret else "")
+        shown.append("\n" if number < len(lines) - 1 else "")
+    return shown
+
+
+# ---------------------------------------------------------------------------------------------- progress
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Progress under way: what to call with the number of matches (None: nobody watches), and how to end it."""
+
+    found: Callable[[int], None] | None = None
+    stop: Callable[[], None] = lambda: None
+
+
+@contextmanager
+def progress(*, wanted: bool) -> Iterator[Shown]:
+    """A line on standard error that shows that a run is alive; only where somebody watches a terminal."""
+    console = errors_console()
+    if not wanted or not console.is_terminal:
+        yield Shown()
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    # Rows go to the real standard output, and messages to this same console, so neither needs to be redirected.
+    plain = {"redirect_stdout": False, "redirect_stderr": False}
+    with Progress(*columns, console=console, transient=True, **plain) as shown:  # type: ignore[arg-type]
+        task = shown.add_task("reading and planning", total=None)
+        yield Shown(lambda matches: shown.update(task, description=f"{matches:,} matches so far"), shown.stop)

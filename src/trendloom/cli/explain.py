@@ -1,0 +1,55 @@
+"""`trendloom explain`: what a query was understood to mean, and how it would run."""
+
+from __future__ import annotations
+
+import typer
+from rich.text import Text
+
+from trendloom.cli import options as o
+from trendloom.cli.console import output_console, reporting
+from trendloom.cli.query import read_query
+
+EPILOG = """
+[bold]Examples[/]
+
+  trendloom explain kites.tql
+
+  trendloom explain kites.tql --events checks.parquet --engine local --query kites
+"""
+HEADINGS = r"^(Logical|Optimized|Physical) plan$"
+GUIDES = r"(?m)^[│├└─ ]+"
+
+
+def explain(
+    query_file: o.QueryFile,
+    events: o.SomeEvents = None,
+    query: o.QueryName = None,
+    time: o.Time = "time",
+    type: o.Type = "type",
+    time_unit: o.TimeUnit = "s",
+    time_low: o.TimeLow = None,
+    time_high: o.TimeHigh = None,
+    engine: o.EngineName = o.Engine.spark,
+    debug: o.Debug = False,
+) -> None:
+    """Show the logical, optimized and physical plan of queries, and why each algorithm was chosen. Nothing runs."""
+    with reporting(debug=debug):
+        from trendloom.engines.inspect import explain_text
+        from trendloom.engines.workload import Options
+
+        options = Options(
+            engine.value, time, type, time_unit, time_low=time_low, time_high=time_high, query=query
+        )  # fmt: skip
+        _show(explain_text(read_query(query_file), events, options))
+
+
+def _show(text: str) -> None:
+    console = output_console()
+    if not console.is_terminal:
+        typer.echo(text)
+        return
+    shown = Text(text)
+    shown.highlight_regex(r"(?m)" + HEADINGS, "bold")
+    shown.highlight_regex(GUIDES, "dim")
+    shown.highlight_regex(r"(?m)^-- .*$", "yellow")
+    console.print(shown, soft_wrap=True)

@@ -1,0 +1,94 @@
+"""The options that commands share: one name, one help text, one panel each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+INPUT = "Events"
+ENGINE = "Engine"
+OUTPUT = "Output"
+
+
+class Engine(StrEnum):
+    local = "local"
+    spark = "spark"
+    reference = "reference"
+
+
+class Numeric(StrEnum):
+    exact = "exact"
+    float = "float"
+    log = "log"
+
+
+class Format(StrEnum):
+    table = "table"
+    jsonl = "jsonl"
+    csv = "csv"
+    parquet = "parquet"
+
+
+QueryFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="QUERY.tql",
+        show_default=False,
+        help="A file of one query or of a workload; - reads it from standard input.",
+    ),
+]
+QueryName = Annotated[
+    str | None, typer.Option("--query", metavar="NAME", show_default=False, help="Only this query of a workload.")
+]
+EVENTS_HELP = "A .csv, .jsonl or .parquet file, or a folder of .parquet files."
+SomeEvents = Annotated[
+    str | None,
+    typer.Option("--events", "-e", metavar="FILE", rich_help_panel=INPUT, show_default=False, help=EVENTS_HELP),
+]
+AllEvents = Annotated[
+    str, typer.Option("--events", "-e", metavar="FILE", rich_help_panel=INPUT, show_default=False, help=EVENTS_HELP)
+]
+Time = Annotated[
+    str, typer.Option("--time", metavar="COLUMN", rich_help_panel=INPUT, help="The time: whole numbers or timestamps.")
+]
+Type = Annotated[str, typer.Option("--type", metavar="COLUMN", rich_help_panel=INPUT, help="The type of each event.")]
+TimeUnit = Annotated[
+    str,
+    typer.Option(
+        "--time-unit",
+        metavar="UNIT",
+        rich_help_panel=INPUT,
+        help="What a whole number of time counts: us, ms, s, min, h or d.",
+    ),
+]
+TimeLow = Annotated[
+    str | None,
+    typer.Option(
+        "--time-low",
+        metavar="COLUMN",
+        rich_help_panel=INPUT,
+        show_default=False,
+        help="Imprecise time: the earliest, instead of --time.",
+    ),
+]
+TimeHigh = Annotated[
+    str | None,
+    typer.Option(
+        "--time-high", metavar="COLUMN", rich_help_panel=INPUT, show_default=False, help="Imprecise time: the latest."
+    ),
+]
+EngineName = Annotated[
+    Engine,
+    typer.Option(
+        "--engine",
+        rich_help_panel=ENGINE,
+        help="spark: all cores, or a cluster. local: this process, starts at once. "
+        "reference: the definitions, for small streams.",
+    ),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", rich_help_panel=OUTPUT, help="No warnings, notes or progress; errors only.")
+]
+Debug = Annotated[bool, typer.Option("--debug", rich_help_panel=OUTPUT, help="Show the traceback of an error.")]

@@ -1,0 +1,91 @@
+"""`trendloom run`: queries in, rows out; all of them, or an error and none."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from trendloom.cli import options as o
+from trendloom.cli.console import progress, reporting, tell_note, tell_warnings
+from trendloom.cli.query import read_query
+
+EPILOG = """
+[bold]Examples[/]
+
+  trendloom run kites.tql --events checks.parquet
+
+  trendloom run rates.tql -e rates.csv --engine local -f jsonl > rates.jsonl
+
+  trendloom run all.tql --query kites -e day.parquet -o kites.parquet
+"""
+
+
+def run(
+    query_file: o.QueryFile,
+    events: o.AllEvents,
+    query: o.QueryName = None,
+    time: o.Time = "time",
+    type: o.Type = "type",
+    time_unit: o.TimeUnit = "s",
+    time_low: o.TimeLow = None,
+    time_high: o.TimeHigh = None,
+    engine: o.EngineName = o.Engine.spark,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master", metavar="URL", rich_help_panel=o.ENGINE, show_default=False,
+            help="Spark master, or sc://host:port for Spark Connect; all cores of this machine if not given.",
+        ),
+    ] = None,
+    numeric: Annotated[
+        o.Numeric,
+        typer.Option(
+            "--numeric", rich_help_panel=o.ENGINE,
+            help="Counts and sums: exact at any size, float, or log (base-10 logarithms).",
+        ),
+    ] = o.Numeric.exact,
+    format: Annotated[
+        o.Format | None,
+        typer.Option(
+            "--format", "-f", rich_help_panel=o.OUTPUT, show_default=False,
+            help="Default: what the name of --output ends in, else table.",
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="PATH", rich_help_panel=o.OUTPUT, show_default=False,
+            help="Write to this file, whole or not at all; else to standard output.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", "-n", metavar="N", rich_help_panel=o.OUTPUT, show_default=False,
+            help="At most N rows per query.",
+        ),
+    ] = None,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:  # fmt: skip
+    """Run queries over a file of events and give out the rows."""
+    with reporting(debug=debug):
+        from trendloom.cli.deliver import choose_delivery, deliver
+        from trendloom.engines.workload import Options, Watch, answers
+
+        delivery = choose_delivery(format.value if format else None, output, events)
+        text = read_query(query_file)
+        options = Options(
+            engine.value, time, type, time_unit, time_low, time_high, numeric.value, limit, query, master
+        )  # fmt: skip
+        unsorted: list[bool] = []
+        with progress(wanted=not quiet) as shown:
+            rows = answers(text, events, options, Watch(shown.found, lambda: unsorted.append(True)))
+            for answer in () if quiet else rows:
+                tell_warnings(answer.plan.warnings, answer.plan.name)
+            count = deliver(rows, delivery, shown.stop)
+        if unsorted and not quiet:
+            tell_note("rows are in the order in which they were found: sorted, they would not fit in memory")
+        if output is not None and not quiet:
+            tell_note(f"{count:,} row{'' if count == 1 else 's'} written to {output}")

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from click.testing import Result
+
+Command = Callable[..., Result]
+
+
+def test_explain_shows_three_plans_and_names_the_engine(trendloom: Command) -> None:
+    text = "RETURN user, COUNT(*) PATTERN SEQ(A a, B b) GROUP BY user"
+    result = trendloom("explain", "-", "--events", "events.csv", text=text)
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert [line for line in lines if line.endswith(" plan")] == ["Logical plan", "Optimized plan", "Physical plan"]
+    assert "repartition by user" in result.stdout
+    local = trendloom("explain", "-", "--events", "events.csv", "--engine", "local", text=text).stdout
+    assert "repartition" not in local
+    assert "one columnar call for all partitions" in local
+
+
+def test_explain_without_events_says_what_it_assumes(trendloom: Command) -> None:
+    result = trendloom("explain", "-", text="PATTERN A a WHERE a.price > 10")
+    assert result.stdout.startswith("-- no events given")
+
+
+def test_explain_of_a_feature_without_algorithm_is_no_error(trendloom: Command) -> None:
+    result = trendloom("explain", "-", text="PATTERN A a RANK BY a.x LIMIT 3")
+    assert result.exit_code == 0
+    assert "refused" in result.stdout
+    assert "--engine reference" in result.stdout
+
+
+def test_explain_of_a_bad_query_is_an_error(trendloom: Command) -> None:
+    result = trendloom("explain", "-", "--events", "events.csv", text="PATTERN A a WHERE a.price > 10")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "A has no attribute 'price'" in result.stderr
+
+
+def test_explain_can_choose_one_query(trendloom: Command) -> None:
+    result = trendloom("explain", "-", "--query", "q", text="QUERY p: PATTERN A\nQUERY q: PATTERN B")
+    assert "QUERY q:" in result.stdout
+    assert "QUERY p:" not in result.stdout
