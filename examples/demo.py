@@ -73,7 +73,6 @@ def derive_events(measured: DataFrame) -> DataFrame:
         judged.withColumns({"level": level, "move": move})
         .withColumn("type", F.explode(F.array("level", "move")))
         .select("time", "type", "series", "value", "deviations")
-        .orderBy("time", "series")
     )
 
 
@@ -107,8 +106,8 @@ def search(events: DataFrame, text: str, name: str, out: Path, *order: Column) -
     """Run one query of the workload on Spark; its rows are written, then shown."""
     with step(f"Query {name}"):
         console.print(Syntax(query_text(text, name), "sql", background_color="default", padding=(0, 2)))
-        rows = written(detect(events, text, query=name).orderBy(*order), out / name)
-        show(rows, name)
+        rows = written(detect(events, text, query=name), out / name)
+        show(rows.orderBy(*order), name)
     return rows
 
 
@@ -130,7 +129,10 @@ def draw(events: pa.Table, matches: pa.Table, text: str, out: Path) -> None:
     spans = [(row["start"], row["end"]) for row in labels if row["series"].endswith(PICTURED)]
     curve = events.filter(pc.equal(events["series"], PICTURED))
     found = [row["events"] for row in matches.to_pylist() if row["series"] == PICTURED]
-    shown = [[(event["time"], event["value"], event["var"]) for event in match] for match in sorted(found, key=first)]
+    shown = [
+        [(event["time"], event["value"], f"{event['type']} {event['var']}") for event in match]
+        for match in sorted(found, key=first)
+    ]
     plan = plan_of(text, events, query="outage_events")
     for ending in ("svg", "png"):
         draw_query_pattern(plan, out / f"pattern.{ending}", title="outages: out of the usual range for twelve values or more")
@@ -162,7 +164,7 @@ def say(text: str) -> None:
 
 def written(frame: DataFrame, folder: Path) -> DataFrame:
     """Write as Parquet and go on from the file, so that nothing is computed twice."""
-    frame.coalesce(1).write.mode("overwrite").parquet(str(folder))
+    frame.write.mode("overwrite").parquet(str(folder))
     return frame.sparkSession.read.parquet(str(folder))
 
 
@@ -183,7 +185,7 @@ def cell(value: Any) -> str:
     if isinstance(value, list):
         return " → ".join(f"{event['value']:.1f}" for event in value)
     if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1e5 else f"{value:,.0f}"
+        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     return str(value)
 
 

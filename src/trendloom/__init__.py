@@ -73,12 +73,15 @@ def explain(
     time: str = "time",
     type: str = "type",
     time_unit: str = "s",
+    time_low: str | None = None,
+    time_high: str | None = None,
 ) -> str:
     """The logical, optimized and physical plan of a query, and why each algorithm was chosen."""
     from trendloom.engines.inspect import explain_text
     from trendloom.engines.workload import Options
 
-    return explain_text(text, events, Options(engine=engine, time=time, type=type, time_unit=time_unit))
+    options = Options(engine, time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high)
+    return explain_text(text, events, options)
 
 
 __all__ = ["__version__", "check", "errors", "explain", "run"]

@@ -136,9 +136,10 @@ def _marked(word: str, style: str, text: str) -> Text:
 
 @dataclass(frozen=True)
 class Shown:
-    """Progress under way: what to call with the number of matches (None: nobody watches), and how to end it."""
+    """Progress under way: how to name the stage, to count matches (None: nobody watches), and to end it."""
 
     found: Callable[[int], None] | None = None
+    say: Callable[[str], None] = lambda _: None
     stop: Callable[[], None] = lambda: None
 
 
@@ -156,4 +157,8 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
     plain = {"redirect_stdout": False, "redirect_stderr": False}
     with Progress(*columns, console=console, transient=True, **plain) as shown:  # type: ignore[arg-type]
         task = shown.add_task("reading and planning", total=None)
-        yield Shown(lambda matches: shown.update(task, description=f"{matches:,} matches so far"), shown.stop)
+
+        def say(text: str) -> None:
+            shown.update(task, description=text)
+
+        yield Shown(lambda matches: say(f"{matches:,} matches so far"), say, shown.stop)

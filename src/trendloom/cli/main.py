@@ -6,6 +6,8 @@ standard output; everything about the run (warnings, progress, notes, errors) go
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Annotated
 
 import typer
@@ -59,4 +61,6 @@ app.command(epilog=explain.EPILOG)(explain.explain)
 
 def main() -> None:
     """The entry point of the command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without box characters still shows the rest
     app(prog_name="trendloom")

@@ -84,6 +84,7 @@ def run(
             rows = answers(text, events, options, Watch(shown.found, lambda: unsorted.append(True)))
             for answer in () if quiet else rows:
                 tell_warnings(answer.plan.warnings, answer.plan.name)
+            shown.say("looking for matches")
             count = deliver(rows, delivery, shown.stop)
         if unsorted and not quiet:
             tell_note("rows are in the order in which they were found: sorted, they would not fit in memory")

@@ -94,10 +94,23 @@ def _fits(physical: Physical, stream: Stream) -> tuple[Array, list[int]]:
     for position, place in enumerate(physical.choice.detection.places):
         tests = tuple(expr for where, expr in plan.filters if where == position)
         which.append(bits.setdefault((place.type, tests), len(bits)))
-    fits = np.zeros(len(stream.ticks), _word(len(bits)))
+    types = stream.vector(plan.schema.type)
+    fits = _by_type({name: bit for (name, tests), bit in bits.items() if not tests}, types, _word(len(bits)))
     for (name, tests), bit in bits.items():
-        fits |= _mask(name, tests, stream, plan.schema.type).astype(fits.dtype) << fits.dtype.type(bit)
+        if tests:
+            fits |= _mask(name, tests, stream, types).astype(fits.dtype) << fits.dtype.type(bit)
     return fits, which
+
+
+def _by_type(bits: dict[str, int], types: Vector, word: type[np.unsignedinteger[Any]]) -> Array:
+    """The bits of tests that ask for a type alone: one look-up per event."""
+    if types.dictionary is None:
+        return np.zeros(len(types), word)
+    table = np.zeros(len(types.dictionary), word)
+    for name, bit in bits.items():
+        table |= (types.dictionary == name).astype(word) << word(bit)
+    fits: Array = table[types.values]
+    return fits if types.valid is None else np.where(types.valid, fits, word(0))
 
 
 def _word(bits: int) -> type[np.unsignedinteger[Any]]:
@@ -108,21 +121,11 @@ def _word(bits: int) -> type[np.unsignedinteger[Any]]:
     raise PlanError(f"the pattern tells {bits} kinds of events apart, more than 64", hint="split the query")
 
 
-def _mask(name: str, tests: tuple[Expr, ...], stream: Stream, type_column: str) -> Array:
-    mask = _of_type(stream.vector(type_column), name)
+def _mask(name: str, tests: tuple[Expr, ...], stream: Stream, types: Vector) -> Array:
+    mask = _by_type({name: 0}, types, np.uint8).astype(np.bool_)
     for test in tests:
         mask = mask & is_true(evaluate(test, stream.leaf))
     return mask
-
-
-def _of_type(types: Vector, name: str) -> Array:
-    if types.dictionary is None:
-        return np.zeros(len(types), np.bool_)
-    code = int(np.searchsorted(types.dictionary, name))
-    if code == len(types.dictionary) or types.dictionary[code] != name:
-        return np.zeros(len(types), np.bool_)
-    mask: Array = types.values == code
-    return mask if types.valid is None else mask & types.valid
 
 
 def _rule_columns(physical: Physical) -> list[str]:

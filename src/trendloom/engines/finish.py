@@ -16,6 +16,7 @@ from trendloom.expr.arrays import as_float
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Group, Total
 from trendloom.expr.vectors import Vector, from_arrow, is_true, known_doubles, to_arrow
+from trendloom.io.text import EXACT
 from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Kind
 from trendloom.plan.logical import Aggregation, Plan, Value
@@ -39,7 +40,7 @@ def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: 
     names = [name for name in (WINDOW, *plan.group_by) if name in merged.column_names]
     if names:
         merged = merged.take(pc.sort_indices(merged, [(name, "ascending") for name in names]))
-    columns: dict[str, Any] = {name: merged[name] for name in plan.group_by}
+    columns: dict[str, Any] = {name: merged[name].combine_chunks() for name in plan.group_by}
     if plan.window.sliding:
         assert plan.window.within is not None
         start = merged[WINDOW].to_numpy()
@@ -49,7 +50,12 @@ def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: 
     for value in plan.output.values:
         vector = evaluate(value.expr, leaf).broadcast(merged.num_rows)
         columns[value.name] = _column(value, vector, plan, schema, numeric, spark, merged)
-    return pa.table(columns)
+    exact = {value.name for value in plan.output.values if value.kind is Kind.INT}
+    fields = [
+        pa.field(name, array.type, metadata=EXACT if name in exact and pa.types.is_string(array.type) else None)
+        for name, array in columns.items()
+    ]
+    return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
 
 
 def _column(

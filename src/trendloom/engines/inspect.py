@@ -23,7 +23,6 @@ from trendloom.lang import tree
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
-from trendloom.physical.display import describe_optimized, describe_physical
 from trendloom.plan.bind import bind
 from trendloom.plan.display import describe_logical, draw
 from trendloom.plan.logical import Plan
@@ -45,6 +44,9 @@ def explain_text(text: str, events: object, options: Options) -> str:
 
 
 def _section(plan: Plan, engine: str) -> str:
+    # loads the kernels, which checking a query does not need
+    from trendloom.physical.display import describe_optimized, describe_physical
+
     trees = (describe_logical(plan), describe_optimized(plan), describe_physical(plan, engine))
     return "\n\n".join([write(plan.query), *("\n".join(draw(tree)) for tree in trees)])
 

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trendloom.engines import local
-from trendloom.engines.task import Progress
 from trendloom.errors import OptionError, did_you_mean
 from trendloom.io.events import Events, prepare
 from trendloom.io.read import read
 from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
-from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Plan
+
+if TYPE_CHECKING:
+    from trendloom.physical.plan import Physical
 
 ENGINES = ("local", "spark", "reference")
 NUMERIC = ("exact", "float", "log")
@@ -64,7 +65,7 @@ class Options:
 class Watch:
     """What a caller wants to hear while queries run."""
 
-    progress: Progress | None = None
+    progress: Callable[[int], None] | None = None  # how many matches were found so far
     unsorted: Callable[[], None] | None = None
 
 
@@ -111,11 +112,15 @@ def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHE
         from trendloom.engines import oracle
 
         return [Answer(plan, oracle.run(plan, events, limit=options.limit)) for plan in plans]
+    from trendloom.physical.plan import plan_physically
+
     physical = [plan_physically(plan) for plan in plans]
     return [Answer(one.plan, _local(one, events, options, watch)) for one in physical]
 
 
 def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
+    from trendloom.engines import local
+
     return local.run(
         physical,
         events,

@@ -22,9 +22,6 @@ from trendloom.io import iso
 from trendloom.model.schema import RESERVED, Column, Kind, Schema
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis
 
-
-
-
 Ticks = npt.NDArray[np.int64]
 
 

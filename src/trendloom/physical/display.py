@@ -220,8 +220,8 @@ def _ends(names: dict[int, str], ways: Ways) -> str:
 
 
 def _crossed(alternatives: set[Crossings]) -> str:
-    """The NOTs that lie on a transition; of several ways to take it, the one without any decides nothing."""
-    if any(not way for way in alternatives):
+    """The NOTs that lie on a transition; several ways to take it may cross different ones, or none."""
+    ways = sorted({" and ".join(f"NOT {n}" for n in sorted({c.scope for c in way})) for way in alternatives if way})
+    if not ways:
         return ""
-    ways = sorted(" and ".join(f"NOT {number}" for number in sorted({c.scope for c in way})) for way in alternatives)
-    return f" ({' or '.join(ways)})"
+    return f" ({' or '.join(ways)}{' on some ways' if any(not way for way in alternatives) else ''})"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 RADIUS = 0.34
 STEP = 1.9  # between columns
 ROW = 1.35  # between alternatives
+LINE = 0.17  # of a note
 
 Point = tuple[float, float]
 
@@ -67,10 +68,10 @@ def draw_pattern(
         figure = Figure()
         axes = figure.add_axes((0, 0, 1, 1))
         axes.axis("off")
-        middles = _draw_edges(axes, edges, places)
-        _draw_nodes(axes, nodes, places)
-        _draw_ends(axes, nodes, edges, places)
-        _fit(axes, [*places.values(), *middles])
+        tops = _draw_edges(axes, edges, places)
+        lowest = _draw_nodes(axes, nodes, places)
+        ends = _draw_ends(axes, nodes, edges, places)
+        _fit(axes, [*places.values(), *tops, *lowest, *ends])
         if title:
             axes.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=12)
         if caption:
@@ -104,9 +105,11 @@ def layout(nodes: Sequence[PatternNode], edges: Sequence[PatternEdge]) -> dict[i
 # ------------------------------------------------------------------------------------------------ drawing
 
 
-def _draw_nodes(axes: Axes, nodes: Sequence[PatternNode], places: Mapping[int, Point]) -> None:
+def _draw_nodes(axes: Axes, nodes: Sequence[PatternNode], places: Mapping[int, Point]) -> list[Point]:
+    """Draws the circles and gives the points that need room for more than one line of text below them."""
     from matplotlib.patches import Circle
 
+    lowest: list[Point] = []
     palette = colours(node.variable for node in sorted(nodes, key=lambda each: each.id))
     for node in nodes:
         place, colour = places[node.id], palette[node.variable]
@@ -118,11 +121,13 @@ def _draw_nodes(axes: Axes, nodes: Sequence[PatternNode], places: Mapping[int, P
         below = [node.type if node.type != node.variable else None, node.note]
         text = "\n".join(line for line in below if line)
         axes.text(place[0], place[1] - RADIUS - 0.13, text, ha="center", va="top", fontsize=8.5, color="#555555")
+        lowest.append((place[0], place[1] - LINE * text.count("\n")))
+    return lowest
 
 
 def _draw_edges(axes: Axes, edges: Sequence[PatternEdge], places: Mapping[int, Point]) -> list[Point]:
-    """Draws the arrows and gives the middle of each."""
-    middles: list[Point] = []
+    """Draws the arrows and gives the top of each, its notes included."""
+    tops: list[Point] = []
     loops = frozenset(edge.source for edge in edges if edge.source == edge.target)
     for edge in edges:
         if edge.source is None or edge.target is None:
@@ -132,9 +137,8 @@ def _draw_edges(axes: Axes, edges: Sequence[PatternEdge], places: Mapping[int, P
             middle = _loop(axes, start, edge)
         else:
             middle = _arrow(axes, start, end, _bend(edge, places, loops), edge)
-        _annotate(axes, middle, edge)
-        middles.append(middle)
-    return middles
+        tops.append(_annotate(axes, middle, edge))
+    return tops
 
 
 def _bend(edge: PatternEdge, places: Mapping[int, Point], loops: Container[int | None]) -> float:
@@ -202,12 +206,20 @@ def _stroke(axes: Axes, curve: object, edge: PatternEdge) -> None:
     )
 
 
-def _annotate(axes: Axes, middle: Point, edge: PatternEdge) -> None:
+def _annotate(axes: Axes, middle: Point, edge: PatternEdge) -> Point:
+    """The notes of an arrow; a NOT that is wider than the arrow stands above the circles at its ends."""
+    x, y = middle
     if edge.forbids:
-        _forbid(axes, (middle[0], middle[1] + 0.3), edge.forbids)
+        lines = edge.forbids.split("\n")
+        wide = len(lines) > 1 or len(lines[0]) > 15
+        y += RADIUS + 0.22 if wide and edge.source != edge.target else 0.16
+        _forbid(axes, (x, y + LINE * len(lines) / 2), edge.forbids)
+        y += LINE * len(lines) + 0.1
     if edge.note:
-        offset = 0.52 if edge.forbids else 0.12
-        axes.text(middle[0], middle[1] + offset, edge.note, ha="center", va="bottom", fontsize=8, color="#555555")
+        y += 0.12
+        axes.text(x, y, edge.note, ha="center", va="bottom", fontsize=8, color="#555555")
+        y += LINE * len(edge.note.split("\n"))
+    return x, y - LINE
 
 
 def _forbid(axes: Axes, place: Point, text: str) -> None:
@@ -217,16 +229,22 @@ def _forbid(axes: Axes, place: Point, text: str) -> None:
 
 def _draw_ends(
     axes: Axes, nodes: Sequence[PatternNode], edges: Sequence[PatternEdge], places: Mapping[int, Point]
-) -> None:
-    """Where a match may begin, and NOTs before and after it."""
+) -> list[Point]:
+    """Where a match may begin, and NOTs before and after it; gives the tips of the latter."""
+    tips: list[Point] = []
     leading = {edge.target: edge.forbids for edge in edges if edge.source is None}
     trailing = {edge.source: edge.forbids for edge in edges if edge.target is None}
+    goes_on = {edge.source for edge in edges if edge.target is not None and edge.target != edge.source}
     for node in nodes:
         x, y = places[node.id]
         if node.starts:
             _tail(axes, (x - RADIUS - 0.62, y), (x - RADIUS - 0.08, y), leading.get(node.id))
         if trailing.get(node.id):
-            _tail(axes, (x + RADIUS + 0.16, y), (x + RADIUS + 0.7, y), trailing[node.id], after=True)
+            slant = 0.35 if node.id in goes_on else 0.0  # beside the arrows that lead on
+            start = (x + RADIUS + 0.16 - slant * 0.35, y + slant)
+            tips.append((start[0] + 0.54, start[1] + slant))
+            _tail(axes, start, tips[-1], trailing[node.id], after=True)
+    return tips
 
 
 def _tail(axes: Axes, start: Point, end: Point, forbids: str | None, *, after: bool = False) -> None:

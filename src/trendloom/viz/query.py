@@ -63,7 +63,9 @@ def caption_of(plan: Plan) -> str:
     parts = [plan.semantics.value]
     if plan.partition:
         parts.append(f"within each {', '.join(plan.partition)}")
-    parts += [condition.text for condition in plan.conditions if condition.scope == 0 and not _has_place(plan, condition)]
+    parts += [
+        condition.text for condition in plan.conditions if condition.scope == 0 and not _has_place(plan, condition)
+    ]
     if window.within is not None:
         slide = f" SLIDE {show_duration(window.slide, axis)}" if window.slide is not None else ""
         parts.append(f"WITHIN {show_duration(window.within, axis)}{slide}")

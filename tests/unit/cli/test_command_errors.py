@@ -31,7 +31,7 @@ def refused(result: Result, status: int, *parts: str) -> None:
     ("text", "message"),
     [
         ("good morning", "This is not a query"),
-        ("", "error"),
+        ("", "no query"),
         ("PATTERN A WITHIN 0 s", "Durations are positive"),
         ("PATTERN A WITHIN -5 s", "Durations are positive"),
         ("PATTERN A WITHIN 5 s SLIDE 0 s", "Durations are positive"),

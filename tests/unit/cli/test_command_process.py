@@ -37,17 +37,8 @@ except SystemExit:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=ENVIRONMENT)
     assert json.loads(done.stderr) == []
-    for option in (
-        "--events",
-        "--engine",
-        "--master",
-        "--time-unit",
-        "--time-low",
-        "--numeric",
-        "--format",
-        "--output",
-    ):
-        assert option in done.stdout
+    options = "--events --engine --master --time --type --time-unit --time-low --time-high --numeric --format --output"
+    assert [option for option in options.split() if option not in done.stdout] == []
 
 
 def test_rows_on_standard_output_warnings_on_standard_error(folder: Path) -> None:
@@ -65,13 +56,34 @@ def test_exit_statuses(folder: Path) -> None:
     assert (bad_data.stdout, bad_query.stdout) == ("", "")
 
 
+def test_without_pyspark_the_spark_engine_says_what_to_install(folder: Path) -> None:
+    script = "import sys; sys.modules['pyspark'] = None; from trendloom.cli.main import main; main()"
+    command = [sys.executable, "-c", script, "run", "-", "-e", "events.csv"]
+    done = subprocess.run(command, input="PATTERN A", capture_output=True, text=True, env=ENVIRONMENT)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "error: the spark engine needs PySpark, which is not installed",
+        "hint: pip install 'trendloom[spark]', or use --engine local",
+    ]
+
+
+def test_a_table_is_shown_where_the_terminal_knows_ascii_only(folder: Path) -> None:
+    env = {**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
+    command = [*COMMAND, "run", "-", "-e", "events.csv", "--engine", "local"]
+    done = subprocess.run(command, input="PATTERN SEQ(A a, B b)", capture_output=True, text=True, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "a:a1 ? b:b2" in done.stdout
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(folder: Path) -> None:
     lines = "".join(f"{time},A,{'x' * 100}\n" for time in range(5000))
     (folder / "many.csv").write_text("time,type,pad\n" + lines)
     command = [*COMMAND, "run", "-", "-e", "many.csv", "--engine", "local", "-f", "jsonl"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, env=ENVIRONMENT, **pipes) as process:
-        assert process.stdin and process.stdout and process.stderr
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         process.stdin.write(b"PATTERN A a")
         process.stdin.close()
         process.stdout.readline()

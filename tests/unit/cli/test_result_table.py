@@ -38,11 +38,8 @@ def test_a_type_that_is_the_variable_is_not_said_twice() -> None:
 
 
 def test_a_date_is_said_once() -> None:
-    times = [
-        datetime.datetime(2024, 1, 1, 23, 59),
-        datetime.datetime(2024, 1, 1, 23, 59, 30),
-        datetime.datetime(2024, 1, 2),
-    ]
+    moments = ("2024-01-01 23:59", "2024-01-01 23:59:30", "2024-01-02")
+    times = [datetime.datetime.fromisoformat(moment) for moment in moments]
     text = show_match([event("A", time, "A") for time in times], PLAIN).plain
     assert text == "A:@2024-01-01 23:59,@23:59:30,@2024-01-02 00:00"
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -210,15 +209,3 @@ def test_an_unexpected_error_is_one_line_without_traceback(run: Command, monkeyp
     assert result.stderr.startswith("error: unexpected ZeroDivisionError: somewhere deep\nhint: ")
     assert "Traceback" not in result.stderr
     assert "Traceback" in run(MATCHES, "--debug").stderr
-
-
-def test_without_pyspark_the_spark_engine_says_what_to_install(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("trendloom.engines.spark.")]:
-        monkeypatch.delitem(sys.modules, name)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "pyspark", None)
-    result = run(MATCHES, engine="spark")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "trendloom[spark]" in result.stderr
-    assert "--engine local" in result.stderr

@@ -67,11 +67,102 @@ def test_a_query_with_everything() -> None:
         │                 └─ once
         │                    └─ 6  D
         ├─ conditions
-        │  ├─ a.x > 1               every event of a
-        │  ├─ b[i].y >= b[i-1].y    every event of b from the second on, with the one before it
-        │  ├─ n.x = a.x             matches of NOT 1: every event of a and n
-        │  ├─ b.y < NEXT(b).y       adjacent events of b and b
-        │  └─ count(b[]) > 2        b as a whole
-        └─ scan       every column, events of every type""").replace("a.x > 1               ", "a.x > 1              ").replace(
-        "b[i-1].y    every", "b[i-1].y  every"
-    ) or shown.count("\n") == 33
+        │  ├─ a.x > 1             every event of a
+        │  ├─ b[i].y >= b[i-1].y  every event of b from the second on, with the one before it
+        │  ├─ n.x = a.x           matches of NOT 1: every event of a and n
+        │  ├─ b.y < NEXT(b).y     adjacent events of b and b
+        │  └─ count(b[]) > 2      b as a whole
+        └─ scan       every column, events of every type""")
+
+
+@pytest.mark.parametrize(
+    ("clause", "shown"),
+    [
+        ("", "the whole stream"),
+        ("WITHIN 90 s", "last minus first time of a match < 90 s"),
+        ("WITHIN 1 h SLIDE 1 h", "[k · 1 h, (k + 1) · 1 h) for every whole k: tumbling"),
+        ("WITHIN 1 min SLIDE 1 h", "[k · 1 h, k · 1 h + 1 min) for every whole k: an event is in one window or none"),
+    ],
+)
+def test_windows(clause: str, shown: str) -> None:
+    assert line_of(f"PATTERN A {clause}", "window") == shown
+
+
+def test_a_bare_within_tumbles_for_aggregates() -> None:
+    assert line_of("RETURN COUNT(*) PATTERN A WITHIN 1 d", "window").endswith("tumbling")
+
+
+@pytest.mark.parametrize(
+    ("clauses", "shown"),
+    [
+        ("PATTERN A", "none: all events together"),
+        ("PATTERN A WHERE [user, x]", "user, x"),
+        ("RETURN COUNT(*) PATTERN A WHERE [user]", "user; one result for all"),
+        ("RETURN COUNT(*) PATTERN A WHERE [user] GROUP BY x", "user, x; results per x"),
+    ],
+)
+def test_partitions(clauses: str, shown: str) -> None:
+    assert line_of(clauses, "partition") == shown
+
+
+@pytest.mark.parametrize(
+    ("clauses", "shown"),
+    [
+        ("PATTERN A", "one row per match: its events in time order"),
+        ("RETURN COMPLETE TRENDS PATTERN A", "one row per match: only matches that no other match contains"),
+        ("PATTERN SEQ(A, EXISTS b (B b))", "one row per match: its events in time order; without b (EXISTS)"),
+        ("RETURN a.x PATTERN A a", "one row per match: values of the match"),
+        ("RETURN COUNT(*) PATTERN A", "one row: aggregates over all matches"),
+    ],
+)
+def test_outputs(clauses: str, shown: str) -> None:
+    assert line_of(clauses, "output") == shown
+
+
+def test_rankings() -> None:
+    assert (
+        line_of("PATTERN SEQ(A a, B b) RANK BY MERGE(max, a.x, b.x) DESC LIMIT 3", "ranking")
+        == "the 3 with the highest max of a.x, b.x, of each window and partition"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ticks", "axis", "shown"),
+    [
+        (600, TimeAxis.integer("s"), "10 min"),
+        (1500, TimeAxis.integer("ms"), "1500 ms"),
+        (7, TimeAxis.integer("d"), "7 d"),
+        (86_400_000_001, TimeAxis.timestamps(), "86400000001 us"),
+    ],
+)
+def test_durations_are_shown_in_the_largest_unit_that_fits(ticks: int, axis: TimeAxis, shown: str) -> None:
+    assert show_duration(ticks, axis) == shown
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "a.x > 1",
+        "(a.x + 1) * 2 = -a.y",
+        "NOT (a.x = 1 OR a.user LIKE 'it''s%')",
+        "a.user IS NOT NULL",
+        "abs(a.y) >= 1.5",
+        "b.time - a.time < 5 min",
+        "a.time > '2024-01-31 12:00:00'",
+        "b[i].y > max(b[..i-1].y)",
+        "duration(b) < 1 h",
+        "b[first].x = b[last].x",
+        "b.x < NEXT(b).x",
+    ],
+)
+def test_a_bound_condition_reads_like_the_written_one(condition: str) -> None:
+    plan = bind(parse_query(f"PATTERN SEQ(A a, B b+) WHERE {condition}"), SCHEMA)
+    shown = show_expression(plan.conditions[0].expr, SCHEMA.axis)
+    again = bind(parse_query(f"PATTERN SEQ(A a, B b+) WHERE {shown}"), SCHEMA)
+    assert again.conditions[0].expr == plan.conditions[0].expr
+
+
+def test_long_lists_are_cut() -> None:
+    lines = draw(Branch("all", below=tuple(Branch(str(number)) for number in range(1000))))
+    assert len(lines) == MOST_BRANCHES + 1
+    assert lines[-1] == f"└─ ... {1000 - MOST_BRANCHES + 1} more"

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from trendloom.engines.spark import batch
-from trendloom.engines.spark.frames import describe
-from trendloom.engines.spark.workload import bind_all
 from trendloom.engines.workload import Options, queries_of
 from trendloom.errors import OptionError
-from trendloom.physical.plan import plan_physically
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def detect_batch(
-    df: DataFrame, text: str, *, query: str | None, numeric: str, partitions: int | None, **columns: Any
+def detect(
+    df: DataFrame,
+    text: str,
+    *,
+    time: str = "time",
+    type: str = "type",
+    time_unit: str = "s",
+    numeric: str = "exact",
+    query: str | None = None,
+    partitions: int | None = None,
 ) -> DataFrame:
-    """One query over a batch DataFrame. Warnings of the binder are Python warnings."""
-    options = Options(engine="spark", numeric=numeric, **columns)
+    """The rows of a query over a batch DataFrame, as a DataFrame; nothing runs before you ask for its rows.
+
+    `query` picks one of a workload. `partitions` is the number of tasks (default: Spark decides). Warnings about the
+    query are Python warnings.
+    """
+    from trendloom.engines.spark import batch
+    from trendloom.engines.spark.frames import describe
+    from trendloom.engines.spark.workload import bind_all
+    from trendloom.physical.plan import plan_physically
+
+    options = Options(engine="spark", numeric=numeric, time=time, type=type, time_unit=time_unit)
     queries = queries_of(text, query)
     if len(queries) > 1:
         names = ", ".join(str(one.name) for one in queries)
@@ -28,5 +41,5 @@ def detect_batch(
     frame = describe(df, options.columns())
     (plan,) = bind_all(queries, frame)
     for warning in plan.warnings:
-        warnings.warn(str(warning), stacklevel=3)
+        warnings.warn(str(warning), stacklevel=2)
     return batch.run(frame.df, plan_physically(plan), frame.arrow, numeric=numeric, partitions=partitions)

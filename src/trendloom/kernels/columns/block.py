@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.columns.segments import tie_ends
+from trendloom.kernels.columns.segments import tie_ends, tie_starts
 
 Array = np.ndarray[Any, Any]
 
@@ -53,10 +53,7 @@ class Block:
     @cached_property
     def tie_start(self) -> Array:
         """For each event the first one of its key and time."""
-        if len(self) == 0:
-            return np.zeros(0, np.int64)
-        first = np.r_[True, self.tie_end[:-1] <= np.arange(1, len(self))]
-        return np.maximum.accumulate(np.where(first, np.arange(len(self)), 0))
+        return tie_starts(self.tie_end)
 
     def not_before(self, key: Array, time: Array) -> Array:
         """Index of the first event of `key` whose time is at least `time`. O(log n) each."""

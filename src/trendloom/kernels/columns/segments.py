@@ -139,3 +139,15 @@ def tie_ends(key_starts: Ints, time: Ints) -> Ints:
                 end = event + 1
             ends[event] = end
     return ends
+
+
+@njit(cache=True, nogil=True)
+def tie_starts(ends: Ints) -> Ints:
+    """For each event the first one of its key and time, from what `tie_ends` gives. O(n), one pass."""
+    starts = np.empty(len(ends), np.int64)
+    first = 0
+    for event in range(len(ends)):
+        if event > 0 and ends[event] != ends[event - 1]:
+            first = event
+        starts[event] = first
+    return starts

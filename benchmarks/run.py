@@ -1,0 +1,113 @@
+"""Measure the engines: `python -m benchmarks.run [--quick]`.
+
+Every rate stands beside a baseline of the same run, and every answer is checked against another way to compute it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import trendloom as tl
+from benchmarks.report import Report, Result, best_of
+from benchmarks.workloads import RUN_TRENDS, RUN_VALUES, expected_runs, random_events, same_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEYS = 1_000
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="three tries each, under three minutes")
+    options.add_argument("--events", type=int, default=5_000_000)
+    options.add_argument("--output", type=Path, default=Path("benchmark-output/results.json"))
+    chosen = options.parse_args()
+    report = Report()
+    tries = 3 if chosen.quick else 7
+    events = random_events(chosen.events, KEYS)
+    expected = expected_runs(events)
+    run_local(report, events, expected, tries)
+    run_spark(report, events, expected, tries)
+    report.show()
+    report.write(chosen.output)
+
+
+def run_local(report: Report, events: pa.Table, expected: pa.Table, tries: int) -> None:
+    """SEQ(A, B+, C) under skip-till-next-match on the local engine, and how its cost grows with the events."""
+    tl.run(RUN_VALUES, events.slice(0, 1_000))  # compile
+    base: float | None = None
+    for share in (0.1, 0.2, 0.5):
+        part = random_events(int(len(events) * share), KEYS)
+        seconds, found = best_of(tries, lambda part=part: tl.run(RUN_VALUES, part))
+        rate = len(part) / seconds
+        base = base or rate
+        good = same_rows(found, expected_runs(part))
+        name = f"local, values, {share:.0%} of the events"
+        report.add(Result(name, len(part), seconds, len(found), good, "the first rate", rate / base))
+    seconds, found = best_of(tries, lambda: tl.run(RUN_VALUES, events))
+    rate = len(events) / seconds
+    assert base is not None
+    good = same_rows(found, expected)
+    report.add(
+        Result(
+            "local, values, unsorted Arrow table", len(events), seconds, len(found), good, "the first rate", rate / base,
+            "5 M events/s", rate >= 5e6,
+        )  # fmt: skip
+    )
+    seconds, found = best_of(1, lambda: tl.run(RUN_TRENDS, events))
+    good = len(found) == len(expected)
+    report.add(Result("local, RETURN TRENDS", len(events), seconds, len(found), good, "values", len(events) / seconds / rate))
+
+
+def run_spark(report: Report, events: pa.Table, expected: pa.Table, tries: int) -> None:
+    """The same query on Spark from Parquet, beside the bare pipeline: repartition, then drop every batch."""
+    from trendloom.spark import detect, session
+
+    spark = session("local[2]")
+    with tempfile.TemporaryDirectory() as folder:
+        pq.write_table(events, f"{folder}/events.parquet", row_group_size=500_000)
+        df = spark.read.parquet(f"{folder}/events.parquet")
+        piped = df.repartition("key").mapInArrow(drop_batches, "id long")
+        found = detect(df, RUN_VALUES)
+        run_all(piped), run_all(found)  # start workers, load and compile
+        bare, _ = best_of(tries, lambda: run_all(piped))
+        seconds, _ = best_of(tries, lambda: run_all(found))
+        good = same_rows(found.toArrow(), expected)
+        trends, _ = best_of(1, lambda: run_all(detect(df, RUN_TRENDS)))
+    rows = len(expected)
+    report.add(Result("spark local[2], repartition and drop", len(events), bare, 0, False))
+    ratio = bare / seconds
+    report.add(
+        Result(
+            "spark local[2], values, from Parquet", len(events), seconds, rows, good, "repartition and drop", ratio,
+            "0.7 of it", ratio >= 0.7,
+        )  # fmt: skip
+    )
+    report.add(
+        Result("spark local[2], RETURN TRENDS", len(events), trends, rows, False, "repartition and drop", bare / trends)
+    )
+    spark.stop()
+
+
+def drop_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Receive everything, give nothing: what the pipeline itself costs."""
+    for _ in batches:
+        pass
+    yield from ()
+
+
+def run_all(df: DataFrame) -> None:
+    """Compute every row and keep none."""
+    df.write.format("noop").mode("overwrite").save()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Spark gives the rows of the reference, for random queries over random streams.
+
+A Spark job costs half a second however small it is, so one job runs a query over several streams: each is a *case*, and
+`[case]` in WHERE keeps them apart. Rows come in any order, in any number of partitions, in Arrow batches of any size.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from tests.property.compare import rows_of
+from tests.property.strategies import ARROW, Knobs, Row, queries, streams
+from tests.property.strategies_patterns import TYPES, variables_of
+
+import trendloom as tl
+from trendloom.errors import BindError, PlanError
+from trendloom.lang.parser import parse_query
+from trendloom.spark import detect
+
+STREAMS = 6
+KNOBS = {
+    "matches": (Knobs(outputs=("trends", "complete", "values")), 8),
+    "totals": (Knobs(outputs=("aggregates",)), 4),
+    "coarse totals": (Knobs(outputs=("aggregates",), most_conjuncts=1), 4),
+}
+"""What kinds of queries, and how many of each: STREAMS times as many pairs."""
+ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+
+@dataclass(frozen=True)
+class Batch:
+    query: str
+    streams: tuple[tuple[Row, ...], ...]
+
+    def tables(self) -> list[pa.Table]:
+        """One table per stream, with the number of its case."""
+        schema = ARROW.append(pa.field("case", pa.int64()))
+        numbered = enumerate(self.streams)
+        return [pa.Table.from_pylist([{**row, "case": n} for row in rows], schema=schema) for n, rows in numbered]
+
+
+@st.composite
+def batches(draw: st.DrawFn, kind: str) -> Batch:
+    query = draw(queries(KNOBS[kind][0]))
+    used = sorted({variable.type for variable in variables_of(parse_query(query).pattern)})
+    events = streams(6, used * 4 + [draw(st.sampled_from(TYPES))])
+    return Batch(by_case(query, grouped=kind == "totals"), tuple(draw(events) for _ in range(STREAMS)))
+
+
+def by_case(query: str, *, grouped: bool) -> str:
+    """The query with `[case]` in WHERE, and in GROUP BY."""
+    wanted = {"WHERE": ("WHERE [case]", "WHERE [case] AND ")}
+    if grouped:
+        wanted["GROUP BY"] = ("GROUP BY case", "GROUP BY case, ")
+    lines = query.splitlines()
+    for clause, (alone, beside) in wanted.items():
+        mine = [line for line in lines if line.startswith(f"{clause} ")]
+        rest = [line for line in lines if line not in mine]
+        lines = [*rest, mine[0].replace(f"{clause} ", beside, 1) if mine else alone]
+    return "\n".join(lines)
+
+
+def expected_rows(batch: Batch, *, coarse: bool) -> list[Any]:
+    """The reference's rows: stream by stream, or of all at once where the totals go over all."""
+    tables = [pa.concat_tables(batch.tables())] if coarse else batch.tables()
+    found = (tl.run(batch.query, table, engine="reference") for table in tables)
+    return sorted(itertools.chain.from_iterable(rows_of(rows) for rows in found))
+
+
+def chosen(kind: str) -> list[tuple[Batch, list[Any]]]:
+    """Random batches that bind, of which most streams together have rows; the same in every run."""
+    count = KNOBS[kind][1]
+    coarse = kind == "coarse totals"
+    found: list[tuple[Batch, list[Any]]] = []
+
+    @seed(11)
+    @settings(
+        max_examples=20 * count,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(batches(kind))
+    def collect(batch: Batch) -> None:
+        if len(found) < count:
+            try:
+                tl.run(batch.query, batch.tables()[0], engine="local")
+                expected = expected_rows(batch, coarse=coarse)
+            except (BindError, PlanError):
+                return
+            if len(expected) >= (1 if coarse else STREAMS // 2):
+                found.append((batch, expected))
+
+    collect()
+    return found
+
+
+@contextmanager
+def arrow_rows(spark: Any, rows: int) -> Iterator[None]:
+    before = spark.conf.get(ARROW_ROWS)
+    spark.conf.set(ARROW_ROWS, str(rows))
+    yield
+    spark.conf.set(ARROW_ROWS, before)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", KNOBS)
+def test_spark_equals_reference(kind: str, spark: Any) -> None:
+    found = chosen(kind)
+    assert len(found) == KNOBS[kind][1]
+    for number, (batch, expected) in enumerate(found):
+        rows = pa.concat_tables(batch.tables()).to_pylist()
+        random.Random(number).shuffle(rows)
+        table = pa.Table.from_pylist(rows, schema=batch.tables()[0].schema)
+        partitions = (1, 2, 7)[number % 3]
+        with arrow_rows(spark, (3, 10_000)[number % 2]):
+            df = spark.createDataFrame(table).repartition(partitions)
+            result = detect(df, batch.query, partitions=(None, 7, 1, 2)[number % 4]).toArrow()
+        assert rows_of(result) == expected, batch.query
+
+
+def test_enough_pairs_are_compared() -> None:
+    assert STREAMS * sum(count for _, count in KNOBS.values()) >= 60

@@ -1,0 +1,189 @@
+"""The optimized and physical half of EXPLAIN, word by word: a plan that changes shows here."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from trendloom.lang.parser import parse_query
+from trendloom.model.schema import Column, Kind, Schema
+from trendloom.model.time import TimeAxis
+from trendloom.physical.display import describe_optimized, describe_physical
+from trendloom.plan.bind import bind
+from trendloom.plan.display import draw
+from trendloom.plan.logical import Plan
+
+COLUMNS = (
+    Column("time", Kind.TIME),
+    Column("type", Kind.STRING),
+    Column("user", Kind.STRING),
+    Column("x", Kind.INT),
+    Column("y", Kind.FLOAT),
+)
+SCHEMA = Schema(COLUMNS, axis=TimeAxis.timestamps())
+
+
+def plan(text: str) -> Plan:
+    return bind(parse_query(text), SCHEMA)
+
+
+def optimized(text: str) -> str:
+    return "\n".join(draw(describe_optimized(plan(text))))
+
+
+def physical(text: str, engine: str = "local") -> str:
+    return "\n".join(draw(describe_physical(plan(text), engine)))
+
+
+# --------------------------------------------------------------------------------------------- optimized
+
+
+def test_every_rule_says_what_it_changed() -> None:
+    assert optimized("RETURN COUNT(*) PATTERN SEQ(A a, B b) WHERE [user] AND a.x > 1 AND a.x < b.x") == dedent("""\
+        Optimized plan
+        ├─ push_predicates_to_positions
+        │  └─ 0 A a must pass  a.x > 1
+        ├─ scan_pattern_types
+        │  └─ reads only events of type  A, B
+        └─ scan_needed_columns
+           ├─ reads only columns  time, type, user, x
+           └─ leaves out          y""")
+
+
+def test_a_rule_that_changed_nothing_says_so() -> None:
+    assert optimized("PATTERN A a SEMANTICS contiguous") == dedent("""\
+        Optimized plan
+        ├─ push_predicates_to_positions  no change
+        ├─ scan_pattern_types            no change
+        └─ scan_needed_columns           no change""")
+
+
+# ---------------------------------------------------------------------------------------------- physical
+
+
+def test_runs_with_a_comparison_of_neighbours() -> None:
+    text = """RETURN user, MAX(m.x) PATTERN M m+ SEMANTICS contiguous
+              WHERE m.x < NEXT(m).x AND m.y > 0.5 GROUP BY user WITHIN 1 h"""
+    assert physical(text) == dedent("""\
+        Physical plan
+        ├─ algorithm  runs: follow each run from an event to its successor
+        ├─ why        contiguous: the next event of a run depends on its last event alone
+        ├─ cost       O(events + failed candidates + output)
+        ├─ template
+        │  ├─ positions
+        │  │  └─ 0 M m  where m.y > 0.5
+        │  ├─ first  0:m
+        │  ├─ last   0:m
+        │  ├─ follow
+        │  │  └─ 0:m  → 0:m
+        │  ├─ least  1 event in a match
+        │  └─ conditions
+        │     └─ m.x < NEXT(m).x  adjacent events of m and m
+        ├─ result     two steps: find the matches, then add up per group and window
+        └─ execution  engine local
+           ├─ 1.  read all 5 columns, events of every type into memory
+           ├─ 2.  keep events that fit a position, sort by user and time
+           └─ 3.  one columnar call for all partitions""")
+
+
+def test_nots_stand_on_transitions_and_have_templates_of_their_own() -> None:
+    assert physical("PATTERN SEQ(A a, NOT SEQ(N n, M m), B b+, NOT D) WHERE n.x = a.x") == dedent("""\
+        Physical plan
+        ├─ algorithm  expansion: extend partial matches, many at a time
+        ├─ why        skip-till-any-match: every later event that fits extends a partial match
+        ├─ cost       O(partial matches), in bounded memory
+        ├─ template
+        │  ├─ positions
+        │  │  ├─ 0 A a
+        │  │  └─ 3 B b
+        │  ├─ first  0:a
+        │  ├─ last   3:b (NOT 2)
+        │  ├─ follow
+        │  │  ├─ 0:a  → 3:b (NOT 1)
+        │  │  └─ 3:b  → 3:b
+        │  └─ least  2 events in a match
+        ├─ NOT 1      uses a of the match around it: searched in the gap of each match
+        │  ├─ positions
+        │  │  ├─ 1 N n
+        │  │  └─ 2 M m
+        │  ├─ first  1:n
+        │  ├─ last   2:m
+        │  ├─ follow
+        │  │  └─ 1:n  → 2:m
+        │  ├─ least  2 events in a match
+        │  └─ conditions
+        │     └─ n.x = a.x  matches of NOT 1: every event of a and n
+        ├─ NOT 2      one threshold per event: only the latest start of its matches counts
+        │  ├─ positions
+        │  │  └─ 4 D
+        │  ├─ first   4:D
+        │  ├─ last    4:D
+        │  ├─ follow  nothing: a match is one event
+        │  └─ least   1 event in a match
+        ├─ result     matches as they are found, sorted where they fit in memory
+        └─ execution  engine local
+           ├─ 1.  read all 5 columns, events of 5 types into memory
+           ├─ 2.  keep events that fit a position, sort by time
+           └─ 3.  one columnar call""")
+
+
+def test_each_transition_names_the_nots_it_crosses() -> None:
+    shown = physical("PATTERN SEQ(A a, SEQ(NOT N n, B b?), OR(SEQ(NOT M m, D d?), E e), C c)")
+    assert "0:a  → 2:b (NOT 1), 4:d (NOT 1 and NOT 2), 5:e (NOT 1), 6:c (NOT 1 and NOT 2)" in shown
+    assert "2:b  → 4:d (NOT 2), 5:e, 6:c (NOT 2)" in shown
+
+
+def test_a_not_may_lie_on_some_ways_of_a_transition_only() -> None:
+    shown = physical("PATTERN SEQ(A a, (SEQ(NOT N n, B b?, C c?))+)")
+    assert "2:b  → 2:b (NOT 1), 3:c (NOT 1 on some ways)" in shown
+
+
+def test_and_needs_more_states_than_positions() -> None:
+    shown = physical("PATTERN AND(SEQ(A a, NOT N n, B b, D d), C c)")
+    assert "states  10: AND keeps track of each of its parts" in shown
+    assert "4:c  → 0:a, 2:b (NOT 1), 3:d" in shown
+
+
+def test_complete_trends_are_filtered_afterwards() -> None:
+    assert "drop those that another one contains" in physical("RETURN COMPLETE TRENDS PATTERN A a+")
+
+
+# ------------------------------------------------------------------------------------- engines, refusals
+
+
+def test_spark_spreads_the_events_by_the_partition_key() -> None:
+    shown = physical("RETURN user, COUNT(*) PATTERN SEQ(A, B) WHERE [x] GROUP BY user", "spark")
+    assert shown.splitlines()[-5:] == [
+        "└─ execution  engine spark",
+        "   ├─ 1.  read 4 of 5 columns, events of 2 types: project and filter as Spark columns",
+        "   ├─ 2.  repartition by x, user",
+        "   ├─ 3.  mapInArrow: one columnar call per task, for all its partitions",
+        "   └─ 4.  add up what the tasks found, per group and window",
+    ]
+
+
+def test_spark_without_a_key_is_one_task() -> None:
+    shown = physical("PATTERN SEQ(A, B)", "spark")
+    assert "2.  one task: there is no partition key" in shown
+    assert "repartition" not in shown
+
+
+def test_the_reference_engine_executes_the_definitions() -> None:
+    shown = physical("PATTERN SEQ(A a, B b) RANK BY a.x LIMIT 2", "reference")
+    assert "the definitions, executed" in shown
+    assert "refused" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("PATTERN A a RANK BY a.x LIMIT 2", "RANK BY cannot be run by this engine yet"),
+        ("RETURN COLLAPSED TRENDS PATTERN A a+", "COLLAPSED TRENDS cannot be run by this engine yet"),
+    ],
+)
+def test_a_refusal_is_shown_with_the_template(text: str, reason: str) -> None:
+    lines = physical(text).splitlines()
+    assert lines[1] == f"├─ refused  {reason}"
+    assert lines[2].startswith("├─ hint     ")
+    assert lines[3] == "└─ template"
