@@ -42,11 +42,12 @@ class Case:
     def table(self) -> pa.Table:
         """The events; a column that is NULL in every row keeps no type."""
         names = dict.fromkeys(name for event in self.events for name in event)
-        table = pa.table({name: [event.get(name) for event in self.events] for name in names})
-        for name, kind in self.columns.items():
-            values = pa.array([event.get(name) for event in self.events])
-            table = table.set_column(table.column_names.index(name), name, values.cast(kind))
-        return table
+        return pa.table({name: self._column([event.get(name) for event in self.events], name) for name in names})
+
+    def _column(self, values: list[Any], name: str) -> pa.Array:
+        kind = self.columns.get(name)
+        as_text = any(isinstance(value, str) for value in values)
+        return pa.array(values).cast(kind) if kind and as_text else pa.array(values, kind)
 
     def run_options(self) -> dict[str, str]:
         bounds = {"time_low": "time_low", "time_high": "time_high"} if self.imprecise else {}

@@ -22,7 +22,6 @@ OF_THE_KERNELS = (
     "COLLAPSED TRENDS",
     "EXISTS",
     "a NOT at an optional end of a part of AND",
-    "predicates on rounds that can be cut in several ways",
 )
 MISSING = {"reference": (), "local": OF_THE_KERNELS, "spark": OF_THE_KERNELS}
 

@@ -1,4 +1,4 @@
-"""Compare the rows of two engines: as multisets, numbers by value, sums of doubles up to rounding."""
+"""Compare the rows of two engines: as multisets, integers exactly, doubles up to rounding."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ import pyarrow as pa
 
 
 def canonical(value: Any) -> Any:
-    """A value that compares and sorts: numbers rounded to nine digits, NULL first."""
+    """A value that compares and sorts: doubles rounded to nine digits, NULL first."""
     if value is None:
         return (0, "")
     if isinstance(value, bool):
         return (1, value)
-    if isinstance(value, int | float | Decimal):
+    if isinstance(value, Decimal) and value == int(value):
+        value = int(value)
+    if isinstance(value, int):
+        return (2, value)
+    if isinstance(value, float | Decimal):
         number = float(value)
         return (2, number) if math.isinf(number) or number == 0 else (2, float(f"{number:.9g}"))
     if isinstance(value, dict):

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.errors import PlanError
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, columns
 from trendloom.expr.vectors import Vector, from_arrow, is_true
@@ -24,6 +23,8 @@ from trendloom.model.schema import Kind
 from trendloom.physical.plan import Physical
 
 Array = np.ndarray[Any, Any]
+WORD = 64
+"""Tests of positions whose outcomes share one integer per event."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +53,16 @@ def build_block(physical: Physical, stream: Stream) -> tuple[Block, Keys]:
     fits, which = _fits(physical, stream)
     kept = keys.codes >= 0 if keys.valid is not None else None
     if physical.plan.scan.types is not None:
-        kept = fits != 0 if kept is None else kept & (fits != 0)
+        some = np.logical_or.reduce([words != 0 for words in fits])
+        kept = some if kept is None else kept & some
     rows = None if kept is None or kept.all() else np.flatnonzero(kept)
     codes, ticks = _taken(keys.codes, rows), _taken(stream.ticks, rows)
     order = sort_by_key_and_time(codes, ticks, max(keys.count, 1))
     sizes = np.bincount(codes, minlength=keys.count) if keys.count else np.zeros(0, np.int64)
     ticks = _taken(ticks, order)
     rows = order if rows is None else _taken(rows, order)
-    fits = _taken(fits, rows)
-    members = [np.flatnonzero(fits & fits.dtype.type(1 << bit)) for bit in range(max(which) + 1)]
+    fits = [_taken(words, rows) for words in fits]
+    members = {bit: _with_bit(fits[bit // WORD], bit % WORD) for bit in set(which)}
     block = Block(
         key_starts=np.r_[0, np.cumsum(sizes)].astype(np.int64),
         time=ticks,
@@ -69,6 +71,10 @@ def build_block(physical: Physical, stream: Stream) -> tuple[Block, Keys]:
         members=tuple(members[bit] for bit in which),
     )
     return block, keys
+
+
+def _with_bit(words: Array, bit: int) -> Array:
+    return np.flatnonzero(words & words.dtype.type(1 << bit))
 
 
 def _taken(values: Array, rows: Array | None) -> Array:
@@ -86,20 +92,25 @@ def _keys(physical: Physical, stream: Stream) -> Keys:
     return encode_keys([stream.vector(name) for name in partition])
 
 
-def _fits(physical: Physical, stream: Stream) -> tuple[Array, list[int]]:
-    """Per event a set of bits, one for each different test of a position; and the bit of every position."""
+def _fits(physical: Physical, stream: Stream) -> tuple[list[Array], list[int]]:
+    """Per event a set of bits, one for each different test of a position, in words; and the bit of every position."""
     plan = physical.plan
     bits: dict[tuple[str, tuple[Expr, ...]], int] = {}
     which = []
     for position, place in enumerate(physical.choice.detection.places):
         tests = tuple(expr for where, expr in plan.filters if where == position)
         which.append(bits.setdefault((place.type, tests), len(bits)))
-    types = stream.vector(plan.schema.type)
-    fits = _by_type({name: bit for (name, tests), bit in bits.items() if not tests}, types, _word(len(bits)))
-    for (name, tests), bit in bits.items():
+    tests_of = list(bits)
+    words = [tests_of[at : at + WORD] for at in range(0, max(len(tests_of), 1), WORD)]
+    return [_word_of_fits(tests, stream, stream.vector(plan.schema.type)) for tests in words], which
+
+
+def _word_of_fits(tests_of: list[tuple[str, tuple[Expr, ...]]], stream: Stream, types: Vector) -> Array:
+    fits = _by_type({name: bit for bit, (name, tests) in enumerate(tests_of) if not tests}, types, _word(len(tests_of)))
+    for bit, (name, tests) in enumerate(tests_of):
         if tests:
             fits |= _mask(name, tests, stream, types).astype(fits.dtype) << fits.dtype.type(bit)
-    return fits, which
+    return fits
 
 
 def _by_type(bits: dict[str, int], types: Vector, word: type[np.unsignedinteger[Any]]) -> Array:
@@ -115,10 +126,7 @@ def _by_type(bits: dict[str, int], types: Vector, word: type[np.unsignedinteger[
 
 def _word(bits: int) -> type[np.unsignedinteger[Any]]:
     """The narrowest integers with that many bits."""
-    for word in (np.uint8, np.uint16, np.uint32, np.uint64):
-        if bits <= np.iinfo(word).bits:
-            return word
-    raise PlanError(f"the pattern tells {bits} kinds of events apart, more than 64", hint="split the query")
+    return next(word for word in (np.uint8, np.uint16, np.uint32, np.uint64) if bits <= np.iinfo(word).bits)
 
 
 def _mask(name: str, tests: tuple[Expr, ...], stream: Stream, types: Vector) -> Array:

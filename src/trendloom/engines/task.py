@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.events import Stream, build_block
@@ -22,6 +23,9 @@ Progress = Callable[[int], None]
 MOST_SORTED = 50_000_000
 """Entries (events of matches) that are held and sorted; beyond that rows leave in the order they are found."""
 BATCH = 1 << 16
+"""Rows of a result batch."""
+BATCH_EVENTS = 1 << 22
+"""Events of matches in a result batch."""
 
 
 def detect(physical: Physical, stream: Stream) -> tuple[Block, Keys, Iterator[Matches]]:
@@ -33,9 +37,9 @@ def detect(physical: Physical, stream: Stream) -> tuple[Block, Keys, Iterator[Ma
 
 def rows(
     physical: Physical, stream: Stream, *, limit: int | None = None, progress: Progress | None = None,
-    unsorted: Callable[[], None] | None = None, with_times: tuple[str, str] | None = None,
+    unsorted: Callable[[], None] | None = None, with_times: tuple[str, str] | None = None, ordered: bool = True,
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
-    """Rows per match, ordered where they fit in memory; `limit` stops the search. `unsorted` is told where they do not.
+    """Rows per match, `ordered` where they fit in memory (else `unsorted` is told); `limit` stops the search.
 
     `with_times` names two more columns for the times of the first and last event, for whoever sorts later.
     """
@@ -44,11 +48,14 @@ def rows(
     complete = physical.plan.output is Trends.COMPLETE
 
     def batches(matches: Matches) -> Iterator[pa.RecordBatch]:
-        for begin in range(0, len(matches), BATCH):
-            some = matches.part(begin, min(begin + BATCH, len(matches)))
+        for some in parts_of(matches):
             batch = match_rows(physical, stream, block, keys, some).cast(schema)
             yield batch if with_times is None else _with_times(batch, block, some, with_times)
 
+    if not (ordered or complete or limit):
+        for matches in found:
+            yield from batches(matches)
+        return
     held: list[Matches] = []
     size, count = 0, 0
     for matches in found:
@@ -75,6 +82,16 @@ def rows(
         whole = in_order(block, whole)
         whole = whole if limit is None else whole.part(0, min(limit, len(whole)))
     yield from batches(whole)
+
+
+def parts_of(matches: Matches) -> Iterator[Matches]:
+    """Parts of bounded size: few rows, and few events in all unless one match alone has more."""
+    begin = 0
+    while begin < len(matches):
+        end = int(np.searchsorted(matches.offsets, matches.offsets[begin] + BATCH_EVENTS, side="right")) - 1
+        end = min(max(end, begin + 1), begin + BATCH, len(matches))
+        yield matches.part(begin, end)
+        begin = end
 
 
 def _with_times(batch: pa.RecordBatch, block: Block, matches: Matches, names: tuple[str, str]) -> pa.RecordBatch:

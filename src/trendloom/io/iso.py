@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 PLAIN = pa.timestamp("us")
 ZONED = pa.timestamp("us", "UTC")
 
-_ZONE = r"[0-9:.][ ]?(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)$"
-_CLOCK = r"^[^T ]+[T ]"
+ZONE = r"[0-9:.][ ]?(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)$"
+CLOCK = r"^[^T ]+[T ]"
 _LONG_FRACTION = r"(\.[0-9]{6})0+"  # nanoseconds that are whole microseconds
 
 
@@ -37,7 +37,7 @@ def looks_like_time(text: str) -> bool:
 def parse(column: pa.ChunkedArray) -> pa.ChunkedArray | Unparsable:
     """The column as timestamp[us]: zoned UTC where every value names a zone, else plain. NULL stays NULL."""
     text = pc.replace_substring_regex(column.cast(pa.string()), _LONG_FRACTION, r"\1")
-    zoned = pc.and_(pc.match_substring_regex(text, _CLOCK), pc.match_substring_regex(text, _ZONE))
+    zoned = pc.and_(pc.match_substring_regex(text, CLOCK), pc.match_substring_regex(text, ZONE))
     try:
         with_zone = _parsed(text, zoned, ZONED)
         without = _parsed(text, pc.invert(zoned), PLAIN)

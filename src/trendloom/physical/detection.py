@@ -53,9 +53,8 @@ def choose_detection(plan: Plan) -> Choice:
             detection,
             pairs,
             f"{plan.semantics.value}: the next event of a run depends on its last event alone",
-            "O(events + output)" if not pairs else "O(events + failed candidates + output)",
+            _cost_of_runs(pairs, plan.semantics),
         )
-    _refuse_ambiguous_rounds(detection, plan)
     return Choice(
         Algorithm.EXPANSION,
         detection,
@@ -63,6 +62,15 @@ def choose_detection(plan: Plan) -> Choice:
         f"{plan.semantics.value}, but {obstacle}",
         "O(candidates tried + output), in bounded memory",
     )
+
+
+def _cost_of_runs(pairs: tuple[Pair, ...], semantics: Semantics) -> str:
+    if not pairs or semantics is Semantics.CONTIGUOUS:
+        return "O(events + output)"
+    steps = [step for pair in pairs for step in pair.steps]
+    if len(set(steps)) < len(steps):
+        return "O(events + candidates refused + output): a step has two predicates"
+    return "O(events · log events + output)"
 
 
 def describe(plan: Plan) -> Detection:
@@ -152,15 +160,3 @@ def _refuse_open_negation_in_conjunction(plan: Plan) -> None:
                         hint='engine="reference" runs it on small streams',
                         text=plan.query.text,
                     )
-
-
-def _refuse_ambiguous_rounds(detection: Detection, plan: Plan) -> None:
-    from trendloom.kernels.detection.machine import Machine
-
-    if Machine(detection).ambiguous:
-        raise PlanError(
-            f"predicates on rounds that can be cut in several ways are not supported yet under {plan.semantics.value}",
-            plan.query.clause("PATTERN"),
-            hint='use skip-till-any-match, or engine="reference" on small streams',
-            text=plan.query.text,
-        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -94,9 +94,12 @@ def _set_arrow_rows(df: DataFrame) -> None:
 
 
 def _map(df: DataFrame, function: _Task, schema: pa.Schema) -> DataFrame:
+    """One columnar call per partition. Columns travel by number: PySpark cannot map those with a backtick in the name."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return df.mapInArrow(function, from_arrow_schema(schema, prefer_timestamp_ntz=True))
+    numbered = df.toDF(*map(str, range(len(df.columns))))
+    named = replace(function, names=tuple(df.columns))
+    return numbered.mapInArrow(named, from_arrow_schema(schema, prefer_timestamp_ntz=True))
 
 
 # ------------------------------------------------------------------------------------------ inside a task
@@ -108,10 +111,11 @@ class _Task:
 
     job: Job
     body: Callable[[Job, Batches], Batches]
+    names: tuple[str, ...] = ()
 
     def __call__(self, batches: Batches) -> Batches:
         try:
-            yield from self.body(self.job, batches)
+            yield from self.body(self.job, (batch.rename_columns(list(self.names)) for batch in batches))
         except TrendloomError as error:
             told = json.dumps({"class": type(error).__name__, "message": error.message, "hint": error.hint})
             raise RuntimeError(f"{ERROR}{told}") from error
@@ -142,7 +146,8 @@ def _rows_schema(job: Job) -> pa.Schema:
 def _rows(job: Job, batches: Batches) -> Batches:
     stream = _stream(job, batches)
     if stream is not None:
-        yield from task.rows(job.physical, stream, limit=job.limit, with_times=(FIRST, LAST) if job.order else None)
+        times = (FIRST, LAST) if job.order else None
+        yield from task.rows(job.physical, stream, limit=job.limit, with_times=times, ordered=False)
 
 
 def _partial(job: Job, batches: Batches) -> pa.Table | None:
@@ -188,7 +193,8 @@ def _measure_type(function: str, name: str | None, kind: Kind, plan: Plan) -> pa
     of = plan.schema.kind(name) if name is not None and name != plan.schema.time else Kind.INT
     if function == "sum":
         return pa.float64() if of is Kind.FLOAT else pa.string()
-    return {Kind.FLOAT: pa.float64(), Kind.STRING: pa.string(), Kind.BOOL: pa.bool_()}.get(of or kind, pa.int64())
+    known = {Kind.FLOAT: pa.float64(), Kind.STRING: pa.string(), Kind.BOOL: pa.bool_(), Kind.NULL: pa.null()}
+    return known.get(of or kind, pa.int64())
 
 
 def unwrap(error: Exception) -> Exception:

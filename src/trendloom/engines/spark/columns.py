@@ -71,6 +71,9 @@ def _comparison(expr: Comparison) -> Column | None:
         return None
     if isinstance(right.value, int) and not -(2**63) <= right.value < 2**63:
         return None
+    # Spark compares an integer with a double as doubles, which is not exact for large numbers.
+    if left.kind is not right.kind and not isinstance(right.value, str) and abs(right.value) >= 2**53:
+        return None
     value = column(left.column)
     compared: Column = {
         "=": value.__eq__,

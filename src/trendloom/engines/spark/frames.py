@@ -9,11 +9,13 @@ import pyarrow as pa
 
 from trendloom.engines.spark.columns import column
 from trendloom.errors import DataError, OptionError
+from trendloom.io import iso
 from trendloom.io.events import prepare
 from trendloom.io.read import parquet_path, read
 from trendloom.model.schema import Column, Kind, Schema
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
     from trendloom.engines.workload import Options
@@ -34,8 +36,28 @@ def open_frame(spark: SparkSession, source: object, options: Options) -> Frame:
     if path is not None:
         return describe(spark.read.parquet(str(path.resolve())), options.columns())
     events = prepare(read(source), **options.columns())  # type: ignore[arg-type]
-    frame = describe(spark.createDataFrame(events.table), options.columns())
+    frame = describe(_from_table(spark, events.table), options.columns())
     return replace(frame, schema=replace(frame.schema, columns=events.schema.columns, present=events.schema.present))
+
+
+def _from_table(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """The table as a DataFrame. Times without a zone stay so: Spark would take them for times of its session's zone."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    for at, field in enumerate(table.schema):
+        table = table.set_column(at, field.name, _signed(table.column(at)))
+    return spark.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+
+
+def _signed(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Spark has no unsigned integers: the next wider type holds them."""
+    wider = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
+    if values.type != pa.uint64():
+        return values.cast(wider.get(values.type, values.type))
+    try:
+        return values.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return values.cast(pa.decimal128(20, 0))
 
 
 def describe(df: DataFrame, options: dict[str, Any]) -> Frame:
@@ -44,6 +66,7 @@ def describe(df: DataFrame, options: dict[str, Any]) -> Frame:
 
     if df.isStreaming:
         raise OptionError("streaming DataFrames are not supported yet", hint="use a batch DataFrame (spark.read)")
+    _refuse_names_alike(df)
     arrow = to_arrow_schema(df.schema, timezone="UTC")
     events = prepare(arrow.empty_table(), **options)
     df = _with_times(df, arrow, events.table.schema, options["time"])
@@ -51,16 +74,37 @@ def describe(df: DataFrame, options: dict[str, Any]) -> Frame:
     return Frame(df, events.table.schema, schema)
 
 
+def _refuse_names_alike(df: DataFrame) -> None:
+    if df.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
+        return
+    first: dict[str, str] = {}
+    for name in df.columns:
+        other = first.setdefault(name.lower(), name)
+        if other != name:
+            raise DataError(
+                f"columns '{other}' and '{name}' are one to Spark, which does not look at upper and lower case",
+                hint="rename one of them, or set spark.sql.caseSensitive to true",
+            )
+
+
 def _with_times(df: DataFrame, given: pa.Schema, wanted: pa.Schema, time: str) -> DataFrame:
     """Text and dates in the time column become timestamps; unreadable text becomes NULL and is refused later."""
     if time not in given.names or given.field(time).type == wanted.field(time).type:
         return df
-    from pyspark.sql import functions as F
-
     kind = given.field(time).type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return df.withColumn(time, F.try_to_timestamp(column(time)).cast("timestamp_ntz"))
+        return df.withColumn(time, _parsed(column(time)))
     return df.withColumn(time, column(time).cast("timestamp_ntz"))
+
+
+def _parsed(text: SparkColumn) -> SparkColumn:
+    """Text as a time without a zone, in UTC whatever the session's zone is."""
+    from pyspark.sql import functions as F
+
+    zoned = text.rlike(iso.CLOCK) & text.rlike(iso.ZONE)
+    epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+    moment = F.timestamp_add("MICROSECOND", F.unix_micros(F.try_to_timestamp(text)), epoch)
+    return F.when(zoned, moment).otherwise(text.try_cast("timestamp_ntz"))
 
 
 def inspect(frame: Frame) -> Frame:

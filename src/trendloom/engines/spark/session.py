@@ -25,7 +25,8 @@ def session(
 ) -> SparkSession:
     """The Spark session of this process, made with Trendloom's settings where there is none yet.
 
-    `master` is a Spark master URL (default: all cores of this machine), or `sc://host:port` for Spark Connect.
+    `master` is a Spark master URL (default: all cores of this machine), or `sc://host:port` for Spark Connect. A session
+    that is there already is returned as it is, with its own master and settings.
     """
     _require_spark()
     from pyspark.sql import SparkSession
@@ -35,6 +36,9 @@ def session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master is not None and master.startswith("sc://"):
         return SparkSession.builder.remote(master).getOrCreate()
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
     _require_java()
     builder = SparkSession.builder.master(master or "local[*]").appName(name)
     for key, value in {**_settings(master), **(settings or {})}.items():

@@ -22,7 +22,7 @@ import numpy as np
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.detection.gaps import Gaps
 from trendloom.kernels.detection.machine import Machine, Step
-from trendloom.kernels.detection.paths import Paths, holds
+from trendloom.kernels.detection.paths import Paths, holds, same_bindings, together
 
 Array = np.ndarray[Any, Any]
 
@@ -45,6 +45,8 @@ class Expansion:
         self.earliest = outermost and machine.spec.earliest
         self.adjacent = outermost and machine.spec.adjacent
         self.one_time = self.earliest or self.adjacent
+        # Derivations of one binding share its earliest extension, so they must stay in one matrix.
+        self.joins = self.one_time and machine.ambiguous
         own = {place.variable for place in machine.spec.places if place.scope == scope}
         self.growing = [rule for rule in self.scope.rules if rule.shape.chosen & own and not rule.shape.whole]
         self.final = [rule for rule in self.scope.rules if rule not in self.growing]
@@ -53,7 +55,8 @@ class Expansion:
 
     def matches(self, roots: Paths, low: Array, high: Array, horizon: Array | None) -> Iterator[Paths]:
         """All complete matches, in chunks; leading and trailing NOTs are left to the caller."""
-        todo: list[Iterator[Paths]] = [self._starts(roots, low, high, horizon)]
+        starts = self._starts(roots, low, high, horizon)
+        todo: list[Iterator[Paths]] = [self._joined(starts) if self.joins else starts]
         while todo:
             grown = next(todo[-1], None)
             if grown is None:
@@ -89,9 +92,15 @@ class Expansion:
                     rows, events = rows[inside], events[inside]
                 yield from self._kept(roots, rows, events, step)
 
+    def _joined(self, pieces: Iterator[Paths]) -> Iterator[Paths]:
+        found = list(pieces)
+        if found:
+            yield together(found)
+
     def _children(self, paths: Paths, limit: Array) -> Iterator[Paths]:
         if self.one_time:
-            yield from self._earliest_children(paths, limit)
+            grown = self._earliest_children(paths, limit)
+            yield from self._joined(grown) if self.joins else grown
             return
         width = paths.events.shape[1] + 1
         for rows, step in self._moves(paths):
@@ -152,13 +161,14 @@ class Expansion:
         low = block.tie_end[paths.events[:, -1]]
         open_ = np.flatnonzero(low < limit)
         stretch = 8
+        same = same_bindings(paths) if self.joins else None
         while len(open_):
             last_one = np.minimum(low[open_] + stretch, limit[open_]) - 1
             if self.adjacent:
                 last_one = low[open_]
             end = np.minimum(block.tie_end[last_one], limit[open_])
             found = list(self._candidates(paths, open_, low[open_], end))
-            first = self._first_times(found, len(paths))
+            first = self._first_times(found, len(paths), same)
             for grown, origin in found:
                 now = np.flatnonzero(block.time[grown.events[:, -1]] == first[origin])
                 if len(now):
@@ -183,8 +193,9 @@ class Expansion:
                 if len(grown):
                     yield replace(grown, root=paths.root[grown.root]), grown.root
 
-    def _first_times(self, found: list[tuple[Paths, Array]], rows: int) -> Array:
+    def _first_times(self, found: list[tuple[Paths, Array]], rows: int, same: Array | None) -> Array:
+        """Per row the first time at which it, or another derivation of the same binding, can be extended."""
         first = np.full(rows, np.iinfo(np.int64).max)
         for grown, origin in found:
-            np.minimum.at(first, origin, self.block.time[grown.events[:, -1]])
-        return first
+            np.minimum.at(first, origin if same is None else same[origin], self.block.time[grown.events[:, -1]])
+        return first if same is None else first[same]

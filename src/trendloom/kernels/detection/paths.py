@@ -276,3 +276,19 @@ def without_context(machine: Machine, block: Block, scope: int, count: int) -> P
     """Empty partial matches to grow from."""
     events = np.zeros((count, 0), np.int64)
     return Paths(machine, block, scope, 0, events, events.astype(np.int32), np.arange(count), {})
+
+
+def together(pieces: list[Paths]) -> Paths:
+    """Paths of one length and scope in one matrix; they have no context."""
+    return replace(
+        pieces[0],
+        events=np.concatenate([piece.events for piece in pieces]),
+        steps=np.concatenate([piece.steps for piece in pieces]),
+        root=np.concatenate([piece.root for piece in pieces]),
+    )
+
+
+def same_bindings(paths: Paths) -> Array:
+    """Numbers that are equal for rows with the same events at the same positions."""
+    rows = np.concatenate([paths.root[:, None], paths.events, paths.machine.position_of[paths.steps]], axis=1)
+    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)

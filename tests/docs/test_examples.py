@@ -1,0 +1,84 @@
+"""Every query in examples/ runs over its events and finds what its comment promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.docs.blocks import ROOT
+
+import trendloom as tl
+from trendloom.errors import PlanError
+
+EXAMPLES = ROOT / "examples"
+WITH_EVENTS = sorted(path for path in EXAMPLES.glob("*.tql") if path.name not in ("nab.tql", "quickstart.tql"))
+
+
+def found(name: str, engine: str = "local") -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = tl.run(
+        (EXAMPLES / f"{name}.tql").read_text(), EXAMPLES / "events" / f"{name}.csv", engine=engine
+    ).to_pylist()
+    return rows
+
+
+def ids(row: dict[str, Any]) -> list[str]:
+    return [event["id"] for event in row["events"]]
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.tql")), ids=lambda path: path.name)
+def test_queries_are_sound_without_events(path: Path) -> None:
+    assert tl.check(path.read_text()) == []
+
+
+@pytest.mark.parametrize("path", WITH_EVENTS, ids=lambda path: path.name)
+def test_queries_fit_their_events(path: Path) -> None:
+    assert tl.check(path.read_text(), EXAMPLES / "events" / f"{path.stem}.csv") == []
+
+
+def test_quickstart() -> None:
+    rows = tl.run((EXAMPLES / "quickstart.tql").read_text(), EXAMPLES / "events.csv").to_pylist()
+    assert [(row["tag_id"], row["shelf"], row["exit"]) for row in rows] == [(18, "A3", "south")]
+
+
+def test_check_kites_gives_the_longest_chains_of_uncovered_checks() -> None:
+    longest = max((ids(row) for row in found("check_kites")), key=len)
+    assert longest == ["c1", "c2", "c4", "c6"]
+    assert not any("c3" in ids(row) for row in found("check_kites"))  # covered
+
+
+def test_heart_rate_equals_the_reference() -> None:
+    rows = found("heart_rate")
+    assert rows == found("heart_rate", "reference")
+    assert {row["patient"] for row in rows} == {"ida", "otto"}
+
+
+def test_trips_gives_windows_with_more_than_a_hundred() -> None:
+    rows = found("trips")
+    assert rows
+    assert all(row["COUNT(*)"] > 100 for row in rows)
+
+
+def test_load_imbalance_counts_ever_growing_loads() -> None:
+    rows = found("load_imbalance")
+    assert {row["task_id"] for row in rows} == {7}  # reducer 8 took more than ten minutes
+    assert max(row["count(b[])"] for row in rows) == 3  # 0.10 0.20 0.25, or 0.10 0.15 0.25
+    assert sum(row["count(b[])"] == 3 for row in rows) == 2
+
+
+def test_shoplifting_forgives_what_was_paid_for_and_what_took_too_long() -> None:
+    assert [(row["c.tag_id"], row["c.location"]) for row in found("shoplifting")] == [(41, "north"), (43, "south")]
+
+
+def test_unsafe_tool_is_the_one_checked_before_it_was_disinfected() -> None:
+    assert [ids(row) for row in found("unsafe_tool")] == [["scalpel-2"] * 3]
+
+
+def test_big_spenders_are_ranked() -> None:
+    rows = found("big_spenders", "reference")
+    for window in {row["window_start"] for row in rows}:
+        scores = [row["score"] for row in rows if row["window_start"] == window]
+        assert scores == sorted(scores, reverse=True)
+    assert rows[0]["score"] == 120 + 20 + 200
+    with pytest.raises(PlanError, match="RANK BY"):  # when this fails, run it by the local engine
+        found("big_spenders")
