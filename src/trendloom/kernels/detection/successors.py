@@ -145,7 +145,8 @@ def _sweep(
     ordered = nearest.ask.max() >= BELOW if count > 0 else False
     stack = np.empty((count, longest if ordered else 0), np.int64)
     by_value = np.full((count, nearest.values), NOWHERE)
-    for key in range(len(key_starts) - 1):
+    # from the last key on: what a later key left in `by_value` lies beyond the end of this one
+    for key in range(len(key_starts) - 2, -1, -1):
         first[:], other[:], height[:] = NOWHERE, NOWHERE, 0
         end = key_starts[key + 1]
         at = end - 1
