@@ -56,6 +56,8 @@ class Machine:
         for edge in edges:
             groups[edge.position, edge.target, edge.may_tie][edge.rounds & frozenset(self.parts)].append(edge.crossings)
         found: list[Step] = []
+        # Inside AND several states bind one position: `(AND(A, B?))+` derives a b a as ab·a and as a·ba.
+        self.ambiguous |= scope.number == 0 and len({position for position, _, _ in groups}) < len(groups)
         for (position, target, may_tie), by_rounds in groups.items():
             bundles = [(rounds, bundle) for rounds, ways in by_rounds.items() for bundle in self._bundles(ways)]
             self.ambiguous |= len(bundles) > 1 and scope.number == 0
