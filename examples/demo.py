@@ -115,11 +115,12 @@ def judge(outages: DataFrame, labels: DataFrame) -> None:
     """How the outages compare with the anomalies that people have labelled: a join, as with any DataFrame."""
     with step("Compare the outages with the anomalies that NAB labels"):
         named = labels.withColumn("series", F.substring_index("series", "/", -1)).alias("l")
-        same = (F.col("o.series") == F.col("l.series")) & (F.col("start") <= F.col("until")) & (F.col("since") <= F.col("end"))
-        pairs = outages.alias("o").join(named, same)
+        overlap = (F.col("start") <= F.col("until")) & (F.col("since") <= F.col("end"))
+        pairs = outages.alias("o").join(named, (F.col("o.series") == F.col("l.series")) & overlap)
         hits = pairs.select("o.series", "since").distinct().count()
         windows = pairs.select("l.series", "start").distinct().count()
-        say(f"{hits} of {outages.count()} outages lie in a labelled window, {windows} of {labels.count()} windows have one.")
+        total, known = outages.count(), labels.count()
+        say(f"{hits} of {total} outages touch a labelled window; {windows} of {known} labelled windows have one.")
         say("It is one pattern for 24 series of all kinds, and it knows only one kind of anomaly.")
 
 
@@ -134,8 +135,9 @@ def draw(events: pa.Table, matches: pa.Table, text: str, out: Path) -> None:
         for match in sorted(found, key=first)
     ]
     plan = plan_of(text, events, query="outage_events")
+    title = "outages: out of the usual range for twelve values or more"
     for ending in ("svg", "png"):
-        draw_query_pattern(plan, out / f"pattern.{ending}", title="outages: out of the usual range for twelve values or more")
+        draw_query_pattern(plan, out / f"pattern.{ending}", title=title)
         draw_matches(
             curve, shown, out / f"matches.{ending}", value="value", spans=spans, spans_label="labelled anomaly",
             title=f"outages of {PICTURED}",
@@ -202,6 +204,7 @@ def farewell(out: Path, seconds: float) -> None:
     for path in sorted(out.iterdir()):
         say(f"  {path.name}{'/' if path.is_dir() else ''}")
     say("\n  Next, change a query in examples/nab.tql and run it at once, without Spark:")
+    say("  source .venv/env.sh")
     say(f"  trendloom run examples/nab.tql --events {out}/events --query flapping --engine local")
     say(f"  trendloom explain examples/nab.tql --events {out}/events --query climbs")
 

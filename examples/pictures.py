@@ -45,7 +45,8 @@ def draw_semantics() -> None:
 
 def draw_patterns() -> None:
     for name, text in PATTERNS.items():
-        draw_query_pattern(plan_of(text, COLUMNS), PICTURES / f"{name}.svg", title=text.split("  ")[0].removeprefix("PATTERN "))
+        title = text.split("  ")[0].removeprefix("PATTERN ")
+        draw_query_pattern(plan_of(text, COLUMNS), PICTURES / f"{name}.svg", title=title)
 
 
 def copy_outages(demo: Path) -> None:

@@ -1,15 +1,15 @@
 """The runnable blocks of a page: what is written between fences, executed, and shown as the page should show it.
 
-    ```events             a stream: a table with columns apart by blanks, `-` is NULL; or in short `a1 b2 b3`: an
-                          event of type A at time 1, with id a1, and so on. It holds until the next such block.
-    ```tql                a query, run over the stream by the local and the reference engine: both must give what the
-                          next block, ```result, shows. `tql reference`: by the reference engine alone; the local one
-                          must refuse it by name, so that the page changes when it no longer does.
-    ```result             the rows as `trendloom run --format table` prints them; ```error a message instead,
-                          ```warning what `check` says
-    ```python             run in one name space per page; a following ```output is what it printed
-    ```console            lines with `$ trendloom` are run, what follows them is what they print; blocks of other
-                          commands are not run
+The word behind a fence says what the block is:
+
+- events: a stream. A table with columns apart by blanks, `-` is NULL; or in short `a1 b2 b3`: an event of type A at
+  time 1 with id a1, and so on. It holds until the next such block.
+- tql: a query, run over the stream by the local and the reference engine. `tql reference`: by the reference engine
+  alone; the local one must refuse it by name, so that the page is changed when it no longer does.
+- result: what the query before it gives, as `trendloom run --format table` prints it; error: its message instead;
+  warning: what `check` says.
+- python: a program; the programs of a page share their names. output: what the one before it prints.
+- console: lines with `$ trendloom` are run, what follows them is what they print. Other commands are not run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Example:
-    """A block that can be run, the stream it runs over, and the block that says what it gives (None: nothing to compare)."""
+    """A block that can be run, the stream it runs over, and the block that says what it gives, if there is one."""
 
     page: str
     block: Block
@@ -171,7 +171,9 @@ def filled(page: Path) -> str:
     changes: list[tuple[tuple[int, int], str]] = []
     for example in examples(page):
         if example.block.kind == "console":
-            shown = [(cmd, run_command(cmd) if cmd.startswith("trendloom") else old) for cmd, old in commands(example.block)]
+            shown = [
+                (cmd, run_command(cmd) if cmd.startswith("trendloom") else old) for cmd, old in commands(example.block)
+            ]
             changes.append((example.block.span, "".join(f"$ {command}\n{_trimmed(out)}" for command, out in shown)))
         elif example.expected is not None:
             if example.block.kind == "python":
@@ -189,5 +191,3 @@ def _trimmed(text: str) -> str:
     if len(lines) > 1 and re.fullmatch(r"[\d,]+ rows?", lines[-1]):
         lines.pop()
     return "\n".join(lines) + "\n" if lines else ""
-
-

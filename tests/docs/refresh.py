@@ -1,4 +1,4 @@
-"""Write the answers of the pages anew: `python -m tests.docs.refresh README.md docs/language.md`. Then read the changes."""
+"""Write the answers of pages anew: `python -m tests.docs.refresh README.md docs/*.md`. Then read what changed."""
 
 from __future__ import annotations
 

@@ -81,9 +81,24 @@ def test_spark_finds_what_the_local_engine_finds(name: str, events: Any, table: 
     assert local.num_rows > 0
 
 
-def test_the_pictured_outages_are_the_labelled_ones(events: Any) -> None:
+def test_the_outages_are_those_of_the_readme(events: Any) -> None:
     rows = detect(events, WORKLOAD, query="outages").filter(f"series = '{SERIES[0]}'").orderBy("since").collect()
-    assert [f"{row.since:%m-%d %H:%M}" for row in rows] == ["04-13 06:52", "04-18 23:27", "04-22 11:27"]
+    minutes = "%Y-%m-%d %H:%M"
+    lines = [
+        f"| {SERIES[0]} | {row.since:{minutes}} | {row.until:{minutes}} | {row.values_out} | {row.mean_deviation:.2f} |"
+        for row in rows
+    ]
+    assert len(lines) == 3
+    assert "\n".join(lines) in (ROOT / "README.md").read_text()
+
+
+def test_the_events_are_those_of_the_readme(table: pa.Table) -> None:
+    readme = (ROOT / "README.md").read_text()
+    lines = [
+        f"| {e['time']:%Y-%m-%d %H:%M} | {e['type']} | {e['series']} | {e['value']:.3f} | {e['deviations']:.2f} |"
+        for e in table.to_pylist()
+    ]
+    assert sum(line in readme for line in lines) == 5
 
 
 def test_pictures_are_drawn(demo: ModuleType, events: Any, table: pa.Table, tmp_path: Path) -> None:

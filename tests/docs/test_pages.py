@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ from tests.docs.blocks import (
     run_query,
 )
 
+from trendloom.lang.parser import parse
+from trendloom.lang.printer import write
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ALL = [example for page in PAGES for example in examples(page)]
 QUERIES = [example for example in ALL if example.block.kind == "tql" and example.expected is not None]
@@ -32,6 +37,10 @@ def programs(*, spark: bool) -> list[Path]:
 
 def _is_program(example: Example, *, spark: bool) -> bool:
     return example.block.kind == "python" and ("spark" in example.block.options) == spark
+
+
+def shown_path(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
 def by_name(example: Example) -> str:
@@ -64,7 +73,7 @@ def test_program(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("page", programs(spark=True), ids=lambda page: page.name)
-def test_program_on_spark(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_on_spark(page: Path, monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
     run_programs(page, monkeypatch, lambda example: example.block.kind == "python")
 
 
@@ -75,3 +84,43 @@ def run_programs(page: Path, monkeypatch: pytest.MonkeyPatch, wanted: Callable[[
         printed = run_python(example, names)
         if example.expected is not None:
             assert normal(printed) == normal(example.expected.text), example.name
+
+
+# ------------------------------------------------------------------------------------------- what pages name
+
+
+LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "examples" / "README.md", ROOT / "CONTRIBUTING.md"], ids=shown_path)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in LINK.findall(page.read_text()):
+        if target.startswith("http"):
+            continue
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), target
+        if anchor:
+            assert anchor[1:] in anchors(file), f"{target}{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as GitHub names them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown_path)
+def test_make_targets_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    assert set(re.findall(r"(?:^|`)make ([a-z]+)", page.read_text(), flags=re.MULTILINE)) <= targets
+
+
+def test_the_query_of_the_readme_is_the_one_of_the_demo() -> None:
+    (shown,) = [example.block.text for example in ALL if example.page == "README.md" and example.block.kind == "tql"]
+    (asked,) = [query for query in parse((ROOT / "examples" / "nab.tql").read_text()) if query.name == "outages"]
+    assert write(parse(shown)[0]) == write(replace(asked, name=None))
+
+
+def test_the_query_of_the_quick_start_is_the_one_in_its_file() -> None:
+    shown = next(e.block.text for e in ALL if e.page == "docs/quickstart.md" and e.block.kind == "tql")
+    assert shown == (ROOT / "examples" / "quickstart.tql").read_text()

@@ -7,7 +7,6 @@ there and fits everywhere, so what is still wrong is wrong for all data (unknown
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -15,10 +14,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from trendloom.engines.workload import Options, load, queries_of
+from trendloom.engines.workload import Options, load, queries_of, schema_of_columns
 from trendloom.errors import BindError, QueryWarning
-from trendloom.io.events import prepare, short_unit
-from trendloom.io.read import read
+from trendloom.io.events import short_unit
+from trendloom.io.read import parquet_path, read
 from trendloom.lang import tree
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
@@ -67,26 +66,17 @@ def schema_of(source: object, options: Options) -> Schema:
     if isinstance(source, Schema):
         return source
     if isinstance(source, pa.Schema):
-        return _prepared(source, options)
-    if isinstance(source, str | os.PathLike) and _is_parquet(Path(source)):
-        return _schema_of_parquet(Path(source), options)
+        return schema_of_columns(source, options)
+    path = parquet_path(source)
+    if path is not None:
+        return _schema_of_parquet(path, options)
     return load(source, options).schema
 
 
-def _prepared(schema: pa.Schema, options: Options) -> Schema:
-    """What columns of these types mean; nobody has seen an event, so nothing is said of the types present."""
-    events = prepare(schema.empty_table(), **options.columns())  # type: ignore[arg-type]
-    return replace(events.schema, present=None)
-
-
-def _is_parquet(path: Path) -> bool:
-    return path.is_dir() or (path.is_file() and path.suffix.lower() in (".parquet", ".pq"))
-
-
 def _schema_of_parquet(path: Path, options: Options) -> Schema:
-    types = read(path, columns=[options.type])  # also refuses what is no Parquet, or a folder of mixed schemas
+    types = read(path, columns=[options.type])
     dataset = ds.dataset(path, format="parquet", partitioning="hive")
-    schema = _prepared(dataset.schema, options)
+    schema = schema_of_columns(dataset.schema, options)
     empty = _columns_without_values(dataset)
     columns = tuple(replace(c, kind=Kind.NULL) if c.name in empty else c for c in schema.columns)
     present = frozenset(name for name in types.column(options.type).unique().to_pylist() if name is not None)

@@ -6,16 +6,17 @@ Everything that can be refused is refused before the first query runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trendloom.errors import OptionError, did_you_mean
+from trendloom.errors import OptionError, QueryError, did_you_mean
 from trendloom.io.events import Events, prepare
-from trendloom.io.read import read
+from trendloom.io.read import parquet_columns, parquet_path, read
 from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
+from trendloom.model.schema import Column, Schema
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Plan
 
@@ -99,6 +100,30 @@ def load(source: object, options: Options) -> Events:
     return prepare(read(source), **options.columns())  # type: ignore[arg-type]
 
 
+def schema_of_columns(columns: pa.Schema, options: Options) -> Schema:
+    """What columns of these types mean; nobody has seen an event, so nothing is said of the types present."""
+    events = prepare(columns.empty_table(), **options.columns())  # type: ignore[arg-type]
+    return replace(events.schema, present=None)
+
+
+def load_needed(queries: tuple[Query, ...], source: object, options: Options) -> Events:
+    """Read and check a stream, of Parquet only the columns that the queries can need."""
+    from trendloom.optimize import optimize
+
+    path = parquet_path(source)
+    if path is None:
+        return load(source, options)
+    whole = schema_of_columns(parquet_columns(path), options)
+    try:
+        plans = [optimize(bind(query, whole)) for query in queries]
+    except QueryError:
+        return load(source, options)  # with the values at hand the binder knows better
+    needed = {name for plan in plans for name in plan.scan.columns}
+    events = prepare(read(path, columns=sorted(needed)), **options.columns())  # type: ignore[arg-type]
+    columns = tuple(Column(c.name, events.schema.kind(c.name) or c.kind) for c in whole.columns)
+    return replace(events, schema=replace(events.schema, columns=columns))
+
+
 def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHED) -> list[Answer]:
     """The queries of a text over a stream; nothing has run yet when this returns, but everything is checked."""
     queries = queries_of(text, options.query)
@@ -106,7 +131,7 @@ def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHE
         from trendloom.engines.spark import workload as on_spark
 
         return [Answer(plan, batches) for plan, batches in on_spark.answers(queries, source, options, watch)]
-    events = load(source, options)
+    events = load_needed(queries, source, options)
     plans = [bind(query, events.schema) for query in queries]
     if options.engine == "reference":
         from trendloom.engines import oracle

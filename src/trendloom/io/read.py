@@ -61,6 +61,11 @@ def parquet_path(source: object) -> Path | None:
     return path
 
 
+def parquet_columns(path: Path) -> pa.Schema:
+    """The columns of what `parquet_path` found, from the footers alone."""
+    return _guarded(path, lambda: _dataset(path).schema)
+
+
 # ------------------------------------------------------------------------------------------------- files
 
 

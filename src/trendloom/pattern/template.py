@@ -10,7 +10,7 @@ An `Edge` leads to a state; without AND a state is a position. Several edges bet
 if one of them is. Alternatives that are never needed (their NOTs and rounds include another's) are dropped.
 
 Cost: O(positions²) edges in the worst case; AND multiplies the states of its parts.
-See Poppe, "Event Trend Analytics" (seed 000), 2.2 and 2.3.
+See Poppe, "Event Stream Analytics", 2.2 and 2.3.
 """
 
 from __future__ import annotations

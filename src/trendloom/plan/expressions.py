@@ -155,7 +155,9 @@ class Typer:
             raise BindError(
                 f"'{name}' is a variable of a NOT: there is no event of it in a match",
                 node.span,
-                hint="move the predicate to the NOT's own component or to WHERE",
+                hint="move the predicate to the NOT's own component or to WHERE"
+                if self.place is Place.CONDITION
+                else "leave it out, or make the component positive",
             )
         raise BindError(f"unknown variable '{name}'", node.span, hint=did_you_mean(name, self.variables))
 

@@ -7,7 +7,7 @@ NOTs of its own, is tested gap by gap: its matches are enumerated inside the gap
 until one is found.
 
 Cost: thresholds O(1) per test after one pass; otherwise the cost of finding the first match in each gap.
-See semantics.md on NOT, and Liu et al., "High-performance nested CEP query processing over event streams".
+See docs/semantics.md on NOT, and Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing".
 """
 
 from __future__ import annotations

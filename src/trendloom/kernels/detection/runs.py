@@ -4,7 +4,7 @@ Idea: where a step depends on the two events it joins alone, the earliest event 
 the run's last event and state. `successors` computes it once per (event, state), so following a run costs its length.
 
 Cost: that of the successors (one sweep), then O(1) per event of the output. Output leaves in chunks; the search can be
-resumed at any point. See semantics.md on skip-till-next-match; Poppe, "Event Trend Analytics", ch. 16.
+resumed at any point. See docs/semantics.md on skip-till-next-match; Poppe, "Event Stream Analytics", ch. 16.
 """
 
 from __future__ import annotations

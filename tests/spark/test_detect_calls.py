@@ -1,0 +1,83 @@
+"""How `detect` and `session` are called: workloads, warnings, options, sessions of one's own."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import trendloom as tl
+from trendloom.errors import OptionError, ParseError, PlanError
+from trendloom.spark import detect, session
+
+WORKLOAD = "QUERY first: PATTERN A QUERY second: PATTERN SEQ(A, B)"
+
+
+def test_a_workload_needs_a_choice(events: Any, ids: Any) -> None:
+    with pytest.raises(OptionError, match="rows of one query") as caught:
+        detect(events, WORKLOAD)
+    assert "first, second" in str(caught.value)
+    assert ids(detect(events, WORKLOAD, query="second")) == ["a1 b2", "a1 b4", "a3 b4"]
+
+
+def test_an_unknown_query_is_told(events: Any) -> None:
+    with pytest.raises(OptionError, match="there is no query 'secund'") as caught:
+        detect(events, WORKLOAD, query="secund")
+    assert "did you mean 'second'?" in str(caught.value)
+
+
+def test_run_gives_all_queries_of_a_workload(spark: Any) -> None:
+    table = pa.table({"type": ["A", "B"], "time": [1, 2]})
+    found = tl.run(WORKLOAD, table, engine="spark")
+    assert found["query"].to_pylist() == ["first", "second"]
+
+
+def test_warnings_are_python_warnings(events: Any) -> None:
+    with pytest.warns(UserWarning, match="ambiguous pattern"):
+        detect(events, "PATTERN SEQ(A+, A+)")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        detect(events, "PATTERN SEQ(A+, B+)")
+
+
+def test_streams_are_refused_for_now(spark: Any) -> None:
+    stream = spark.readStream.format("rate").load().selectExpr("timestamp AS time", "'A' AS type")
+    with pytest.raises(OptionError, match="streaming DataFrames are not supported yet"):
+        detect(stream, "PATTERN A")
+
+
+def test_bad_text_is_told_at_once(events: Any) -> None:
+    with pytest.raises(ParseError):
+        detect(events, "PATTERN SEQ(A,")
+
+
+def test_missing_features_are_told_at_once(events: Any) -> None:
+    with pytest.raises(PlanError, match="RANK BY"):
+        detect(events, "PATTERN A a RANK BY a.x LIMIT 1")
+
+
+def test_unknown_numeric_is_told(events: Any) -> None:
+    with pytest.raises(OptionError, match="there is no numeric 'exakt'"):
+        detect(events, "PATTERN A", numeric="exakt")
+
+
+def test_an_existing_session_keeps_its_settings(spark: Any, session_settings: Any) -> None:
+    session_settings(session__timeZone="Asia/Kolkata", shuffle__partitions="3")
+    assert session("local[1]") is spark
+    assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_limit(spark: Any, limit: int) -> None:
+    table = pa.table({"type": ["A", "A", "A"], "time": [1, 2, 3], "k": [1, 2, 3]})
+    assert tl.run("PATTERN A WHERE [k]", table, engine="spark", limit=limit).num_rows == limit
+    assert tl.run("RETURN k, COUNT(*) PATTERN A GROUP BY k", table, engine="spark", limit=limit).num_rows == limit
+
+
+def test_rows_are_ordered_like_the_local_engines(spark: Any) -> None:
+    table = pa.table({"id": range(8), "type": list("ABABABAB"), "time": range(8), "k": [2, 1, 2, 2, 1, 1, 2, 1]})
+    query = "PATTERN SEQ(A, B) WHERE [k] WITHIN 6 SLIDE 2"
+    assert tl.run(query, table, engine="spark").to_pylist() == tl.run(query, table, engine="local").to_pylist()
