@@ -7,16 +7,14 @@ package and the interpreter.
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.spark.processes import answers_of, daemon, free_port
 
 import trendloom as tl
 
@@ -43,63 +41,20 @@ spark.stop()
 """
 
 
-def environment() -> dict[str, str]:
-    import pyspark
-
-    return {
-        **os.environ,
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "PYTHONPATH": str(Path(tl.__file__).resolve().parents[1]),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_NO_DAEMONIZE": "1",
-    }
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def started(role: str, *arguments: str, until: str) -> subprocess.Popen[str]:
-    """A daemon of the cluster; returns when its log says that it is up."""
-    command = [f"{environment()['SPARK_HOME']}/bin/spark-class", f"org.apache.spark.deploy.{role}", *arguments]
-    process = subprocess.Popen(
-        command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    seen = []
-    for line in process.stderr:
-        seen.append(line)
-        if until in line:
-            return process
-    raise AssertionError("".join(seen[-20:]))
-
-
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    url = f"spark://127.0.0.1:{free_port()}"
-    running: list[subprocess.Popen[str]] = []
-    try:
-        port = url.rsplit(":", 1)[1]
-        running.append(
-            started("master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", "0", until="ALIVE")
+    port = str(free_port())
+    here = ("--host", "127.0.0.1", "--webui-port", "0")
+    url = f"spark://127.0.0.1:{port}"
+    with ExitStack() as running:
+        running.enter_context(
+            daemon("spark-class", "org.apache.spark.deploy.master.Master", *here, "--port", port, until="ALIVE")
         )
         for number in range(2):
-            folder = str(tmp_path / f"worker{number}")
-            running.append(
-                started(
-                    "worker.Worker", url, "--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", folder,
-                    until="Successfully registered",
-                )
-            )  # fmt: skip
+            own = ("-c", "1", "-m", "1g", "-d", str(tmp_path / f"worker{number}"))
+            worker = ("org.apache.spark.deploy.worker.Worker", url, *here, *own)
+            running.enter_context(daemon("spark-class", *worker, until="Successfully registered"))
         yield url
-    finally:
-        for process in reversed(running):
-            process.terminate()
-            process.communicate()
 
 
 def events() -> dict[str, list[Any]]:
@@ -114,17 +69,7 @@ def events() -> dict[str, list[Any]]:
 
 
 def test_a_job_on_two_workers(master: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER],
-        input=json.dumps({"master": master, "query": QUERY, "events": events()}),
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    told = [line for line in done.stdout.splitlines() if "ANSWERS" in line]
-    assert told, done.stderr[-3000:]
-    answers = json.loads(told[0].split("ANSWERS", 1)[1])
+    answers = answers_of(DRIVER, {"master": master, "query": QUERY, "events": events()})
     local = tl.run(QUERY, pa.table(events()), engine="local").to_pylist()
     assert answers["executors"] == 2
     assert len(local) > 20

@@ -1,19 +1,16 @@
 """`detect` and `run` through Spark Connect: the client has no JVM objects, only the DataFrame's public face.
 
-Classic and Connect sessions cannot live in one process, so a process of its own starts a server and asks it.
+Classic and Connect sessions cannot live in one process, so the client is a process of its own, as is the server.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.spark.processes import answers_of, daemon, free_port
 
 import trendloom as tl
 
@@ -32,15 +29,12 @@ EVENTS = {
 }
 CLIENT = """
 import json, sys
-from pyspark.sql import SparkSession
-
-given = json.load(sys.stdin)
-# an ephemeral port: other tests may run on this machine
-spark = SparkSession.builder.remote("local[2]").config("spark.connect.grpc.binding.port", "0").getOrCreate()
 import pyarrow as pa
 import trendloom as tl
-from trendloom.spark import detect
+from trendloom.spark import detect, session
 
+given = json.load(sys.stdin)
+spark = session(given["server"])
 table = pa.table(given["events"])
 answers = {"session": type(spark).__module__}
 for name, query in given["queries"].items():
@@ -58,20 +52,17 @@ spark.stop()
 
 @pytest.fixture(scope="module")
 def answers() -> dict[str, Any]:
-    source = str(Path(tl.__file__).resolve().parents[1])
-    environment = {**os.environ, "PYTHONPATH": source, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(
-        [sys.executable, "-c", CLIENT],
-        input=json.dumps({"queries": QUERIES, "events": EVENTS}),
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
-    told = [line for line in done.stdout.splitlines() if "ANSWERS" in line]
-    assert told, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(told[0].split("ANSWERS", 1)[1])
-    return found
+    port = free_port()
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+    }
+    options = [option for key, value in settings.items() for option in ("--conf", f"{key}={value}")]
+    server = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]", *options)
+    with daemon("spark-submit", *server, "spark-internal", until="Spark Connect server started"):
+        return answers_of(CLIENT, {"server": f"sc://127.0.0.1:{port}", "queries": QUERIES, "events": EVENTS})
 
 
 def as_text(rows: list[dict[str, Any]]) -> list[str]:

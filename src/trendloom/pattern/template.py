@@ -15,6 +15,7 @@ See Poppe, "Event Stream Analytics", 2.2 and 2.3.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -23,6 +24,8 @@ from trendloom.pattern import algebra
 from trendloom.pattern.algebra import Atom, Both, Choice, Kleene, Maybe, Negation, Pattern, Round, Sequence
 
 MOST_EDGES = 200_000
+MOST_PAIRS = 100_000
+MOST_WAYS = 1_000
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ def _fragment(pattern: Pattern) -> _Fragment:
             return _union([_fragment(part) for part in pattern.parts])
         case Maybe():
             fragment = _fragment(pattern.body)
-            fragment.empty.append(NOTHING)
+            fragment.empty = [NOTHING]  # the way that crosses least
             return fragment
         case Round():
             return _entering(_fragment(pattern.body), pattern.part)
@@ -146,7 +149,7 @@ def _entering(fragment: _Fragment, part: int) -> _Fragment:
 def _repeat(fragment: _Fragment) -> _Fragment:
     for state, ways in enumerate(fragment.accepts):
         fragment.edges[state].extend(_joined(ways, fragment.starts))
-    _check_size(fragment)
+    _check_size(sum(map(len, fragment.edges)))
     return fragment
 
 
@@ -173,15 +176,15 @@ def _concatenate(left: _Fragment, right: _Fragment) -> _Fragment:
     right = _shifted(right, len(left.position_of))
     starts = left.starts + _joined(left.empty, right.starts)
     edges = [edges + _joined(ways, right.starts) for edges, ways in zip(left.edges, left.accepts, strict=True)]
-    accepts = [[way | skip for way in ways for skip in right.empty] for ways in left.accepts]
+    accepts = [_both(ways, right.empty) for ways in left.accepts]
     whole = _Fragment(
         starts,
         edges + right.edges,
         accepts + right.accepts,
         left.position_of + right.position_of,
-        [before | after for before in left.empty for after in right.empty],
+        _both(left.empty, right.empty),
     )
-    _check_size(whole)
+    _check_size(sum(map(len, whole.edges)))
     return whole
 
 
@@ -228,10 +231,12 @@ def _product(fragments: list[_Fragment]) -> _Fragment:
         return found
 
     whole.starts = moves((None,) * len(fragments), -1)
+    edges = 0
     while todo:
         key = todo.pop()
         whole.edges[number[key]] = moves(*key)
-        _check_size(whole)
+        edges += len(whole.edges[number[key]])
+        _check_size(edges)
     # one part may be nothing, not all of them: an AND never matches nothing
     return whole
 
@@ -241,12 +246,21 @@ def _together(fragments: list[_Fragment], states: tuple[int | None, ...]) -> lis
     ways: list[Crossings] = [NOTHING]
     for fragment, state in zip(fragments, states, strict=True):
         mine = fragment.empty if state is None else fragment.accepts[state]
-        ways = [so_far | way for so_far in ways for way in mine]
+        ways = _both(ways, mine)
     return ways
 
 
-def _check_size(fragment: _Fragment) -> None:
-    if sum(map(len, fragment.edges)) > MOST_EDGES:
+def _both(ways: list[Crossings], others: list[Crossings]) -> list[Crossings]:
+    """The ways to cross both."""
+    if len(ways) * len(others) > MOST_WAYS:
+        raise PlanError(
+            f"NOTs in optional parts can be passed in more than {MOST_WAYS} ways", hint="split the pattern with OR"
+        )
+    return list(_least_crossings(way | other for way in ways for other in others))
+
+
+def _check_size(edges: int) -> None:
+    if edges > MOST_EDGES:
         raise PlanError(
             f"the pattern needs more than {MOST_EDGES} transitions",
             hint="use smaller repetitions or fewer parts of AND",
@@ -278,27 +292,22 @@ def plural_variables(pattern: Pattern) -> frozenset[str]:
     """Variables outside NOT that can bind more than one event of a match."""
     variable = {atom.position: atom.variable for atom in algebra.atoms(pattern)}
     template = build_template(pattern)
-    after = _reachable(template)
-    return frozenset(
-        variable[template.position_of[state]]
-        for state, later in enumerate(after)
-        if any(variable[template.position_of[other]] == variable[template.position_of[state]] for other in later)
-    )
+    states: dict[str, set[int]] = {}
+    for state, position in enumerate(template.position_of):
+        states.setdefault(variable[position], set()).add(state)
+    return frozenset(name for name, mine in states.items() if mine & _reached_from(template, mine))
 
 
-def _reachable(template: Template) -> list[set[int]]:
-    """For every state the states that can come after it."""
-    after: list[set[int]] = []
-    for state in range(len(template.edges)):
-        seen: set[int] = set()
-        todo = [edge.target for edge in template.edges[state]]
-        while todo:
-            target = todo.pop()
-            if target not in seen:
-                seen.add(target)
-                todo.extend(edge.target for edge in template.edges[target])
-        after.append(seen)
-    return after
+def _reached_from(template: Template, states: set[int]) -> set[int]:
+    """The states that can come after one of these."""
+    seen: set[int] = set()
+    todo = list(states)
+    while todo:
+        for edge in template.edges[todo.pop()]:
+            if edge.target not in seen:
+                seen.add(edge.target)
+                todo.append(edge.target)
+    return seen
 
 
 def adjacent_variables(pattern: Pattern) -> frozenset[tuple[str, str]]:
@@ -316,15 +325,15 @@ def ambiguous_types(pattern: Pattern) -> tuple[str, ...] | None:
     """A sequence of types that the pattern derives at two different sequences of positions, or None.
 
     Walks pairs of states that read the same types; ambiguous if a pair that has differed once ends in two accepting
-    states. Cost: O(states² · edges²).
+    states. Cost: O(states² · edges²), so it gives up after MOST_PAIRS: a large AND may go without its warning.
     """
     template = build_template(pattern)
     types = {atom.position: atom.type for atom in algebra.atoms(pattern)}
     steps = _type_steps(template, types)
-    queue: list[tuple[int, int, bool, tuple[str, ...]]] = [(-1, -1, False, ())]
+    queue: deque[tuple[int, int, bool, tuple[str, ...]]] = deque([(-1, -1, False, ())])
     seen = {(-1, -1, False)}
-    while queue:
-        left, right, differed, word = queue.pop(0)
+    while queue and len(seen) <= MOST_PAIRS:
+        left, right, differed, word = queue.popleft()
         if differed and template.accepts[left] and template.accepts[right]:
             return word
         for name, lefts in steps[left].items():
