@@ -75,6 +75,7 @@ class Knobs:
     partitions: bool = True
     windows: bool = True
     exists: bool = False
+    extreme: bool = False  # values at the edges of 64 bits and of exact doubles, and many NULLs
 
 
 @dataclass(frozen=True)
@@ -96,17 +97,24 @@ def to_table(events: Sequence[Row]) -> pa.Table:
 # ---------------------------------------------------------------------------------------------------- streams
 
 
+X, Y = [0, 1, 2, 3, 4, 1, 2, -1, -2, None], [-1.5, 0.0, 0.5, 1.25, 2.0, None]
+"""Sums of quarters are exact, so that the order of addition does not show."""
+EXTREME_X = [None, None, 0, 1, 2**63 - 1, 2**63 - 2, -(2**63), 2**53, 2**53 + 1, -(2**53) - 1]
+EXTREME_Y = [None, None, 0.0, -0.0, 0.1, 2.0**53, 2.0**53 + 2, -(2.0**53), 2.0**63, -(2.0**63)]
+
+
 @st.composite
-def streams(draw: st.DrawFn, most: int = 9, types: Sequence[str] = TYPES) -> tuple[Row, ...]:
+def streams(
+    draw: st.DrawFn, most: int = 9, types: Sequence[str] = TYPES, *, extreme: bool = False
+) -> tuple[Row, ...]:
     """Events with ties in time, NULLs, few distinct values; rows in no order."""
     span = draw(st.sampled_from([8, 4, 10, 12]))
     row = st.fixed_dictionaries(
         {
             "type": st.sampled_from(list(types)),
             "time": st.integers(-2, span),
-            "x": st.sampled_from([0, 1, 2, 3, 4, 1, 2, -1, -2, None]),
-            # sums of quarters are exact, so that the order of addition does not show
-            "y": st.sampled_from([-1.5, 0.0, 0.5, 1.25, 2.0, None]),
+            "x": st.sampled_from(EXTREME_X if extreme else X),
+            "y": st.sampled_from(EXTREME_Y if extreme else Y),
             "g": st.sampled_from(["u", "u", "u", "v", "v", None]),
             "k": st.sampled_from([1, 1, 1, 1, 2, 2, None]),
         }
@@ -314,4 +322,4 @@ def cases(draw: st.DrawFn, knobs: Knobs = Knobs()) -> Case:  # noqa: B008
     pattern = parse_query(query).pattern
     used = sorted({variable.type for variable in variables_of(pattern)})
     most = min(knobs.most_events, EVENTS_BY_RIVALS.get(rivals(pattern), 6))
-    return Case(query, draw(streams(most, used * 4 + [draw(st.sampled_from(TYPES))])))
+    return Case(query, draw(streams(most, used * 4 + [draw(st.sampled_from(TYPES))], extreme=knobs.extreme)))

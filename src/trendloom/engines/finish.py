@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 from trendloom.engines.results import EXACT_ON_SPARK, time_array, total_type
 from trendloom.engines.totals import WINDOW, total_leaf
 from trendloom.errors import RunError
-from trendloom.expr.arrays import as_float
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Group, Total
-from trendloom.expr.vectors import Vector, from_arrow, is_true, known_doubles, to_arrow
+from trendloom.expr.vectors import Vector, from_arrow, is_true, to_arrow
 from trendloom.io.text import EXACT
 from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Kind
@@ -67,7 +66,7 @@ def _column(
     wanted = total_type(value, plan, schema, numeric)
     if wanted is not None:
         if value.kind is Kind.INT:
-            vector = known_doubles(as_float(vector.values), vector.valid)
+            vector = Vector(Kind.FLOAT, _doubles(vector.values), vector.valid)
         return to_arrow(vector, wanted)
     exact = vector.to_list()
     if not spark:
@@ -79,6 +78,18 @@ def _column(
                 hint="use --numeric float or --numeric log",
             )
     return exact_array(exact).cast(EXACT_ON_SPARK)
+
+
+def _doubles(values: Array) -> Array:
+    """Integers as doubles; infinity where they are beyond them."""
+
+    def nearest(value: int) -> float:
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+
+    return np.array([nearest(value) for value in values.tolist()], np.float64)
 
 
 def _where(plan: Plan, merged: pa.Table, row: int) -> str:

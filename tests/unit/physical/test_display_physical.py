@@ -69,7 +69,7 @@ def test_runs_with_a_comparison_of_neighbours() -> None:
         Physical plan
         ├─ algorithm  runs: follow each run from an event to its successor
         ├─ why        contiguous: the next event of a run depends on its last event alone
-        ├─ cost       O(events + failed candidates + output)
+        ├─ cost       O(events + output)
         ├─ template
         │  ├─ positions
         │  │  └─ 0 M m  where m.y > 0.5

@@ -1,0 +1,145 @@
+"""Which kernel finds the matches of a query, and the reason that EXPLAIN gives."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from tests.property.strategies import SCHEMA
+
+from trendloom.errors import PlanError
+from trendloom.kernels.detection.spec import Detection
+from trendloom.lang.parser import parse_query
+from trendloom.model.schema import Column, Kind, Schema
+from trendloom.physical.detection import Algorithm, Choice
+from trendloom.physical.plan import Physical, plan_physically
+from trendloom.plan.bind import bind
+
+NEXT = "SEMANTICS skip-till-next-match"
+CONTIGUOUS = "SEMANTICS contiguous"
+
+
+def physical_of(query: str, schema: Schema = SCHEMA) -> Physical:
+    return plan_physically(bind(parse_query(query), schema))
+
+
+def choice_of(query: str) -> Choice:
+    return physical_of(query).choice
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"PATTERN SEQ(A+, B) {NEXT}",
+        f"PATTERN (SEQ(A+, B))+ {CONTIGUOUS}",
+        f"PATTERN A+ a[] {NEXT} WHERE a.x < NEXT(a).x AND a.g = NEXT(a).g AND a.x > 1",
+        f"PATTERN A+ a[] {NEXT} WHERE a[i].x >= a[i-1].x",
+        f"PATTERN SEQ(A a, B b) {NEXT} WHERE a.x + 1 < 2 * NEXT(b).y",
+        f"PATTERN SEQ(A, NOT SEQ(X, Y), B) {NEXT}",
+        f"PATTERN SEQ(A, NOT (X x: x.x > 1), B) {CONTIGUOUS} WITHIN 10 SLIDE 5",
+        f"PATTERN SEQ(A?, B*, C) {NEXT}",
+        f"PATTERN SEQ(A+, A+) {NEXT}",
+    ],
+)
+def test_runs(query: str) -> None:
+    choice = choice_of(query)
+    assert choice.algorithm is Algorithm.RUNS
+    assert "depends on its last event alone" in choice.reason
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("PATTERN SEQ(A, B)", "every later event that fits"),
+        (f"PATTERN SEQ(NOT X, A) {NEXT}", "a leading or trailing NOT"),
+        (f"PATTERN SEQ(A, NOT X) {CONTIGUOUS}", "a leading or trailing NOT"),
+        (f"PATTERN SEQ(A a, NOT (X x: x.x = a.x), B b) {NEXT}", "a NOT depends on the match around it"),
+        (f"PATTERN SEQ(A a, NOT SEQ(NOT X, Y), B b) {NEXT}", "a NOT depends on the match around it"),
+        (f"PATTERN SEQ(A a, B b, C c) {NEXT} WHERE a.x < c.x", "not next to each other"),
+        (f"PATTERN A+ a[] {NEXT} WHERE count(a[]) > 2", "not next to each other"),
+        (f"PATTERN A+ a[] {NEXT} WHERE a[i].x > avg(a[..i-1].x)", "more than two events"),
+        (f"PATTERN A+ a[] {NEXT} WHERE a.x < NEXT(a).x OR a.g = NEXT(a).g", "more than two events"),
+        (f"PATTERN A+ a[] {NEXT} WHERE a.x + NEXT(a).x > 3", "no comparison of one event with the other"),
+        (f"PATTERN (SEQ(A a, B b))+ {NEXT} WHERE a[i].x > a[i-1].x", "looks back past other events"),
+        (f"PATTERN (SEQ(A a, (B b: b.x = a.x)))+ {NEXT}", "the events of one round"),
+        (f"PATTERN (OR(A, SEQ(B, NOT X)))+ {NEXT} WHERE A.x > 1", "leading or trailing"),
+        (f"PATTERN A{{70}} {NEXT}", "more than 64 positions"),
+    ],
+)
+def test_expansion(query: str, reason: str) -> None:
+    choice = choice_of(query)
+    assert choice.algorithm is Algorithm.EXPANSION
+    assert reason in choice.reason
+
+
+class TestPairs:
+    def test_a_pair_knows_its_steps(self) -> None:
+        choice = choice_of(f"PATTERN (SEQ(A+ a[], B b))+ {NEXT} WHERE a.x < NEXT(b).x")
+        (pair,) = choice.pairs
+        assert pair.operator == "<"
+        template = choice.detection.scopes[0].template
+        (step,) = pair.steps
+        assert template.position_of[step[0]] == 0
+
+    def test_sides_are_turned(self) -> None:
+        (pair,) = choice_of(f"PATTERN A+ a[] {NEXT} WHERE NEXT(a).x < a.y").pairs
+        assert pair.operator == ">"
+        assert pair.left.column == "y"  # type: ignore[union-attr]
+
+    def test_no_pairs_for_local_predicates(self) -> None:
+        assert choice_of(f"PATTERN A+ a[] {NEXT} WHERE a.x > 1").pairs == ()
+
+
+class TestDetection:
+    def detection(self, query: str) -> Detection:
+        return choice_of(query).detection
+
+    def test_semantics(self) -> None:
+        any_match, next_match, contiguous = (
+            self.detection(f"PATTERN A+ {semantics}") for semantics in ("", NEXT, CONTIGUOUS)
+        )
+        assert [(found.earliest, found.adjacent) for found in (any_match, next_match, contiguous)] == [
+            (False, False), (True, False), (False, True),
+        ]  # fmt: skip
+
+    def test_variables_from_outside_a_not(self) -> None:
+        query = "PATTERN SEQ(A a, NOT SEQ(B b, NOT C c, D d), E e) WHERE c.x = a.x AND d.x = b.x"
+        assert [scope.outer for scope in self.detection(query).scopes] == [set(), {"a"}, {"a"}]
+
+    def test_a_name_used_inside_and_outside(self) -> None:
+        """In `A.x > B.x` the A of the NOT's own scope is meant, where it has one."""
+        detection = self.detection("PATTERN SEQ(A, NOT SEQ(A, B), C) WHERE A.x < B.x")
+        assert detection.scopes[1].outer == set()
+        assert detection.binds(1, "A") == 1
+        assert detection.binds(1, "C") == 0
+
+    def test_open_ended_scopes(self) -> None:
+        detection = self.detection("PATTERN SEQ(A, NOT SEQ(NOT X, Y), NOT Z, B)")
+        assert [scope.open_ended for scope in detection.scopes] == [False, True, False, False]
+
+
+def test_plans_travel() -> None:
+    physical = physical_of(f"PATTERN SEQ(A a, NOT (X x: x.x = a.x), B+ b[]) {NEXT} WHERE b[i].x > b[i-1].x WITHIN 5")
+    assert pickle.loads(pickle.dumps(physical)) == physical
+
+
+IMPRECISE = Schema(
+    (Column("type", Kind.STRING), Column("lo", Kind.INT), Column("hi", Kind.INT)), time="lo", low="lo", high="hi"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "feature", "schema"),
+    [
+        ("PATTERN A a RANK BY a.x LIMIT 3", "RANK BY", SCHEMA),
+        ("RETURN COLLAPSED TRENDS PATTERN SEQ(A, B+)", "COLLAPSED TRENDS", SCHEMA),
+        ("PATTERN EXISTS b (SEQ(A a, B b))", "EXISTS", SCHEMA),
+        ("PATTERN AND(SEQ(A?, NOT X, B), C)", "a NOT at an optional end of a part of AND", SCHEMA),
+        ("PATTERN A CONFIDENCE >= 0.5", "imprecise time", IMPRECISE),
+    ],
+)
+def test_missing_features_are_refused_by_name(query: str, feature: str, schema: Schema) -> None:
+    with pytest.raises(PlanError, match=feature) as caught:
+        physical_of(query, schema)
+    assert caught.value.line == 1
+    assert "reference" in str(caught.value.hint)
