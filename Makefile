@@ -41,6 +41,6 @@ docs: setup ## run the code of README and docs, check their links
 	@$(IN) python -m pytest -q tests/docs
 
 clean: ## remove everything that set-up, tools and runs have made
-	rm -rf .venv build dist out demo-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -rf .venv build dist out demo-output benchmark-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf src/*.egg-info

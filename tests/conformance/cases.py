@@ -1,8 +1,8 @@
 """Case files: a query, events, and the rows that every engine must give.
 
-`cases.json` and `imprecise.json` are the worked examples of the papers; `decisions.json` holds one case for each decision
-of the language and for each bug that was found. In `expected`, `ids` stands for the `id`s of a match's events in time
-order, a pair of numbers for a fraction. Rows come in any order, unless the case says `ordered`.
+`cases.json` and `imprecise.json` are the worked examples of the papers; `decisions.json` holds one case for each
+decision of the language and for each bug that was found. In `expected`, `ids` stands for the `id`s of a match's events
+in time order, a pair of numbers for a fraction. Rows come in any order, unless the case says `ordered`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Every case on every engine: an engine gives the expected rows, or says by name which feature it lacks.
 
-`MISSING` is the honest table of what is still to come. An engine that learns a feature fails here until the table says so.
+`MISSING` is the honest table of what is still to come. An engine that learns a feature fails here until the table says
+so.
 """
 
 from __future__ import annotations

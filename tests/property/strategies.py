@@ -104,9 +104,7 @@ EXTREME_Y = [None, None, 0.0, -0.0, 0.1, 2.0**53, 2.0**53 + 2, -(2.0**53), 2.0**
 
 
 @st.composite
-def streams(
-    draw: st.DrawFn, most: int = 9, types: Sequence[str] = TYPES, *, extreme: bool = False
-) -> tuple[Row, ...]:
+def streams(draw: st.DrawFn, most: int = 9, types: Sequence[str] = TYPES, *, extreme: bool = False) -> tuple[Row, ...]:
     """Events with ties in time, NULLs, few distinct values; rows in no order."""
     span = draw(st.sampled_from([8, 4, 10, 12]))
     row = st.fixed_dictionaries(

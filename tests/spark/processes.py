@@ -42,9 +42,7 @@ def free_port() -> int:
 def daemon(program: str, *arguments: str, until: str) -> Iterator[None]:
     """A program of Spark's `bin` that runs until the block ends; the block begins when its log says `until`."""
     command = [f"{environment()['SPARK_HOME']}/bin/{program}", *arguments]
-    process = subprocess.Popen(
-        command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     seen = []
     try:

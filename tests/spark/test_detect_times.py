@@ -123,7 +123,8 @@ class TestMissing:
 
 
 def test_text_in_parquet(spark: Any, tmp_path: Path) -> None:
-    pq.write_table(pa.table({name: list(values) for name, values in zip(["id", "type", "time"], zip(*TEXT, strict=True), strict=True)}), tmp_path / "e.parquet")  # fmt: skip
+    ids, types, times = (list(column) for column in zip(*TEXT, strict=True))
+    pq.write_table(pa.table({"id": ids, "type": types, "time": times}), tmp_path / "e.parquet")
     (row,) = tl.run(WINDOWS, tmp_path / "e.parquet", engine="spark").to_pylist()
     assert [event["id"] for event in row["events"]] == ["a1", "b2"]
 

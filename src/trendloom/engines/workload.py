@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
@@ -25,6 +25,16 @@ if TYPE_CHECKING:
 
 ENGINES = ("local", "spark", "reference")
 NUMERIC = ("exact", "float", "log")
+
+
+class Columns(TypedDict):
+    """Which columns of the events hold their time and type."""
+
+    time: str
+    type: str
+    time_unit: str
+    time_low: str | None
+    time_high: str | None
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class Options:
         if self.numeric != "exact" and self.engine == "reference":
             raise OptionError("the reference engine has exact numbers only", hint="use another engine")
 
-    def columns(self) -> dict[str, str | None]:
+    def columns(self) -> Columns:
         """The options that say how the events are read."""
         return {
             "time": self.time,
@@ -97,12 +107,12 @@ def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:
 
 def load(source: object, options: Options) -> Events:
     """Read and check a stream of events."""
-    return prepare(read(source), **options.columns())  # type: ignore[arg-type]
+    return prepare(read(source), **options.columns())
 
 
 def schema_of_columns(columns: pa.Schema, options: Options) -> Schema:
     """What columns of these types mean; nobody has seen an event, so nothing is said of the types present."""
-    events = prepare(columns.empty_table(), **options.columns())  # type: ignore[arg-type]
+    events = prepare(columns.empty_table(), **options.columns())
     return replace(events.schema, present=None)
 
 
@@ -119,7 +129,7 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
     except QueryError:
         return load(source, options)  # with the values at hand the binder knows better
     needed = {name for plan in plans for name in plan.scan.columns}
-    events = prepare(read(path, columns=sorted(needed)), **options.columns())  # type: ignore[arg-type]
+    events = prepare(read(path, columns=sorted(needed)), **options.columns())
     columns = tuple(Column(c.name, events.schema.kind(c.name) or c.kind) for c in whole.columns)
     return replace(events, schema=replace(events.schema, columns=columns))
 

@@ -6,7 +6,7 @@ joins alone. *Expansion* takes everything else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from trendloom.errors import PlanError
@@ -75,28 +75,29 @@ def _cost_of_runs(pairs: tuple[Pair, ...], semantics: Semantics) -> str:
 
 def describe(plan: Plan) -> Detection:
     """Tables of positions, scopes and rules."""
-    places: dict[int, Place] = {}
-    scopes: dict[int, tuple[int, algebra.Pattern, tuple[int, ...], tuple[tuple[int, int], ...]]] = {}
-    scopes[0] = (0, plan.pattern, (), ())
-    _survey(plan.pattern, 0, (), (), places, scopes)
-    ordered = tuple(places[position] for position in sorted(places))
-    rules = {number: tuple(Rule(c.expr, c.part) for c in plan.conditions if c.scope == number) for number in scopes}
-    parents = {number: entry[0] for number, entry in scopes.items()}
-    described = tuple(
+    survey = _Survey()
+    survey.enter(plan.pattern, 0, (), ())
+    survey.scopes[0] = _Found(0, plan.pattern, (), ())
+    places = tuple(survey.places[position] for position in sorted(survey.places))
+    rules = {
+        number: tuple(Rule(c.expr, c.part) for c in plan.conditions if c.scope == number) for number in survey.scopes
+    }
+    parents = {number: found.parent for number, found in survey.scopes.items()}
+    scopes = tuple(
         Scope(
             number,
-            parent,
-            build_template(body),
+            found.parent,
+            build_template(found.body),
             rules[number],
-            _outer(number, parents, rules, ordered) if number else frozenset(),
-            parts,
-            branch,
+            _outer(number, parents, rules, places) if number else frozenset(),
+            found.parts,
+            found.branch,
         )
-        for number, (parent, body, parts, branch) in sorted(scopes.items())
+        for number, found in sorted(survey.scopes.items())
     )
     return Detection(
-        ordered,
-        described,
+        places,
+        scopes,
         plan.window,
         earliest=plan.semantics is Semantics.NEXT,
         adjacent=plan.semantics is Semantics.CONTIGUOUS,
@@ -104,22 +105,42 @@ def describe(plan: Plan) -> Detection:
     )
 
 
-def _survey(pattern, scope, parts, branch, places, scopes) -> None:  # type: ignore[no-untyped-def]
-    match pattern:
-        case algebra.Atom():
-            places[pattern.position] = Place(pattern.type, pattern.variable, scope, parts, branch)
-        case algebra.Negation():
-            scopes[pattern.scope] = (scope, pattern.body, parts, branch)
-            _survey(pattern.body, pattern.scope, parts, branch, places, scopes)
-        case algebra.Kleene() | algebra.Round():
-            _survey(pattern.body, scope, (*parts, pattern.part), branch, places, scopes)
-        case algebra.Both():
-            for number, part in enumerate(pattern.parts):
-                inner = (*branch, (pattern.part, number))
-                _survey(part, scope, (*parts, pattern.part), inner, places, scopes)
-        case _:
-            for part in algebra.parts(pattern):
-                _survey(part, scope, parts, branch, places, scopes)
+Parts = tuple[int, ...]
+Branch = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A scope as it stands in the pattern."""
+
+    parent: int
+    body: algebra.Pattern
+    parts: Parts
+    branch: Branch
+
+
+@dataclass
+class _Survey:
+    """Walks a pattern once and notes where every position and NOT stands."""
+
+    places: dict[int, Place] = field(default_factory=dict)
+    scopes: dict[int, _Found] = field(default_factory=dict)
+
+    def enter(self, pattern: algebra.Pattern, scope: int, parts: Parts, branch: Branch) -> None:
+        match pattern:
+            case algebra.Atom():
+                self.places[pattern.position] = Place(pattern.type, pattern.variable, scope, parts, branch)
+            case algebra.Negation():
+                self.scopes[pattern.scope] = _Found(scope, pattern.body, parts, branch)
+                self.enter(pattern.body, pattern.scope, parts, branch)
+            case algebra.Kleene() | algebra.Round():
+                self.enter(pattern.body, scope, (*parts, pattern.part), branch)
+            case algebra.Both():
+                for number, part in enumerate(pattern.parts):
+                    self.enter(part, scope, (*parts, pattern.part), (*branch, (pattern.part, number)))
+            case _:
+                for part in algebra.parts(pattern):
+                    self.enter(part, scope, parts, branch)
 
 
 def _outer(

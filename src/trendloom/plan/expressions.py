@@ -6,7 +6,7 @@ One `Typer` serves all places where expressions stand; what a place allows is sa
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 
@@ -16,6 +16,7 @@ from trendloom.lang import tree
 from trendloom.lang.parser import attribute_span
 from trendloom.lang.printer import write_expression
 from trendloom.model.schema import Kind, Schema
+from trendloom.model.time import TimeAxis
 from trendloom.plan.patterns import Bound
 from trendloom.plan.types import arithmetic_kind, article, check_comparable, common_kind
 
@@ -196,13 +197,29 @@ class Typer:
         return nodes.Negate(operand, operand.kind)
 
     def binary(self, node: tree.Binary) -> nodes.Expr:
-        left, right = self.bind(node.left), self.bind(node.right)
+        left, right = self.operands(node.left, node.right)
         if node.operator in ("+", "-", "*", "/", "%"):
             kind = arithmetic_kind(node.operator, left.kind, right.kind, node.span)
             return nodes.Arithmetic(node.operator, left, right, kind)
         left, right = _time_constant(left, right.kind, node.left), _time_constant(right, left.kind, node.right)
         check_comparable(node.operator, left.kind, right.kind, node.span)
         return nodes.Comparison(node.operator, left, right)  # type: ignore[arg-type]
+
+    def operands(self, left: tree.Expression, right: tree.Expression) -> tuple[nodes.Expr, nodes.Expr]:
+        """Both sides. A duration beside a timestamp counts microseconds, whatever the stream's own time counts."""
+        if isinstance(right, tree.DurationLiteral):
+            other = self.bind(left)
+            return other, self.duration(right, other.kind)
+        if isinstance(left, tree.DurationLiteral):
+            other = self.bind(right)
+            return self.duration(left, other.kind), other
+        return self.bind(left), self.bind(right)
+
+    def duration(self, node: tree.DurationLiteral, beside: Kind) -> nodes.Expr:
+        if beside not in (Kind.TIME, Kind.DURATION):
+            return self.bind(node)
+        microseconds = replace(self.schema, axis=TimeAxis.timestamps())
+        return nodes.Constant(bind_ticks(microseconds, node.amount, node.unit, node.span), Kind.DURATION)
 
     def membership(self, node: tree.In) -> nodes.Expr:
         equal = tuple(self.bind(tree.Binary("=", node.operand, item, span=item.span)) for item in node.items)

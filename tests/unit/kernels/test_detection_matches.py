@@ -68,9 +68,7 @@ def test_complete_matches_are_those_no_other_contains(found: list[list[int]], da
     expected = [
         match
         for number, match in enumerate(found)
-        if not any(
-            set(match) < set(other) for at, other in enumerate(found) if group[at] == group[number]
-        )
+        if not any(set(match) < set(other) for at, other in enumerate(found) if group[at] == group[number])
     ]
     assert kept == expected
 

@@ -81,8 +81,9 @@ def test_a_not_that_looks_at_its_gap_has_no_threshold(events: tuple[Row, ...], b
     gaps, _ = prepared(body, "", to_table(events))
     assert gaps.spec.scopes[1].open_ended
     query = f"PATTERN SEQ(A, NOT {body}, D)"
-    found, expected = (
-        sorted(tuple(event["id"] for event in row["events"]) for row in tl.run(query, to_table(events), engine=engine).to_pylist())
-        for engine in ("local", "reference")
-    )  # fmt: skip
-    assert found == expected
+    assert found_by("local", query, events) == found_by("reference", query, events)
+
+
+def found_by(engine: str, query: str, events: tuple[Row, ...]) -> list[tuple[int, ...]]:
+    rows = tl.run(query, to_table(events), engine=engine).to_pylist()
+    return sorted(tuple(event["id"] for event in row["events"]) for row in rows)

@@ -70,7 +70,14 @@ class TestConditions:
 
     @pytest.mark.parametrize(
         ("where", "scopes"),
-        [("a.x = 1", [0]), ("n.x = 1", [1]), ("n.x = a.x", [1]), ("m.x = n.x", [2]), ("m.x = a.x", [2]), ("1 = 1", [0])],
+        [
+            ("a.x = 1", [0]),
+            ("n.x = 1", [1]),
+            ("n.x = a.x", [1]),
+            ("m.x = n.x", [2]),
+            ("m.x = a.x", [2]),
+            ("1 = 1", [0]),
+        ],
     )
     def test_a_conjunct_restricts_the_scope_of_its_variables(self, where: str, scopes: list[int]) -> None:
         plan = plan_of(f"PATTERN SEQ(A a, NOT SEQ(B n, NOT C m, D), E) WHERE {where}")

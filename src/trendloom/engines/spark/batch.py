@@ -94,7 +94,7 @@ def _set_arrow_rows(df: DataFrame) -> None:
 
 
 def _map(df: DataFrame, function: _Task, schema: pa.Schema) -> DataFrame:
-    """One columnar call per partition. Columns travel by number: PySpark cannot map those with a backtick in the name."""
+    """One columnar call per partition. Columns travel by number: PySpark cannot map names with a backtick in them."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     numbered = df.toDF(*map(str, range(len(df.columns))))

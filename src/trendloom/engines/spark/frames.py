@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-    from trendloom.engines.workload import Options
+    from trendloom.engines.workload import Columns, Options
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ def open_frame(spark: SparkSession, source: object, options: Options) -> Frame:
     path = parquet_path(source)
     if path is not None:
         return describe(spark.read.parquet(str(path.resolve())), options.columns())
-    events = prepare(read(source), **options.columns())  # type: ignore[arg-type]
+    events = prepare(read(source), **options.columns())
     frame = describe(_from_table(spark, events.table), options.columns())
     return replace(frame, schema=replace(frame.schema, columns=events.schema.columns, present=events.schema.present))
 
@@ -60,7 +60,7 @@ def _signed(values: pa.ChunkedArray) -> pa.ChunkedArray:
         return values.cast(pa.decimal128(20, 0))
 
 
-def describe(df: DataFrame, options: dict[str, Any]) -> Frame:
+def describe(df: DataFrame, options: Columns) -> Frame:
     """Check the columns of a DataFrame as those of a stream; reads no event."""
     from pyspark.sql.pandas.types import to_arrow_schema
 

@@ -25,8 +25,8 @@ def session(
 ) -> SparkSession:
     """The Spark session of this process, made with Trendloom's settings where there is none yet.
 
-    `master` is a Spark master URL (default: all cores of this machine), or `sc://host:port` for Spark Connect. A session
-    that is there already is returned as it is, with its own master and settings.
+    `master` is a Spark master URL (default: all cores of this machine), or `sc://host:port` for Spark Connect. A
+    session that is there already is returned as it is, with its own master and settings.
     """
     _require_spark()
     from pyspark.sql import SparkSession
