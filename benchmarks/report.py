@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,15 @@ class Result:
 
     @property
     def rate(self) -> float:
+        """Events per second."""
         return self.events / self.seconds
+
+    def against(self, baseline: str, rate: float) -> Result:
+        """The same result beside the rate of a baseline."""
+        return replace(self, baseline=baseline, ratio=self.rate / rate)
+
+    def with_goal(self, goal: str, met: bool) -> Result:
+        return replace(self, goal=goal, met=met)
 
 
 @dataclass
