@@ -26,6 +26,16 @@ ROWS = ("trends", "values")
 KNOBS = {
     "any": Knobs(semantics=(ANY,), outputs=ROWS),
     "next": Knobs(semantics=(NEXT,), outputs=ROWS),
+    "next, of whole variables": Knobs(
+        semantics=(NEXT,),
+        outputs=("trends",),
+        classes=("whole",),
+        most_atoms=3,
+        negation=False,
+        predicates=False,
+        partitions=False,
+        windows=False,
+    ),
     "contiguous": Knobs(semantics=(CONTIGUOUS,), outputs=ROWS),
     "aggregates": Knobs(outputs=("aggregates",)),
     "complete": Knobs(semantics=(ANY,), outputs=("complete",)),
@@ -34,11 +44,11 @@ KNOBS = {
     "not in not": Knobs(outputs=("trends",), nesting=3, partitions=False, most_conjuncts=2),
 }
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 300)
+EXAMPLES = int(MORE or 400)
 WITH_ROWS = 0.2
 """The least share of pairs that have a row at all: comparing nothing with nothing proves little."""
 
-assert MORE or EXAMPLES * len(KNOBS) >= 2100
+assert MORE or EXAMPLES * len(KNOBS) >= 2000
 
 
 def in_small_pieces(chunk: int) -> dict[str, Callable[..., object]]:

@@ -107,7 +107,7 @@ def tell_error(error: TrendloomError) -> None:
 # ------------------------------------------------------------------------------------- warnings and notes
 
 
-def tell_warnings(warnings: Iterable[QueryWarning], query: str | None = None) -> None:
+def tell_warnings(warnings: Iterable[QueryWarning | str], query: str | None = None) -> None:
     of = f" in query {query}" if query is not None else ""
     for warning in warnings:
         errors_console().print(_marked(f"warning{of}", "bold yellow", str(warning)))

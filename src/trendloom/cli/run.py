@@ -80,12 +80,15 @@ def run(
             engine.value, time, type, time_unit, time_low, time_high, numeric.value, limit, query, master
         )  # fmt: skip
         unsorted: list[bool] = []
+        told: list[str] = []
         with progress(wanted=not quiet) as shown:
-            rows = answers(text, events, options, Watch(shown.found, lambda: unsorted.append(True)))
+            rows = answers(text, events, options, Watch(shown.found, lambda: unsorted.append(True), told.append))
             for answer in () if quiet else rows:
                 tell_warnings(answer.plan.warnings, answer.plan.name)
             shown.say("looking for matches")
             count = deliver(rows, delivery, shown.stop)
+        if not quiet:
+            tell_warnings(told)
         if unsorted and not quiet:
             tell_note("rows are in the order in which they were found: sorted, they would not fit in memory")
         if output is not None and not quiet:

@@ -5,11 +5,13 @@ Everything that can be refused is refused before the first query runs.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trendloom.errors import OptionError, QueryError, did_you_mean
 from trendloom.io.events import Events, prepare
@@ -78,6 +80,7 @@ class Watch:
 
     progress: Callable[[int], None] | None = None  # how many matches were found so far
     unsorted: Callable[[], None] | None = None
+    warn: Callable[[str], None] = warnings.warn
 
 
 UNWATCHED = Watch()
@@ -134,8 +137,32 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
     return replace(events, schema=replace(events.schema, columns=columns))
 
 
+def _warning_of_infinity(answer: Answer, watch: Watch) -> Answer:
+    """The same answer; whoever reads it is told once of aggregates that doubles cannot hold."""
+
+    def told() -> Iterator[pa.RecordBatch]:
+        names: set[str] = set()
+        for batch in answer.batches:
+            names |= {f.name for f in batch.schema if pa.types.is_floating(f.type) and _infinite(batch.column(f.name))}
+            yield batch
+        if names:
+            listed = ", ".join(sorted(names))
+            watch.warn(f"{listed}: beyond the doubles in some rows, given as infinity; numeric 'log' holds any size")
+
+    return replace(answer, batches=told())
+
+
+def _infinite(column: pa.Array) -> bool:
+    return bool(pc.any(pc.is_inf(column)).as_py())
+
+
 def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHED) -> list[Answer]:
     """The queries of a text over a stream; nothing has run yet when this returns, but everything is checked."""
+    found = _answers(text, source, options, watch)
+    return [_warning_of_infinity(answer, watch) for answer in found] if options.numeric == "float" else found
+
+
+def _answers(text: str, source: object, options: Options, watch: Watch) -> list[Answer]:
     queries = queries_of(text, options.query)
     if options.engine == "spark":
         from trendloom.engines.spark import workload as on_spark

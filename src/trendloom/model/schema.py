@@ -21,7 +21,7 @@ class Kind(Enum):
     TIME = "time"
     DURATION = "duration"
     NULL = "null"  # a column whose values are all NULL: fits everywhere
-    OTHER = "other"  # lists, structs, bytes: carried along, not computed with
+    OTHER = "nested or binary value"  # lists, structs, bytes: carried along, not computed with
 
     def __str__(self) -> str:
         return self.value

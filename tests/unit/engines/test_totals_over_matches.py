@@ -125,3 +125,10 @@ def test_sums_of_doubles_lose_nothing_to_their_order() -> None:
     for order in itertools.permutations(values):
         table = pa.table({"type": ["A"] * 4, "time": range(4), "y": list(order)})
         assert tl.run("RETURN SUM(A.y) PATTERN A", table)["SUM(A.y)"].to_pylist() == [2.0]
+
+
+def test_infinity_comes_with_a_warning() -> None:
+    events = pa.table({"time": [1, 2], "type": ["A", "A"], "x": [1.5e308, 1.5e308]})
+    with pytest.warns(UserWarning, match=r"SUM\(A\.x\): beyond the doubles"):
+        rows = tl.run("RETURN SUM(A.x) PATTERN A", events, numeric="float")
+    assert rows.to_pylist() == [{"SUM(A.x)": float("inf")}]

@@ -71,7 +71,8 @@ def run(
 
 def _needed(df: DataFrame, plan: Plan) -> DataFrame:
     """Only the columns and rows that can matter; rows without a time stay, so that the task can refuse them."""
-    test = needed_rows(plan)
+    decimals = frozenset(field.name for field in df.schema.fields if field.dataType.typeName() == "decimal")
+    test = needed_rows(plan, decimals)
     if test is not None:
         df = df.filter(test | column(plan.schema.time).isNull())
     return df.select(*(column(name) for name in plan.scan.columns))

@@ -12,7 +12,7 @@ from operator import and_, or_
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from trendloom.expr.nodes import Attribute, Comparison, Constant, Expr, Junction, NullTest
+from trendloom.expr.nodes import Attribute, Comparison, Constant, Expr, Junction, NullTest, columns
 from trendloom.model.schema import Kind
 from trendloom.pattern.algebra import atoms
 from trendloom.plan.logical import Plan
@@ -23,13 +23,16 @@ def column(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def needed_rows(plan: Plan) -> Column | None:
-    """Which rows can matter: those with a key that fit some position. None: all of them."""
+def needed_rows(plan: Plan, untold: frozenset[str]) -> Column | None:
+    """Which rows can matter: those with a key that fit some position. None: all of them.
+
+    Comparisons of the columns `untold` are left to the task: Spark compares decimals exactly, we compare doubles.
+    """
     tests = [column(name).isNotNull() for name in plan.partition]
     if plan.scan.types is not None:
         fitting: dict[str, list[Column] | None] = {}
         for atom in atoms(plan.pattern):
-            test = _position_test(plan, atom.position)
+            test = _position_test(plan, atom.position, untold)
             known = fitting.setdefault(atom.type, [])
             fitting[atom.type] = None if test is None or known is None else [*known, test]
         kind = column(plan.schema.type)
@@ -38,22 +41,22 @@ def needed_rows(plan: Plan) -> Column | None:
     return reduce(and_, tests) if tests else None
 
 
-def _position_test(plan: Plan, position: int) -> Column | None:
+def _position_test(plan: Plan, position: int, untold: frozenset[str]) -> Column | None:
     """The predicates of one position that Spark can test; None where there are none."""
-    tests = [_lowered(expr) for where, expr in plan.filters if where == position]
+    tests = [_lowered(expr, untold) for where, expr in plan.filters if where == position]
     known = [test for test in tests if test is not None]
     return reduce(and_, known) if known else None
 
 
-def _lowered(expr: Expr) -> Column | None:
+def _lowered(expr: Expr, untold: frozenset[str]) -> Column | None:
     """The expression as a Spark column that is true at least wherever the expression is; None: cannot say."""
     if isinstance(expr, Comparison):
-        return _comparison(expr)
+        return None if columns(expr) & untold else _comparison(expr)
     if isinstance(expr, NullTest) and isinstance(expr.operand, Attribute) and expr.operand.kind is not Kind.FLOAT:
         test = column(expr.operand.column)
         return test.isNotNull() if expr.negated else test.isNull()
     if isinstance(expr, Junction):
-        parts = [_lowered(part) for part in expr.operands]
+        parts = [_lowered(part, untold) for part in expr.operands]
         known = [part for part in parts if part is not None]
         if expr.operator == "and" and known:
             return reduce(and_, known)
