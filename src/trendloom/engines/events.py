@@ -18,6 +18,7 @@ from trendloom.expr.nodes import Attribute, Expr, columns
 from trendloom.expr.vectors import Vector, from_arrow, is_true
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
+from trendloom.kernels.columns.segments import indices_with_bit
 from trendloom.kernels.columns.sort import sort_by_key_and_time
 from trendloom.model.schema import Kind
 from trendloom.physical.plan import Physical
@@ -62,7 +63,7 @@ def build_block(physical: Physical, stream: Stream) -> tuple[Block, Keys]:
     ticks = _taken(ticks, order)
     rows = order if rows is None else _taken(rows, order)
     fits = [_taken(words, rows) for words in fits]
-    members = {bit: _with_bit(fits[bit // WORD], bit % WORD) for bit in set(which)}
+    members = {bit: indices_with_bit(fits[bit // WORD], bit % WORD) for bit in set(which)}
     block = Block(
         key_starts=np.r_[0, np.cumsum(sizes)].astype(np.int64),
         time=ticks,
@@ -71,10 +72,6 @@ def build_block(physical: Physical, stream: Stream) -> tuple[Block, Keys]:
         members=tuple(members[bit] for bit in which),
     )
     return block, keys
-
-
-def _with_bit(words: Array, bit: int) -> Array:
-    return np.flatnonzero(words & words.dtype.type(1 << bit))
 
 
 def _taken(values: Array, rows: Array | None) -> Array:

@@ -5,12 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trendloom.kernels.columns.segments import (
     count_where,
     first_where,
+    indices_with_bit,
     last_where,
     max_where,
     min_where,
@@ -103,3 +105,11 @@ def test_ties_end_at_the_next_time_of_the_same_key(keys: list[list[int]]) -> Non
     expected = [int(starts[key]) + sum(other <= time for other in one) for key, one in enumerate(times) for time in one]
     flat_times = np.array([time for one in times for time in one], np.int64)
     assert tie_ends(starts, flat_times).tolist() == expected
+
+
+@pytest.mark.parametrize("word", [np.uint8, np.uint16, np.uint32, np.uint64])
+def test_indices_with_a_bit_are_those_of_numpy(word: type) -> None:
+    words = np.random.default_rng(3).integers(0, np.iinfo(word).max, 500, dtype=word, endpoint=True)
+    for bit in (0, np.iinfo(word).bits - 1):
+        expected = np.flatnonzero(words & word(1 << bit))
+        assert indices_with_bit(words, bit).tolist() == expected.tolist()

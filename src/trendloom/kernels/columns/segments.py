@@ -151,3 +151,20 @@ def tie_starts(ends: Ints) -> Ints:
             first = event
         starts[event] = first
     return starts
+
+
+@njit(cache=True, nogil=True)
+def indices_with_bit(words: NDArray[Any], bit: int) -> Ints:
+    """The indices of the words that have a bit set. O(n), twice over the words."""
+    mask = np.uint64(1) << np.uint64(bit)
+    count = 0
+    for word in words:
+        if np.uint64(word) & mask:
+            count += 1
+    found = np.empty(count, np.int64)
+    at = 0
+    for index in range(len(words)):
+        if np.uint64(words[index]) & mask:
+            found[at] = index
+            at += 1
+    return found
