@@ -57,7 +57,7 @@ def rows(
             yield from batches(matches)
         return
     held: list[Matches] = []
-    size, count = 0, 0
+    size, count, fits = 0, 0, True
     for matches in found:
         if limit is not None and not complete and count + len(matches) > limit:
             matches = matches.part(0, limit - count)
@@ -69,6 +69,7 @@ def rows(
         if limit is not None and not complete and count >= limit:
             break
         if size > MOST_SORTED and not complete:
+            fits = False
             if unsorted is not None:
                 unsorted()
                 unsorted = None
@@ -78,9 +79,10 @@ def rows(
     whole = join(held)
     if complete:
         whole = only_complete(block, whole)
-    if len(whole) and size <= MOST_SORTED:
+    if len(whole) and fits:
         whole = in_order(block, whole)
-        whole = whole if limit is None else whole.part(0, min(limit, len(whole)))
+    if complete and limit is not None:
+        whole = whole.part(0, min(limit, len(whole)))
     yield from batches(whole)
 
 

@@ -20,7 +20,7 @@ from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
 from trendloom.model.schema import Column, Schema
 from trendloom.plan.bind import bind
-from trendloom.plan.logical import Plan
+from trendloom.plan.logical import Aggregation, Plan
 
 if TYPE_CHECKING:
     from trendloom.physical.plan import Physical
@@ -140,20 +140,22 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
 def _warning_of_infinity(answer: Answer, watch: Watch) -> Answer:
     """The same answer; whoever reads it is told once of aggregates that doubles cannot hold."""
 
+    totals = [value.name for value in answer.plan.output.values] if isinstance(answer.plan.output, Aggregation) else []
+
     def told() -> Iterator[pa.RecordBatch]:
-        names: set[str] = set()
+        infinite: set[str] = set()
         for batch in answer.batches:
-            names |= {f.name for f in batch.schema if pa.types.is_floating(f.type) and _infinite(batch.column(f.name))}
+            infinite |= {name for name in totals if _infinite(batch.column(name))}
             yield batch
-        if names:
-            listed = ", ".join(sorted(names))
-            watch.warn(f"{listed}: beyond the doubles in some rows, given as infinity; numeric 'log' holds any size")
+        if infinite:
+            listed = ", ".join(sorted(infinite))
+            watch.warn(f"{listed}: infinite in some rows; where doubles are too small, numeric 'log' holds any size")
 
     return replace(answer, batches=told())
 
 
 def _infinite(column: pa.Array) -> bool:
-    return bool(pc.any(pc.is_inf(column)).as_py())
+    return pa.types.is_floating(column.type) and bool(pc.any(pc.is_inf(column)).as_py())
 
 
 def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHED) -> list[Answer]:

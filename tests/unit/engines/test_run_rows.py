@@ -146,3 +146,9 @@ class TestOptions:
     def test_the_text_is_looked_at_first(self) -> None:
         with pytest.raises(ParseError):
             tl.run("PATTERN", "no such file.csv")
+
+
+def test_a_limit_counts_complete_trends_not_matches() -> None:
+    events = pa.table({"time": [1, 2, 2, 3], "type": ["A"] * 4, "id": [1, 2, 3, 4]})
+    rows = tl.run("RETURN COMPLETE TRENDS PATTERN A+", events, limit=1)
+    assert [[event["id"] for event in row["events"]] for row in rows.to_pylist()] == [[1, 2, 4]]
