@@ -16,16 +16,13 @@ import pyarrow as pa
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, columns
 from trendloom.expr.vectors import Vector, from_arrow, is_true
-from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
-from trendloom.kernels.columns.segments import indices_with_bit
 from trendloom.kernels.columns.sort import sort_by_key_and_time
 from trendloom.model.schema import Kind
 from trendloom.physical.plan import Physical
 
 Array = np.ndarray[Any, Any]
-WORD = 64
-"""Tests of positions whose outcomes share one integer per event."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +60,13 @@ def build_block(physical: Physical, stream: Stream) -> tuple[Block, Keys]:
     ticks = _taken(ticks, order)
     rows = order if rows is None else _taken(rows, order)
     fits = [_taken(words, rows) for words in fits]
-    members = {bit: indices_with_bit(fits[bit // WORD], bit % WORD) for bit in set(which)}
     block = Block(
         key_starts=np.r_[0, np.cumsum(sizes)].astype(np.int64),
         time=ticks,
         row=np.arange(len(stream.ticks)) if rows is None else rows,
         columns={name: _taken_vector(stream.vector(name), rows) for name in _rule_columns(physical)},
-        members=tuple(members[bit] for bit in which),
+        fits=tuple(fits),
+        bits=tuple(which),
     )
     return block, keys
 

@@ -25,7 +25,7 @@ def check(left: list[Any], right: list[Any], kinds: tuple[Kind, Kind]) -> None:
     size = max(len(left), len(right))
     left, right = [*left, *[None] * (size - len(left))], [*right, *[None] * (size - len(right))]
     columns = {"l": from_list(left, kinds[0]), "r": from_list(right, kinds[1])}
-    block = Block(np.array([0, size]), np.arange(size), np.arange(size), columns, ())
+    block = Block(np.array([0, size]), np.arange(size), np.arange(size), columns)
     sides = [Attribute("a", Which.EACH, name, kind) for name, kind in zip("lr", kinds, strict=True)]
     lefts, rights, known = comparable((Pair(sides[0], "<", sides[1], frozenset()),), block)
     assert lefts.dtype == rights.dtype == np.int64
@@ -94,7 +94,7 @@ def test_where_doubles_are_not_exact(left: list[Any], right: list[Any]) -> None:
 
 def test_a_column_of_nothing() -> None:
     columns = {"l": from_list([None, None], Kind.NULL), "r": from_list([1, 2], Kind.INT)}
-    block = Block(np.array([0, 2]), np.arange(2), np.arange(2), columns, ())
+    block = Block(np.array([0, 2]), np.arange(2), np.arange(2), columns)
     sides = [Attribute("a", Which.EACH, "l", Kind.NULL), Attribute("a", Which.EACH, "r", Kind.INT)]
     *_, known = comparable((Pair(sides[0], "=", sides[1], frozenset()),), block)
     assert not known[0].any()

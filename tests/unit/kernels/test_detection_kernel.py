@@ -135,7 +135,7 @@ def test_the_search_can_be_stopped() -> None:
 
 
 def test_blocks_know_ties() -> None:
-    block = Block(np.array([0, 4, 6]), np.array([1, 1, 2, 3, 3, 3]), np.arange(6), {}, ())
+    block = Block(np.array([0, 4, 6]), np.array([1, 1, 2, 3, 3, 3]), np.arange(6), {})
     assert block.tie_start.tolist() == [0, 0, 2, 3, 4, 4]
     assert block.tie_end.tolist() == [2, 2, 3, 4, 6, 6]
     assert block.key.tolist() == [0, 0, 0, 0, 1, 1]

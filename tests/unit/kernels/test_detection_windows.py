@@ -19,7 +19,7 @@ times = st.integers(-12, 12)
 def block_of(*keys: list[int]) -> Block:
     """A block of events with these times, key by key."""
     flat = np.array([time for key in keys for time in sorted(key)], np.int64)
-    return Block(np.cumsum([0, *map(len, keys)]), flat, np.arange(len(flat)), {}, ())
+    return Block(np.cumsum([0, *map(len, keys)]), flat, np.arange(len(flat)), {})
 
 
 def holding(first: int, last: int, window: Window) -> list[int]:

@@ -15,23 +15,28 @@ from typing import Any
 import numpy as np
 
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.columns.segments import tie_ends, tie_starts
+from trendloom.kernels.columns.segments import indices_with_bit, tie_ends, tie_starts
 
 Array = np.ndarray[Any, Any]
+
+WORD = 64
+"""Bits of a word of `fits`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
     """`key_starts[k]` is where key k begins (one more entry for the end); `row` is each event's row in the input.
 
-    `members[p]` holds the indices of the events that fit position p of the pattern by type and local predicates.
+    An event fits position p of the pattern, by type and local predicates, if it has bit `bits[p]`: of word b // 64 of
+    `fits`, bit b % 64. Positions that ask for the same share a bit.
     """
 
     key_starts: Array
     time: Array
     row: Array
     columns: Mapping[str, Vector]
-    members: tuple[Array, ...]
+    fits: tuple[Array, ...] = ()
+    bits: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.time)
@@ -39,6 +44,12 @@ class Block:
     @property
     def keys(self) -> int:
         return len(self.key_starts) - 1
+
+    @cached_property
+    def members(self) -> tuple[Array, ...]:
+        """For every position the indices of the events that fit it."""
+        found = {bit: indices_with_bit(self.fits[bit // WORD], bit % WORD) for bit in set(self.bits)}
+        return tuple(found[bit] for bit in self.bits)
 
     @cached_property
     def key(self) -> Array:

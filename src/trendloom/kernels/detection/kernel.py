@@ -23,7 +23,7 @@ from trendloom.kernels.detection.runs import follow_runs
 from trendloom.kernels.detection.spec import Detection, Pair
 from trendloom.model.schema import Kind
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,8 @@ def dump(state: State) -> bytes:
     meta: dict[str, Any] = {"version": VERSION, "empty": block is None, "columns": {}, "dictionaries": {}}
     if block is not None:
         arrays = {"time": block.time, "row": block.row, "key": block.key}
-        meta["keys"], meta["positions"] = block.keys, len(block.members)
-        for position, members in enumerate(block.members):
-            arrays[f"fits {position}"] = _flags(members, len(block))
+        meta["keys"], meta["bits"] = block.keys, block.bits
+        arrays |= {f"fits {number}": words for number, words in enumerate(block.fits)}
         for name, vector in block.columns.items():
             arrays[f"value {name}"] = (
                 [str(v) for v in vector.values] if vector.values.dtype == object else vector.values
@@ -99,14 +98,9 @@ def load(kernel: DetectionKernel, content: bytes) -> State:
     arrays = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
     columns = {name: _vector(name, kind, big, arrays, meta) for name, (kind, big) in meta["columns"].items()}
     key_starts = np.searchsorted(arrays["key"], np.arange(meta["keys"] + 1))
-    members = tuple(np.flatnonzero(arrays[f"fits {position}"]) for position in range(meta["positions"]))
-    return State(kernel, Block(key_starts, arrays["time"], arrays["row"], columns, members))
-
-
-def _flags(members: Any, size: int) -> Any:
-    flags = np.zeros(size, np.bool_)
-    flags[members] = True
-    return flags
+    fits = tuple(words for name, words in arrays.items() if name.startswith("fits "))
+    block = Block(key_starts, arrays["time"], arrays["row"], columns, fits, tuple(meta["bits"]))
+    return State(kernel, block)
 
 
 def _vector(name: str, kind: str, big: bool, arrays: dict[str, Any], meta: dict[str, Any]) -> Vector:

@@ -61,7 +61,7 @@ def _chunks(
     horizon = horizons(block, machine.spec.window)
     limit = key_end if horizon is None else horizon
     moves, checks, starts = moves_of(machine, pairs), checks_of(machine, pairs, block), _starts(machine, block)
-    fits = fitting_bits(block.members, len(block))
+    fits = fitting_bits(block)
     accepts = np.array([bool(ways) for ways in machine.spec.scopes[0].template.accepts], np.bool_)
     successors = successors_of(machine, block, fits, key_end, moves, checks)
     longest = int(np.diff(block.key_starts).max())

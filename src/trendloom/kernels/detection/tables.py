@@ -81,10 +81,12 @@ def _flat_lists(lists: list[list[int]]) -> tuple[Array, Array]:
     return np.cumsum([0, *map(len, lists)]).astype(np.int64), np.array([x for xs in lists for x in xs], np.int64)
 
 
-def fitting_bits(members: tuple[Array, ...], events: int) -> Array:
-    """Per event a word with a bit for each position it fits."""
-    words = np.zeros(events, np.uint64)
-    for position, fitting in enumerate(members):
+def fitting_bits(block: Block) -> Array:
+    """Per event a word with a bit for each position it fits (at most 64 positions)."""
+    if block.bits == tuple(range(len(block.bits))):
+        return block.fits[0].astype(np.uint64)
+    words = np.zeros(len(block), np.uint64)
+    for position, fitting in enumerate(block.members):
         _mark(words, fitting, position)
     return words
 

@@ -1,0 +1,500 @@
+"""Number systems for counts that outgrow 64 bits: rows of numbers, side by side in lanes, changed in place.
+
+A kernel is written once against the operations below and compiled for the system it is given:
+
+- `Doubles`: IEEE doubles, one word each; infinity beyond 1.8e308.
+- `Wides`: signed integers of two 64-bit words, exact below 2^126; whatever reaches that is noted in `spill`.
+- `Limbs`: signed integers of as many 64-bit words as allocated, with `spill` likewise.
+- `Scaled`: mantissa · 2^(512 · exponent), 53 bits of precision at any size. Every number has its own exponent: a small
+  one keeps its value beside a huge one, which may be discarded later.
+
+`row` selects numbers that belong together, one per *lane* (windows that overlap, columns of a matrix). All operations are
+O(lanes · words); `multiply_into` is O(words²). `spill[lane] < 0` once a result in that lane did not fit: what it
+holds since then means nothing, and the work is repeated with more words.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+Array = np.ndarray[Any, Any]
+
+STEP = 512
+BIG, SMALL = 2.0**256, 2.0**-256
+UP, DOWN = 2.0**512, 2.0**-512
+
+
+class Doubles(NamedTuple):
+    """`value[row, lane]`."""
+
+    value: Array
+
+
+class Wides(NamedTuple):
+    """`high[row, lane]` · 2^64 + `low[row, lane]`, in two's complement."""
+
+    low: Array
+    high: Array
+    spill: Array
+
+
+class Limbs(NamedTuple):
+    """`words[row, lane]` from the lowest word to the highest, in two's complement."""
+
+    words: Array
+    spill: Array
+
+
+class Scaled(NamedTuple):
+    """`mantissa[row, lane]` · 2^(512 · `exponent[row, lane]`); exponents are never negative."""
+
+    mantissa: Array
+    exponent: Array
+
+
+Numbers = Doubles | Wides | Limbs | Scaled
+
+
+def zeros(system: type[Numbers], rows: int, lanes: int, words: int = 2) -> Numbers:
+    """Numbers of a system, all zero. `words` matters to `Limbs` alone."""
+    if system is Doubles:
+        return Doubles(np.zeros((rows, lanes)))
+    if system is Scaled:
+        return Scaled(np.zeros((rows, lanes)), np.zeros((rows, lanes), np.int64))
+    spill = np.zeros(lanes, np.int64)
+    if system is Wides:
+        return Wides(np.zeros((rows, lanes), np.uint64), np.zeros((rows, lanes), np.int64), spill)
+    return Limbs(np.zeros((rows, lanes, words), np.uint64), spill)
+
+
+def integers(numbers: Wides | Limbs, row: slice | Array = slice(None)) -> Array:
+    """Exact values as int64 where all fit, else as Python integers."""
+    if isinstance(numbers, Wides):
+        low, high = numbers.low[row], numbers.high[row]
+        if ((high == 0) & (low < 2**63)).all() or (high == (low.view(np.int64) >> 63)).all():
+            return low.view(np.int64)
+        found = low.astype(object) + (high.astype(object) << 64)
+        return np.asarray(found, object)
+    words = numbers.words[row]
+    flat = words.reshape(-1, words.shape[-1])
+    found = np.empty(len(flat), object)
+    found[:] = [int.from_bytes(number.tobytes(), "little", signed=True) for number in flat]
+    return found.reshape(words.shape[:-1])
+
+
+# ------------------------------------------------------------------------------------- operations (in kernels)
+
+
+def like(numbers: Numbers, rows: int, lanes: int) -> Numbers:
+    """Numbers of the same system and width, all zero."""
+    raise NotImplementedError  # in kernels only, as are all operations below
+
+
+def clear(a: Numbers, i: int) -> None:
+    """a[i] = 0, in all lanes."""
+    raise NotImplementedError
+
+
+def copy(a: Numbers, i: int, b: Numbers, j: int) -> None:
+    """a[i] = b[j], in all lanes."""
+    raise NotImplementedError
+
+
+def add(a: Numbers, i: int, b: Numbers, j: int) -> None:
+    """a[i] += b[j], in all lanes."""
+    raise NotImplementedError
+
+
+def add_times(a: Numbers, i: int, b: Numbers, j: int, weight: int | float) -> None:
+    """a[i] += weight · b[j], in all lanes. Exact systems take integer weights."""
+    raise NotImplementedError
+
+
+def add_unit(a: Numbers, i: int, lane: int, weight: int | float) -> None:
+    """a[i] += weight in one lane."""
+    raise NotImplementedError
+
+
+def add_lane(a: Numbers, i: int, lane: int, b: Numbers, j: int, other: int) -> None:
+    """a[i] += b[j], from one lane of b to one lane of a."""
+    raise NotImplementedError
+
+
+def multiply_into(a: Numbers, i: int, lane: int, b: Numbers, j: int, left: int, c: Numbers, k: int, right: int) -> None:
+    """a[i] += b[j] · c[k], one lane of each."""
+    raise NotImplementedError
+
+
+def is_zero(a: Numbers, i: int, lane: int) -> bool:
+    raise NotImplementedError
+
+
+def forgive(a: Numbers) -> None:
+    """Forget what spilled: the numbers are used for something new."""
+    raise NotImplementedError
+
+
+def spilled(a: Numbers, lane: int) -> bool:
+    """Whether some number of a lane did not fit since `forgive`."""
+    raise NotImplementedError
+
+
+# --------------------------------------------------------------------------------------------- words
+
+
+@njit(cache=True, inline="always")
+def _carry(before: int, after: int) -> int:
+    return np.int64(1) if after < before else np.int64(0)
+
+
+@njit(cache=True)
+def multiply_words(a: int, b: int) -> tuple[int, int]:
+    """The two words of a product of unsigned words: (low, high)."""
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
+    low, middle, other, high = a0 * b0, a1 * b0, a0 * b1, a1 * b1
+    carried = (low >> half) + (middle & mask) + (other & mask)
+    return (low & mask) | (carried << half), high + (middle >> half) + (other >> half) + (carried >> half)
+
+
+@njit(cache=True)
+def _magnitude(low: int, high: int) -> tuple[int, int]:
+    """Two words without their sign."""
+    if high >= 0:
+        return low, np.uint64(high)
+    inverse = ~low + np.uint64(1)
+    return inverse, np.uint64(~high) + (np.uint64(1) if inverse == 0 else np.uint64(0))
+
+
+@njit(cache=True)
+def _add_wide(a: Wides, i: int, lane: int, low: int, high: int) -> None:
+    total = a.low[i, lane] + low
+    top = a.high[i, lane] + high + _carry(low, total)
+    a.low[i, lane], a.high[i, lane] = total, top
+    a.spill[lane] |= top ^ (top << 1)
+
+
+@njit(cache=True)
+def _add_wide_product(a: Wides, i: int, lane: int, low: int, high: int, other_low: int, other_high: int) -> None:
+    """Add the product of two signed numbers of two words."""
+    x0, x1 = _magnitude(low, high)
+    y0, y1 = _magnitude(other_low, other_high)
+    p0, p1 = multiply_words(x0, y0)
+    if x1 != 0 or y1 != 0:
+        if x1 != 0 and y1 != 0:
+            a.spill[lane] = -1
+        q0, q1 = multiply_words(x1, y0) if x1 != 0 else multiply_words(x0, y1)
+        p1 += q0
+        if q1 != 0 or p1 < q0:
+            a.spill[lane] = -1
+    if p1 >> np.uint64(62) != 0:
+        a.spill[lane] = -1
+    if (high < 0) != (other_high < 0):
+        p0 = ~p0 + np.uint64(1)
+        p1 = ~p1 + (np.uint64(1) if p0 == 0 else np.uint64(0))
+    _add_wide(a, i, lane, p0, np.int64(p1))
+
+
+@njit(cache=True)
+def _add_limbs(a: Limbs, i: int, lane: int, words: Array, negative: bool) -> None:
+    """Add or subtract; `words` has as many words as the numbers of a."""
+    mine, carry = a.words[i, lane], np.uint64(1) if negative else np.uint64(0)
+    for at in range(len(mine)):
+        word = ~words[at] if negative else words[at]
+        total = mine[at] + word
+        more = np.uint64(1) if total < word else np.uint64(0)
+        after = total + carry
+        carry = more + (np.uint64(1) if after < total else np.uint64(0))
+        mine[at] = after
+    top = np.int64(mine[len(mine) - 1])
+    a.spill[lane] |= top ^ (top << 1)
+
+
+@njit(cache=True)
+def _unsigned(words: Array) -> tuple[Array, bool, int]:
+    """The magnitude of a signed number, whether it is negative, and how many words it uses."""
+    found = words.copy()
+    negative = np.int64(words[len(words) - 1]) < 0
+    if negative:
+        carry = np.uint64(1)
+        for at in range(len(found)):
+            found[at] = ~found[at] + carry
+            carry = np.uint64(1) if carry == 1 and found[at] == 0 else np.uint64(0)
+    used = len(found)
+    while used > 0 and found[used - 1] == 0:
+        used -= 1
+    return found, negative, used
+
+
+@njit(cache=True)
+def _add_limbs_product(a: Limbs, i: int, lane: int, b: Array, c: Array) -> None:
+    x, minus, m = _unsigned(b)
+    y, other_minus, n = _unsigned(c)
+    size = a.words.shape[2]
+    if m + n > size + 1:
+        a.spill[lane] = -1
+        return
+    product = np.zeros(size + 2, np.uint64)
+    for p in range(m):
+        carry = np.uint64(0)
+        for q in range(n):
+            low, high = multiply_words(x[p], y[q])
+            total = product[p + q] + low
+            high += np.uint64(1) if total < low else np.uint64(0)
+            after = total + carry
+            carry = high + (np.uint64(1) if after < total else np.uint64(0))
+            product[p + q] = after
+        product[p + n] += carry
+    if product[size] != 0 or product[size - 1] >> np.uint64(62) != 0:
+        a.spill[lane] = -1
+    _add_limbs(a, i, lane, product[:size], minus != other_minus)
+
+
+@njit(cache=True)
+def _add_scaled(a: Scaled, i: int, lane: int, mantissa: float, exponent: int) -> None:
+    if mantissa == 0.0:
+        return
+    mine, own = a.mantissa[i, lane], a.exponent[i, lane]
+    if mine == 0.0:
+        mine, own = mantissa, exponent
+    elif own == exponent:
+        mine += mantissa
+    elif own == exponent + 1:
+        mine += mantissa * DOWN
+    elif own == exponent - 1:
+        mine, own = mine * DOWN + mantissa, exponent
+    elif own < exponent:
+        mine, own = mantissa, exponent
+    if abs(mine) >= BIG:
+        mine, own = mine * DOWN, own + 1
+    elif own > 0 and abs(mine) < SMALL:
+        mine, own = (mine * UP, own - 1) if mine != 0.0 else (0.0, 0)
+    a.mantissa[i, lane], a.exponent[i, lane] = mine, own
+
+
+@njit(cache=True)
+def _add_scaled_product(a: Scaled, i: int, lane: int, mantissa: float, exponent: int, weight: float) -> None:
+    if abs(weight) >= BIG:
+        weight, exponent = weight * DOWN, exponent + 1
+    product = mantissa * weight
+    if abs(product) >= BIG:
+        product, exponent = product * DOWN, exponent + 1
+    elif exponent > 0 and abs(product) < SMALL:
+        product, exponent = product * UP, exponent - 1
+    _add_scaled(a, i, lane, product, exponent)
+
+
+# ------------------------------------------------------------------------- one implementation per system
+
+
+def _system(numbers: Any) -> Any:
+    return numbers.instance_class if isinstance(numbers, types.BaseNamedTuple) else None
+
+
+def _of(numbers: Any, *, doubles: Any, wides: Any, limbs: Any, scaled: Any) -> Any:
+    return {Doubles: doubles, Wides: wides, Limbs: limbs, Scaled: scaled}.get(_system(numbers))
+
+
+@overload(like)
+def _like(numbers: Any, rows: Any, lanes: Any) -> Any:
+    def doubles(numbers: Any, rows: Any, lanes: Any) -> Any:
+        return Doubles(np.zeros((rows, lanes)))
+
+    def wides(numbers: Any, rows: Any, lanes: Any) -> Any:
+        return Wides(np.zeros((rows, lanes), np.uint64), np.zeros((rows, lanes), np.int64), np.zeros(lanes, np.int64))
+
+    def limbs(numbers: Any, rows: Any, lanes: Any) -> Any:
+        return Limbs(np.zeros((rows, lanes, numbers.words.shape[2]), np.uint64), np.zeros(lanes, np.int64))
+
+    def scaled(numbers: Any, rows: Any, lanes: Any) -> Any:
+        return Scaled(np.zeros((rows, lanes)), np.zeros((rows, lanes), np.int64))
+
+    return _of(numbers, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+
+
+@overload(clear)
+def _clear(a: Any, i: Any) -> Any:
+    def doubles(a: Any, i: Any) -> None:
+        for lane in range(a.value.shape[1]):
+            a.value[i, lane] = 0.0
+
+    def wides(a: Any, i: Any) -> None:
+        for lane in range(a.low.shape[1]):
+            a.low[i, lane] = 0
+            a.high[i, lane] = 0
+
+    def limbs(a: Any, i: Any) -> None:
+        a.words[i] = 0
+
+    def scaled(a: Any, i: Any) -> None:
+        for lane in range(a.mantissa.shape[1]):
+            a.mantissa[i, lane] = 0.0
+            a.exponent[i, lane] = 0
+
+    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+
+
+@overload(copy)
+def _copy(a: Any, i: Any, b: Any, j: Any) -> Any:
+    def doubles(a: Any, i: Any, b: Any, j: Any) -> None:
+        for lane in range(a.value.shape[1]):
+            a.value[i, lane] = b.value[j, lane]
+
+    def wides(a: Any, i: Any, b: Any, j: Any) -> None:
+        for lane in range(a.low.shape[1]):
+            a.low[i, lane] = b.low[j, lane]
+            a.high[i, lane] = b.high[j, lane]
+
+    def limbs(a: Any, i: Any, b: Any, j: Any) -> None:
+        a.words[i] = b.words[j]
+
+    def scaled(a: Any, i: Any, b: Any, j: Any) -> None:
+        for lane in range(a.mantissa.shape[1]):
+            a.mantissa[i, lane] = b.mantissa[j, lane]
+            a.exponent[i, lane] = b.exponent[j, lane]
+
+    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+
+
+@overload(add)
+def _add(a: Any, i: Any, b: Any, j: Any) -> Any:
+    def doubles(a: Any, i: Any, b: Any, j: Any) -> None:
+        for lane in range(a.value.shape[1]):
+            a.value[i, lane] += b.value[j, lane]
+
+    def wides(a: Any, i: Any, b: Any, j: Any) -> None:
+        for lane in range(a.low.shape[1]):
+            _add_wide(a, i, lane, b.low[j, lane], b.high[j, lane])
+
+    def limbs(a: Any, i: Any, b: Any, j: Any) -> None:
+        for lane in range(a.words.shape[1]):
+            _add_limbs(a, i, lane, b.words[j, lane], False)
+
+    def scaled(a: Any, i: Any, b: Any, j: Any) -> None:
+        for lane in range(a.mantissa.shape[1]):
+            _add_scaled(a, i, lane, b.mantissa[j, lane], b.exponent[j, lane])
+
+    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+
+
+@overload(add_times)
+def _add_times(a: Any, i: Any, b: Any, j: Any, weight: Any) -> Any:
+    def doubles(a: Any, i: Any, b: Any, j: Any, weight: Any) -> None:
+        for lane in range(a.value.shape[1]):
+            a.value[i, lane] += weight * b.value[j, lane]
+
+    def wides(a: Any, i: Any, b: Any, j: Any, weight: Any) -> None:
+        for lane in range(a.low.shape[1]):
+            word = np.uint64(np.int64(weight))
+            _add_wide_product(a, i, lane, b.low[j, lane], b.high[j, lane], word, np.int64(weight) >> 63)
+
+    def limbs(a: Any, i: Any, b: Any, j: Any, weight: Any) -> None:
+        word = np.empty(2, np.uint64)
+        word[0], word[1] = np.uint64(np.int64(weight)), np.uint64(np.int64(weight) >> 63)
+        for lane in range(a.words.shape[1]):
+            _add_limbs_product(a, i, lane, b.words[j, lane], word)
+
+    def scaled(a: Any, i: Any, b: Any, j: Any, weight: Any) -> None:
+        for lane in range(a.mantissa.shape[1]):
+            _add_scaled_product(a, i, lane, b.mantissa[j, lane], b.exponent[j, lane], float(weight))
+
+    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+
+
+@overload(add_unit)
+def _add_unit(a: Any, i: Any, lane: Any, weight: Any) -> Any:
+    def doubles(a: Any, i: Any, lane: Any, weight: Any) -> None:
+        a.value[i, lane] += weight
+
+    def wides(a: Any, i: Any, lane: Any, weight: Any) -> None:
+        _add_wide(a, i, lane, np.uint64(np.int64(weight)), np.int64(weight) >> 63)
+
+    def limbs(a: Any, i: Any, lane: Any, weight: Any) -> None:
+        words = np.empty(a.words.shape[2], np.uint64)
+        words[:] = np.uint64(np.int64(weight) >> 63)
+        words[0] = np.uint64(np.int64(weight))
+        _add_limbs(a, i, lane, words, False)
+
+    def scaled(a: Any, i: Any, lane: Any, weight: Any) -> None:
+        _add_scaled_product(a, i, lane, 1.0, 0, float(weight))
+
+    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+
+
+@overload(add_lane)
+def _add_lane(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> Any:
+    def doubles(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> None:
+        a.value[i, lane] += b.value[j, other]
+
+    def wides(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> None:
+        _add_wide(a, i, lane, b.low[j, other], b.high[j, other])
+
+    def limbs(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> None:
+        _add_limbs(a, i, lane, b.words[j, other], False)
+
+    def scaled(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> None:
+        _add_scaled(a, i, lane, b.mantissa[j, other], b.exponent[j, other])
+
+    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+
+
+@overload(multiply_into)
+def _multiply_into(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> Any:
+    def doubles(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> None:
+        a.value[i, lane] += b.value[j, left] * c.value[k, right]
+
+    def wides(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> None:
+        _add_wide_product(a, i, lane, b.low[j, left], b.high[j, left], c.low[k, right], c.high[k, right])
+
+    def limbs(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> None:
+        _add_limbs_product(a, i, lane, b.words[j, left], c.words[k, right])
+
+    def scaled(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> None:
+        exponent = b.exponent[j, left] + c.exponent[k, right]
+        _add_scaled_product(a, i, lane, b.mantissa[j, left], exponent, c.mantissa[k, right])
+
+    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+
+
+@overload(is_zero)
+def _is_zero(a: Any, i: Any, lane: Any) -> Any:
+    def doubles(a: Any, i: Any, lane: Any) -> bool:
+        return a.value[i, lane] == 0.0  # type: ignore[no-any-return]
+
+    def wides(a: Any, i: Any, lane: Any) -> bool:
+        return a.low[i, lane] == 0 and a.high[i, lane] == 0
+
+    def limbs(a: Any, i: Any, lane: Any) -> bool:
+        words = a.words[i, lane]
+        return not words.any()
+
+    def scaled(a: Any, i: Any, lane: Any) -> bool:
+        return a.mantissa[i, lane] == 0.0  # type: ignore[no-any-return]
+
+    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+
+
+@overload(forgive)
+def _forgive(a: Any) -> Any:
+    def nothing(a: Any) -> None:
+        pass
+
+    def exact(a: Any) -> None:
+        a.spill[:] = 0
+
+    return _of(a, doubles=nothing, wides=exact, limbs=exact, scaled=nothing)
+
+
+@overload(spilled)
+def _spilled(a: Any, lane: Any) -> Any:
+    def never(a: Any, lane: Any) -> bool:
+        return False
+
+    def exact(a: Any, lane: Any) -> bool:
+        return a.spill[lane] < 0  # type: ignore[no-any-return]
+
+    return _of(a, doubles=never, wides=exact, limbs=exact, scaled=never)
