@@ -1,12 +1,13 @@
 """Which stretches of events have a result: one per key and window that holds enough events for a match.
 
-Cost: O(keys + windows · log events).
+Cost: O(keys + windows · log(events of a window)); windows without events cost nothing.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 
 from trendloom.kernels.aggregation.job import Spans
@@ -21,14 +22,51 @@ def spans_of(block: Block, window: Window, least: int = 1) -> Spans:
     """All keys and windows with at least `least` events, by key and start."""
     check_range(block.time, window)
     if window.within is None or window.slide is None:
-        keys = np.flatnonzero(np.diff(block.key_starts) >= least)
+        keys = np.flatnonzero(np.diff(block.key_starts) >= max(least, 1))
         return Spans(keys, np.zeros(len(keys), np.int64), block.key_starts[keys], block.key_starts[keys + 1])
-    keys = np.flatnonzero(np.diff(block.key_starts) > 0)
-    first, last = block.time[block.key_starts[keys]], block.time[block.key_starts[keys + 1] - 1]
-    lowest = np.floor_divide(first - window.within, window.slide) + 1
-    count = np.floor_divide(last, window.slide) - lowest + 1
-    key = np.repeat(keys, count)
-    number = np.arange(len(key)) - np.repeat(np.cumsum(count) - count - lowest, count)
-    start = number * window.slide
-    low, high = block.not_before(key, start), block.not_before(key, start + window.within)
-    return Spans(key, start, low, high).take(np.flatnonzero(high - low >= least))
+    found = _spans(block.key_starts, block.time, window.within, window.slide, max(least, 1))
+    return Spans(*(np.ascontiguousarray(column) for column in found.T))
+
+
+@numba.njit(cache=True, nogil=True)
+def not_before(time: Array, at: int, end: int, bound: int) -> int:
+    """The first event from `at` on whose time is at least `bound`, by galloping. O(log distance)."""
+    if at >= end or time[at] >= bound:
+        return at
+    jump, low = 1, at
+    while low + jump < end and time[low + jump] < bound:
+        low += jump
+        jump *= 2
+    high = min(low + jump, end)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if time[middle] < bound:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@numba.njit(cache=True, nogil=True)
+def _spans(key_starts: Array, time: Array, within: int, slide: int, least: int) -> Array:
+    """(key, start, low, high) of every window with enough events; windows between events are jumped over."""
+    found = np.empty((16, 4), np.int64)
+    count = 0
+    for key in range(len(key_starts) - 1):
+        low = high = key_starts[key]
+        end = key_starts[key + 1]
+        number = (time[low] - within) // slide + 1 if low < end else 0
+        while low < end:
+            number = max(number, (time[low] - within) // slide + 1)
+            start = number * slide
+            low = not_before(time, low, end, start)
+            high = not_before(time, max(low, high), end, start + within)
+            if high - low >= least:
+                if count == len(found):
+                    more = np.empty((2 * count, 4), np.int64)
+                    more[:count] = found
+                    found = more
+                found[count, 0], found[count, 1], found[count, 2], found[count, 3] = key, start, low, high
+                count += 1
+            number += 1
+    return found[:count]

@@ -44,11 +44,15 @@ class Test:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """Aggregates over all matches of `detection`, whose rules are exactly `pairs` and `tests` (and those of `pivot`)."""
+    """Aggregates over all matches of `detection`, whose rules are exactly `pairs` and `tests` (and those of `pivot`).
+
+    `algebra`: every kind of event is a matrix, see `program`.
+    """
 
     detection: Detection
     grain: Grain
     measures: tuple[Measure, ...]
     pairs: tuple[Pair, ...] = ()
     tests: tuple[Test, ...] = ()
+    algebra: bool = False
     pivot: str | None = None

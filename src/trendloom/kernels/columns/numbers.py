@@ -71,19 +71,17 @@ def zeros(system: type[Numbers], rows: int, lanes: int, words: int = 2) -> Numbe
     return Limbs(np.zeros((rows, lanes, words), np.uint64), spill)
 
 
-def integers(numbers: Wides | Limbs, row: slice | Array = slice(None)) -> Array:
-    """Exact values as int64 where all fit, else as Python integers."""
+def integers(numbers: Wides | Limbs, lane: int) -> Array:
+    """The exact values of a lane: int64 where all fit, else Python integers."""
     if isinstance(numbers, Wides):
-        low, high = numbers.low[row], numbers.high[row]
-        if ((high == 0) & (low < 2**63)).all() or (high == (low.view(np.int64) >> 63)).all():
+        low, high = numbers.low[:, lane], numbers.high[:, lane]
+        if (high == (low.view(np.int64) >> 63)).all():
             return low.view(np.int64)
-        found = low.astype(object) + (high.astype(object) << 64)
-        return np.asarray(found, object)
-    words = numbers.words[row]
-    flat = words.reshape(-1, words.shape[-1])
-    found = np.empty(len(flat), object)
-    found[:] = [int.from_bytes(number.tobytes(), "little", signed=True) for number in flat]
-    return found.reshape(words.shape[:-1])
+        wide: Array = low.astype(object) + (high.astype(object) << 64)
+        return wide
+    found = np.empty(len(numbers.words), object)
+    found[:] = [int.from_bytes(number.tobytes(), "little", signed=True) for number in numbers.words[:, lane]]
+    return found
 
 
 # ------------------------------------------------------------------------------------- operations (in kernels)
@@ -92,6 +90,10 @@ def integers(numbers: Wides | Limbs, row: slice | Array = slice(None)) -> Array:
 def like(numbers: Numbers, rows: int, lanes: int) -> Numbers:
     """Numbers of the same system and width, all zero."""
     raise NotImplementedError  # in kernels only, as are all operations below
+
+
+def lanes_of(a: Numbers) -> int:
+    raise NotImplementedError
 
 
 def clear(a: Numbers, i: int) -> None:
@@ -498,3 +500,20 @@ def _spilled(a: Any, lane: Any) -> Any:
         return a.spill[lane] < 0  # type: ignore[no-any-return]
 
     return _of(a, doubles=never, wides=exact, limbs=exact, scaled=never)
+
+
+@overload(lanes_of)
+def _lanes_of(a: Any) -> Any:
+    def doubles(a: Any) -> int:
+        return a.value.shape[1]  # type: ignore[no-any-return]
+
+    def wides(a: Any) -> int:
+        return a.low.shape[1]  # type: ignore[no-any-return]
+
+    def limbs(a: Any) -> int:
+        return a.words.shape[1]  # type: ignore[no-any-return]
+
+    def scaled(a: Any) -> int:
+        return a.mantissa.shape[1]  # type: ignore[no-any-return]
+
+    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)

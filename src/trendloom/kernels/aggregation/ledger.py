@@ -1,0 +1,255 @@
+"""A ledger of runs: what all runs that stand at one event in one state amount to, one entry each, one lane per window.
+
+Under skip-till-next-match and contiguous the future of a run depends on the event and state where it stands, so all runs
+that stand there share an entry: their number, the sums of the linear measures, the least values. Windows that
+overlap share everything but where runs may start and where matches must end; so they are the *lanes* of one pass
+over the events of all of them: a run starts in the lanes whose window has begun, and a match counts in the lanes whose
+window has not ended.
+
+Entry r has the rows r·width to r·width + width − 1 of the numbers (the number of runs, then each linear measure) and
+`least[r, extreme, lane]`. Cost: O(lanes · width) per operation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Job, Spans
+from trendloom.kernels.columns.numbers import Numbers, add, add_lane, add_times, add_unit, clear, copy, like
+from trendloom.kernels.detection.expansion import Expansion
+from trendloom.kernels.detection.gaps import Gaps
+from trendloom.pattern.template import Crossings
+
+Array = np.ndarray[Any, Any]
+
+MOST_LANES = 16
+"""Windows that one pass over the events adds up side by side."""
+
+
+class Gains(NamedTuple):
+    """What a run gains by binding an event in a state: see `Job`, by state instead of position."""
+
+    weights: Array
+    weight_of: Array
+    weighs: Array  # [measure, state]
+    values: Array
+    valued: Array  # [extreme, state]
+
+
+class Bounds(NamedTuple):
+    """The NOTs before a match (`start_*`, by start) and after it (`end_*`, by state), each as a list of ways.
+
+    The ways of item i are `begin[i]` to `begin[i + 1]`, the NOTs of way w `nots_begin[w]` to `nots_begin[w + 1]`: rows of
+    `thresholds`. One way without a violated NOT is enough; no way at all means that a match cannot begin or end there.
+    """
+
+    start_position: Array
+    start_state: Array
+    start_begin: Array
+    start_nots_begin: Array
+    start_nots: Array
+    end_begin: Array
+    end_nots_begin: Array
+    end_nots: Array
+    thresholds: Array
+    tie_start: Array
+    tie_end: Array
+
+
+class Lanes(NamedTuple):
+    """The windows of one pass, by start: lane l holds the events `low[l]` to `high[l]`."""
+
+    low: Array
+    high: Array
+
+
+# ------------------------------------------------------------------------------------------------ tables
+
+
+def gains_of(job: Job) -> Gains:
+    position_of = list(job.spec.detection.scopes[0].template.position_of)
+    weighs = np.ascontiguousarray(job.weighs[:, position_of])
+    valued = np.ascontiguousarray(job.valued[:, position_of])
+    return Gains(job.weights, job.weight_of, weighs, job.values, valued)
+
+
+def bounds_of(job: Job) -> Bounds:
+    machine, block = job.machine, job.block
+    gaps = Gaps(machine, block, lambda gaps, scope: Expansion(machine, block, gaps, scope))
+    starts = machine.starts[0]
+    before = [step.ways for step in starts]
+    after = list(machine.spec.scopes[0].template.accepts)
+    crossed = sorted({crossing.scope for ways in (*before, *after) for way in ways for crossing in way})
+    thresholds = [gaps.threshold(scope) for scope in crossed]
+    return Bounds(
+        np.array([step.position for step in starts], np.int64),
+        np.array([step.target for step in starts], np.int64),
+        *_flat(before, crossed),
+        *_flat(after, crossed),
+        np.stack(thresholds) if thresholds else np.zeros((0, len(block) + 1), np.int64),
+        block.tie_start,
+        block.tie_end,
+    )
+
+
+def _flat(items: list[tuple[Crossings, ...]], crossed: list[int]) -> tuple[Array, Array, Array]:
+    ways = [way for item in items for way in item]
+    nots = [crossed.index(crossing.scope) for way in ways for crossing in way]
+    begin = np.cumsum([0, *(len(item) for item in items)])
+    nots_begin = np.cumsum([0, *(len(way) for way in ways)])
+    return begin.astype(np.int64), nots_begin.astype(np.int64), np.array(nots, np.int64)
+
+
+def most_lanes(spans: Spans) -> int:
+    """How many windows a pass takes: as many as overlap, for more would idle."""
+    if len(spans) == 0:
+        return 1
+    return int(_overlapping(spans.key, spans.low, spans.high))
+
+
+@njit(cache=True, nogil=True)
+def _overlapping(key: Array, low: Array, high: Array) -> int:
+    most, first = 1, 0
+    for span in range(len(key)):
+        while key[first] != key[span] or high[first] <= low[span]:
+            first += 1
+        most = max(most, span - first + 1)
+    return min(most, MOST_LANES)
+
+
+@njit(cache=True, nogil=True)
+def batch_end(first: int, lanes: int, key: Array, low: Array, high: Array) -> int:
+    """Spans `first` to the result make one pass: windows of one key that overlap the first."""
+    end = first + 1
+    while end < len(key) and end - first < lanes and key[end] == key[first] and low[end] < high[first]:
+        end += 1
+    return end
+
+
+# ------------------------------------------------------------------------------------------ entries, compiled
+
+
+@njit(cache=True, nogil=True)
+def wipe(r: int, width: int, numbers: Numbers, least: Array) -> None:
+    """Entry r is empty."""
+    for k in range(width):
+        clear(numbers, r * width + k)
+    for x in range(least.shape[1]):
+        for lane in range(least.shape[2]):
+            least[r, x, lane] = ABSENT
+
+
+@njit(cache=True, nogil=True)
+def move_entry(r: int, other: int, width: int, numbers: Numbers, least: Array) -> None:
+    """Entry r becomes a copy of another."""
+    for k in range(width):
+        copy(numbers, r * width + k, numbers, other * width + k)
+    for x in range(least.shape[1]):
+        for lane in range(least.shape[2]):
+            least[r, x, lane] = least[other, x, lane]
+
+
+@njit(cache=True, nogil=True)
+def join_entry(r: int, other: int, width: int, numbers: Numbers, least: Array) -> None:
+    """The runs of another entry stand at entry r too."""
+    for k in range(width):
+        add(numbers, r * width + k, numbers, other * width + k)
+    for x in range(least.shape[1]):
+        for lane in range(least.shape[2]):
+            least[r, x, lane] = min(least[r, x, lane], least[other, x, lane])
+
+
+@njit(cache=True, nogil=True)
+def start_entry(r: int, start: int, e: int, lanes: Lanes, bounds: Bounds, width: int, numbers: Numbers, least: Array) -> bool:
+    """Runs start at event e in every lane that lets them; whether any does."""
+    found = False
+    for lane in range(len(lanes.low)):
+        if lanes.low[lane] > e:
+            break
+        if e < lanes.high[lane] and may_start(start, e, lanes.low[lane], bounds):
+            found = True
+            add_unit(numbers, r * width, lane, 1)
+            for x in range(least.shape[1]):
+                least[r, x, lane] = min(least[r, x, lane], EMPTY)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def may_start(start: int, e: int, low: int, bounds: Bounds) -> bool:
+    """Whether the NOTs before a match that begins at event e hold in a window that begins at `low`."""
+    for way in range(bounds.start_begin[start], bounds.start_begin[start + 1]):
+        holds = True
+        for at in range(bounds.start_nots_begin[way], bounds.start_nots_begin[way + 1]):
+            holds &= bounds.thresholds[bounds.start_nots[at], bounds.tie_start[e]] < low
+        if holds:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def may_end(state: int, e: int, high: int, bounds: Bounds) -> bool:
+    """Whether a match that ends at event e in this state counts in a window that ends at `high`."""
+    for way in range(bounds.end_begin[state], bounds.end_begin[state + 1]):
+        holds = True
+        for at in range(bounds.end_nots_begin[way], bounds.end_nots_begin[way + 1]):
+            holds &= bounds.thresholds[bounds.end_nots[at], high] < bounds.tie_end[e]
+        if holds:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def gain(r: int, e: int, state: int, gains: Gains, width: int, numbers: Numbers, least: Array) -> None:
+    """All runs of entry r bind event e in this state."""
+    for m in range(width - 1):
+        if gains.weighs[m, state]:
+            row = gains.weight_of[m]
+            if row < 0:
+                add(numbers, r * width + 1 + m, numbers, r * width)
+            elif gains.weights[row, e] != 0:
+                add_times(numbers, r * width + 1 + m, numbers, r * width, gains.weights[row, e])
+    for x in range(least.shape[1]):
+        if gains.valued[x, state]:
+            value = gains.values[x, e]
+            for lane in range(least.shape[2]):
+                if least[r, x, lane] != ABSENT:
+                    least[r, x, lane] = min(least[r, x, lane], value)
+
+
+@njit(cache=True, nogil=True)
+def count(
+    r: int, e: int, state: int, lanes: Lanes, bounds: Bounds, width: int, numbers: Numbers, least: Array,
+    total: Numbers, total_least: Array,
+) -> None:  # fmt: skip
+    """The matches that end at event e in this state are added to the totals of the lanes where they count."""
+    for lane in range(len(lanes.low)):
+        if lanes.low[lane] > e:
+            break
+        if e < lanes.high[lane] and may_end(state, e, lanes.high[lane], bounds):
+            for k in range(width):
+                add_lane(total, k, lane, numbers, r * width + k, lane)
+            for x in range(least.shape[1]):
+                total_least[x, lane] = min(total_least[x, lane], least[r, x, lane])
+
+
+@njit(cache=True, nogil=True)
+def close_lane(
+    span: int, lane: int, width: int, total: Numbers, total_least: Array, found: Numbers, found_least: Array
+) -> None:
+    """The totals of a lane are the result of a span; the lane is empty again."""
+    for k in range(width):
+        add_lane(found, span, k, total, k, lane)
+    for x in range(found_least.shape[1]):
+        found_least[span, x] = total_least[x, lane]
+
+
+@njit(cache=True, nogil=True)
+def grown(numbers: Numbers, rows: int, lanes: int) -> Numbers:
+    """The same numbers with more rows."""
+    found = like(numbers, 2 * rows, lanes)
+    for row in range(rows):
+        copy(found, row, numbers, row)
+    return found

@@ -1,0 +1,177 @@
+"""Windows as products of panes: the cost per event does not grow with the number of windows that overlap.
+
+A pane is the greatest common divisor of WITHIN and SLIDE; within one key its events are one matrix. A window is the
+product of its panes. As windows slide, two stacks hold the products at hand: the front has, for every older pane, the
+product from it to the end of the front, the back the product of all newer panes. A window costs one product of a
+matrix and a vector; a pane costs two products of matrices, whatever the number of windows.
+
+Matrices are rows of numbers: row = piece · size + slot (and once more all slots per linear measure); lanes are columns,
+one for each slot in `columns`. Slots that are no column only ever grow (`grows`). Measures share the columns of the
+matches: with C the matches and N a measure, C' = M·C and N' = M·N + D·C.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from trendloom.kernels.aggregation.job import ABSENT
+from trendloom.kernels.columns.numbers import (
+    Numbers,
+    add_lane,
+    clear,
+    copy,
+    forgive,
+    lanes_of,
+    like,
+    multiply_into,
+    spilled,
+)
+
+Array = np.ndarray[Any, Any]
+
+
+class Shape(NamedTuple):
+    """How rows and lanes of matrices are laid out."""
+
+    slots: int
+    measures: int  # linear measures besides the matches
+    columns: Array  # the slot of every lane
+    grows: Array  # by slot, whether it is no column
+    begin: int  # the lane of the empty match
+    accepts: Array  # slots that hold matches
+
+
+@numba.njit(cache=True, nogil=True)
+def compose(to: Numbers, later: Numbers, second: int, earlier: Numbers, first: int, shape: Shape) -> None:
+    """to = later · earlier; `second` and `first` are the first rows of their matrices.
+
+    `earlier` may be a vector: it has as many lanes as `to`. O(slots · columns · lanes · measures).
+    """
+    for measure in range(shape.measures + 1):
+        base = measure * shape.slots
+        for slot in range(shape.slots):
+            row = base + slot
+            if shape.grows[slot]:
+                copy(to, row, earlier, first + row)
+            else:
+                clear(to, row)
+            for lane in range(lanes_of(to)):
+                for k in range(len(shape.columns)):
+                    column = shape.columns[k]
+                    multiply_into(to, row, lane, later, second + row, k, earlier, first + column, lane)
+                    if measure > 0:
+                        multiply_into(to, row, lane, later, second + slot, k, earlier, first + base + column, lane)
+
+
+@numba.njit(cache=True, nogil=True)
+def compose_least(to: Array, later: Array, earlier: Array, shape: Shape) -> None:
+    """The same for least values: [slot, lane] each."""
+    for slot in range(shape.slots):
+        for lane in range(to.shape[1]):
+            best = earlier[slot, lane] if shape.grows[slot] else ABSENT
+            for k in range(len(shape.columns)):
+                before, after = earlier[shape.columns[k], lane], later[slot, k]
+                if before != ABSENT and after != ABSENT:
+                    best = min(best, before, after)
+            to[slot, lane] = best
+
+
+@numba.njit(cache=True, nogil=True)
+def give_out(
+    out: Numbers, least_out: Array, span: int, rows: Numbers, first: int, least: Array, lane: int, shape: Shape
+) -> None:
+    """What the accepting slots hold is the result of a span. `least` is [extreme, slot, lane]."""
+    for measure in range(shape.measures + 1):
+        for slot in shape.accepts:
+            add_lane(out, span, measure, rows, first + measure * shape.slots + slot, lane)
+    for extreme in range(len(least)):
+        for slot in shape.accepts:
+            least_out[span, extreme] = min(least_out[span, extreme], least[extreme, slot, lane])
+
+
+@numba.njit(cache=True, nogil=True)
+def any_spilled(numbers: Numbers) -> bool:
+    """Whether a lane spilled since this was asked last."""
+    found = False
+    for lane in range(lanes_of(numbers)):
+        found |= spilled(numbers, lane)
+    forgive(numbers)
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _copy_rows(to: Numbers, at: int, of: Numbers, first: int, rows: int) -> None:
+    for row in range(rows):
+        copy(to, at + row, of, first + row)
+
+
+@numba.njit(cache=True, nogil=True)
+def slide(
+    out: Numbers, bad_out: Array, least_out: Array, first: Array, last: Array, pieces: Numbers, bad: Array, least: Array,
+    shape: Shape,
+) -> None:  # fmt: skip
+    """Results of spans, each the product of pieces first..last. `least` is [extreme, piece, slot, lane].
+
+    `bad` notes pieces, and `bad_out` spans, whose numbers spilled. Spans come in order of their pieces.
+    """
+    size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
+    longest = 1
+    for span in range(len(first)):
+        longest = max(longest, last[span] - first[span])
+    product, other, back = like(pieces, size, lanes), like(pieces, size, lanes), like(pieces, size, lanes)
+    fronts, result = like(pieces, size * longest, 1), like(pieces, size, 1)
+    extremes = len(least)
+    least_product = np.empty((extremes, shape.slots, lanes), np.int64)
+    least_other, least_back = np.empty_like(least_product), np.empty_like(least_product)
+    least_fronts = np.empty((longest, extremes, shape.slots, 1), np.int64)
+    least_result = np.empty((extremes, shape.slots, 1), np.int64)
+    bad_front, bad_back = np.zeros(longest, np.bool_), False
+    base, middle, top = 0, 0, 0  # the front holds pieces base..middle, the back middle..top
+    for span in range(len(first)):
+        low, high = first[span], last[span]
+        if low >= middle:
+            base, middle, top, bad_back = low, high, high, False
+            spoilt = False
+            for piece in range(high - 1, low - 1, -1):
+                if piece == high - 1:
+                    _copy_rows(product, 0, pieces, piece * size, size)
+                    least_product[:] = least[:, piece]
+                else:
+                    compose(other, product, 0, pieces, piece * size, shape)
+                    spoilt |= any_spilled(other)
+                    _copy_rows(product, 0, other, 0, size)
+                    for x in range(extremes):
+                        compose_least(least_other[x], least_product[x], least[x, piece], shape)
+                    least_product[:] = least_other
+                spoilt |= bad[piece]
+                bad_front[piece - base] = spoilt
+                for row in range(size):
+                    clear(fronts, (piece - base) * size + row)
+                    add_lane(fronts, (piece - base) * size + row, 0, product, row, shape.begin)
+                least_fronts[piece - base, :, :, 0] = least_product[:, :, shape.begin]
+        while top < high:
+            bad_back |= bad[top]
+            if top == middle:
+                _copy_rows(back, 0, pieces, top * size, size)
+                least_back[:] = least[:, top]
+            else:
+                compose(other, pieces, top * size, back, 0, shape)
+                bad_back |= any_spilled(other)
+                _copy_rows(back, 0, other, 0, size)
+                for x in range(extremes):
+                    compose_least(least_other[x], least[x, top], least_back[x], shape)
+                least_back[:] = least_other
+            top += 1
+        at = low - base
+        bad_out[span] = bad_front[at] or (top > middle and bad_back)
+        if top == middle:
+            give_out(out, least_out, span, fronts, at * size, least_fronts[at], 0, shape)
+        else:
+            compose(result, back, 0, fronts, at * size, shape)
+            bad_out[span] |= any_spilled(result)
+            for x in range(extremes):
+                compose_least(least_result[x], least_back[x], least_fronts[at, x], shape)
+            give_out(out, least_out, span, result, 0, least_result, 0, shape)

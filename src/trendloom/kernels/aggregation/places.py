@@ -1,0 +1,290 @@
+"""Places and prefixes of the events of one batch in the trees of every arm, and what is done there. See `arms`.
+
+Words that hold a code and an item are sorted by merging: O(m log m) whatever the order of the values, nothing to do where
+they come sorted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from trendloom.kernels.aggregation.arms import SOURCE, TARGET, Arms
+from trendloom.kernels.aggregation.structures import HASH, NESTED, SUM, TREE
+from trendloom.kernels.columns.cells import merge, wipe
+from trendloom.kernels.columns.fenwick import (
+    arrange,
+    erase,
+    erase_nested,
+    gather,
+    gather_nested,
+    inner_begins,
+    insert,
+    insert_nested,
+    nested_cells,
+)
+
+Array = np.ndarray[Any, Any]
+
+RUN = 16
+"""Words that are sorted by insertion before merging begins."""
+
+
+class Places(NamedTuple):
+    """By arm and item of the batch (counted within its state). `base` is the first cell of each arm.
+
+    Earlier events: `place[arm, dimension]` (−1: unknown values), in a tree of `count` cells from `begin` on. Later
+    ones: `prefix[arm, dimension]` of the tree at `tree`. Nested trees: `deep[arm, begin]` is where they really begin.
+    """
+
+    base: Array
+    place: Array
+    begin: Array
+    count: Array
+    prefix: Array
+    tree: Array
+    deep: Array
+    begins: Array
+    ranks: Array
+    words: Array
+    scratch: Array
+
+
+def cells_of(arms: Arms, most_sources: Array) -> Array:
+    """How many cells every arm takes; `most_sources[s]` is the greatest number of items of state s in a batch."""
+    sources = most_sources[arms.source] if len(arms.kind) else np.zeros(0, np.int64)
+    found = np.where(arms.kind == HASH, arms.distinct, np.where(arms.kind == SUM, 1, sources))
+    nested = [nested_cells(int(n)) if kind == NESTED else 0 for kind, n in zip(arms.kind, sources, strict=True)]
+    return np.maximum(found, np.array(nested, np.int64))
+
+
+def empty_places(arms: Arms, most: Array) -> Places:
+    """Room for the places of any batch that has at most `most[s]` items of state s."""
+    cells = cells_of(arms, most)
+    count = len(arms.kind) if (arms.kind >= TREE).any() else 0
+    nested = bool((arms.kind == NESTED).any())
+    longest = int(most.max(initial=0))
+    shape = (count, longest)
+    deepest = longest if nested else 0
+    return Places(
+        np.cumsum(cells) - cells,
+        np.zeros((count, 2, longest), np.int32),
+        np.zeros(shape, np.int32),
+        np.zeros(shape, np.int32),
+        np.zeros((count, 2, longest), np.int32),
+        np.zeros(shape, np.int32),
+        np.zeros((count, deepest), np.int64),
+        inner_begins(deepest),
+        np.zeros(int(cells.sum()) if nested else 0, np.int32),
+        np.zeros((3, longest if count else 0), np.int64),
+        np.zeros((2, deepest), np.int64),
+    )
+
+
+# -------------------------------------------------------------------------------------------- before a sweep
+
+
+@njit(cache=True, nogil=True)
+def place_arm(arms: Any, places: Any, arm: Any, first: Any, last: Any, nodes: Any) -> None:
+    """Places and prefixes of a batch: of state s the items with ordinals `first[s]` to `last[s]`. Empties its trees."""
+    if arms.kind[arm] < TREE:
+        return
+    source, target = arms.source[arm], arms.target[arm]
+    sources, targets = last[source] - first[source], last[target] - first[target]
+    bits = _bits(max(sources, targets))
+    places.place[arm, :, :sources] = -1
+    places.prefix[arm, :, :targets] = 0
+    used = 0
+    for dimension in range(2 if arms.kind[arm] == NESTED else 1):
+        at = arms.code_at[arm, dimension]
+        used = _sorted(arms.codes, at[SOURCE] + first[source], sources, bits, places.words[0], places.words[2])
+        _place_sources(arms, places, arm, dimension, first[source], used, bits)
+        if arms.same[arm]:
+            _place_targets(arms, places, arm, dimension, first, places.words[0], used, used, bits)
+        else:
+            asked = _sorted(arms.codes, at[TARGET] + first[target], targets, bits, places.words[1], places.words[2])
+            _place_targets(arms, places, arm, dimension, first, places.words[1], asked, used, bits)
+    cells = _nest(places, arm, sources, used, bits) if arms.kind[arm] == NESTED else used
+    for cell in range(places.base[arm], places.base[arm] + cells):
+        wipe(nodes, cell)
+
+
+@njit(cache=True, nogil=True)
+def _bits(count: Any) -> Any:
+    bits = 0
+    while (np.int64(1) << bits) < count:
+        bits += 1
+    return bits
+
+
+@njit(cache=True, nogil=True)
+def _sorted(codes: Any, begin: Any, count: Any, bits: Any, words: Any, spare: Any) -> Any:
+    """Fill `words` with (code, item) of the items that have a code, in order; returns how many."""
+    used = 0
+    for item in range(count):
+        if codes[begin + item] >= 0:
+            words[used] = (codes[begin + item] << bits) | item
+            used += 1
+    sort_words(words, used, spare)
+    return used
+
+
+@njit(cache=True, nogil=True)
+def sort_words(words: Any, count: Any, spare: Any) -> None:
+    """Sort the first `count` words; `spare` is scratch of the same size."""
+    falls = 0
+    for at in range(1, count):
+        falls += words[at] < words[at - 1]
+    if falls == 0:
+        return
+    for begin in range(0, count, RUN):
+        _insertion_sort(words, begin, min(begin + RUN, count))
+    source, into, size = words, spare, RUN
+    while size < count:
+        for begin in range(0, count, 2 * size):
+            _merge_runs(source, into, begin, min(begin + size, count), min(begin + 2 * size, count))
+        source, into, size = into, source, 2 * size
+    if _bits((count + RUN - 1) // RUN) & 1 == 1:  # an odd number of rounds ends in the scratch
+        words[:count] = spare[:count]
+
+
+@njit(cache=True, nogil=True)
+def _insertion_sort(words: Any, begin: Any, end: Any) -> None:
+    for at in range(begin + 1, end):
+        word, hole = words[at], at
+        while hole > begin and words[hole - 1] > word:
+            words[hole] = words[hole - 1]
+            hole -= 1
+        words[hole] = word
+
+
+@njit(cache=True, nogil=True)
+def _merge_runs(source: Any, into: Any, begin: Any, middle: Any, end: Any) -> None:
+    left, right = begin, middle
+    for at in range(begin, end):
+        if right >= end or (left < middle and source[left] <= source[right]):
+            into[at] = source[left]
+            left += 1
+        else:
+            into[at] = source[right]
+            right += 1
+
+
+@njit(cache=True, nogil=True)
+def _place_sources(arms: Any, places: Any, arm: Any, dimension: Any, first: Any, used: Any, bits: Any) -> None:
+    """Earlier events in order of their codes: class after class, each a tree of its own."""
+    mask = (np.int64(1) << bits) - 1
+    words, classes = places.words[0], arms.class_at[arm, SOURCE]
+    begin = 0
+    while begin < used:
+        end = used
+        if classes >= 0:
+            mine, end = arms.classes[classes + first + (words[begin] & mask)], begin + 1
+            while end < used and arms.classes[classes + first + (words[end] & mask)] == mine:
+                end += 1
+        for at in range(begin, end):
+            item = words[at] & mask
+            places.place[arm, dimension, item] = at - begin
+            places.begin[arm, item], places.count[arm, item] = begin, end - begin
+        begin = end
+
+
+@njit(cache=True, nogil=True)
+def _place_targets(
+    arms: Any, places: Any, arm: Any, dimension: Any, first: Any, asking: Any, asked: Any, used: Any, bits: Any
+) -> None:
+    """Later events in order of their codes, beside the earlier ones: how many of their class come before them."""
+    words, mask = places.words[0], (np.int64(1) << bits) - 1
+    mine = arms.class_at[arm, TARGET] + first[arms.target[arm]]
+    theirs = arms.class_at[arm, SOURCE] + first[arms.source[arm]]
+    one_class, strict = arms.class_at[arm, SOURCE] < 0, arms.strict[arm, dimension]
+    passed = 0
+    for at in range(asked):
+        item, code = asking[at] & mask, asking[at] >> bits
+        while passed < used and (words[passed] >> bits) + strict <= code:
+            passed += 1
+        if passed > 0:
+            last = words[passed - 1] & mask
+            if one_class or arms.classes[mine + item] == arms.classes[theirs + last]:
+                places.tree[arm, item] = places.begin[arm, last]
+                places.prefix[arm, dimension, item] = passed - places.begin[arm, last]
+
+
+@njit(cache=True, nogil=True)
+def _nest(places: Any, arm: Any, sources: Any, used: Any, bits: Any) -> Any:
+    """Arrange the nested trees of every class, one after another; returns how many cells they take."""
+    outer, filled = places.scratch[0], places.scratch[1]
+    for item in range(sources):
+        if places.place[arm, 0, item] >= 0:
+            outer[places.begin[arm, item] + places.place[arm, 1, item]] = places.place[arm, 0, item]
+    cells, begin = 0, 0
+    while begin < used:
+        count = places.count[arm, places.words[0, begin] & ((np.int64(1) << bits) - 1)]
+        places.deep[arm, begin] = cells
+        tree = outer[begin : begin + count]
+        arrange(places.ranks, places.base[arm] + cells, places.begins, tree, count, filled)
+        cells += places.begins[count]
+        begin += count
+    return cells
+
+
+# ---------------------------------------------------------------------------------------------- in a sweep
+
+
+@njit(cache=True, nogil=True)
+def insert_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes: Any, values: Any, cell: Any) -> None:
+    """Let later events find a value. `ordinal` is the item's among all of its state, `item` among those of the batch."""
+    kind, base = arms.kind[arm], places.base[arm]
+    if kind == SUM:
+        merge(nodes, base, values, cell)
+    elif kind == HASH:
+        code = arms.codes[arms.code_at[arm, 0, SOURCE] + ordinal]
+        if code >= 0:
+            merge(nodes, base + code, values, cell)
+    elif places.place[arm, 0, item] >= 0:
+        begin, count, place = places.begin[arm, item], places.count[arm, item], places.place[arm, 0, item]
+        if kind == TREE:
+            insert(nodes, base + begin, count, place, values, cell)
+        else:
+            tree, second = base + places.deep[arm, begin], places.place[arm, 1, item]
+            insert_nested(nodes, tree, places.ranks, places.begins, count, place, second, values, cell)
+
+
+@njit(cache=True, nogil=True)
+def gather_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes: Any, values: Any, cell: Any) -> None:
+    """Merge all values that an event may follow into its own."""
+    kind, base = arms.kind[arm], places.base[arm]
+    if kind == SUM:
+        merge(values, cell, nodes, base)
+    elif kind == HASH:
+        code = arms.codes[arms.code_at[arm, 0, TARGET] + ordinal]
+        if code >= 0:
+            merge(values, cell, nodes, base + code)
+    elif kind == TREE:
+        gather(values, cell, nodes, base + places.tree[arm, item], places.prefix[arm, 0, item])
+    else:
+        first, second = places.prefix[arm, 0, item], places.prefix[arm, 1, item]
+        if first > 0 and second > 0:
+            tree = base + places.deep[arm, places.tree[arm, item]]
+            gather_nested(values, cell, nodes, tree, places.ranks, places.begins, first, second)
+
+
+@njit(cache=True, nogil=True)
+def erase_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes: Any) -> None:
+    """Empty every cell that the insertion of an item has touched."""
+    kind, base = arms.kind[arm], places.base[arm]
+    if kind == SUM:
+        wipe(nodes, base)
+    elif kind == HASH:
+        code = arms.codes[arms.code_at[arm, 0, SOURCE] + ordinal]
+        if code >= 0:
+            wipe(nodes, base + code)
+    elif places.place[arm, 0, item] >= 0:
+        begin, count, place = places.begin[arm, item], places.count[arm, item], places.place[arm, 0, item]
+        if kind == TREE:
+            erase(nodes, base + begin, count, place)
+        else:
+            tree, second = base + places.deep[arm, begin], places.place[arm, 1, item]
+            erase_nested(nodes, tree, places.ranks, places.begins, count, place, second)

@@ -1,0 +1,225 @@
+"""The compiled sweep: what reaches every item of a batch, in order of time.
+
+Events of one time never follow each other, so they are handled in two phases: all of them gather from what is earlier,
+then all become visible. A lane (one span of the batch) opens at its first event and closes at its last: matches start in
+open lanes only, and a lane is read off when it closes, so what later events do to it is never seen.
+
+When the bar of a move rises, the values before it must go from the move's structures: they are emptied by walking over what
+was inserted, and what lies after the bar is inserted again. Bars rise past an event once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from trendloom.kernels.aggregation.graph import FREE, NEVER
+from trendloom.kernels.aggregation.job import ABSENT, EMPTY
+from trendloom.kernels.aggregation.places import erase_item, gather_item, insert_item, place_arm
+from trendloom.kernels.aggregation.structures import HASH, SUM
+from trendloom.kernels.columns.cells import Cells, merge, merge_lane, wipe
+from trendloom.kernels.columns.numbers import add, add_lane, add_times, add_unit, forgive, is_zero, spilled
+from trendloom.kernels.detection.tables import possible
+
+Array = np.ndarray[Any, Any]
+
+
+class Work(NamedTuple):
+    """What a sweep changes. `values`: one cell per item of the batch (`kept`), or of the events of one time.
+
+    `lanes`: how many have closed, how many have opened. By state, as ordinals: the items of the batch are `first` to
+    `last`, those before `inserted` are visible. By move: `floor` is the first item that its bar, `passed`, lets through.
+    """
+
+    nodes: Cells
+    values: Cells
+    total: Cells
+    kept: bool
+    lanes: Array
+    first: Array
+    last: Array
+    inserted: Array
+    floor: Array
+    passed: Array
+
+
+class Part(NamedTuple):
+    """Which batches to sweep, and which items of them: a batch can be swept in several parts.
+
+    `truth[at[t, i] + k]`: whether the tests of tested move t let the i-th item swept follow the k-th item of the batch
+    in the state the move comes from.
+    """
+
+    begin: int
+    end: int
+    low: int
+    high: int
+    at: Array
+    truth: Array
+
+
+class Sink(NamedTuple):
+    """Where results go; see `Found`."""
+
+    numbers: Any
+    spilled: Array
+    least: Array
+
+
+@njit(cache=True, nogil=True)
+def sweep_part(
+    graph: Any, terms: Any, items: Any, arms: Any, places: Any, batches: Any, low: Any, high: Any, work: Any, part: Any,
+    sink: Any,
+) -> None:  # fmt: skip
+    """Sweep a part; `low` and `high` are the spans' events."""
+    swept = 0
+    for batch in range(part.begin, part.end):
+        span = batches.span[batch]
+        if part.low <= batches.low[batch]:
+            _open(graph, items, arms, places, batches.low[batch], batches.high[batch], work)
+        item, stop = max(part.low, batches.low[batch]), min(part.high, batches.high[batch])
+        while item < stop:
+            event, after = items.event[item], item
+            while after < stop and items.event[after] < items.tie_end[event]:
+                after += 1
+            _move_lanes(low, high, span, event, work, sink)
+            cell = item - batches.low[batch] if work.kept else 0
+            for one in range(item, after):
+                _reach(graph, items, arms, places, low, span, work, part, one, cell + one - item, swept + one - item)
+                _add_own(graph, terms, items, work, one, cell + one - item)
+                _end(graph, items, high, span, work, one, cell + one - item)
+            for one in range(item, after):
+                _show(graph, items, arms, places, work, one, cell + one - item)
+            swept += after - item
+            item = after
+        if part.high >= batches.high[batch]:
+            _close(items, arms, places, high, span, work, sink)
+
+
+# ---------------------------------------------------------------------------------------- batches and lanes
+
+
+@njit(cache=True, nogil=True)
+def _open(graph: Any, items: Any, arms: Any, places: Any, low: Any, high: Any, work: Any) -> None:
+    """Begin a batch of the items from `low` to `high`: nothing is visible, no lane is open."""
+    for state in range(len(work.first)):
+        mine = items.of_state[items.begin[state] : items.begin[state + 1]]
+        work.first[state] = work.inserted[state] = _not_before(mine, low)
+        work.last[state] = _not_before(mine, high)
+    for move in range(len(work.floor)):
+        work.floor[move], work.passed[move] = work.first[graph.source[move]], -1
+    forgive(work.nodes.numbers)
+    forgive(work.values.numbers)
+    forgive(work.total.numbers)
+    for arm in range(len(arms.kind)):
+        place_arm(arms, places, arm, work.first, work.last, work.nodes)
+    wipe(work.total, 0)
+    work.lanes[:] = 0
+
+
+@njit(cache=True, nogil=True)
+def _not_before(items: Any, bound: Any) -> Any:
+    low, high = 0, len(items)
+    while low < high:
+        middle = (low + high) >> 1
+        if items[middle] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _move_lanes(low: Any, high: Any, span: Any, event: Any, work: Any, sink: Any) -> None:
+    """Close the lanes that end before an event, open those that begin at it. Spans of a key are in order."""
+    lanes = work.total.least.shape[1]
+    while work.lanes[0] < lanes and high[span + work.lanes[0]] <= event:
+        _read_off(span, work, sink)
+    while work.lanes[1] < lanes and low[span + work.lanes[1]] <= event:
+        work.lanes[1] += 1
+
+
+@njit(cache=True, nogil=True)
+def _read_off(span: Any, work: Any, sink: Any) -> None:
+    """The result of the first lane that is not closed, and close it."""
+    lane = work.lanes[0]
+    for m in range(work.total.width):
+        add_lane(sink.numbers, span + lane, m, work.total.numbers, m, lane)
+    for x in range(sink.least.shape[1]):
+        sink.least[span + lane, x] = work.total.least[0, lane, x]
+    sink.spilled[span + lane] = (
+        spilled(work.nodes.numbers, lane) or spilled(work.values.numbers, lane) or spilled(work.total.numbers, lane)
+    )
+    work.lanes[0] += 1
+
+
+@njit(cache=True, nogil=True)
+def _close(items: Any, arms: Any, places: Any, high: Any, span: Any, work: Any, sink: Any) -> None:
+    """End a batch: read off what is open, and leave sums and tables empty (trees are emptied when placed)."""
+    while work.lanes[0] < work.total.least.shape[1]:
+        _read_off(span, work, sink)
+    for arm in range(len(arms.kind)):
+        source = arms.source[arm]
+        if arms.kind[arm] == SUM:
+            erase_item(arms, places, arm, 0, 0, work.nodes)
+        elif arms.kind[arm] == HASH:
+            for ordinal in range(work.first[source], work.inserted[source]):
+                erase_item(arms, places, arm, ordinal, ordinal - work.first[source], work.nodes)
+
+
+# ------------------------------------------------------------------------------------------------ one item
+
+
+@njit(cache=True, nogil=True)
+def _reach(
+    graph: Any, items: Any, arms: Any, places: Any, low: Any, span: Any, work: Any, part: Any, item: Any, cell: Any,
+    swept: Any,
+) -> None:  # fmt: skip
+    """All partial matches that an item can end, without what it adds itself: those it starts, those it follows."""
+    state, event = items.state[item], items.event[item]
+    wipe(work.values, cell)
+    _start(graph, items, low, span, work, state, event, cell)
+    ordinal = items.ordinal[item]
+    for at in range(graph.into_begin[state], graph.into_begin[state + 1]):
+        move = graph.into[at]
+        if graph.bar[move] != FREE:
+            _raise_bar(graph, items, arms, places, work, move, graph.bars[graph.bar[move], items.tie_start[event]])
+        if graph.scanned[move]:
+            _scan(graph, items, work, part, move, event, cell, swept)
+        else:
+            for which in range(graph.arms_begin[move], graph.arms_begin[move + 1]):
+                arm, here = graph.arms[which], ordinal - work.first[state]
+                gather_item(arms, places, arm, ordinal, here, work.nodes, work.values, cell)
+
+
+@njit(cache=True, nogil=True)
+def _start(
+    graph: Any, items: Any, low: Any, span: Any, work: Any, state: Any, event: Any, cell: Any
+) -> None:
+    """Start a match in every open lane whose leading NOTs hold."""
+    lead = graph.lead[state]
+    if lead == NEVER:
+        return
+    bar = np.int64(-1) if lead == FREE else graph.bars[lead, items.tie_start[event]]
+    for lane in range(work.lanes[0], work.lanes[1]):
+        if bar < low[span + lane]:
+            add_unit(work.values.numbers, cell * work.values.width, lane, 1)
+            for x in range(work.values.least.shape[2]):
+                work.values.least[cell, lane, x] = EMPTY
+
+
+@njit(cache=True, nogil=True)
+def _scan(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, cell: Any, swept: Any) -> None:
+    """Try every visible predecessor."""
+    source, test = graph.source[move], graph.tested[move]
+    mine = items.of_state[items.begin[source] : items.begin[source + 1]]
+    begin = mine[work.first[source]] if work.first[source] < len(mine) else 0
+    truth = part.at[test, swept] - work.first[source] if test >= 0 else 0
+    shift = work.base[0]
+    for ordinal in range(work.floor[move], work.inserted[source]):
+        if test >= 0 and not part.truth[truth + ordinal]:
+            continue
+        if possible(items.event[mine[ordinal]], event, move, graph.checks):
+            merge(work.values, cell, work.values, mine[ordinal] - shift)

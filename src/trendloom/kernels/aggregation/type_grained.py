@@ -1,0 +1,218 @@
+"""Type-grained aggregation: one running aggregate per position, however many matches it stands for.
+
+Without predicates on adjacent events every event is a small matrix on the aggregates (`program`), so a stretch of events
+is a matrix too. Windows that do not overlap carry one vector through their events; windows that overlap share the matrices
+of their panes (`panes`), whichever costs less. The same algebra serves skip-till-next-match and contiguous, where one
+number per position counts the runs that wait there (pattern-grained).
+
+Cost: O(events · terms) for windows that do not overlap; O(events · terms · columns / SIMD width + panes · slots³) otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+
+from trendloom.kernels.aggregation.advance import Events, Steps, advance, advance_least
+from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Found, Job, Spans
+from trendloom.kernels.aggregation.kinds import kinds_of
+from trendloom.kernels.aggregation.matrices import tables_of
+from trendloom.kernels.aggregation.panes import Shape, any_spilled, give_out, slide
+from trendloom.kernels.aggregation.program import Program
+from trendloom.kernels.aggregation.spans import not_before
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.numbers import Numbers, add_unit, clear, copy, like
+
+Array = np.ndarray[Any, Any]
+
+WORTH_WORDS = 200_000
+"""Events from which on the matrices of words pay for themselves."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A job's events and tables, ready to be run in any number system."""
+
+    job: Job
+
+    @cached_property
+    def program(self) -> Program:
+        return Program(self.job.machine)
+
+    @cached_property
+    def _read(self) -> tuple[Events, Steps]:
+        block, kinds = self.job.block, kinds_of(self.job.block)
+        tables = tables_of(self.program, self.job, kinds.positions, words=len(block) >= WORTH_WORDS)
+        weights = self.job.weights
+        events = Events(kinds.code, kinds.tied, kinds.own, kinds.union, block.time, weights)
+        steps = Steps(
+            tables.single, tables.kept, tables.entered, tables.word, tables.order, tables.length, tables.kinds
+        )
+        return events, steps
+
+    @property
+    def events(self) -> Events:
+        return self._read[0]
+
+    @property
+    def steps(self) -> Steps:
+        return self._read[1]
+
+    @cached_property
+    def shape(self) -> Shape:
+        program, slots = self.program, len(self.program.slots)
+        grows = np.ones(slots, np.bool_)
+        grows[list(program.sources)] = False
+        begin = program.sources.index(program.begin)
+        columns, accepts = np.array(program.sources, np.int64), np.array(program.accepts, np.int64)
+        return Shape(slots, self.job.linear, columns, grows, begin, accepts)
+
+    @cached_property
+    def valued(self) -> Array:
+        """[extreme, slot]: whether events that enter a slot bring a value along."""
+        found = np.zeros((self.job.extremes, len(self.program.slots)), np.bool_)
+        for slot, position in enumerate(self.program.position_of):
+            if position >= 0:
+                found[:, slot] = self.job.valued[:, position]
+        return found
+
+
+def sweep(job: Job, spans: Spans, numbers: Numbers) -> Found:
+    """Add up all matches of every span; `numbers` says in which system."""
+    return run(Prepared(job), spans, numbers)
+
+
+def run(prepared: Prepared, spans: Spans, numbers: Numbers, *, panes: bool | None = None) -> Found:
+    """As `sweep`; `panes` forces windows as products of panes, or one by one."""
+    job = prepared.job
+    found = Found(
+        _results(numbers, len(spans), job.linear + 1),
+        np.zeros(len(spans), np.bool_),
+        np.full((len(spans), job.extremes), ABSENT),
+    )
+    if panes is None:
+        panes = _worth_panes(prepared, spans)
+    if len(spans) == 0:
+        return found
+    if not panes:
+        _each(found.numbers, found.spilled, found.least, spans.low, spans.high, prepared.shape, prepared.steps,
+              prepared.events, job.values, prepared.valued)  # fmt: skip
+        return found
+    window = job.spec.detection.window
+    assert window.within is not None
+    assert window.slide is not None
+    pieces = pieces_of(job.block, math.gcd(window.within, window.slide))
+    needed = np.unique(spans.key)
+    if len(needed) < job.block.keys:
+        pieces = pieces[np.isin(np.searchsorted(job.block.key_starts, pieces[:, 0], side="right") - 1, needed)]
+    matrices, bad, least = reduce(prepared, pieces[:, 0], pieces[:, 1], numbers)
+    first, last = np.searchsorted(pieces[:, 0], spans.low), np.searchsorted(pieces[:, 0], spans.high)
+    slide(found.numbers, found.spilled, found.least, first, last, matrices, bad, least, prepared.shape)
+    return found
+
+
+def reduce(prepared: Prepared, begin: Array, end: Array, numbers: Numbers) -> tuple[Numbers, Array, Array]:
+    """The matrix of every stretch of events: rows, which of them spilled, and [extreme, stretch, slot, lane]."""
+    shape, job = prepared.shape, prepared.job
+    size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
+    matrices = _results(numbers, len(begin) * size, lanes)
+    bad = np.zeros(len(begin), np.bool_)
+    least = np.empty((job.extremes, len(begin), shape.slots, lanes), np.int64)
+    _reduce(matrices, bad, least, begin, end, shape, prepared.steps, prepared.events, job.values, prepared.valued)
+    return matrices, bad, least
+
+
+def _worth_panes(prepared: Prepared, spans: Spans) -> bool:
+    """Whether matrices of panes cost less than walking through every window."""
+    window = prepared.job.spec.detection.window
+    if window.slide is None or window.within is None or window.within <= window.slide or len(spans) == 0:
+        return False
+    columns, slots = len(prepared.shape.columns), prepared.shape.slots
+    walked = int((spans.high - spans.low).sum())
+    events = len(prepared.job.block)
+    steps = (int(spans.start.max()) - int(spans.start.min())) // math.gcd(window.within, window.slide)
+    panes = min(events, (steps + 1) * len(np.unique(spans.key)))
+    return events * (1 + columns / 8) + (panes + len(spans)) * slots * columns * columns < walked
+
+
+def pieces_of(block: Block, pane: int) -> Array:
+    """The stretches of events that lie in one pane, [begin, end] each."""
+    found: Array = _pieces(block.key_starts, block.time, pane)
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _results(numbers: Numbers, rows: int, lanes: int) -> Numbers:
+    return like(numbers, rows, lanes)
+
+
+@numba.njit(cache=True, nogil=True)
+def _pieces(key_starts: Array, time: Array, pane: int) -> Array:
+    found = np.empty((16, 2), np.int64)
+    count = 0
+    for key in range(len(key_starts) - 1):
+        at, end = key_starts[key], key_starts[key + 1]
+        while at < end:
+            high = not_before(time, at, end, (time[at] // pane + 1) * pane)
+            if count == len(found):
+                more = np.empty((2 * count, 2), np.int64)
+                more[:count] = found
+                found = more
+            found[count, 0], found[count, 1] = at, high
+            count += 1
+            at = high
+    return found[:count]
+
+
+@numba.njit(cache=True, nogil=True)
+def _each(
+    out: Numbers, bad: Array, least_out: Array, low: Array, high: Array, shape: Shape, steps: Steps, events: Events,
+    values: Array, valued: Array,
+) -> None:  # fmt: skip
+    """One vector through the events of every span."""
+    size = shape.slots * (shape.measures + 1)
+    rows, spare = like(out, size, 1), like(out, 2 * size, 1)
+    extremes = len(values)
+    least, least_spare = np.empty((extremes, shape.slots, 1), np.int64), np.empty((2 * shape.slots, 1), np.int64)
+    for span in range(len(low)):
+        for row in range(size):
+            clear(rows, row)
+        add_unit(rows, shape.columns[shape.begin], 0, 1)
+        advance(rows, spare, low[span], high[span], steps, events)
+        least[:] = ABSENT
+        for x in range(extremes):
+            least[x, shape.columns[shape.begin], 0] = EMPTY
+            advance_least(least[x], least_spare, low[span], high[span], steps, events, values[x], valued[x])
+        give_out(out, least_out, span, rows, 0, least, 0, shape)
+        bad[span] = any_spilled(rows) | any_spilled(spare) | any_spilled(out)
+
+
+@numba.njit(cache=True, nogil=True)
+def _reduce(
+    matrices: Numbers, bad: Array, least: Array, begin: Array, end: Array, shape: Shape, steps: Steps, events: Events,
+    values: Array, valued: Array,
+) -> None:  # fmt: skip
+    """One matrix for the events of every stretch: lane k begins with one in slot `columns[k]`."""
+    size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
+    rows, spare = like(matrices, size, lanes), like(matrices, 2 * size, lanes)
+    least_spare = np.empty((2 * shape.slots, lanes), np.int64)
+    for piece in range(len(begin)):
+        for row in range(size):
+            clear(rows, row)
+        for lane in range(lanes):
+            add_unit(rows, shape.columns[lane], lane, 1)
+        advance(rows, spare, begin[piece], end[piece], steps, events)
+        for row in range(size):
+            copy(matrices, piece * size + row, rows, row)
+        bad[piece] = any_spilled(rows) | any_spilled(spare)
+        for x in range(len(values)):
+            mine = least[x, piece]
+            mine[:] = ABSENT
+            for lane in range(lanes):
+                mine[shape.columns[lane], lane] = EMPTY
+            advance_least(mine, least_spare, begin[piece], end[piece], steps, events, values[x], valued[x])

@@ -1,0 +1,125 @@
+"""Fenwick trees of cells: merge everything at places below p, in O(log n) per insertion and per question.
+
+A tree of n places takes n consecutive cells. Cell i holds what was inserted at the last lowbit(i + 1) places up to i
+(lowbit: the value of the lowest bit that is set), so the places below p are the union of one cell per set bit of p.
+Neighbouring places lie side by side in memory: the many short steps of a walk stay in one cache line.
+
+*Nested* trees answer two bounds at once: an outer tree by the first rank, in which cell i is itself a tree, over the
+second ranks of the places it covers. Only ranks that can occur get a cell: n/2 · log2(n) + n cells in all, O(log² n)
+per operation. Insert-only: what must go is wiped place by place, at the cost of having been inserted.
+See Fenwick, "A New Data Structure for Cumulative Frequency Tables".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from trendloom.kernels.columns.cells import merge, wipe
+
+Array = np.ndarray[Any, Any]
+
+
+@njit(cache=True, nogil=True)
+def insert(nodes: Any, begin: Any, count: Any, place: Any, values: Any, cell: Any) -> None:
+    """Insert a cell of `values` at a place of the tree in `nodes` whose `count` cells start at `begin`."""
+    at = place
+    while at < count:
+        merge(nodes, begin + at, values, cell)
+        at |= at + 1
+
+
+@njit(cache=True, nogil=True)
+def gather(values: Any, cell: Any, nodes: Any, begin: Any, prefix: Any) -> None:
+    """Merge everything inserted at the first `prefix` places into a cell of `values`."""
+    at = prefix
+    while at > 0:
+        merge(values, cell, nodes, begin + at - 1)
+        at &= at - 1
+
+
+@njit(cache=True, nogil=True)
+def erase(nodes: Any, begin: Any, count: Any, place: Any) -> None:
+    """Empty every cell that an insertion at this place has touched."""
+    at = place
+    while at < count:
+        wipe(nodes, begin + at)
+        at |= at + 1
+
+
+# ------------------------------------------------------------------------------------------------- nested
+
+
+def inner_begins(places: int) -> Array:
+    """Where the inner tree of every outer cell begins; the last entry is the number of cells of them all."""
+    numbers = np.arange(1, places + 1, dtype=np.int64)
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(numbers & -numbers)])
+
+
+def nested_cells(places: int) -> int:
+    """How many cells nested trees of so many places take."""
+    return sum((places // size - places // (2 * size)) * size for size in (1 << b for b in range(places.bit_length())))
+
+
+@njit(cache=True, nogil=True)
+def arrange(ranks: Any, begin: Any, begins: Any, outer: Any, count: Any, filled: Any) -> None:
+    """Write down which second ranks every inner tree holds, in order.
+
+    `outer[r]` is the first rank of the place with second rank r. `filled` is scratch of `count` zeros, left as zeros.
+    """
+    for second in range(count):
+        at = outer[second]
+        while at < count:
+            ranks[begin + begins[at] + filled[at]] = second
+            filled[at] += 1
+            at |= at + 1
+    filled[:count] = 0
+
+
+@njit(cache=True, nogil=True)
+def _below(ranks: Any, begin: Any, size: Any, bound: Any) -> Any:
+    """How many of `size` sorted ranks are less than the bound."""
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) >> 1
+        if ranks[begin + middle] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def insert_nested(
+    nodes: Any, begin: Any, ranks: Any, begins: Any, count: Any, first: Any, second: Any, values: Any, cell: Any
+) -> None:
+    """Insert a cell at a place given by its two ranks; `ranks` is indexed like the cells of `nodes`."""
+    at = first
+    while at < count:
+        tree, size = begin + begins[at], (at + 1) & -(at + 1)
+        insert(nodes, tree, size, _below(ranks, tree, size, second), values, cell)
+        at |= at + 1
+
+
+@njit(cache=True, nogil=True)
+def gather_nested(
+    values: Any, cell: Any, nodes: Any, begin: Any, ranks: Any, begins: Any, first: Any, second: Any
+) -> None:
+    """Merge everything whose first rank is below `first` and whose second rank is below `second`."""
+    at = first
+    while at > 0:
+        tree, size = begin + begins[at - 1], at & -at
+        gather(values, cell, nodes, tree, _below(ranks, tree, size, second))
+        at &= at - 1
+
+
+@njit(cache=True, nogil=True)
+def erase_nested(nodes: Any, begin: Any, ranks: Any, begins: Any, count: Any, first: Any, second: Any) -> None:
+    """Empty every cell that an insertion at this place has touched."""
+    at = first
+    while at < count:
+        tree, size = begin + begins[at], (at + 1) & -(at + 1)
+        erase(nodes, tree, size, _below(ranks, tree, size, second))
+        at |= at + 1

@@ -1,0 +1,206 @@
+"""Pattern-grained aggregation equals the definition: every pattern, predicate and window, in every number system."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import trendloom
+from trendloom.engines.events import Stream, build_block
+from trendloom.engines.totals import measures_of
+from trendloom.engines.workload import Options, load, queries_of
+from trendloom.kernels.aggregation import pattern_grained
+from trendloom.kernels.aggregation.job import Found, Job, Linear, Sortable, prepare, sortable
+from trendloom.kernels.aggregation.spans import spans_of
+from trendloom.kernels.aggregation.spec import Aggregation, Grain, Measure
+from trendloom.kernels.columns.numbers import Doubles, Limbs, Scaled, Wides, integers, zeros
+from trendloom.kernels.detection.spec import Detection
+from trendloom.physical.pairs import pairs_of
+from trendloom.physical.plan import Physical, plan_physically
+from trendloom.plan.bind import bind
+
+NOTHING = frozenset[Any]()
+SYSTEMS = {"doubles": Doubles, "wides": Wides, "limbs": Limbs, "scaled": Scaled}
+
+PATTERNS = (
+    "A+",
+    "A",
+    "SEQ(A+, B)",
+    "(SEQ(A+, B))+",
+    "SEQ(A, B?, C)",
+    "SEQ(A+, B*, C)",
+    "SEQ(A+, NOT N, B)",
+    "SEQ(NOT N, A+)",
+    "SEQ(A+, NOT N)",
+    "(SEQ(A+, NOT N))+",
+    "SEQ(NOT SEQ(N, C), A+, NOT SEQ(C, N))",
+    "SEQ(SEQ(NOT N, B)?, A+)",
+    "SEQ(A+, NOT SEQ(N, C), B+)",
+    "SEQ(A, B, A)",
+    "(A OR B)+",
+    "SEQ(A{1,3}, B)",
+)
+CONDITIONS = (
+    (),
+    ("A.x < NEXT(A).x",),
+    ("A.x <= NEXT(A).x",),
+    ("A.x > NEXT(A).y",),
+    ("A.x = NEXT(A).x",),
+    ("A.x != NEXT(A).y",),
+    ("A.x <= NEXT(B).y",),
+    ("A.x = NEXT(B).x", "A.x < NEXT(A).y"),
+    ("A.x <= NEXT(A).x", "A.y != NEXT(A).y"),
+    ("A.x < NEXT(A).x", "A.x > NEXT(B).x", "B.x <= NEXT(A).x", "A.y >= NEXT(C).x"),
+)
+WINDOWS = ("", "WITHIN 6 SLIDE 2", "WITHIN 5", "WITHIN 9 SLIDE 1")
+TOTALS = "COUNT(*), COUNT(A), COUNT(A.x), SUM(A.x), MIN(A.x), MAX(A.y)"
+
+
+def query_of(pattern: str, semantics: str, conditions: tuple[str, ...], window: str) -> str:
+    bound = set(re.sub(r"NOT (SEQ\(.*?\)|N)", "", pattern))
+    usable = (text for text in conditions if set(re.findall(r"\b[ABC]\b", text)) <= bound)
+    where = " AND ".join(("[k]", *usable))
+    return f"RETURN k, {TOTALS} PATTERN {pattern} SEMANTICS {semantics} WHERE {where} GROUP BY k {window}"
+
+
+def events_of(chance: random.Random, size: int) -> pa.Table:
+    """Ties, NULLs, several keys, and types that the pattern does not know."""
+    time, rows = -4, []
+    for _ in range(size):
+        time += chance.choice((0, 1, 1, 1, 2))
+        x, y = chance.choice((None, 0, 1, 1, 2, 3, -2)), chance.choice((None, 0.5, 1.0, 2.0, 3.0, -1.5))
+        rows.append({"time": time, "type": chance.choice("AAAABBCNX"), "k": chance.choice((1, 1, 2)), "x": x, "y": y})
+    chance.shuffle(rows)
+    kinds = {"time": pa.int64(), "type": pa.string(), "k": pa.int64(), "x": pa.int64(), "y": pa.float64()}
+    return pa.Table.from_pylist(rows, schema=pa.schema(list(kinds.items())))
+
+
+def without_open_nots(detection: Detection) -> Detection:
+    """Leading and trailing NOTs change nothing about which rules compare neighbours."""
+    first = detection.scopes[0]
+    template = replace(
+        first.template,
+        starts=tuple(dict.fromkeys(replace(edge, crossings=NOTHING) for edge in first.template.starts)),
+        accepts=tuple((NOTHING,) if ways else () for ways in first.template.accepts),
+    )
+    return replace(detection, scopes=(replace(first, template=template), *detection.scopes[1:]))
+
+
+def job_of(query: str, table: pa.Table) -> tuple[Job, list[tuple[Measure, Sortable]], list[Measure], Any] | None:
+    """The job of a query, or None where a run does not depend on its last event alone."""
+    events = load(table, Options())
+    physical = plan_physically(bind(queries_of(query)[0], events.schema))
+    detection = physical.choice.detection
+    pairs, obstacle = pairs_of(without_open_nots(detection))
+    if obstacle is not None:
+        return None
+    stream = stream_of(physical, events)
+    block, keys = build_block(physical, stream)
+    measures = tuple(Measure(m.name, m.function, m.positions, m.column, m.kind) for m in measures_of(physical.plan))
+    linear = [m for m in measures if m.function in ("count", "sum")]
+    extremes = [
+        (m, sortable(m, stream.vector(m.column or "").take(block.row))) for m in measures if m.function in ("min", "max")
+    ]
+    spec = Aggregation(detection, Grain.PATTERN, measures, pairs)
+    job = prepare(spec, block, [linear_of(m, stream, block.row) for m in linear], extremes)
+    return job, extremes, linear, [stream.vector("k").values[row] for row in keys.rows]
+
+
+def stream_of(physical: Physical, events: Any) -> Stream:
+    plan = physical.plan
+    kinds = {column.name: column.kind for column in plan.schema.columns}
+    table = events.table.select(list(plan.scan.columns))
+    return Stream(table, kinds, events.ticks, {plan.schema.type: events.types})
+
+
+def linear_of(measure: Measure, stream: Stream, row: Any) -> Linear:
+    assert measure.positions is not None
+    if measure.column is None:
+        return Linear(measure.positions, None)
+    vector = stream.vector(measure.column).take(row)
+    valid = np.ones(len(row), np.bool_) if vector.valid is None else vector.valid
+    if measure.function == "count":
+        return Linear(measure.positions, valid.astype(np.int64))
+    return Linear(measure.positions, np.where(valid, vector.values, 0))
+
+
+def numbers_of(found: Found) -> list[list[Any]]:
+    if isinstance(found.numbers, Doubles):
+        return found.numbers.value.tolist()  # type: ignore[no-any-return]
+    if isinstance(found.numbers, Scaled):
+        mantissa, exponent = found.numbers.mantissa.tolist(), found.numbers.exponent.tolist()
+        return [[m * 2.0 ** (512 * x) for m, x in zip(*rows, strict=True)] for rows in zip(mantissa, exponent, strict=True)]
+    return integers(found.numbers).tolist()  # type: ignore[no-any-return]
+
+
+Rows = dict[tuple[int, int], tuple[Any, ...]]
+
+
+def added_up(query: str, table: pa.Table, system: Any) -> Rows | None:
+    """By key and start of window: the totals in the order of TOTALS."""
+    prepared = job_of(query, table)
+    if prepared is None:
+        return None
+    job, extremes, linear, key_values = prepared
+    spans = spans_of(job.block, job.spec.detection.window)
+    found = pattern_grained.sweep(job, spans, zeros(system, 1, 1, 3))
+    assert not found.spilled.any()
+    ends = [one.restore(found.least[:, x]) for x, (_, one) in enumerate(extremes)]
+    rows: Rows = {}
+    for span, numbers in enumerate(numbers_of(found)):
+        if numbers[0] == 0:
+            assert (found.least[span] == 2**63 - 1).all()
+            continue
+        of = {m.name: n for m, n in zip(linear, numbers[1:], strict=True)}
+        count, values, added = (of[name] for name in _names(linear))
+        least = [e.values[span] if e.valid is None or e.valid[span] else None for e in ends]
+        window = int(spans.start[span])
+        rows[int(key_values[spans.key[span]]), window] = (
+            numbers[0], count, values, added if values else None, *least
+        )  # fmt: skip
+    return rows
+
+
+def _names(linear: list[Measure]) -> Iterator[str]:
+    yield next(m.name for m in linear if m.function == "count" and m.column is None)
+    yield next(m.name for m in linear if m.function == "count" and m.column == "x")
+    yield next(m.name for m in linear if m.function == "sum")
+
+
+def answered(query: str, table: pa.Table, engine: str) -> Rows:
+    """The same by an engine that looks at every match."""
+    rows: Rows = {}
+    for row in trendloom.run(query, table, engine=engine).to_pylist():
+        key, window, _ = row.pop("k"), row.pop("window_start", 0), row.pop("window_end", None)
+        rows[key, window] = tuple(row.values())
+    return rows
+
+
+def check(query: str, table: pa.Table, system: Any, engine: str) -> bool:
+    found = added_up(query, table, system)
+    if found is None:
+        return False
+    expected = answered(query, table, engine)
+    assert found == expected, f"{query}\n{table.sort_by('time').to_pylist()}\n{found}\n{expected}"
+    return bool(expected)
+
+
+SEMANTICS = ("skip-till-next-match", "contiguous")
+
+
+@pytest.mark.parametrize("semantics", SEMANTICS)
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_every_match_counts_once(pattern: str, semantics: str) -> None:
+    chance = random.Random(f"{pattern} {semantics}")
+    for number, conditions in enumerate(CONDITIONS):
+        table = events_of(chance, chance.randrange(4, 22))
+        query = query_of(pattern, semantics, conditions, WINDOWS[number % len(WINDOWS)])
+        check(query, table, list(SYSTEMS.values())[number % 4], "reference")
