@@ -12,19 +12,34 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba.extending import overload
 
 from trendloom.kernels.aggregation.job import ABSENT
 from trendloom.kernels.aggregation.matrices import Terms
-from trendloom.kernels.columns.numbers import Numbers, add, add_times, clear, copy
+from trendloom.kernels.columns.numbers import (
+    Combination,
+    Numbers,
+    add,
+    add_times,
+    by_system,
+    clear,
+    combine,
+    copy,
+    wide_product,
+)
 
 Array = np.ndarray[Any, Any]
 
 
 class Events(NamedTuple):
-    """The events of a block as kernels read them; see `kinds`."""
+    """A block as read by `advance`: points in time with their letters, see `kinds`. `own` and `union` go by event.
+
+    Without `start` every event is a point in time, or tied to its neighbours.
+    """
 
     code: Array
     tied: int
+    start: Array
     own: Array
     union: Array
     time: Array
@@ -35,38 +50,34 @@ class Steps(NamedTuple):
     """The tables of a program; see `matrices`."""
 
     single: Terms
+    word: Terms
     kept: Terms
     entered: Terms
-    word: Terms
     order: Array
-    length: int
-    kinds: int
+    length: int  # letters of a word
+    letters: int
+    size: int  # rows: slots, and once more per linear measure
 
 
 @numba.njit(cache=True, nogil=True)
 def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, events: Events) -> None:
-    """Carry the numbers of all slots over events begin..end of one key. `spare` has twice as many rows."""
+    """Carry the numbers of all slots over points in time begin..end of one key. `spare` has twice as many rows."""
     at = begin
     while at < end:
-        if steps.length > 1 and at + steps.length <= end:
-            word = 0
-            for letter in range(at, at + steps.length):
-                code = events.code[letter]
-                if code == events.tied:
-                    word = -1
-                    break
-                word = word * steps.kinds + code
-            if word >= 0:
-                _apply(rows, spare, steps.word, word, events.weights, at)
-                at += steps.length
-                continue
-        code = events.code[at]
-        if code != events.tied:
-            _apply(rows, spare, steps.single, code, events.weights, at)
-            at += 1
-        else:
-            stop = _tie_end(events.time, at, end)
-            _apply_together(rows, spare, at, stop, steps, events)
+        if steps.length > 1:
+            at = carry(rows, spare, at, end, events.code, events.tied, steps.length, steps.letters, steps.word.begin,
+                       steps.word.row, steps.word.first, steps.word.terms, events.weights)  # fmt: skip
+        stop = end if steps.length == 1 else min(at + steps.length, end)
+        at = carry(rows, spare, at, stop, events.code, events.tied, 1, steps.letters, steps.single.begin,
+                   steps.single.row, steps.single.first, steps.single.terms, events.weights)  # fmt: skip
+        if at < end and events.code[at] == events.tied:
+            if len(events.start) > 0:
+                first, last, stop = events.start[at], events.start[at + 1], at + 1
+            else:
+                stop = _tie_end(events.time, at, end)
+                first, last = at, stop
+            _apply_together(rows, spare, first, last, steps.entered, steps.kept, steps.order, events.own, events.union,
+                            events.weights, steps.size)  # fmt: skip
             at = stop
 
 
@@ -79,51 +90,157 @@ def _tie_end(time: Array, at: int, end: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def _apply(rows: Numbers, spare: Numbers, terms: Terms, kind: int, weights: Array, event: int) -> None:
-    """Multiply by the matrix of a kind: all changed rows are computed from the old ones, then put in place."""
-    begin, end = terms.begin[kind], terms.begin[kind + 1]
-    for at in range(begin, end):
-        clear(spare, at - begin)
-        for term in range(terms.first[at], terms.first[at + 1]):
-            if terms.weight[term] >= 0:
-                add_times(spare, at - begin, rows, terms.source[term], weights[terms.weight[term], event])
-            elif terms.coefficient[term] == 1:
-                add(spare, at - begin, rows, terms.source[term])
-            else:
-                add_times(spare, at - begin, rows, terms.source[term], terms.coefficient[term])
-    for at in range(begin, end):
-        copy(rows, terms.row[at], spare, at - begin)
-
-
-@numba.njit(cache=True, nogil=True)
-def _apply_together(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, events: Events) -> None:
+def _apply_together(
+    rows: Numbers, spare: Numbers, begin: int, end: int, entered: Terms, kept: Terms, order: Array, own: Array,
+    union: Array, weights: Array, size: int,
+) -> None:  # fmt: skip
     """Events of one time: each enters from what was there before them, or (inside AND) from what entered with them.
 
     What entered is collected in the upper half of `spare`.
     """
-    slots, terms = len(steps.order), steps.entered
-    size = slots * ((terms.row.max() if len(terms.row) > 0 else 0) // slots + 1)
-    for row in range(size):
-        clear(spare, size + row)
-    for slot in steps.order:
+    for row in range(size, 2 * size):
+        clear(spare, row)
+    if entered.any_late:
+        _enter_in_order(rows, spare, begin, end, entered, order, own, weights, size)
+    else:
         for event in range(begin, end):
-            kind = events.own[event]
-            for at in range(terms.begin[kind], terms.begin[kind + 1]):
-                row = size + terms.row[at]
-                if terms.row[at] % slots == slot:
-                    for term in range(terms.first[at], terms.first[at + 1]):
-                        weight, source = terms.weight[term], terms.source[term]
-                        if terms.late[term] and weight >= 0:
-                            add_times(spare, row, spare, size + source, events.weights[weight, event])
-                        elif terms.late[term]:
-                            add(spare, row, spare, size + source)
-                        elif weight >= 0:
-                            add_times(spare, row, rows, source, events.weights[weight, event])
-                        else:
-                            add(spare, row, rows, source)
-    _apply(rows, spare, steps.kept, events.union[begin], events.weights, begin)
+            for at in range(entered.begin[own[event]], entered.begin[own[event] + 1]):
+                first, last = entered.first[at], entered.first[at + 1]
+                combine(spare, size + entered.row[at], rows, entered.terms, first, last, weights, event)
+    low, high = kept.begin[union[begin]], kept.begin[union[begin] + 1]
+    for at in range(low, high):
+        clear(spare, at - low)
+        combine(spare, at - low, rows, kept.terms, kept.first[at], kept.first[at + 1], weights, begin)
+    for at in range(low, high):
+        copy(rows, kept.row[at], spare, at - low)
     for row in range(size):
         add(rows, row, spare, size + row)
+
+
+@numba.njit(cache=True, nogil=True)
+def _enter_in_order(
+    rows: Numbers, spare: Numbers, begin: int, end: int, entered: Terms, order: Array, own: Array, weights: Array, size: int
+) -> None:
+    for slot in order:
+        for event in range(begin, end):
+            for at in range(entered.begin[own[event]], entered.begin[own[event] + 1]):
+                if entered.row[at] % len(order) == slot:
+                    for term in range(entered.first[at], entered.first[at + 1]):
+                        row, weight = size + entered.row[at], entered.terms.weight[term]
+                        source = size + entered.terms.source[term]
+                        if not entered.late[term]:
+                            combine(spare, row, rows, entered.terms, term, term + 1, weights, event)
+                        elif weight >= 0:
+                            add_times(spare, row, spare, source, weights[weight, event])
+                        else:
+                            add(spare, row, spare, source)
+
+
+# ------------------------------------------------------------------------------------- the innermost loops
+
+
+def carry(
+    rows: Numbers, spare: Numbers, at: int, end: int, codes: Array, tied: int, length: int, kinds: int, begin: Array,
+    row: Array, first: Array, terms: Combination, weights: Array,
+) -> int:  # fmt: skip
+    """Multiply by the matrices of words of `length` events, up to a tied event or the last whole word; returns where.
+
+    Written out per number system, on plain arrays: passing tables to a function costs more than what it would do.
+    """
+    raise NotImplementedError  # in kernels only
+
+
+@numba.njit(cache=True, nogil=True)
+def _word(codes: Array, at: int, length: int, tied: int, kinds: int) -> int:
+    """The number of the word that begins here, −1 if one of its events is tied."""
+    word = 0
+    for letter in range(at, at + length):
+        if codes[letter] == tied:
+            return -1
+        word = word * kinds + codes[letter]
+    return word
+
+
+@overload(carry)
+def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, length: Any, kinds: Any, begin: Any,
+           row: Any, first: Any, terms: Any, weights: Any) -> Any:  # fmt: skip
+    def doubles(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, length: Any, kinds: Any, begin: Any,
+                row: Any, first: Any, terms: Any, weights: Any) -> Any:  # fmt: skip
+        value, new, source, coefficient, weight = rows.value, spare.value, terms.source, terms.coefficient, terms.weight
+        while at + length <= end:
+            word = _word(codes, at, length, tied, kinds)
+            if word < 0:
+                break
+            low, high = begin[word], begin[word + 1]
+            for lane in range(value.shape[1]):
+                for entry in range(low, high):
+                    total = 0.0
+                    for term in range(first[entry], first[entry + 1]):
+                        factor = float(coefficient[term])
+                        if weight[term] >= 0:
+                            factor = float(weights[weight[term], at])
+                        total += value[source[term], lane] * factor
+                    new[entry - low, lane] = total
+                for entry in range(low, high):
+                    value[row[entry], lane] = new[entry - low, lane]
+            at += length
+        return at
+
+    def wides(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, length: Any, kinds: Any, begin: Any,
+              row: Any, first: Any, terms: Any, weights: Any) -> Any:  # fmt: skip
+        lows, highs, new_low, new_high, spill = rows.low, rows.high, spare.low, spare.high, spare.spill
+        source, coefficient, weight = terms.source, terms.coefficient, terms.weight
+        mask, half, one, none = np.uint64(0xFFFFFFFF), np.uint64(32), np.int64(1), np.int64(0)
+        while at + length <= end:
+            word = _word(codes, at, length, tied, kinds)
+            if word < 0:
+                break
+            start, stop = begin[word], begin[word + 1]
+            for lane in range(lows.shape[1]):
+                over = none
+                for entry in range(start, stop):
+                    total, top = np.uint64(0), none
+                    for term in range(first[entry], first[entry + 1]):
+                        factor = coefficient[term]
+                        if weight[term] >= 0:
+                            factor = np.int64(weights[weight[term], at])
+                        low, high = lows[source[term], lane], highs[source[term], lane]
+                        if factor != 1:
+                            if factor < 0 or factor >= 2**31 or high < 0 or high >= 2**31:
+                                low, high, bad = wide_product(low, high, factor)
+                                over |= bad
+                            else:
+                                bottom = (low & mask) * np.uint64(factor)
+                                middle = (low >> half) * np.uint64(factor) + (bottom >> half)
+                                low = (middle << half) | (bottom & mask)
+                                high = high * factor + np.int64(middle >> half)
+                        total += low
+                        top += high + (one if total < low else none)
+                        over |= top ^ (top << one)
+                    new_low[entry - start, lane], new_high[entry - start, lane] = total, top
+                for entry in range(start, stop):
+                    lows[row[entry], lane] = new_low[entry - start, lane]
+                    highs[row[entry], lane] = new_high[entry - start, lane]
+                spill[lane] |= over
+            at += length
+        return at
+
+    def others(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, length: Any, kinds: Any, begin: Any,
+               row: Any, first: Any, terms: Any, weights: Any) -> Any:  # fmt: skip
+        while at + length <= end:
+            word = _word(codes, at, length, tied, kinds)
+            if word < 0:
+                break
+            low, high = begin[word], begin[word + 1]
+            for entry in range(low, high):
+                clear(spare, entry - low)
+                combine(spare, entry - low, rows, terms, first[entry], first[entry + 1], weights, at)
+            for entry in range(low, high):
+                copy(rows, row[entry], spare, entry - low)
+            at += length
+        return at
+
+    return by_system(rows, doubles=doubles, wides=wides, limbs=others, scaled=others)
 
 
 # ----------------------------------------------------------------------------------------------- least values
@@ -172,7 +289,7 @@ def _apply_least(least: Array, spare: Array, terms: Terms, kind: int, slots: int
             spare[at - begin] = ABSENT
             for term in range(terms.first[at], terms.first[at + 1]):
                 mine = value if terms.enters[term] and valued[terms.row[at]] else ABSENT
-                _bring(spare, at - begin, least, terms.source[term], mine)
+                _bring(spare, at - begin, least, terms.terms.source[term], mine)
     for at in range(begin, end):
         if terms.row[at] < slots:
             least[terms.row[at]] = spare[at - begin]
@@ -185,7 +302,7 @@ def _enter_least(
     for at in range(terms.begin[kind], terms.begin[kind + 1]):
         if terms.row[at] == slot:
             for term in range(terms.first[at], terms.first[at + 1]):
-                mine, source = value if valued[slot] else ABSENT, terms.source[term]
+                mine, source = value if valued[slot] else ABSENT, terms.terms.source[term]
                 if terms.late[term]:
                     _bring(spare, slots + slot, spare, slots + source, mine)
                 else:

@@ -1,10 +1,11 @@
 """The matrices of a program as flat tables, for the kinds of events that a block holds.
 
-Rows of numbers: first all slots, then all slots once more per linear measure. `Terms` lists, per kind of event, the rows
-that change and what each becomes: Σ coefficient · row, or Σ weight of the event · row.
+Rows of numbers: first all slots, then all slots once more per linear measure. `Terms` lists, per letter, the rows that
+change and what each becomes: Σ coefficient · row, or Σ weight of the event · row. A letter is what happens at one point
+in time: one event of a kind, or several of some kinds.
 
-*Words*: where no term has a weight, the kinds of several events in a row are read as one letter of a larger alphabet,
-whose matrix is the product of theirs, so that one product stands for up to eight events.
+*Words*: where no term has a weight, several letters in a row are read as one letter of a larger alphabet, whose matrix
+is the product of theirs, so that one product stands for up to eight points in time.
 """
 
 from __future__ import annotations
@@ -16,133 +17,142 @@ import numpy as np
 
 from trendloom.kernels.aggregation.job import Job
 from trendloom.kernels.aggregation.program import Program
+from trendloom.kernels.columns.numbers import Combination
 
 Array = np.ndarray[Any, Any]
 
 LONGEST_WORD = 8
 MOST_ENTRIES = 1 << 14
-"""Entries of all matrices of words: what they take must stay in the processor's cache."""
+"""Entries of the matrices of all words: they should stay in the processor's cache."""
 
 
 class Terms(NamedTuple):
-    """Kind k changes rows `row[r]`, r from `begin[k]` to `begin[k + 1]`, to Σ of their terms (`first[r]` to `first[r + 1]`).
+    """Letter l changes rows `row[r]`, r from `begin[l]` to `begin[l + 1]`, to Σ of terms `first[r]` to `first[r + 1]`.
 
-    A term is `coefficient` · row `source`, times the event's weight number `weight` if that is not −1. `late`: the
-    source is what events of the same time have entered. `enters`: the term brings the event in (else it is kept or moved).
+    `late`: the source of a term is what events of the same time have entered. `enters`: the term brings the event in
+    (else it is kept or moved). `any_late`: whether there is a late term at all.
     """
 
     begin: Array
     row: Array
     first: Array
-    source: Array
-    coefficient: Array
-    weight: Array
+    terms: Combination
     late: Array
     enters: Array
+    any_late: bool
+
+
+class Term(NamedTuple):
+    row: int
+    source: int
+    coefficient: int = 1
+    weight: int = -1
+    late: bool = False
+    enters: bool = False
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
-    """`single`: events alone at their time. Several at one time: `kept` by their union, then `entered` by each."""
+class Matrices:
+    """What every kind of event does to the rows of a job: the source of all tables."""
 
-    kinds: int
-    single: Terms
-    kept: Terms
-    entered: Terms
-    order: Array  # slots in the order in which events of one time enter them
-    word: Terms
-    length: int  # events of a word
+    program: Program
+    job: Job
+    kinds: list[frozenset[int]]
+
+    @property
+    def size(self) -> int:
+        return len(self.program.slots) * (1 + self.job.linear)
+
+    def entering(self, kind: int) -> list[Term]:
+        """What one event adds to the rows it enters."""
+        slots, found = len(self.program.slots), []
+        for target, source, late in sorted(self.program.entering(self.kinds[kind])):
+            found.append(Term(target, source, late=late, enters=True))
+            for measure in range(self.job.linear):
+                ahead = (measure + 1) * slots
+                found.append(Term(target + ahead, source + ahead, late=late, enters=True))
+                if self.job.weighs[measure, self.program.position_of[target]]:
+                    weight = int(self.job.weight_of[measure])
+                    found.append(Term(target + ahead, source, weight=weight, late=late, enters=True))
+        return found
+
+    def keeping(self, positions: frozenset[int]) -> list[Term]:
+        """What events of one time leave of the rows before them."""
+        return [
+            Term(target + ahead, source + ahead)
+            for target, source in sorted(self.program.moving(positions))
+            for ahead in range(0, self.size, len(self.program.slots))
+        ]
+
+    def single(self) -> Terms:
+        """Events alone at their time, by kind."""
+        alone = [[t for t in self.entering(kind) if not t.late] for kind in range(len(self.kinds))]
+        return flat([[*self.keeping(p), *more] for p, more in zip(self.kinds, alone, strict=True)], self.size)
+
+    def entered(self) -> Terms:
+        """Of several events of one time: what each adds."""
+        return flat([self.entering(kind) for kind in range(len(self.kinds))], self.size, adds=True)
+
+    def kept(self) -> Terms:
+        """Of several events of one time: what their union leaves."""
+        return flat([self.keeping(positions) for positions in self.kinds], self.size)
+
+    def letter(self, counts: dict[int, int]) -> Array:
+        """The matrix of a point in time with so many events of each kind, none of which has a weight of its own."""
+        union = frozenset[int]().union(*(self.kinds[kind] for kind in counts))
+        entered = np.zeros((self.size, self.size), np.int64)
+        slots = len(self.program.slots)
+        terms = {kind: self.entering(kind) for kind in counts}
+        for slot in self.program.order:
+            for kind, count in counts.items():
+                for term in terms[kind]:
+                    if term.row % slots == slot:
+                        if term.late:
+                            entered[term.row] += count * entered[term.source]
+                        else:
+                            entered[term.row, term.source] += count
+        for term in self.keeping(union):
+            entered[term.row, term.source] += 1
+        return entered
 
 
-Term = tuple[int, int, int, int, bool, bool]  # row, source, coefficient, weight, late, enters
+def words_of(letters: list[Array], size: int) -> tuple[Terms, int]:
+    """Tables of all words of letters, and their length. The last letter of a word counts least."""
+    alphabet = np.stack(letters) if letters else np.zeros((0, size, size), np.int64)
+    words, length = alphabet, 1
+    while length < LONGEST_WORD and len(words) * len(alphabet) * size * size <= MOST_ENTRIES and len(alphabet):
+        words = np.einsum("bij,ajk->abik", alphabet, words).reshape(-1, size, size)
+        length += 1
+    return flat([terms_of(matrix) for matrix in words], size), length
 
 
-def tables_of(program: Program, job: Job, kinds: list[frozenset[int]], *, words: bool) -> Tables:
-    """The tables for these kinds of events, each the set of positions that it fits."""
-    entered = [_entering(program, job, positions) for positions in kinds]
-    kept = [_keeping(program, job, positions) for positions in kinds]
-    size = len(program.slots) * (1 + job.linear)
-    single = flat([_changed([*k, *e]) for k, e in zip(kept, entered, strict=True)], size)
-    plain = words and not any(term[3] >= 0 for terms in entered for term in terms)
-    length = _word_length(len(kinds), size) if plain else 1
-    word = _words(single, len(kinds), size, length) if length > 1 else single
-    both = flat(kept, size), flat(entered, size, adds=True)
-    return Tables(len(kinds), single, *both, np.array(program.order), word, length)
+def terms_of(matrix: Array) -> list[Term]:
+    """The terms of a matrix without weights."""
+    rows, sources = np.nonzero(matrix)
+    return [Term(int(r), int(s), int(matrix[r, s])) for r, s in zip(rows, sources, strict=True)]
 
 
-def _entering(program: Program, job: Job, positions: frozenset[int]) -> list[Term]:
-    slots, found = len(program.slots), []
-    for target, source, late in sorted(program.entering(positions)):
-        found.append((target, source, 1, -1, late, True))
-        for measure in range(job.linear):
-            ahead = (measure + 1) * slots
-            found.append((target + ahead, source + ahead, 1, -1, late, True))
-            if job.weighs[measure, program.position_of[target]]:
-                found.append((target + ahead, source, 1, int(job.weight_of[measure]), late, True))
-    return found
-
-
-def _keeping(program: Program, job: Job, positions: frozenset[int]) -> list[Term]:
-    slots = len(program.slots)
-    return [
-        (target + ahead, source + ahead, 1, -1, False, False)
-        for target, source in sorted(program.moving(positions))
-        for ahead in range(0, slots * (1 + job.linear), slots)
-    ]
-
-
-def _changed(terms: list[Term]) -> list[Term]:
-    """Without the terms of equal time, which a single event does not have."""
-    return [term for term in terms if not term[4]]
-
-
-def flat(kinds: list[list[Term]], rows: int, *, adds: bool = False) -> Terms:
-    """Terms by kind and row. Rows that stay as they are are left out; rows that become zero have no terms.
+def flat(letters: list[list[Term]], rows: int, *, adds: bool = False) -> Terms:
+    """Terms by letter and row. Rows that stay as they are are left out; rows that become zero have no terms.
 
     `adds`: the terms are added to what a row holds, so that rows without terms are left out instead.
     """
-    begin, row, first, listed = [0], [], [0], []
-    for terms in kinds:
+    begin, row, first, listed = [0], [], [0], list[Term]()
+    for terms in letters:
         by_row: dict[int, list[Term]] = {at: [] for at in range(rows)}
         for term in terms:
-            by_row[term[0]].append(term)
+            by_row[term.row].append(term)
         for at, mine in by_row.items():
-            if mine if adds else mine != [(at, at, 1, -1, False, False)]:
+            if mine if adds else mine != [Term(at, at)]:
                 row.append(at)
                 listed.extend(mine)
                 first.append(len(listed))
         begin.append(len(row))
-    columns = list(zip(*listed, strict=True)) if listed else [()] * 6
-    flags = [np.array(column, np.bool_) for column in columns[4:6]]
-    return Terms(*(np.array(c, np.int64) for c in (begin, row, first, *columns[1:4])), *flags)
-
-
-def _word_length(kinds: int, size: int) -> int:
-    length = 1
-    while length < LONGEST_WORD and kinds ** (length + 1) * size * size <= MOST_ENTRIES:
-        length += 1
-    return length if kinds > 1 else LONGEST_WORD
-
-
-def _words(single: Terms, kinds: int, size: int, length: int) -> Terms:
-    """Matrices of all words: letter after letter, the later one on the left. The last letter counts least."""
-    letters = np.stack([dense(single, kind, size) for kind in range(kinds)])
-    words = letters
-    for _ in range(length - 1):
-        words = np.einsum("bij,ajk->abik", letters, words).reshape(-1, size, size)
-    return flat([_terms_of(matrix) for matrix in words], size)
-
-
-def dense(terms: Terms, kind: int, size: int) -> Array:
-    """The matrix of a kind whose terms have no weights."""
-    matrix = np.eye(size, dtype=np.int64)
-    for at in range(terms.begin[kind], terms.begin[kind + 1]):
-        matrix[terms.row[at]] = 0
-        for term in range(terms.first[at], terms.first[at + 1]):
-            matrix[terms.row[at], terms.source[term]] += terms.coefficient[term]
-    return matrix
-
-
-def _terms_of(matrix: Array) -> list[Term]:
-    rows, sources = np.nonzero(matrix)
-    return [(int(r), int(s), int(matrix[r, s]), -1, False, False) for r, s in zip(rows, sources, strict=True)]
+    columns = [[term[field] for term in listed] for field in range(1, 6)]
+    return Terms(
+        *(np.array(numbers, np.int64) for numbers in (begin, row, first)),
+        Combination(*(np.array(numbers, np.int64) for numbers in columns[:3])),
+        np.array(columns[3], np.bool_),
+        np.array(columns[4], np.bool_),
+        any(columns[3]),
+    )

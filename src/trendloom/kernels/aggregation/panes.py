@@ -80,16 +80,20 @@ def compose_least(to: Array, later: Array, earlier: Array, shape: Shape) -> None
 
 
 @numba.njit(cache=True, nogil=True)
-def give_out(
-    out: Numbers, least_out: Array, span: int, rows: Numbers, first: int, least: Array, lane: int, shape: Shape
-) -> None:
-    """What the accepting slots hold is the result of a span. `least` is [extreme, slot, lane]."""
+def give_out(out: Numbers, span: int, rows: Numbers, first: int, shape: Shape) -> None:
+    """What the accepting slots hold is the result of a span."""
     for measure in range(shape.measures + 1):
         for slot in shape.accepts:
-            add_lane(out, span, measure, rows, first + measure * shape.slots + slot, lane)
-    for extreme in range(len(least)):
-        for slot in shape.accepts:
-            least_out[span, extreme] = min(least_out[span, extreme], least[extreme, slot, lane])
+            add_lane(out, span, measure, rows, first + measure * shape.slots + slot, 0)
+
+
+@numba.njit(cache=True, nogil=True)
+def accepted_least(least: Array, shape: Shape) -> int:
+    """The least value of the accepting slots; `least` is [slot, lane]."""
+    best = ABSENT
+    for slot in shape.accepts:
+        best = min(best, least[slot, 0])
+    return best  # type: ignore[no-any-return]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -127,7 +131,7 @@ def slide(
     least_product = np.empty((extremes, shape.slots, lanes), np.int64)
     least_other, least_back = np.empty_like(least_product), np.empty_like(least_product)
     least_fronts = np.empty((longest, extremes, shape.slots, 1), np.int64)
-    least_result = np.empty((extremes, shape.slots, 1), np.int64)
+    least_result = np.empty((shape.slots, 1), np.int64)
     bad_front, bad_back = np.zeros(longest, np.bool_), False
     base, middle, top = 0, 0, 0  # the front holds pieces base..middle, the back middle..top
     for span in range(len(first)):
@@ -168,10 +172,13 @@ def slide(
         at = low - base
         bad_out[span] = bad_front[at] or (top > middle and bad_back)
         if top == middle:
-            give_out(out, least_out, span, fronts, at * size, least_fronts[at], 0, shape)
+            give_out(out, span, fronts, at * size, shape)
+            for x in range(extremes):
+                least_out[span, x] = accepted_least(least_fronts[at, x], shape)
         else:
             compose(result, back, 0, fronts, at * size, shape)
             bad_out[span] |= any_spilled(result)
             for x in range(extremes):
-                compose_least(least_result[x], least_back[x], least_fronts[at, x], shape)
-            give_out(out, least_out, span, result, 0, least_result, 0, shape)
+                compose_least(least_result, least_back[x], least_fronts[at, x], shape)
+                least_out[span, x] = accepted_least(least_result, shape)
+            give_out(out, span, result, 0, shape)

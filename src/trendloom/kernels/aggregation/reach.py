@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 class Work(NamedTuple):
     """What a sweep changes. `values`: one cell per item of the batch (`kept`), or of the events of one time.
 
-    `lanes`: how many have closed, how many have opened. By state, as ordinals: the items of the batch are `first` to
+    `lanes`: how many have closed, how many have opened; `origin`: the batch's first item. By state, as ordinals: the items of the batch are `first` to
     `last`, those before `inserted` are visible. By move: `floor` is the first item that its bar, `passed`, lets through.
     """
 
@@ -38,6 +38,7 @@ class Work(NamedTuple):
     total: Cells
     kept: bool
     lanes: Array
+    origin: Array
     first: Array
     last: Array
     inserted: Array
@@ -116,7 +117,7 @@ def _open(graph: Any, items: Any, arms: Any, places: Any, low: Any, high: Any, w
     for arm in range(len(arms.kind)):
         place_arm(arms, places, arm, work.first, work.last, work.nodes)
     wipe(work.total, 0)
-    work.lanes[:] = 0
+    work.lanes[:], work.origin[0] = 0, low
 
 
 @njit(cache=True, nogil=True)
@@ -215,11 +216,79 @@ def _scan(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, c
     """Try every visible predecessor."""
     source, test = graph.source[move], graph.tested[move]
     mine = items.of_state[items.begin[source] : items.begin[source + 1]]
-    begin = mine[work.first[source]] if work.first[source] < len(mine) else 0
     truth = part.at[test, swept] - work.first[source] if test >= 0 else 0
-    shift = work.base[0]
     for ordinal in range(work.floor[move], work.inserted[source]):
         if test >= 0 and not part.truth[truth + ordinal]:
             continue
         if possible(items.event[mine[ordinal]], event, move, graph.checks):
-            merge(work.values, cell, work.values, mine[ordinal] - shift)
+            merge(work.values, cell, work.values, mine[ordinal] - work.origin[0])
+
+
+@njit(cache=True, nogil=True)
+def _raise_bar(
+    graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, bar: Any
+) -> None:
+    """Forget the predecessors that a NOT of the move now forbids."""
+    if bar <= work.passed[move]:
+        return
+    work.passed[move] = bar
+    source, old = graph.source[move], work.floor[move]
+    mine = items.of_state[items.begin[source] : items.begin[source + 1]]
+    floor, visible = old, work.inserted[source]
+    while floor < visible and items.tie_end[items.event[mine[floor]]] <= bar:
+        floor += 1
+    if floor == old:
+        return
+    work.floor[move] = floor
+    for at in range(graph.arms_begin[move], graph.arms_begin[move + 1]):
+        arm = graph.arms[at]
+        for ordinal in range(old, visible):
+            erase_item(arms, places, arm, ordinal, ordinal - work.first[source], work.nodes)
+        for ordinal in range(floor, visible):
+            cell, item = mine[ordinal] - work.origin[0], ordinal - work.first[source]
+            insert_item(arms, places, arm, ordinal, item, work.nodes, work.values, cell)
+
+
+@njit(cache=True, nogil=True)
+def _add_own(graph: Any, terms: Any, items: Any, work: Any, item: Any, cell: Any) -> None:
+    """What the item itself adds to every partial match that it ends."""
+    event, position, values = items.event[item], graph.position[items.state[item]], work.values
+    row = cell * values.width
+    for m in range(len(terms.weight_of)):
+        if terms.weighs[m, position]:
+            if terms.weight_of[m] < 0:
+                add(values.numbers, row + 1 + m, values.numbers, row)
+            else:
+                add_times(values.numbers, row + 1 + m, values.numbers, row, terms.weights[terms.weight_of[m], event])
+    for x in range(values.least.shape[2]):
+        if terms.valued[x, position]:
+            for lane in range(values.least.shape[1]):
+                if values.least[cell, lane, x] != ABSENT:
+                    values.least[cell, lane, x] = min(values.least[cell, lane, x], terms.values[x, event])
+
+
+@njit(cache=True, nogil=True)
+def _end(graph: Any, items: Any, high: Any, span: Any, work: Any, item: Any, cell: Any) -> None:
+    """Add the matches that end here to the total of every open lane whose trailing NOTs hold."""
+    trail = graph.trail[items.state[item]]
+    if trail == FREE:
+        merge(work.total, 0, work.values, cell)
+    elif trail != NEVER:
+        after = items.tie_end[items.event[item]]
+        for lane in range(work.lanes[0], work.lanes[1]):
+            if graph.bars[trail, high[span + lane]] < after:
+                merge_lane(work.total, 0, work.values, cell, lane)
+
+
+@njit(cache=True, nogil=True)
+def _show(graph: Any, items: Any, arms: Any, places: Any, work: Any, item: Any, cell: Any) -> None:
+    """Let later events follow the item, if any partial match ends there."""
+    state, ordinal = items.state[item], items.ordinal[item]
+    work.inserted[state] = ordinal + 1
+    reached, row = False, cell * work.values.width
+    for lane in range(work.total.least.shape[1]):
+        reached = reached or not is_zero(work.values.numbers, row, lane)
+    if reached:
+        for at in range(graph.out_begin[state], graph.out_begin[state + 1]):
+            here = ordinal - work.first[state]
+            insert_item(arms, places, graph.out[at], ordinal, here, work.nodes, work.values, cell)

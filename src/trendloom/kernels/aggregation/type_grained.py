@@ -20,9 +20,9 @@ import numpy as np
 
 from trendloom.kernels.aggregation.advance import Events, Steps, advance, advance_least
 from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Found, Job, Spans
-from trendloom.kernels.aggregation.kinds import kinds_of
-from trendloom.kernels.aggregation.matrices import tables_of
-from trendloom.kernels.aggregation.panes import Shape, any_spilled, give_out, slide
+from trendloom.kernels.aggregation.kinds import Kinds, Letters, kinds_of, letters_of
+from trendloom.kernels.aggregation.matrices import Matrices, flat, terms_of, words_of
+from trendloom.kernels.aggregation.panes import Shape, accepted_least, any_spilled, give_out, slide
 from trendloom.kernels.aggregation.program import Program
 from trendloom.kernels.aggregation.spans import not_before
 from trendloom.kernels.columns.block import Block
@@ -45,23 +45,51 @@ class Prepared:
         return Program(self.job.machine)
 
     @cached_property
-    def _read(self) -> tuple[Events, Steps]:
-        block, kinds = self.job.block, kinds_of(self.job.block)
-        tables = tables_of(self.program, self.job, kinds.positions, words=len(block) >= WORTH_WORDS)
-        weights = self.job.weights
-        events = Events(kinds.code, kinds.tied, kinds.own, kinds.union, block.time, weights)
-        steps = Steps(
-            tables.single, tables.kept, tables.entered, tables.word, tables.order, tables.length, tables.kinds
-        )
+    def kinds(self) -> Kinds:
+        return kinds_of(self.job.block)
+
+    @cached_property
+    def matrices(self) -> Matrices:
+        return Matrices(self.program, self.job, self.kinds.positions)
+
+    @cached_property
+    def letters(self) -> Letters | None:
+        """Points in time as letters, where there are ties and no event has a weight of its own."""
+        if len(self.kinds.own) == 0 or len(self.job.weights):
+            return None
+        return letters_of(self.job.block, self.kinds)
+
+    @cached_property
+    def by_event(self) -> tuple[Events, Steps]:
+        """For what goes from event to event: weights and least values."""
+        kinds, matrices = self.kinds, self.matrices
+        single = matrices.single()
+        start = np.zeros(0, np.int64)
+        events = Events(kinds.code, kinds.tied, start, kinds.own, kinds.union, self.job.block.time, self.job.weights)
+        order = np.array(self.program.order, np.int64)
+        kept, entered = matrices.kept(), matrices.entered()
+        return events, Steps(single, single, kept, entered, order, 1, len(kinds.positions), matrices.size)
+
+    @cached_property
+    def by_time(self) -> tuple[Events, Steps]:
+        """For numbers: letters, and words of them where the stream is long enough."""
+        events, steps = self.by_event
+        matrices, letters = self.matrices, self.letters
+        if len(self.job.weights):
+            return events, steps
+        counts = [{kind: 1} for kind in range(len(matrices.kinds))] if letters is None else letters.counts
+        alphabet = [matrices.letter(each) for each in counts]
+        single = flat([terms_of(matrix) for matrix in alphabet], matrices.size)
+        worth = len(self.job.block) >= WORTH_WORDS
+        word, length = words_of(alphabet, matrices.size) if worth else (single, 1)
+        steps = steps._replace(single=single, word=word, length=length, letters=len(counts))
+        if letters is not None:
+            events = events._replace(code=letters.code, tied=letters.tied, start=letters.start)
         return events, steps
 
-    @property
-    def events(self) -> Events:
-        return self._read[0]
-
-    @property
-    def steps(self) -> Steps:
-        return self._read[1]
+    def points(self, events: Array) -> Array:
+        """Indices of events, each the first of its time, as points in time."""
+        return events if self.letters is None else np.searchsorted(self.letters.start, events)
 
     @cached_property
     def shape(self) -> Shape:
@@ -100,8 +128,11 @@ def run(prepared: Prepared, spans: Spans, numbers: Numbers, *, panes: bool | Non
     if len(spans) == 0:
         return found
     if not panes:
-        _each(found.numbers, found.spilled, found.least, spans.low, spans.high, prepared.shape, prepared.steps,
-              prepared.events, job.values, prepared.valued)  # fmt: skip
+        _each(found.numbers, found.spilled, prepared.points(spans.low), prepared.points(spans.high), prepared.shape,
+              *prepared.by_time)  # fmt: skip
+        if job.extremes:
+            _each_least(found.least, spans.low, spans.high, prepared.shape, *prepared.by_event, job.values,
+                        prepared.valued)  # fmt: skip
         return found
     window = job.spec.detection.window
     assert window.within is not None
@@ -123,7 +154,9 @@ def reduce(prepared: Prepared, begin: Array, end: Array, numbers: Numbers) -> tu
     matrices = _results(numbers, len(begin) * size, lanes)
     bad = np.zeros(len(begin), np.bool_)
     least = np.empty((job.extremes, len(begin), shape.slots, lanes), np.int64)
-    _reduce(matrices, bad, least, begin, end, shape, prepared.steps, prepared.events, job.values, prepared.valued)
+    _reduce(matrices, bad, prepared.points(begin), prepared.points(end), shape, *prepared.by_time)
+    if job.extremes:
+        _reduce_least(least, begin, end, shape, *prepared.by_event, job.values, prepared.valued)
     return matrices, bad, least
 
 
@@ -170,49 +203,56 @@ def _pieces(key_starts: Array, time: Array, pane: int) -> Array:
 
 
 @numba.njit(cache=True, nogil=True)
-def _each(
-    out: Numbers, bad: Array, least_out: Array, low: Array, high: Array, shape: Shape, steps: Steps, events: Events,
-    values: Array, valued: Array,
-) -> None:  # fmt: skip
-    """One vector through the events of every span."""
-    size = shape.slots * (shape.measures + 1)
-    rows, spare = like(out, size, 1), like(out, 2 * size, 1)
-    extremes = len(values)
-    least, least_spare = np.empty((extremes, shape.slots, 1), np.int64), np.empty((2 * shape.slots, 1), np.int64)
+def _each(out: Numbers, bad: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps) -> None:
+    """One vector through the points in time of every span."""
+    rows, spare = like(out, steps.size, 1), like(out, 2 * steps.size, 1)
     for span in range(len(low)):
-        for row in range(size):
+        for row in range(steps.size):
             clear(rows, row)
         add_unit(rows, shape.columns[shape.begin], 0, 1)
         advance(rows, spare, low[span], high[span], steps, events)
-        least[:] = ABSENT
-        for x in range(extremes):
-            least[x, shape.columns[shape.begin], 0] = EMPTY
-            advance_least(least[x], least_spare, low[span], high[span], steps, events, values[x], valued[x])
-        give_out(out, least_out, span, rows, 0, least, 0, shape)
+        give_out(out, span, rows, 0, shape)
         bad[span] = any_spilled(rows) | any_spilled(spare) | any_spilled(out)
 
 
 @numba.njit(cache=True, nogil=True)
-def _reduce(
-    matrices: Numbers, bad: Array, least: Array, begin: Array, end: Array, shape: Shape, steps: Steps, events: Events,
-    values: Array, valued: Array,
-) -> None:  # fmt: skip
+def _each_least(
+    out: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps, values: Array, valued: Array
+) -> None:
+    least, spare = np.empty((shape.slots, 1), np.int64), np.empty((2 * shape.slots, 1), np.int64)
+    for span in range(len(low)):
+        for x in range(len(values)):
+            least[:] = ABSENT
+            least[shape.columns[shape.begin], 0] = EMPTY
+            advance_least(least, spare, low[span], high[span], steps, events, values[x], valued[x])
+            out[span, x] = accepted_least(least, shape)
+
+
+@numba.njit(cache=True, nogil=True)
+def _reduce(matrices: Numbers, bad: Array, begin: Array, end: Array, shape: Shape, events: Events, steps: Steps) -> None:
     """One matrix for the events of every stretch: lane k begins with one in slot `columns[k]`."""
-    size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
-    rows, spare = like(matrices, size, lanes), like(matrices, 2 * size, lanes)
-    least_spare = np.empty((2 * shape.slots, lanes), np.int64)
+    lanes = len(shape.columns)
+    rows, spare = like(matrices, steps.size, lanes), like(matrices, 2 * steps.size, lanes)
     for piece in range(len(begin)):
-        for row in range(size):
+        for row in range(steps.size):
             clear(rows, row)
         for lane in range(lanes):
             add_unit(rows, shape.columns[lane], lane, 1)
         advance(rows, spare, begin[piece], end[piece], steps, events)
-        for row in range(size):
-            copy(matrices, piece * size + row, rows, row)
+        for row in range(steps.size):
+            copy(matrices, piece * steps.size + row, rows, row)
         bad[piece] = any_spilled(rows) | any_spilled(spare)
+
+
+@numba.njit(cache=True, nogil=True)
+def _reduce_least(
+    least: Array, begin: Array, end: Array, shape: Shape, events: Events, steps: Steps, values: Array, valued: Array
+) -> None:
+    spare = np.empty((2 * shape.slots, len(shape.columns)), np.int64)
+    for piece in range(len(begin)):
         for x in range(len(values)):
             mine = least[x, piece]
             mine[:] = ABSENT
-            for lane in range(lanes):
+            for lane in range(len(shape.columns)):
                 mine[shape.columns[lane], lane] = EMPTY
-            advance_least(mine, least_spare, begin[piece], end[piece], steps, events, values[x], valued[x])
+            advance_least(mine, spare, begin[piece], end[piece], steps, events, values[x], valued[x])

@@ -59,6 +59,14 @@ class Scaled(NamedTuple):
 Numbers = Doubles | Wides | Limbs | Scaled
 
 
+class Combination(NamedTuple):
+    """Terms of sums: numbers of row `source`, times `coefficient`, or times weight number `weight` if that is not −1."""
+
+    source: Array
+    coefficient: Array
+    weight: Array
+
+
 def zeros(system: type[Numbers], rows: int, lanes: int, words: int = 2) -> Numbers:
     """Numbers of a system, all zero. `words` matters to `Limbs` alone."""
     if system is Doubles:
@@ -113,6 +121,14 @@ def add(a: Numbers, i: int, b: Numbers, j: int) -> None:
 
 def add_times(a: Numbers, i: int, b: Numbers, j: int, weight: int | float) -> None:
     """a[i] += weight · b[j], in all lanes. Exact systems take integer weights."""
+    raise NotImplementedError
+
+
+def combine(a: Numbers, i: int, b: Numbers, terms: Combination, first: int, last: int, weights: Array, event: int) -> None:
+    """a[i] += Σ factor · b[source] over terms first..last, in all lanes; the inner loop of products with matrices.
+
+    A term's factor is its coefficient, or `weights[weight, event]` where it has a weight.
+    """
     raise NotImplementedError
 
 
@@ -181,24 +197,38 @@ def _add_wide(a: Wides, i: int, lane: int, low: int, high: int) -> None:
 
 
 @njit(cache=True)
-def _add_wide_product(a: Wides, i: int, lane: int, low: int, high: int, other_low: int, other_high: int) -> None:
-    """Add the product of two signed numbers of two words."""
+def wide_product(low: int, high: int, factor: int) -> tuple[int, int, int]:
+    """A signed number of two words times a signed word: (low, high, negative if it does not fit)."""
+    return _product(low, high, np.uint64(factor), factor >> 63)
+
+
+@njit(cache=True)
+def _product(low: int, high: int, other_low: int, other_high: int) -> tuple[int, int, int]:
+    """The product of two signed numbers of two words: (low, high, negative if it does not fit)."""
     x0, x1 = _magnitude(low, high)
     y0, y1 = _magnitude(other_low, other_high)
     p0, p1 = multiply_words(x0, y0)
+    bad = np.int64(0)
     if x1 != 0 or y1 != 0:
         if x1 != 0 and y1 != 0:
-            a.spill[lane] = -1
+            bad = np.int64(-1)
         q0, q1 = multiply_words(x1, y0) if x1 != 0 else multiply_words(x0, y1)
         p1 += q0
         if q1 != 0 or p1 < q0:
-            a.spill[lane] = -1
+            bad = np.int64(-1)
     if p1 >> np.uint64(62) != 0:
-        a.spill[lane] = -1
+        bad = np.int64(-1)
     if (high < 0) != (other_high < 0):
         p0 = ~p0 + np.uint64(1)
         p1 = ~p1 + (np.uint64(1) if p0 == 0 else np.uint64(0))
-    _add_wide(a, i, lane, p0, np.int64(p1))
+    return p0, np.int64(p1), bad
+
+
+@njit(cache=True)
+def _add_wide_product(a: Wides, i: int, lane: int, low: int, high: int, other_low: int, other_high: int) -> None:
+    low, high, bad = _product(low, high, other_low, other_high)
+    a.spill[lane] |= bad
+    _add_wide(a, i, lane, low, high)
 
 
 @njit(cache=True)
@@ -297,7 +327,8 @@ def _system(numbers: Any) -> Any:
     return numbers.instance_class if isinstance(numbers, types.BaseNamedTuple) else None
 
 
-def _of(numbers: Any, *, doubles: Any, wides: Any, limbs: Any, scaled: Any) -> Any:
+def by_system(numbers: Any, *, doubles: Any, wides: Any, limbs: Any, scaled: Any) -> Any:
+    """The implementation for the system of a kernel's argument, for `overload`."""
     return {Doubles: doubles, Wides: wides, Limbs: limbs, Scaled: scaled}.get(_system(numbers))
 
 
@@ -315,7 +346,7 @@ def _like(numbers: Any, rows: Any, lanes: Any) -> Any:
     def scaled(numbers: Any, rows: Any, lanes: Any) -> Any:
         return Scaled(np.zeros((rows, lanes)), np.zeros((rows, lanes), np.int64))
 
-    return _of(numbers, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    return by_system(numbers, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
 @overload(clear)
@@ -337,7 +368,7 @@ def _clear(a: Any, i: Any) -> Any:
             a.mantissa[i, lane] = 0.0
             a.exponent[i, lane] = 0
 
-    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
 @overload(copy)
@@ -359,7 +390,7 @@ def _copy(a: Any, i: Any, b: Any, j: Any) -> Any:
             a.mantissa[i, lane] = b.mantissa[j, lane]
             a.exponent[i, lane] = b.exponent[j, lane]
 
-    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
 @overload(add)
@@ -380,7 +411,7 @@ def _add(a: Any, i: Any, b: Any, j: Any) -> Any:
         for lane in range(a.mantissa.shape[1]):
             _add_scaled(a, i, lane, b.mantissa[j, lane], b.exponent[j, lane])
 
-    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
 @overload(add_times)
@@ -404,7 +435,21 @@ def _add_times(a: Any, i: Any, b: Any, j: Any, weight: Any) -> Any:
         for lane in range(a.mantissa.shape[1]):
             _add_scaled_product(a, i, lane, b.mantissa[j, lane], b.exponent[j, lane], float(weight))
 
-    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+
+
+@overload(combine)
+def _combine(a: Any, i: Any, b: Any, terms: Any, first: Any, last: Any, weights: Any, event: Any) -> Any:
+    def combined(a: Any, i: Any, b: Any, terms: Any, first: Any, last: Any, weights: Any, event: Any) -> None:
+        for term in range(first, last):
+            if terms.weight[term] >= 0:
+                add_times(a, i, b, terms.source[term], weights[terms.weight[term], event])
+            elif terms.coefficient[term] == 1:
+                add(a, i, b, terms.source[term])
+            else:
+                add_times(a, i, b, terms.source[term], terms.coefficient[term])
+
+    return combined
 
 
 @overload(add_unit)
@@ -424,7 +469,7 @@ def _add_unit(a: Any, i: Any, lane: Any, weight: Any) -> Any:
     def scaled(a: Any, i: Any, lane: Any, weight: Any) -> None:
         _add_scaled_product(a, i, lane, 1.0, 0, float(weight))
 
-    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
 @overload(add_lane)
@@ -441,7 +486,7 @@ def _add_lane(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> Any:
     def scaled(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> None:
         _add_scaled(a, i, lane, b.mantissa[j, other], b.exponent[j, other])
 
-    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
 @overload(multiply_into)
@@ -459,7 +504,7 @@ def _multiply_into(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any,
         exponent = b.exponent[j, left] + c.exponent[k, right]
         _add_scaled_product(a, i, lane, b.mantissa[j, left], exponent, c.mantissa[k, right])
 
-    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
 @overload(is_zero)
@@ -477,7 +522,7 @@ def _is_zero(a: Any, i: Any, lane: Any) -> Any:
     def scaled(a: Any, i: Any, lane: Any) -> bool:
         return a.mantissa[i, lane] == 0.0  # type: ignore[no-any-return]
 
-    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
 @overload(forgive)
@@ -488,7 +533,7 @@ def _forgive(a: Any) -> Any:
     def exact(a: Any) -> None:
         a.spill[:] = 0
 
-    return _of(a, doubles=nothing, wides=exact, limbs=exact, scaled=nothing)
+    return by_system(a, doubles=nothing, wides=exact, limbs=exact, scaled=nothing)
 
 
 @overload(spilled)
@@ -499,7 +544,7 @@ def _spilled(a: Any, lane: Any) -> Any:
     def exact(a: Any, lane: Any) -> bool:
         return a.spill[lane] < 0  # type: ignore[no-any-return]
 
-    return _of(a, doubles=never, wides=exact, limbs=exact, scaled=never)
+    return by_system(a, doubles=never, wides=exact, limbs=exact, scaled=never)
 
 
 @overload(lanes_of)
@@ -516,4 +561,4 @@ def _lanes_of(a: Any) -> Any:
     def scaled(a: Any) -> int:
         return a.mantissa.shape[1]  # type: ignore[no-any-return]
 
-    return _of(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
