@@ -47,30 +47,25 @@ class Events(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The tables of a program; see `matrices`."""
+    """The tables of a program; see `matrices`. Words of n letters are numbered from `offset[n]` on."""
 
-    single: Terms
     word: Terms
+    offset: Array
+    letters: int
     kept: Terms
     entered: Terms
     order: Array
-    length: int  # letters of a word
-    letters: int
     size: int  # rows: slots, and once more per linear measure
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, events: Events) -> None:
     """Carry the numbers of all slots over points in time begin..end of one key. `spare` has twice as many rows."""
     at = begin
     while at < end:
-        if steps.length > 1:
-            at = carry(rows, spare, at, end, events.code, events.tied, steps.length, steps.letters, steps.word.begin,
-                       steps.word.row, steps.word.first, steps.word.terms, events.weights)  # fmt: skip
-        stop = end if steps.length == 1 else min(at + steps.length, end)
-        at = carry(rows, spare, at, stop, events.code, events.tied, 1, steps.letters, steps.single.begin,
-                   steps.single.row, steps.single.first, steps.single.terms, events.weights)  # fmt: skip
-        if at < end and events.code[at] == events.tied:
+        at = carry(rows, spare, at, end, events.code, events.tied, steps.letters, steps.offset, steps.word.begin,
+                   steps.word.row, steps.word.first, steps.word.terms, events.weights)  # fmt: skip
+        if at < end:
             if len(events.start) > 0:
                 first, last, stop = events.start[at], events.start[at + 1], at + 1
             else:
@@ -140,10 +135,10 @@ def _enter_in_order(
 
 
 def carry(
-    rows: Numbers, spare: Numbers, at: int, end: int, codes: Array, tied: int, length: int, kinds: int, begin: Array,
+    rows: Numbers, spare: Numbers, at: int, end: int, codes: Array, tied: int, letters: int, offset: Array, begin: Array,
     row: Array, first: Array, terms: Combination, weights: Array,
 ) -> int:  # fmt: skip
-    """Multiply by the matrices of words of `length` events, up to a tied event or the last whole word; returns where.
+    """Multiply by the matrices of words up to a tied event or the end; returns where.
 
     Written out per number system, on plain arrays: passing tables to a function costs more than what it would do.
     """
@@ -151,25 +146,24 @@ def carry(
 
 
 @numba.njit(cache=True, nogil=True)
-def _word(codes: Array, at: int, length: int, tied: int, kinds: int) -> int:
-    """The number of the word that begins here, −1 if one of its events is tied."""
-    word = 0
-    for letter in range(at, at + length):
-        if codes[letter] == tied:
-            return -1
-        word = word * kinds + codes[letter]
-    return word
+def _word(codes: Array, at: int, end: int, tied: int, letters: int, offset: Array) -> tuple[int, int]:
+    """The longest word from here on that no tied event interrupts: its number and its length."""
+    word, length = 0, 0
+    while length < len(offset) - 1 and at + length < end and codes[at + length] != tied:
+        word = word * letters + codes[at + length]
+        length += 1
+    return word + offset[length], length
 
 
 @overload(carry)
-def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, length: Any, kinds: Any, begin: Any,
+def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any, begin: Any,
            row: Any, first: Any, terms: Any, weights: Any) -> Any:  # fmt: skip
-    def doubles(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, length: Any, kinds: Any, begin: Any,
+    def doubles(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any, begin: Any,
                 row: Any, first: Any, terms: Any, weights: Any) -> Any:  # fmt: skip
         value, new, source, coefficient, weight = rows.value, spare.value, terms.source, terms.coefficient, terms.weight
-        while at + length <= end:
-            word = _word(codes, at, length, tied, kinds)
-            if word < 0:
+        while at < end:
+            word, length = _word(codes, at, end, tied, letters, offset)
+            if length == 0:
                 break
             low, high = begin[word], begin[word + 1]
             for lane in range(value.shape[1]):
@@ -186,14 +180,14 @@ def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, leng
             at += length
         return at
 
-    def wides(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, length: Any, kinds: Any, begin: Any,
+    def wides(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any, begin: Any,
               row: Any, first: Any, terms: Any, weights: Any) -> Any:  # fmt: skip
         lows, highs, new_low, new_high, spill = rows.low, rows.high, spare.low, spare.high, spare.spill
         source, coefficient, weight = terms.source, terms.coefficient, terms.weight
         mask, half, one, none = np.uint64(0xFFFFFFFF), np.uint64(32), np.int64(1), np.int64(0)
-        while at + length <= end:
-            word = _word(codes, at, length, tied, kinds)
-            if word < 0:
+        while at < end:
+            word, length = _word(codes, at, end, tied, letters, offset)
+            if length == 0:
                 break
             start, stop = begin[word], begin[word + 1]
             for lane in range(lows.shape[1]):
@@ -225,11 +219,11 @@ def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, leng
             at += length
         return at
 
-    def others(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, length: Any, kinds: Any, begin: Any,
+    def others(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any, begin: Any,
                row: Any, first: Any, terms: Any, weights: Any) -> Any:  # fmt: skip
-        while at + length <= end:
-            word = _word(codes, at, length, tied, kinds)
-            if word < 0:
+        while at < end:
+            word, length = _word(codes, at, end, tied, letters, offset)
+            if length == 0:
                 break
             low, high = begin[word], begin[word + 1]
             for entry in range(low, high):
@@ -258,7 +252,7 @@ def advance_least(
     while at < end:
         code = events.code[at]
         if code != events.tied:
-            _apply_least(least, spare, steps.single, code, slots, values[at], valued)
+            _apply_least(least, spare, steps.word, code, slots, values[at], valued)
             at += 1
         else:
             stop = _tie_end(events.time, at, end)

@@ -116,14 +116,17 @@ class Matrices:
         return entered
 
 
-def words_of(letters: list[Array], size: int) -> tuple[Terms, int]:
-    """Tables of all words of letters, and their length. The last letter of a word counts least."""
+def words_of(letters: list[Array], size: int, *, longest: int = LONGEST_WORD) -> tuple[Terms, Array]:
+    """Tables of all words up to a length, and where the words of each length begin among them.
+
+    Words of one length are numbered like numbers with letters as digits, the last one counting least.
+    """
     alphabet = np.stack(letters) if letters else np.zeros((0, size, size), np.int64)
-    words, length = alphabet, 1
-    while length < LONGEST_WORD and len(words) * len(alphabet) * size * size <= MOST_ENTRIES and len(alphabet):
-        words = np.einsum("bij,ajk->abik", alphabet, words).reshape(-1, size, size)
-        length += 1
-    return flat([terms_of(matrix) for matrix in words], size), length
+    words = [alphabet]
+    while len(words) < longest and 2 * len(words[-1]) * len(alphabet) * size * size <= MOST_ENTRIES and letters:
+        words.append(np.einsum("bij,ajk->abik", alphabet, words[-1]).reshape(-1, size, size))
+    offset = np.cumsum([0, 0, *map(len, words)])[: len(words) + 1]
+    return flat([terms_of(matrix) for some in words for matrix in some], size), offset.astype(np.int64)
 
 
 def terms_of(matrix: Array) -> list[Term]:

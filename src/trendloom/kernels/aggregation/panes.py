@@ -16,11 +16,13 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba.extending import overload
 
 from trendloom.kernels.aggregation.job import ABSENT
 from trendloom.kernels.columns.numbers import (
     Numbers,
     add_lane,
+    by_system,
     clear,
     copy,
     forgive,
@@ -44,26 +46,43 @@ class Shape(NamedTuple):
     accepts: Array  # slots that hold matches
 
 
-@numba.njit(cache=True, nogil=True)
 def compose(to: Numbers, later: Numbers, second: int, earlier: Numbers, first: int, shape: Shape) -> None:
     """to = later · earlier; `second` and `first` are the first rows of their matrices.
 
     `earlier` may be a vector: it has as many lanes as `to`. O(slots · columns · lanes · measures).
     """
-    for measure in range(shape.measures + 1):
-        base = measure * shape.slots
-        for slot in range(shape.slots):
-            row = base + slot
+    raise NotImplementedError  # in kernels only
+
+
+@overload(compose)
+def _compose(to: Any, later: Any, second: Any, earlier: Any, first: Any, shape: Any) -> Any:
+    def doubles(to: Any, later: Any, second: Any, earlier: Any, first: Any, shape: Any) -> None:
+        into, left, right, columns, slots = to.value, later.value, earlier.value, shape.columns, shape.slots
+        for row in range(slots * (shape.measures + 1)):
+            slot, base = row % slots, row - row % slots
+            for lane in range(into.shape[1]):
+                total = right[first + row, lane] if shape.grows[slot] else 0.0
+                for k in range(len(columns)):
+                    total += left[second + row, k] * right[first + columns[k], lane]
+                    if base > 0:
+                        total += left[second + slot, k] * right[first + base + columns[k], lane]
+                into[row, lane] = total
+
+    def others(to: Any, later: Any, second: Any, earlier: Any, first: Any, shape: Any) -> None:
+        for row in range(shape.slots * (shape.measures + 1)):
+            slot, base = row % shape.slots, row - row % shape.slots
             if shape.grows[slot]:
                 copy(to, row, earlier, first + row)
             else:
                 clear(to, row)
             for lane in range(lanes_of(to)):
                 for k in range(len(shape.columns)):
-                    column = shape.columns[k]
-                    multiply_into(to, row, lane, later, second + row, k, earlier, first + column, lane)
-                    if measure > 0:
-                        multiply_into(to, row, lane, later, second + slot, k, earlier, first + base + column, lane)
+                    column = first + shape.columns[k]
+                    multiply_into(to, row, lane, later, second + row, k, earlier, column, lane)
+                    if base > 0:
+                        multiply_into(to, row, lane, later, second + slot, k, earlier, base + column, lane)
+
+    return by_system(to, doubles=doubles, wides=others, limbs=others, scaled=others)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -233,7 +233,7 @@ def _nest(places: Any, arm: Any, sources: Any, used: Any, bits: Any) -> Any:
 # ---------------------------------------------------------------------------------------------- in a sweep
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def insert_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes: Any, values: Any, cell: Any) -> None:
     """Let later events find a value. `ordinal` is the item's among all of its state, `item` among those of the batch."""
     kind, base = arms.kind[arm], places.base[arm]
@@ -252,7 +252,7 @@ def insert_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes
             insert_nested(nodes, tree, places.ranks, places.begins, count, place, second, values, cell)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def gather_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes: Any, values: Any, cell: Any) -> None:
     """Merge all values that an event may follow into its own."""
     kind, base = arms.kind[arm], places.base[arm]

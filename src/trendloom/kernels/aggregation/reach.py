@@ -132,7 +132,7 @@ def _not_before(items: Any, bound: Any) -> Any:
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _move_lanes(low: Any, high: Any, span: Any, event: Any, work: Any, sink: Any) -> None:
     """Close the lanes that end before an event, open those that begin at it. Spans of a key are in order."""
     lanes = work.total.least.shape[1]
@@ -173,7 +173,7 @@ def _close(items: Any, arms: Any, places: Any, high: Any, span: Any, work: Any, 
 # ------------------------------------------------------------------------------------------------ one item
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _reach(
     graph: Any, items: Any, arms: Any, places: Any, low: Any, span: Any, work: Any, part: Any, item: Any, cell: Any,
     swept: Any,
@@ -185,7 +185,7 @@ def _reach(
     ordinal = items.ordinal[item]
     for at in range(graph.into_begin[state], graph.into_begin[state + 1]):
         move = graph.into[at]
-        if graph.bar[move] != FREE:
+        if graph.bar[move] != FREE and graph.bars[graph.bar[move], items.tie_start[event]] > work.passed[move]:
             _raise_bar(graph, items, arms, places, work, move, graph.bars[graph.bar[move], items.tie_start[event]])
         if graph.scanned[move]:
             _scan(graph, items, work, part, move, event, cell, swept)
@@ -195,7 +195,7 @@ def _reach(
                 gather_item(arms, places, arm, ordinal, here, work.nodes, work.values, cell)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _start(
     graph: Any, items: Any, low: Any, span: Any, work: Any, state: Any, event: Any, cell: Any
 ) -> None:
@@ -211,7 +211,7 @@ def _start(
                 work.values.least[cell, lane, x] = EMPTY
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _scan(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, cell: Any, swept: Any) -> None:
     """Try every visible predecessor."""
     source, test = graph.source[move], graph.tested[move]
@@ -229,8 +229,6 @@ def _raise_bar(
     graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, bar: Any
 ) -> None:
     """Forget the predecessors that a NOT of the move now forbids."""
-    if bar <= work.passed[move]:
-        return
     work.passed[move] = bar
     source, old = graph.source[move], work.floor[move]
     mine = items.of_state[items.begin[source] : items.begin[source + 1]]
@@ -249,7 +247,7 @@ def _raise_bar(
             insert_item(arms, places, arm, ordinal, item, work.nodes, work.values, cell)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _add_own(graph: Any, terms: Any, items: Any, work: Any, item: Any, cell: Any) -> None:
     """What the item itself adds to every partial match that it ends."""
     event, position, values = items.event[item], graph.position[items.state[item]], work.values
@@ -267,7 +265,7 @@ def _add_own(graph: Any, terms: Any, items: Any, work: Any, item: Any, cell: Any
                     values.least[cell, lane, x] = min(values.least[cell, lane, x], terms.values[x, event])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _end(graph: Any, items: Any, high: Any, span: Any, work: Any, item: Any, cell: Any) -> None:
     """Add the matches that end here to the total of every open lane whose trailing NOTs hold."""
     trail = graph.trail[items.state[item]]
@@ -280,7 +278,7 @@ def _end(graph: Any, items: Any, high: Any, span: Any, work: Any, item: Any, cel
                 merge_lane(work.total, 0, work.values, cell, lane)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _show(graph: Any, items: Any, arms: Any, places: Any, work: Any, item: Any, cell: Any) -> None:
     """Let later events follow the item, if any partial match ends there."""
     state, ordinal = items.state[item], items.ordinal[item]

@@ -38,7 +38,7 @@ def empty_cells(like: Numbers, count: int, lanes: int, width: int, extremes: int
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def merge(a: Any, i: Any, b: Any, j: Any) -> None:
     """Merge cell j of b into cell i of a, in all lanes."""
     for m in range(a.width):
@@ -49,7 +49,7 @@ def merge(a: Any, i: Any, b: Any, j: Any) -> None:
                 a.least[i, lane, x] = b.least[j, lane, x]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def merge_lane(a: Any, i: Any, b: Any, j: Any, lane: Any) -> None:
     """Merge cell j of b into cell i of a, in one lane."""
     for m in range(a.width):
@@ -58,7 +58,7 @@ def merge_lane(a: Any, i: Any, b: Any, j: Any, lane: Any) -> None:
         a.least[i, lane, x] = min(a.least[i, lane, x], b.least[j, lane, x])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def wipe(a: Any, i: Any) -> None:
     """Make cell i of a empty."""
     for m in range(a.width):

@@ -22,7 +22,7 @@ from trendloom.kernels.columns.cells import merge, wipe
 Array = np.ndarray[Any, Any]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def insert(nodes: Any, begin: Any, count: Any, place: Any, values: Any, cell: Any) -> None:
     """Insert a cell of `values` at a place of the tree in `nodes` whose `count` cells start at `begin`."""
     at = place
@@ -31,7 +31,7 @@ def insert(nodes: Any, begin: Any, count: Any, place: Any, values: Any, cell: An
         at |= at + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def gather(values: Any, cell: Any, nodes: Any, begin: Any, prefix: Any) -> None:
     """Merge everything inserted at the first `prefix` places into a cell of `values`."""
     at = prefix
