@@ -86,7 +86,7 @@ NEGATED = (
 def operators(draw: st.DrawFn, one: Transition, _: Shape) -> list[str]:
     """One comparison of one event with the next."""
     first, second = one
-    left, right = draw(st.sampled_from(["xx", "xx", "xy", "yx", "kx", "kk"]))
+    left, right = draw(st.sampled_from([("x", "x"), ("x", "x"), ("x", "y"), ("y", "x"), ("k", "x"), ("k", "k")]))
     return [f"{first}.{left} {draw(comparisons)} NEXT({second}).{right}"]
 
 

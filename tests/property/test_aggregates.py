@@ -2,8 +2,7 @@
 
 Every kind of query gets its own share of random cases: shapes of patterns, NOTs, each class of predicate on
 transitions, groups, windows. The engine sees the rows in another order than the reference. The examples are the same in
-every run; `TRENDLOOM_EXAMPLES=5000 pytest tests/property/test_aggregates.py` looks at
-new ones.
+every run; `TRENDLOOM_EXAMPLES=5000 pytest tests/property/test_aggregates.py` looks at new ones.
 """
 
 from __future__ import annotations

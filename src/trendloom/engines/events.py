@@ -131,6 +131,7 @@ def _mask(name: str, tests: tuple[Expr, ...], stream: Stream, types: Vector) -> 
 
 
 def _rule_columns(physical: Physical) -> list[str]:
-    """The columns that kernels compare."""
+    """The columns that kernels compare or add up."""
     rules = [rule.expr for scope in physical.choice.detection.scopes for rule in scope.rules]
-    return sorted(set().union(*(columns(expr) for expr in rules))) if rules else []
+    measured = {m.column for m in physical.aggregation.measures if m.column} if physical.one_step else set()
+    return sorted(measured.union(*(columns(expr) for expr in rules)))

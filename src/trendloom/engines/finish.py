@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trendloom.engines.partials import WINDOW, doubles, scaled_of, total_leaf
 from trendloom.engines.results import EXACT_ON_SPARK, time_array, total_type
-from trendloom.engines.totals import WINDOW, total_leaf
 from trendloom.errors import RunError
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Group, Total
@@ -47,14 +47,40 @@ def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: 
         columns["window_start"] = time_array(start, time_type)
         columns["window_end"] = time_array(start + plan.window.within, time_type)
     for value in plan.output.values:
-        vector = evaluate(value.expr, leaf).broadcast(merged.num_rows)
-        columns[value.name] = _column(value, vector, plan, schema, numeric, spark, merged)
+        column = _scaled_column(value, merged, numeric)
+        if column is None:
+            vector = evaluate(value.expr, leaf).broadcast(merged.num_rows)
+            column = _column(value, vector, plan, schema, numeric, spark, merged)
+        columns[value.name] = column
     exact = {value.name for value in plan.output.values if value.kind is Kind.INT}
     fields = [
         pa.field(name, array.type, metadata=EXACT if name in exact and pa.types.is_string(array.type) else None)
         for name, array in columns.items()
     ]
     return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
+
+
+def _scaled_column(value: Value, merged: pa.Table, numeric: str) -> pa.Array | None:
+    """COUNT or SUM as a double or logarithm, straight from mantissa and exponent; None where it is no such thing."""
+    if not (isinstance(value.expr, Total) and value.expr.function in ("count", "sum")):
+        return None
+    scaled = scaled_of(merged, value.expr)
+    if scaled is None:
+        return None
+    mantissa, exponent, known = scaled
+    if numeric == "log":
+        _refuse_negative(value, bool((mantissa < 0).any()))
+        known = mantissa > 0
+        return pa.array(_log10(np.where(known, mantissa, 1.0), exponent), mask=~known)
+    return pa.array(doubles(mantissa, exponent), mask=None if known is None else ~known)
+
+
+def _log10(mantissa: Array, exponent: Array) -> Array:
+    """The logarithm of the double where there is one, else of mantissa and exponent apart."""
+    fits = np.abs(exponent) < 1000
+    plain = np.log10(np.where(fits, doubles(mantissa, np.where(fits, exponent, 0)), 1.0))
+    found: Array = np.where(fits, plain, np.log10(mantissa) + exponent * math.log10(2))
+    return found
 
 
 def _column(
@@ -68,6 +94,9 @@ def _column(
         if value.kind is Kind.INT:
             vector = Vector(Kind.FLOAT, _doubles(vector.values), vector.valid)
         return to_arrow(vector, wanted)
+    if vector.values.dtype == np.int64:
+        column = pa.array(vector.values, mask=None if vector.valid is None else ~vector.valid)
+        return column.cast(EXACT_ON_SPARK) if spark else column
     exact = vector.to_list()
     if not spark:
         return exact_array(exact)
@@ -103,7 +132,11 @@ def _logarithms(value: Value, vector: Vector) -> pa.Array:
     """Base-10 logarithms; a zero is NULL, a negative sum an error."""
     found: list[float | None] = []
     for number in vector.to_list():
-        if number is not None and number < 0:
-            raise RunError(f"{value.name} is negative: it has no logarithm", hint="use --numeric exact or float")
+        _refuse_negative(value, number is not None and number < 0)
         found.append(None if not number else math.log10(number))
     return pa.array(found, pa.float64())
+
+
+def _refuse_negative(value: Value, negative: bool) -> None:
+    if negative:
+        raise RunError(f"{value.name} is negative: it has no logarithm", hint="use --numeric exact or float")

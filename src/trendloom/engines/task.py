@@ -8,9 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.events import Stream, build_block
+from trendloom.engines.partials import WINDOW, amount_columns, merge_partials
 from trendloom.engines.results import row_schema
 from trendloom.engines.rows import in_order, match_rows, only_complete
-from trendloom.engines.totals import chunk_partial, merge_partials
+from trendloom.engines.two_step import check_limit, chunk_partial
+from trendloom.expr.vectors import to_arrow
+from trendloom.kernels.aggregation.aggregate import Amounts, Totals, aggregate
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.detection import kernel
@@ -22,6 +25,8 @@ Progress = Callable[[int], None]
 
 MOST_SORTED = 50_000_000
 """Entries (events of matches) that are held and sorted; beyond that rows leave in the order they are found."""
+MOST_PARTIAL_ROWS = 1_000_000
+"""Rows of partial results that are held before they are merged."""
 BATCH = 1 << 16
 """Rows of a result batch."""
 BATCH_EVENTS = 1 << 22
@@ -101,16 +106,49 @@ def _with_times(batch: pa.RecordBatch, block: Block, matches: Matches, names: tu
     return pa.RecordBatch.from_arrays([*batch.columns, *times], [*batch.schema.names, *names])
 
 
-def partial(physical: Physical, stream: Stream, *, progress: Progress | None = None) -> pa.Table | None:
+def partial(
+    physical: Physical, stream: Stream, *, numeric: str = "exact", progress: Progress | None = None
+) -> pa.Table | None:
     """The measures of an aggregating query over this stream; None where there is no match."""
+    parts = _one_step(physical, stream, numeric) if physical.one_step else _two_steps(physical, stream, progress)
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else merge_partials(physical.plan, parts)
+
+
+def _one_step(physical: Physical, stream: Stream, numeric: str) -> list[pa.Table]:
+    block, keys = build_block(physical, stream)
+    parts: list[pa.Table] = []
+    for totals in aggregate(physical.aggregation, block, numeric):
+        if len(totals):
+            parts.append(_totals_table(physical, stream, keys, totals))
+        if sum(part.num_rows for part in parts) > MOST_PARTIAL_ROWS:
+            parts = [merge_partials(physical.plan, parts)]
+    return parts
+
+
+def _totals_table(physical: Physical, stream: Stream, keys: Keys, totals: Totals) -> pa.Table:
+    plan = physical.plan
+    rows = pa.array(keys.rows[totals.key])
+    columns = {name: stream.table[name].take(rows).combine_chunks() for name in plan.group_by}
+    if plan.window.sliding:
+        columns[WINDOW] = pa.array(totals.start)
+    for name, value in totals.values.items():
+        columns |= amount_columns(name, value) if isinstance(value, Amounts) else {name: to_arrow(value)}
+    table = pa.table(columns)
+    return table if set(plan.partition) == set(plan.group_by) else merge_partials(plan, [table])
+
+
+def _two_steps(physical: Physical, stream: Stream, progress: Progress | None) -> list[pa.Table]:
     block, keys, found = detect(physical, stream)
     parts: list[pa.Table] = []
     count = 0
     for matches in found:
         parts.append(chunk_partial(physical, stream, block, keys.rows, matches))
         count += len(matches)
+        check_limit(physical, count)
         if progress is not None:
             progress(count)
-        if sum(part.num_rows for part in parts) > 1_000_000:
+        if sum(part.num_rows for part in parts) > MOST_PARTIAL_ROWS:
             parts = [merge_partials(physical.plan, parts)]
-    return merge_partials(physical.plan, parts) if parts else None
+    return [merge_partials(physical.plan, parts)] if parts else []

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trendloom.errors import PlanError
+from trendloom.kernels.aggregation import spec as kernels
 from trendloom.kernels.detection.kernel import DetectionKernel
 from trendloom.lang.tree import Trends
 from trendloom.optimize import optimize
+from trendloom.physical.aggregation import Grained, choose_aggregation
 from trendloom.physical.detection import Algorithm, Choice, choose_detection
 from trendloom.plan.logical import Aggregation, Plan
 
@@ -21,6 +23,7 @@ class Physical:
 
     plan: Plan
     choice: Choice
+    grained: Grained | None = None  # how aggregates are computed
 
     @property
     def kernel(self) -> DetectionKernel:
@@ -31,12 +34,26 @@ class Physical:
     def aggregates(self) -> bool:
         return isinstance(self.plan.output, Aggregation)
 
+    @property
+    def one_step(self) -> bool:
+        """Whether aggregates are computed without finding the matches."""
+        return self.grained is not None and self.grained.aggregation is not None
+
+    @property
+    def aggregation(self) -> kernels.Aggregation:
+        assert self.grained is not None
+        assert self.grained.aggregation is not None
+        return self.grained.aggregation
+
 
 def plan_physically(plan: Plan) -> Physical:
     """Optimize a logical plan and choose its algorithms."""
     _refuse_missing_features(plan)
     optimized = optimize(plan)
-    return Physical(optimized, choose_detection(optimized))
+    choice = choose_detection(optimized)
+    if not isinstance(optimized.output, Aggregation):
+        return Physical(optimized, choice)
+    return Physical(optimized, choice, choose_aggregation(optimized, choice.detection))
 
 
 def _refuse_missing_features(plan: Plan) -> None:

@@ -11,7 +11,9 @@ import pytest
 
 import trendloom as tl
 from trendloom.engines.events import Stream, build_block
-from trendloom.engines.totals import chunk_partial, measures_of, merge_partials
+from trendloom.engines.partials import merge_partials
+from trendloom.engines.two_step import chunk_partial
+from trendloom.physical.aggregation import measures_of
 from trendloom.errors import RunError
 from trendloom.io.events import prepare
 from trendloom.kernels.detection.enumerate import enumerate_matches

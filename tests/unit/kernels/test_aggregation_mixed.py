@@ -15,7 +15,7 @@ from tests.property.strategies import SCHEMA, to_table
 
 import trendloom as tl
 from trendloom.engines.events import Stream, build_block
-from trendloom.engines.totals import totals_of
+from trendloom.physical.aggregation import totals_of
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, Total, Which
 from trendloom.expr.vectors import Vector, is_true
@@ -29,10 +29,10 @@ from trendloom.kernels.aggregation.structures import structures
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
 from trendloom.kernels.detection.machine import Machine
-from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.detection.spec import Detection, Pair
 from trendloom.lang.parser import parse_query
 from trendloom.model.schema import Kind
-from trendloom.physical.pairs import _pair, _steps
+from trendloom.physical.adjacent import adjacent
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
@@ -40,16 +40,11 @@ Kernel = Callable[[Job, Spans, Numbers], Found]
 
 
 def aggregation(detection: Detection) -> Aggregation:
-    """Every rule as a pair where it is one, else as a test."""
-    machine, pairs, tests = Machine(detection), [], []
-    for rule in detection.scopes[0].rules:
-        pair, _ = _pair(rule, detection, machine)
-        if pair is not None:
-            pairs.append(pair)
-        else:
-            steps = _steps(rule, detection, machine)
-            assert steps is not None
-            tests.append(Condition(rule.expr, steps))
+    """All rules speak of adjacent events: as pairs where they compare columns, else as tests."""
+    machine = Machine(detection)
+    rules = [adjacent(rule, detection, machine)[0] for rule in detection.scopes[0].rules]
+    assert None not in rules
+    pairs, tests = [r for r in rules if isinstance(r, Pair)], [r for r in rules if isinstance(r, Condition)]
     return Aggregation(detection, Grain.MIXED, (), tuple(pairs), tuple(tests))
 
 

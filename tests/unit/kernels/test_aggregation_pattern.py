@@ -15,7 +15,7 @@ import pytest
 
 import trendloom
 from trendloom.engines.events import Stream, build_block
-from trendloom.engines.totals import measures_of
+from trendloom.physical.aggregation import measures_of
 from trendloom.engines.workload import Options, load, queries_of
 from trendloom.kernels.aggregation import pattern_grained
 from trendloom.kernels.aggregation.job import Found, Job, Linear, Sortable, prepare, sortable
@@ -138,7 +138,8 @@ def numbers_of(found: Found) -> list[list[Any]]:
     if isinstance(found.numbers, Scaled):
         mantissa, exponent = found.numbers.mantissa.tolist(), found.numbers.exponent.tolist()
         return [[m * 2.0 ** (512 * x) for m, x in zip(*rows, strict=True)] for rows in zip(mantissa, exponent, strict=True)]
-    return integers(found.numbers).tolist()  # type: ignore[no-any-return]
+    lanes = [integers(found.numbers, lane).tolist() for lane in range(found.numbers[0].shape[1])]
+    return [list(row) for row in zip(*lanes, strict=True)]
 
 
 Rows = dict[tuple[int, int], tuple[Any, ...]]

@@ -10,7 +10,6 @@ from trendloom.engines import task
 from trendloom.engines.events import Stream
 from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.results import aggregate_schema, row_schema
-from trendloom.engines.totals import merge_partials
 from trendloom.io.events import Events
 from trendloom.physical.plan import Physical
 
@@ -31,12 +30,12 @@ def run(
     kinds = {column.name: column.kind for column in plan.schema.columns}
     stream = Stream(table, kinds, events.ticks, {plan.schema.type: events.types})
     if physical.aggregates:
-        merged = task.partial(physical, stream, progress=progress)
+        merged = task.partial(physical, stream, numeric=numeric, progress=progress)
         schema = aggregate_schema(plan, table.schema, numeric, pa.int64())
         if merged is None:
             yield _empty(schema)
             return
-        result = finish_aggregates(plan, table.schema, merge_partials(plan, [merged]), numeric, spark=False)
+        result = finish_aggregates(plan, table.schema, merged, numeric, spark=False)
         yield from result.slice(0, limit).combine_chunks().to_batches() or [_empty(result.schema)]
         return
     yield _empty(row_schema(plan, table.schema))

@@ -16,13 +16,14 @@ import pyarrow as pa
 from trendloom.engines import task
 from trendloom.engines.events import Stream
 from trendloom.engines.finish import finish_aggregates
+from trendloom.engines.partials import EXPONENT, WINDOW, merge_partials
 from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.engines.spark.columns import column, needed_rows
 from trendloom.engines.spark.session import ARROW_ROWS
-from trendloom.engines.totals import WINDOW, measures_of, merge_partials
 from trendloom.errors import DataError, TrendloomError
 from trendloom.io.events import ticks, without_nan
 from trendloom.model.schema import Kind
+from trendloom.physical.aggregation import measures_of
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Plan
 
@@ -153,7 +154,7 @@ def _rows(job: Job, batches: Batches) -> Batches:
 
 def _partial(job: Job, batches: Batches) -> pa.Table | None:
     stream = _stream(job, batches)
-    return None if stream is None else task.partial(job.physical, stream)
+    return None if stream is None else task.partial(job.physical, stream, numeric=job.numeric)
 
 
 def _whole_groups(job: Job, batches: Batches) -> Batches:
@@ -184,7 +185,12 @@ def _partial_schema(job: Job) -> pa.Schema:
     if plan.window.sliding:
         fields.append(pa.field(WINDOW, pa.int64()))
     for measure in measures_of(plan):
-        fields.append(pa.field(measure.name, _measure_type(measure.function, measure.column, measure.kind, plan)))
+        kind = _measure_type(measure.function, measure.column, measure.kind, plan)
+        linear = measure.function in ("matches", "count", "sum")
+        if job.physical.one_step and linear and (job.numeric != "exact" or kind != pa.string()):
+            fields += [pa.field(measure.name, pa.float64()), pa.field(measure.name + EXPONENT, pa.int64())]
+        else:
+            fields.append(pa.field(measure.name, kind))
     return pa.schema(fields)
 
 

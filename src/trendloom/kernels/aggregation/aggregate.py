@@ -10,6 +10,7 @@ Cost: that of the grain, once or twice; a span that needs w words costs w/2 time
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from trendloom.errors import RunError
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregation import mixed_grained, pattern_grained, type_grained
 from trendloom.kernels.aggregation.job import Found, Job, Linear, Spans, prepare, sortable
+from trendloom.kernels.aggregation.pivots import by_pivot
 from trendloom.kernels.aggregation.spans import spans_of
 from trendloom.kernels.aggregation.spec import Aggregation, Grain, Measure
 from trendloom.kernels.columns.block import Block
@@ -55,8 +57,17 @@ class Totals:
         return len(self.key)
 
 
-def aggregate(spec: Aggregation, block: Block, numeric: str) -> Totals:
-    """All results of a block. `block.columns` holds the columns of rules and measures."""
+def aggregate(spec: Aggregation, block: Block, numeric: str) -> Iterator[Totals]:
+    """All results of a block; with a pivot in parts that add up. `block.columns` holds all columns used."""
+    if spec.pivot is None:
+        yield _aggregate(spec, block, numeric)
+        return
+    for part, key in by_pivot(block, spec.pivot, spec.detection.window):
+        totals = _aggregate(replace(spec, pivot=None), part, numeric)
+        yield replace(totals, key=key[totals.key])
+
+
+def _aggregate(spec: Aggregation, block: Block, numeric: str) -> Totals:
     spans = spans_of(block, spec.detection.window, spec.detection.scopes[0].template.minimal_length)
     extremes = [
         (m, sortable(m, block.columns[m.column])) for m in spec.measures if m.column and m.function in ("min", "max")

@@ -1,9 +1,12 @@
 """Add up the matches of contiguous runs: only the entries of the time before are ever needed.
 
 A contiguous run goes on at the very next time of its key or not at all. So one pass forward holds two groups of entries
-(see `ledger`): the events of the last time and those of this one. A move without predicates takes the sum of
-the last group, a move with predicates compares every event of one group with every event of the other. No NOT can be
-violated between them, for nothing lies between.
+(see `ledger`): the events of the last time and those of this one. A move without predicates takes the sum of the last
+group, a move with predicates compares every event of one group with every event of the other. No NOT can be violated
+between them, for nothing lies between.
+
+Mostly a time has one event and the event fits one state. Then all runs under way stand in one entry, which stays where
+it is: it goes on or is wiped, and nothing is copied (`_one_by_one`).
 
 Cost: O(events · moves · lanes) without ties; a predicate on events of equal time costs the product of the two groups.
 Memory: two groups.   See Poppe, "Event Stream Analytics", ch. 16.
@@ -11,111 +14,224 @@ Memory: two groups.   See Poppe, "Event Stream Analytics", ch. 16.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from trendloom.kernels.aggregation.job import ABSENT, Spans
+from trendloom.kernels.aggregation.job import Job, Spans
 from trendloom.kernels.aggregation.ledger import (
+    LEAN,
     Bounds,
     Gains,
-    Lanes,
+    Results,
+    Stretches,
     batch_end,
-    close_lane,
+    bounds_of,
+    close_lanes,
     count,
     gain,
+    gains_of,
     join_entry,
+    most_lanes,
     move_entry,
+    open_lanes,
     start_entry,
     wipe,
 )
-from trendloom.kernels.columns.numbers import Numbers, clear, forgive, like, spilled
-from trendloom.kernels.detection.tables import Checks, Moves, fits_at, possible
+from trendloom.kernels.columns.numbers import Limbs, Numbers, zeros
+from trendloom.kernels.detection.tables import Checks, Moves, checks_of, fits_at, fitting_bits, moves_of, possible
 
 Array = np.ndarray[Any, Any]
 
-
-def add_up_consecutive(
-    spans: Spans, lanes: int, fits: Array, moves: Moves, checks: Checks, gains: Gains, bounds: Bounds,
-    found: Numbers, least: Array, failed: Array,
-) -> None:  # fmt: skip
-    """Fill `found`, `least` and `failed` (spilled) of every span."""
-    group = int((checks.tie_end - checks.tie_start).max(initial=1))
-    source = np.repeat(np.arange(len(moves.begin) - 1), np.diff(moves.begin))
-    _all_spans(spans.key, spans.low, spans.high, lanes, group, fits, source, moves, checks, gains, bounds, found, least, failed)
+NOBODY, MANY = -1, -2
+"""The state of a run where there is none; where events of one time, or states of one event, are several."""
 
 
-@njit(cache=True, nogil=True)
-def _all_spans(
-    key: Array, low: Array, high: Array, lanes: int, group: int, fits: Array, source: Array, moves: Moves,
-    checks: Checks, gains: Gains, bounds: Bounds, found: Numbers, found_least: Array, failed: Array,
-) -> None:  # fmt: skip
-    width, states = len(gains.weight_of) + 1, len(moves.begin) - 1
-    entries = (2 * group + 1) * states  # two groups, and the sum of the last one by state
-    numbers = like(found, entries * width, lanes)
-    least = np.empty((entries, len(gains.valued), lanes), np.int64)
-    total, total_least = like(found, width, lanes), np.empty((len(gains.valued), lanes), np.int64)
+class Course(NamedTuple):
+    """How runs move: what each event fits, and the moves between states."""
+
+    fits: Array
+    lone: Array  # the one state of an event that is alone at its time; NOBODY, MANY
+    source: Array  # of each move
+    move_of: Array  # [state, state]: the move between them, or NOBODY
+    start_of: Array  # by state: the start that leads there, or NOBODY
+    group: int  # events of equal time, at most
+
+
+def add_up_consecutive(job: Job, spans: Spans, results: Results) -> None:
+    """Fill the results of every span."""
+    machine, block, pairs = job.machine, job.block, job.spec.pairs
+    moves, checks, gains, bounds = moves_of(machine, pairs), checks_of(machine, pairs, block), gains_of(job), bounds_of(job)
+    course = _course(fitting_bits(block), np.array(machine.spec.scopes[0].template.position_of), moves, checks, bounds)
+    lanes, width, states = most_lanes(spans), job.linear + 1, len(course.start_of)
+    entries = 1 + (2 * course.group + 1) * states  # the lone one, two groups, and the sum of the last by state
+    words = results.numbers.words.shape[2] if isinstance(results.numbers, Limbs) else 2
+    numbers = zeros(type(results.numbers), entries * width, lanes, words)
+    total = zeros(type(results.numbers), width, lanes, words)
+    least, total_least = (np.empty((size, job.extremes, lanes), np.int64) for size in (entries, 1))
     stands = np.zeros(entries, np.bool_)
-    first = 0
-    while first < len(key):
-        end = batch_end(first, lanes, key, low, high)
-        forgive(numbers)
-        forgive(total)
-        for k in range(width):
-            clear(total, k)
-        total_least[:] = ABSENT
-        _one_pass(
-            Lanes(low[first:end], high[first:end]), first, group, fits, source, moves, checks, gains, bounds, width,
-            numbers, least, stands, total, total_least, found, found_least, failed,
-        )  # fmt: skip
-        first = end
+    pass_ = _with_scratch if isinstance(numbers, Limbs) else _lean
+    pass_(
+        Stretches(spans.key, spans.low, spans.high), lanes, course, moves, checks, gains, bounds, numbers, least, stands,
+        total, total_least[0], results,
+    )  # fmt: skip
+
+
+def _course(fits: Array, position: Array, moves: Moves, checks: Checks, bounds: Bounds) -> Course:
+    source = np.repeat(np.arange(len(position)), np.diff(moves.begin))
+    move_of = np.full((len(position), len(position)), NOBODY, np.int64)
+    move_of[source, moves.target] = np.arange(len(source))
+    start_of = np.full(len(position), NOBODY, np.int64)
+    start_of[bounds.start_state] = np.arange(len(bounds.start_state))
+    lone = np.empty(len(fits), np.int8)
+    group = _find_lone(lone, fits, position, checks.tie_end)
+    return Course(fits, lone, source, move_of, start_of, group)
 
 
 @njit(cache=True, nogil=True)
-def _one_pass(
-    lanes: Lanes, span: int, group: int, fits: Array, source: Array, moves: Moves, checks: Checks, gains: Gains,
-    bounds: Bounds, width: int, numbers: Numbers, least: Array, stands: Array, total: Numbers, total_least: Array,
-    found: Numbers, found_least: Array, failed: Array,
+def _find_lone(lone: Array, fits: Array, position: Array, tie_end: Array) -> int:
+    """Fill the column of `Course`; returns the size of the greatest group of events of equal time."""
+    group, begin = 1, 0
+    for e in range(len(fits)):
+        if tie_end[e] != tie_end[begin]:
+            begin = e
+        group = max(group, e + 1 - begin)
+        lone[e] = NOBODY
+        for state in range(len(position)):
+            if fits_at(fits[e], position[state]):
+                lone[e] = state if lone[e] == NOBODY else MANY
+        if tie_end[e] - begin > 1:
+            lone[e] = MANY
+    return group
+
+
+# ---------------------------------------------------------------------------------------------- the pass
+
+
+def _pass(
+    spans: Stretches, lanes: int, course: Course, moves: Moves, checks: Checks, gains: Gains, bounds: Bounds,
+    numbers: Numbers, least: Array, stands: Array, total: Numbers, total_least: Array, results: Results,
 ) -> None:  # fmt: skip
-    """The windows of one pass, group by group of events of equal time."""
-    states = len(moves.begin) - 1
-    before, size, side, closed = 0, 0, 0, 0
-    at, stop = lanes.low[0], lanes.high[len(lanes.high) - 1]
-    while True:
-        while closed < len(lanes.high) and (lanes.high[closed] <= at or at >= stop):
-            close_lane(span + closed, closed, width, total, total_least, found, found_least)
-            failed[span + closed] = spilled(numbers, closed) or spilled(total, closed)
-            closed += 1
-        if at >= stop:
-            return
-        after = checks.tie_end[at]
-        old, new = side * group * states, (1 - side) * group * states
-        if size > 1:
-            _sum_group(old, size, 2 * group * states, states, width, numbers, least, stands)
-        for e in range(at, after):
-            mine = new + (e - at) * states
-            for state in range(states):
-                stands[mine + state] = False
-            if fits[e] == 0:
-                continue
-            _go_on(e, mine, before, size, old, 2 * group * states, fits[e], source, moves, checks, width, numbers, least,
-                   stands)  # fmt: skip
-            for start in range(len(bounds.start_state)):
-                if fits_at(fits[e], bounds.start_position[start]):
-                    entry = mine + bounds.start_state[start]
-                    if not stands[entry]:
-                        wipe(entry, width, numbers, least)
-                    stands[entry] |= start_entry(entry, start, e, lanes, bounds, width, numbers, least)
-            for state in range(states):
-                if stands[mine + state]:
-                    gain(mine + state, e, state, gains, width, numbers, least)
-                    if bounds.end_begin[state] < bounds.end_begin[state + 1]:
-                        count(mine + state, e, state, lanes, bounds, width, numbers, least, total, total_least)
-        before, size, side, at = at, after - at, 1 - side, after
+    """All spans, as many at once as there are lanes."""
+    width, end = len(gains.weight_of) + 1, 0
+    while end < len(spans.key):
+        first, end = end, batch_end(end, lanes, spans.key, spans.low, spans.high)
+        open_lanes(width, numbers, total, total_least)
+        at, stop, closed, size, side = spans.low[first], spans.high[end - 1], 0, 0, 0
+        while at < stop:
+            if course.lone[at] != MANY:
+                standing = _leave_group(size, side, course, width, numbers, least, stands)
+                if standing != MANY:
+                    at, closed, standing = _one_by_one(
+                        at, stop, standing, closed, first, end, spans, course, moves, checks, gains, bounds, width,
+                        numbers, least, total, total_least, results,
+                    )  # fmt: skip
+                    size = _enter_group(standing, side, course, width, numbers, least, stands)
+                    continue
+            closed = close_lanes(at, closed, first, end, spans, width, numbers, total, total_least, results)
+            after = checks.tie_end[at]
+            _group(
+                at, after, size, side, first, end, spans, course, moves, checks, gains, bounds, width, numbers, least,
+                stands, total, total_least,
+            )  # fmt: skip
+            size, side, at = after - at, 1 - side, after
+        close_lanes(stop, closed, first, end, spans, width, numbers, total, total_least, results)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
+def _one_by_one(
+    at: int, stop: int, standing: int, closed: int, first: int, end: int, spans: Stretches, course: Course, moves: Moves,
+    checks: Checks, gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, total: Numbers,
+    total_least: Array, results: Results,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Follow events that are alone at their time, as long as there are some. All runs stand in entry 0."""
+    while at < stop:
+        state = course.lone[at]
+        if state == MANY:
+            break
+        closed = close_lanes(at, closed, first, end, spans, width, numbers, total, total_least, results)
+        if state != NOBODY:
+            move = course.move_of[standing, state] if standing != NOBODY else NOBODY
+            goes_on = move != NOBODY and (moves.free[move] or possible(at - 1, at, move, checks))
+            if not goes_on:
+                wipe(0, width, numbers, least)
+            start = course.start_of[state]
+            if start != NOBODY:
+                goes_on |= start_entry(0, start, at, first, end, spans, bounds, width, numbers, least)
+            standing = state if goes_on else NOBODY
+            if goes_on:
+                gain(0, at, state, gains, width, numbers, least)
+                if bounds.end_begin[state] < bounds.end_begin[state + 1]:
+                    count(0, at, state, first, end, spans, bounds, width, numbers, least, total, total_least)
+        else:
+            standing = NOBODY
+        at += 1
+    return at, closed, standing
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _leave_group(
+    size: int, side: int, course: Course, width: int, numbers: Numbers, least: Array, stands: Array
+) -> int:
+    """The state of the lone event of the last group, whose entry becomes entry 0; or NOBODY, or MANY."""
+    states = len(course.start_of)
+    if size > 1:
+        return MANY
+    found = NOBODY
+    for state in range(states if size == 1 else 0):
+        if stands[1 + side * course.group * states + state]:
+            found = state if found == NOBODY else MANY
+    if found >= 0:
+        move_entry(0, 1 + side * course.group * states + found, width, numbers, least)
+    return found
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _enter_group(
+    standing: int, side: int, course: Course, width: int, numbers: Numbers, least: Array, stands: Array
+) -> int:
+    """Make a group of entry 0, where runs stand in that state; returns its size."""
+    states = len(course.start_of)
+    mine = 1 + side * course.group * states
+    for state in range(states):
+        stands[mine + state] = state == standing
+    if standing != NOBODY:
+        move_entry(mine + standing, 0, width, numbers, least)
+    return 1
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _group(
+    at: int, after: int, size: int, side: int, first: int, end: int, spans: Stretches, course: Course, moves: Moves,
+    checks: Checks, gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, stands: Array,
+    total: Numbers, total_least: Array,
+) -> None:  # fmt: skip
+    """Events of one time, after a group of `size` events."""
+    states = len(course.start_of)
+    old, sums = 1 + side * course.group * states, 1 + 2 * course.group * states
+    new = 1 + (1 - side) * course.group * states
+    _sum_group(old, size, sums, states, width, numbers, least, stands)
+    for e in range(at, after):
+        mine = new + (e - at) * states
+        for state in range(states):
+            stands[mine + state] = False
+        _go_on(e, mine, at - size, size, old, sums, course, moves, checks, width, numbers, least, stands)
+        for state in range(states):
+            start = course.start_of[state]
+            if start != NOBODY and fits_at(course.fits[e], bounds.start_position[start]):
+                if not stands[mine + state]:
+                    wipe(mine + state, width, numbers, least)
+                stands[mine + state] |= start_entry(
+                    mine + state, start, e, first, end, spans, bounds, width, numbers, least
+                )
+            if stands[mine + state]:
+                gain(mine + state, e, state, gains, width, numbers, least)
+                if bounds.end_begin[state] < bounds.end_begin[state + 1]:
+                    count(mine + state, e, state, first, end, spans, bounds, width, numbers, least, total, total_least)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def _sum_group(
     old: int, size: int, sums: int, states: int, width: int, numbers: Numbers, least: Array, stands: Array
 ) -> None:
@@ -126,7 +242,7 @@ def _sum_group(
             _arrive(sums + state, old + p * states + state, width, numbers, least, stands)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _arrive(entry: int, other: int, width: int, numbers: Numbers, least: Array, stands: Array) -> None:
     """The runs of another entry, if there are any, go on to this one."""
     if stands[other]:
@@ -137,21 +253,24 @@ def _arrive(entry: int, other: int, width: int, numbers: Numbers, least: Array, 
             stands[entry] = True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _go_on(
-    e: int, mine: int, before: int, size: int, old: int, sums: int, fitting: int, source: Array, moves: Moves,
-    checks: Checks, width: int, numbers: Numbers, least: Array, stands: Array,
+    e: int, mine: int, before: int, size: int, old: int, sums: int, course: Course, moves: Moves, checks: Checks,
+    width: int, numbers: Numbers, least: Array, stands: Array,
 ) -> None:  # fmt: skip
     """All runs that stand at the last group and can go on to event e."""
-    states = len(moves.begin) - 1
-    for move in range(len(source)):
-        if not fits_at(fitting, moves.position[move]):
+    states = len(course.start_of)
+    for move in range(len(course.source)):
+        if not fits_at(course.fits[e], moves.position[move]):
             continue
-        entry = mine + moves.target[move]
-        if size > 1 and moves.free[move]:
-            _arrive(entry, sums + source[move], width, numbers, least, stands)
+        entry, source = mine + moves.target[move], course.source[move]
+        if moves.free[move]:
+            _arrive(entry, sums + source, width, numbers, least, stands)
             continue
         for p in range(size):
-            other = old + p * states + source[move]
-            if stands[other] and (moves.free[move] or possible(before + p, e, move, checks)):
-                _arrive(entry, other, width, numbers, least, stands)
+            if stands[old + p * states + source] and possible(before + p, e, move, checks):
+                _arrive(entry, old + p * states + source, width, numbers, least, stands)
+
+
+_lean = njit(**LEAN)(_pass)
+_with_scratch = njit(cache=True, nogil=True)(_pass)

@@ -8,6 +8,10 @@ window has not ended.
 
 Entry r has the rows r·width to r·width + width − 1 of the numbers (the number of runs, then each linear measure) and
 `least[r, extreme, lane]`. Cost: O(lanes · width) per operation.
+
+The operations are compiled into the passes that use them (`forceinline`), and the passes count no references to arrays
+(`LEAN`): a call that hands on a dozen arrays costs more than the addition it is made for. Only numbers of many words need
+scratch arrays, and so references.
 """
 
 from __future__ import annotations
@@ -18,12 +22,15 @@ import numpy as np
 from numba import njit
 
 from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Job, Spans
-from trendloom.kernels.columns.numbers import Numbers, add, add_lane, add_times, add_unit, clear, copy, like
+from trendloom.kernels.columns.numbers import Numbers, add, add_lane, add_times, add_unit, clear, copy, forgive, spilled
 from trendloom.kernels.detection.expansion import Expansion
 from trendloom.kernels.detection.gaps import Gaps
 from trendloom.pattern.template import Crossings
 
 Array = np.ndarray[Any, Any]
+
+LEAN = {"nogil": True, "cache": True, "_nrt": False}
+"""How passes are compiled that allocate nothing."""
 
 MOST_LANES = 16
 """Windows that one pass over the events adds up side by side."""
@@ -55,15 +62,26 @@ class Bounds(NamedTuple):
     end_nots_begin: Array
     end_nots: Array
     thresholds: Array
+    start_free: Array  # whether there is a way without NOTs
+    end_free: Array
     tie_start: Array
     tie_end: Array
 
 
-class Lanes(NamedTuple):
-    """The windows of one pass, by start: lane l holds the events `low[l]` to `high[l]`."""
+class Stretches(NamedTuple):
+    """The spans. Those of one pass follow each other; lane l of a pass that begins with span f is span f + l."""
 
+    key: Array
     low: Array
     high: Array
+
+
+class Results(NamedTuple):
+    """What is found out about each span; see `job.Found`."""
+
+    numbers: Numbers
+    least: Array
+    spilled: Array
 
 
 # ------------------------------------------------------------------------------------------------ tables
@@ -90,6 +108,8 @@ def bounds_of(job: Job) -> Bounds:
         *_flat(before, crossed),
         *_flat(after, crossed),
         np.stack(thresholds) if thresholds else np.zeros((0, len(block) + 1), np.int64),
+        np.array([frozenset() in ways for ways in before], np.bool_),
+        np.array([frozenset() in ways for ways in after], np.bool_),
         block.tie_start,
         block.tie_end,
     )
@@ -120,7 +140,12 @@ def _overlapping(key: Array, low: Array, high: Array) -> int:
     return min(most, MOST_LANES)
 
 
-@njit(cache=True, nogil=True)
+def with_more(numbers: Numbers) -> Numbers:
+    """The same numbers and as many more, which are zero."""
+    return type(numbers)(*(np.concatenate([a, np.zeros_like(a)]) if a.ndim > 1 else a for a in numbers))
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def batch_end(first: int, lanes: int, key: Array, low: Array, high: Array) -> int:
     """Spans `first` to the result make one pass: windows of one key that overlap the first."""
     end = first + 1
@@ -132,17 +157,18 @@ def batch_end(first: int, lanes: int, key: Array, low: Array, high: Array) -> in
 # ------------------------------------------------------------------------------------------ entries, compiled
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def wipe(r: int, width: int, numbers: Numbers, least: Array) -> None:
     """Entry r is empty."""
     for k in range(width):
         clear(numbers, r * width + k)
     for x in range(least.shape[1]):
-        for lane in range(least.shape[2]):
+        least[r, x, 0] = ABSENT
+        for lane in range(1, least.shape[2]):
             least[r, x, lane] = ABSENT
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def move_entry(r: int, other: int, width: int, numbers: Numbers, least: Array) -> None:
     """Entry r becomes a copy of another."""
     for k in range(width):
@@ -152,7 +178,7 @@ def move_entry(r: int, other: int, width: int, numbers: Numbers, least: Array) -
             least[r, x, lane] = least[other, x, lane]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def join_entry(r: int, other: int, width: int, numbers: Numbers, least: Array) -> None:
     """The runs of another entry stand at entry r too."""
     for k in range(width):
@@ -162,23 +188,26 @@ def join_entry(r: int, other: int, width: int, numbers: Numbers, least: Array) -
             least[r, x, lane] = min(least[r, x, lane], least[other, x, lane])
 
 
-@njit(cache=True, nogil=True)
-def start_entry(r: int, start: int, e: int, lanes: Lanes, bounds: Bounds, width: int, numbers: Numbers, least: Array) -> bool:
+@njit(cache=True, nogil=True, forceinline=True)
+def start_entry(
+    r: int, start: int, e: int, first: int, end: int, spans: Stretches, bounds: Bounds, width: int, numbers: Numbers,
+    least: Array,
+) -> bool:  # fmt: skip
     """Runs start at event e in every lane that lets them; whether any does."""
     found = False
-    for lane in range(len(lanes.low)):
-        if lanes.low[lane] > e:
+    for span in range(first, end):
+        if spans.low[span] > e:
             break
-        if e < lanes.high[lane] and may_start(start, e, lanes.low[lane], bounds):
+        if e < spans.high[span] and (bounds.start_free[start] or _may_start(start, e, spans.low[span], bounds)):
             found = True
-            add_unit(numbers, r * width, lane, 1)
+            add_unit(numbers, r * width, span - first, 1)
             for x in range(least.shape[1]):
-                least[r, x, lane] = min(least[r, x, lane], EMPTY)
+                least[r, x, span - first] = min(least[r, x, span - first], EMPTY)
     return found
 
 
 @njit(cache=True, nogil=True)
-def may_start(start: int, e: int, low: int, bounds: Bounds) -> bool:
+def _may_start(start: int, e: int, low: int, bounds: Bounds) -> bool:
     """Whether the NOTs before a match that begins at event e hold in a window that begins at `low`."""
     for way in range(bounds.start_begin[start], bounds.start_begin[start + 1]):
         holds = True
@@ -190,7 +219,7 @@ def may_start(start: int, e: int, low: int, bounds: Bounds) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def may_end(state: int, e: int, high: int, bounds: Bounds) -> bool:
+def _may_end(state: int, e: int, high: int, bounds: Bounds) -> bool:
     """Whether a match that ends at event e in this state counts in a window that ends at `high`."""
     for way in range(bounds.end_begin[state], bounds.end_begin[state + 1]):
         holds = True
@@ -201,7 +230,7 @@ def may_end(state: int, e: int, high: int, bounds: Bounds) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def gain(r: int, e: int, state: int, gains: Gains, width: int, numbers: Numbers, least: Array) -> None:
     """All runs of entry r bind event e in this state."""
     for m in range(width - 1):
@@ -219,37 +248,46 @@ def gain(r: int, e: int, state: int, gains: Gains, width: int, numbers: Numbers,
                     least[r, x, lane] = min(least[r, x, lane], value)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def count(
-    r: int, e: int, state: int, lanes: Lanes, bounds: Bounds, width: int, numbers: Numbers, least: Array,
-    total: Numbers, total_least: Array,
+    r: int, e: int, state: int, first: int, end: int, spans: Stretches, bounds: Bounds, width: int, numbers: Numbers,
+    least: Array, total: Numbers, total_least: Array,
 ) -> None:  # fmt: skip
     """The matches that end at event e in this state are added to the totals of the lanes where they count."""
-    for lane in range(len(lanes.low)):
-        if lanes.low[lane] > e:
+    for span in range(first, end):
+        if spans.low[span] > e:
             break
-        if e < lanes.high[lane] and may_end(state, e, lanes.high[lane], bounds):
+        if e < spans.high[span] and (bounds.end_free[state] or _may_end(state, e, spans.high[span], bounds)):
+            lane = span - first
             for k in range(width):
                 add_lane(total, k, lane, numbers, r * width + k, lane)
             for x in range(least.shape[1]):
                 total_least[x, lane] = min(total_least[x, lane], least[r, x, lane])
 
 
-@njit(cache=True, nogil=True)
-def close_lane(
-    span: int, lane: int, width: int, total: Numbers, total_least: Array, found: Numbers, found_least: Array
-) -> None:
-    """The totals of a lane are the result of a span; the lane is empty again."""
+@njit(cache=True, nogil=True, forceinline=True)
+def open_lanes(width: int, numbers: Numbers, total: Numbers, total_least: Array) -> None:
+    """A new pass begins."""
+    forgive(numbers)
+    forgive(total)
     for k in range(width):
-        add_lane(found, span, k, total, k, lane)
-    for x in range(found_least.shape[1]):
-        found_least[span, x] = total_least[x, lane]
+        clear(total, k)
+    for x in range(total_least.shape[0]):
+        for lane in range(total_least.shape[1]):
+            total_least[x, lane] = ABSENT
 
 
-@njit(cache=True, nogil=True)
-def grown(numbers: Numbers, rows: int, lanes: int) -> Numbers:
-    """The same numbers with more rows."""
-    found = like(numbers, 2 * rows, lanes)
-    for row in range(rows):
-        copy(found, row, numbers, row)
-    return found
+@njit(cache=True, nogil=True, forceinline=True)
+def close_lanes(
+    e: int, closed: int, first: int, end: int, spans: Stretches, width: int, numbers: Numbers, total: Numbers,
+    total_least: Array, results: Results,
+) -> int:  # fmt: skip
+    """Write down the totals of windows that end at or before event e, from lane `closed` on; the first still open."""
+    while first + closed < end and spans.high[first + closed] <= e:
+        for k in range(width):
+            add_lane(results.numbers, first + closed, k, total, k, closed)
+        for x in range(total_least.shape[0]):
+            results.least[first + closed, x] = total_least[x, closed]
+        results.spilled[first + closed] = spilled(numbers, closed) or spilled(total, closed)
+        closed += 1
+    return closed

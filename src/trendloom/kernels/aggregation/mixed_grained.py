@@ -110,12 +110,9 @@ class _Prepared:
 
     def sweep(self, spans: Spans, batches: Batches, like: Numbers, sink: Sink) -> None:
         most = self._most_items(batches)
-        places, work = empty_places(self.arms, most), self._work(batches, most, like)
+        places, work, terms = empty_places(self.arms, most), self._work(batches, most, like), terms_of(self.job)
         for part in self._parts(batches):
-            sweep_part(
-                self.graph, terms_of(self.job), self.items, self.arms, places, batches, spans.low, spans.high, work,
-                part, sink,
-            )  # fmt: skip
+            sweep_part(self.graph, terms, self.items, self.arms, places, batches, spans, work, part, sink)
 
     def _parts(self, batches: Batches) -> Iterator[Part]:
         tested = [move for move in self.moves if move.tests]

@@ -147,7 +147,8 @@ def sort_words(words: Any, count: Any, spare: Any) -> None:
             _merge_runs(source, into, begin, min(begin + size, count), min(begin + 2 * size, count))
         source, into, size = into, source, 2 * size
     if _bits((count + RUN - 1) // RUN) & 1 == 1:  # an odd number of rounds ends in the scratch
-        words[:count] = spare[:count]
+        for at in range(count):
+            words[at] = spare[at]
 
 
 @njit(cache=True, nogil=True)

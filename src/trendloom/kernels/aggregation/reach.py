@@ -15,15 +15,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from trendloom.kernels.aggregation.graph import FREE, NEVER
-from trendloom.kernels.aggregation.job import ABSENT, EMPTY
-from trendloom.kernels.aggregation.places import erase_item, gather_item, insert_item, place_arm
+from trendloom.kernels.aggregation.arms import Arms
+from trendloom.kernels.aggregation.batches import Batches
+from trendloom.kernels.aggregation.graph import FREE, NEVER, Graph, Terms
+from trendloom.kernels.aggregation.items import Items
+from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Spans
+from trendloom.kernels.aggregation.places import Places, erase_item, gather_item, insert_item, place_arm
 from trendloom.kernels.aggregation.structures import HASH, SUM
 from trendloom.kernels.columns.cells import Cells, merge, merge_lane, wipe
-from trendloom.kernels.columns.numbers import add, add_lane, add_times, add_unit, forgive, is_zero, spilled
-from trendloom.kernels.detection.tables import possible
+from trendloom.kernels.columns.numbers import Limbs, Numbers, add, add_lane, add_times, add_unit, forgive, is_zero, spilled
+from trendloom.kernels.detection.tables import OPERATORS
 
 Array = np.ndarray[Any, Any]
+
+
+LESS, SAME, MORE = 1, 2, 4
+_TRUE_OF = np.array([{"=": SAME, "!=": LESS | MORE, "<": LESS, "<=": LESS | SAME, ">": MORE, ">=": MORE | SAME}[sign]
+                     for sign in OPERATORS])  # fmt: skip
+"""Which outcomes of a comparison make each operator true."""
 
 
 class Work(NamedTuple):
@@ -64,13 +73,12 @@ class Part(NamedTuple):
 class Sink(NamedTuple):
     """Where results go; see `Found`."""
 
-    numbers: Any
+    numbers: Numbers
     spilled: Array
     least: Array
 
 
-@njit(cache=True, nogil=True)
-def sweep_part(
+def _sweep_part(
     graph: Any, terms: Any, items: Any, arms: Any, places: Any, batches: Any, low: Any, high: Any, work: Any, part: Any,
     sink: Any,
 ) -> None:  # fmt: skip
@@ -97,6 +105,21 @@ def sweep_part(
             item = after
         if part.high >= batches.high[batch]:
             _close(items, arms, places, high, span, work, sink)
+
+
+# Without a runtime for allocation, Numba does not count references to the arrays in a tuple each time one is read: that
+# is three quarters of the time here. `Limbs` need scratch memory, so they get one.
+_sweep_borrowing = njit(cache=True, nogil=True, _nrt=False)(_sweep_part)
+_sweep_allocating = njit(cache=True, nogil=True)(_sweep_part)
+
+
+def sweep_part(
+    graph: Graph, terms: Terms, items: Items, arms: Arms, places: Places, batches: Batches, spans: Spans, work: Work,
+    part: Part, sink: Sink,
+) -> None:  # fmt: skip
+    """Sweep some items of some batches of the spans."""
+    compiled = _sweep_allocating if isinstance(sink.numbers, Limbs) else _sweep_borrowing
+    compiled(graph, terms, items, arms, places, batches, spans.low, spans.high, work, part, sink)
 
 
 # ---------------------------------------------------------------------------------------- batches and lanes
@@ -220,8 +243,22 @@ def _scan(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, c
     for ordinal in range(work.floor[move], work.inserted[source]):
         if test >= 0 and not part.truth[truth + ordinal]:
             continue
-        if possible(items.event[mine[ordinal]], event, move, graph.checks):
+        if _passes(graph.checks, items.event[mine[ordinal]], event, move):
             merge(work.values, cell, work.values, mine[ordinal] - work.origin[0])
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _passes(checks: Any, e: Any, f: Any, move: Any) -> Any:
+    """Whether all pairs of a move are true of two events."""
+    for at in range(checks.pairs_begin[move], checks.pairs_begin[move + 1]):
+        pair = checks.pairs[at]
+        if not (checks.known[0, pair, e] and checks.known[1, pair, f]):
+            return False
+        left, right = checks.left[pair, e], checks.right[pair, f]
+        outcome = LESS if left < right else SAME if left == right else MORE
+        if _TRUE_OF[checks.operators[pair]] & outcome == 0:
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)

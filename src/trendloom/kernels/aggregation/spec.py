@@ -43,8 +43,20 @@ class Test:
 
 
 @dataclass(frozen=True)
+class Pivot:
+    """A variable that binds one event in every match, and the rules that are about one event alone once it is known.
+
+    `rules`: (positions, condition that events there must pass, in which `name` stands for the pivot).
+    """
+
+    name: str
+    positions: tuple[int, ...]
+    rules: tuple[tuple[tuple[int, ...], Expr], ...]
+
+
+@dataclass(frozen=True)
 class Aggregation:
-    """Aggregates over all matches of `detection`, whose rules are exactly `pairs` and `tests` (and those of `pivot`).
+    """Aggregates over all matches of `detection`, whose rules are in `pairs`, `tests` and `pivot`.
 
     `algebra`: every kind of event is a matrix, see `program`.
     """
@@ -55,4 +67,4 @@ class Aggregation:
     pairs: tuple[Pair, ...] = ()
     tests: tuple[Test, ...] = ()
     algebra: bool = False
-    pivot: str | None = None
+    pivot: Pivot | None = None

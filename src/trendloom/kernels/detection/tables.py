@@ -100,12 +100,12 @@ def _mark(words: Array, fitting: Array, bit: int) -> None:
         words[event] |= np.uint64(1) << np.uint64(bit)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, forceinline=True)
 def fits_at(word: int, position: int) -> bool:
     return (word >> np.uint64(position)) & np.uint64(1) != np.uint64(0)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, forceinline=True)
 def _compare(operator: int, left: int, right: int) -> bool:
     if operator == 0:
         return left == right
@@ -120,7 +120,7 @@ def _compare(operator: int, left: int, right: int) -> bool:
     return left >= right
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, forceinline=True)
 def possible(e: int, f: int, move: int, checks: Checks) -> bool:
     """Whether event f may follow event e by this move: every pair true, no NOT violated."""
     for at in range(checks.pairs_begin[move], checks.pairs_begin[move + 1]):

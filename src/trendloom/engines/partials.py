@@ -1,0 +1,266 @@
+"""Partial results of aggregates: tables that add up in any order, and what is read from them in the end.
+
+One row per group and window, one column per measure:
+
+- exact integers are int64, or decimal text where one does not fit;
+- other sums are mantissa · 2^exponent, the exponent in a column of its own, so that no size is too large (`EXPONENT`);
+- sums of doubles in the two-step way are plain doubles;
+- MIN and MAX are values of their column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.errors import RunError
+from trendloom.expr.arrays import narrow
+from trendloom.expr.nodes import Total
+from trendloom.expr.vectors import Vector, from_arrow, kind_of, to_arrow
+from trendloom.kernels.aggregation.aggregate import Amounts
+from trendloom.kernels.aggregation.spec import Measure
+from trendloom.kernels.columns.keys import encode_keys, one_key
+from trendloom.model.schema import Kind
+from trendloom.physical.aggregation import measure_of, measures_of
+from trendloom.plan.logical import Plan
+
+Array = np.ndarray[Any, Any]
+
+WINDOW = "window_start"
+EXPONENT = " exponent"
+MOST_BITS = 1 << 22
+"""Bits up to which a scaled number takes part in arithmetic as an integer."""
+
+
+# ------------------------------------------------------------------------------------------------ columns
+
+
+def exact_column(values: Array) -> pa.Array:
+    """Exact integers: int64 where all fit, else decimal text."""
+    if values.dtype == np.int64:
+        return pa.array(values)
+    return pa.array([str(int(value)) for value in values.tolist()], pa.string())
+
+
+def amount_columns(name: str, amounts: Amounts) -> dict[str, pa.Array]:
+    """A linear measure as columns."""
+    if amounts.exponent is None:
+        return {name: exact_column(amounts.values)}
+    return {name: pa.array(amounts.values), name + EXPONENT: pa.array(amounts.exponent)}
+
+
+def integers(column: pa.ChunkedArray) -> Array:
+    """Exact integers out of a column: int64 or Python integers."""
+    if pa.types.is_integer(column.type):
+        return np.asarray(column.to_numpy())
+    values = np.empty(len(column), dtype=object)
+    values[:] = [int(text) for text in column.to_pylist()]
+    return narrow(values, None)
+
+
+# ------------------------------------------------------------------------------------------------- merging
+
+
+def merge_partials(plan: Plan, partials: Sequence[pa.Table]) -> pa.Table:
+    """One row per group and window out of many partial tables."""
+    if len(partials) == 1 and partials[0].num_rows <= 1:
+        return partials[0]
+    table = pa.concat_tables([_as_text(plan, partial) for partial in partials], promote_options="permissive")
+    names = [name for name in (WINDOW, *plan.group_by) if name in table.column_names]
+    vectors = [from_arrow(table[name], kind_of(table[name].type)) for name in names]
+    keys = encode_keys(vectors) if names else one_key(table.num_rows)
+    columns: dict[str, Any] = {name: table[name].take(pa.array(keys.rows)).combine_chunks() for name in names}
+    for measure in measures_of(plan):
+        columns |= _merge(measure, table, keys.codes, keys.count)
+    return pa.table(columns)
+
+
+def _as_text(plan: Plan, table: pa.Table) -> pa.Table:
+    """Exact integers as text where tables differ in how they write them."""
+    for measure in measures_of(plan):
+        if measure.function in ("matches", "count", "sum") and measure.name + EXPONENT not in table.column_names:
+            at = table.column_names.index(measure.name)
+            if pa.types.is_integer(table[measure.name].type):
+                table = table.set_column(at, measure.name, table[measure.name].cast(pa.string()))
+    return table
+
+
+def _merge(measure: Measure, table: pa.Table, code: Array, groups: int) -> dict[str, pa.Array]:
+    name, column = measure.name, table[measure.name]
+    if name + EXPONENT in table.column_names:
+        exponent = table[name + EXPONENT].to_numpy()
+        return amount_columns(name, _scaled_sums(column.to_numpy(), exponent, code, groups))
+    if pa.types.is_string(column.type) and measure.function in ("matches", "count", "sum"):
+        return {name: exact_column(exact_sums(integers(column), code, groups))}
+    values = from_arrow(column, kind_of(column.type))
+    if values.kind is Kind.NULL:
+        return {name: pa.nulls(groups)}
+    if values.valid is not None:
+        code, values = code[values.valid], values.take(np.flatnonzero(values.valid))
+    return {name: by_code(measure, values, code, groups)}
+
+
+def by_code(measure: Measure, values: Vector, code: Array, groups: int) -> pa.Array:
+    """One measure per code over values without NULL."""
+    if measure.function == "count":
+        return exact_column(np.bincount(code, minlength=groups))
+    if measure.function == "sum":
+        if values.values.dtype == np.float64:
+            return pa.array(_float_sums(values.values, code, groups))
+        return exact_column(exact_sums(values.values, code, groups))
+    order = np.argsort(code, kind="stable")
+    present, starts = np.unique(code[order], return_index=True)
+    best = np.minimum if measure.function == "min" else np.maximum
+    extreme = np.zeros(groups, values.values.dtype)
+    if len(present):
+        extreme[present] = best.reduceat(values.values[order], starts)
+    found = np.zeros(groups, np.bool_)
+    found[present] = True
+    return to_arrow(Vector(values.kind, extreme, found, values.dictionary))
+
+
+def exact_sums(values: Array, code: Array, groups: int) -> Array:
+    """Sums of integers per code; Python integers where 64 bits could be too few."""
+    most = max(abs(int(values.min())), abs(int(values.max()))) if len(values) else 0
+    if most * max(len(values), 1) >= 2**62:
+        values = values.astype(object)
+    sums = np.zeros(groups, values.dtype)
+    np.add.at(sums, code, values)
+    return narrow(sums, None) if sums.dtype == object else sums
+
+
+def _scaled_sums(mantissa: Array, exponent: Array, code: Array, groups: int) -> Amounts:
+    """Sums of mantissa · 2^exponent per code, at the greatest exponent of each."""
+    greatest = np.full(groups, np.iinfo(np.int64).min)
+    np.maximum.at(greatest, code[mantissa != 0], exponent[mantissa != 0])
+    greatest[greatest == np.iinfo(np.int64).min] = 0
+    shift = np.where(mantissa != 0, exponent - greatest[code], 0)
+    sums = np.zeros(groups)
+    np.add.at(sums, code, np.ldexp(mantissa, np.maximum(shift, -1100).astype(np.int32)))
+    fraction, more = np.frexp(sums)
+    return Amounts(fraction, np.where(fraction != 0, greatest + more, 0))
+
+
+def _float_sums(values: Array, code: Array, groups: int) -> Array:
+    """Sums per group, each rounded once (`math.fsum`) where that is cheap, else pairwise by NumPy."""
+    if len(values) > 100_000:
+        return np.bincount(code, weights=values, minlength=groups)
+    order = np.argsort(code, kind="stable")
+    bounds = np.searchsorted(code[order], np.arange(groups + 1))
+    ordered = values[order].tolist()
+    return np.array([_fsum(ordered[a:b]) for a, b in pairwise(bounds)], np.float64)
+
+
+def _fsum(values: Sequence[float]) -> float:
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):
+        return sum(values)
+
+
+# ------------------------------------------------------------------------------------------------- results
+
+
+def total_leaf(table: pa.Table, total: Total) -> Vector:
+    """The value of an aggregate over matches, per row of a merged partial table."""
+    if total.positions is None or total.function == "count":
+        return _linear(table, measure_of(total, "count"), None)
+    if total.function in ("min", "max"):
+        column = table[measure_of(total, total.function).name]
+        return from_arrow(column, total.kind if total.kind is not Kind.NULL else kind_of(column.type))
+    counted = _counted(table, total)
+    if total.function == "sum":
+        return _linear(table, measure_of(total, "sum"), counted)
+    return _average(table, total, counted)
+
+
+def scaled_of(table: pa.Table, total: Total) -> tuple[Array, Array, Array | None] | None:
+    """COUNT or SUM as mantissa, exponent and where it is known, if the table holds it so."""
+    measure = measure_of(total, "count" if total.positions is None else total.function)
+    if measure.name + EXPONENT not in table.column_names:
+        return None
+    known = _counted(table, total) if total.function == "sum" else None
+    return table[measure.name].to_numpy(), table[measure.name + EXPONENT].to_numpy(), known
+
+
+def doubles(mantissa: Array, exponent: Array) -> Array:
+    """Scaled numbers as doubles; infinity where they are beyond them."""
+    found: Array = np.ldexp(mantissa, np.clip(exponent, -5000, 5000).astype(np.int32))
+    return found
+
+
+def _counted(table: pa.Table, total: Total) -> Array:
+    """Where there is a value at all."""
+    name = measure_of(total, "count").name
+    if name + EXPONENT in table.column_names:
+        return np.asarray(table[name].to_numpy() != 0)
+    return np.asarray(integers(table[name]) != 0, np.bool_)
+
+
+def _linear(table: pa.Table, measure: Measure, known: Array | None) -> Vector:
+    column = table[measure.name]
+    if measure.name + EXPONENT not in table.column_names:
+        if pa.types.is_floating(column.type):
+            plain = from_arrow(column, Kind.FLOAT)
+            valid = plain.valid if known is None else known if plain.valid is None else known & plain.valid
+            return Vector(measure.kind, plain.values, valid)
+        return Vector(measure.kind, integers(column), known)
+    mantissa, exponent = column.to_numpy(), table[measure.name + EXPONENT].to_numpy()
+    if measure.kind is Kind.FLOAT:
+        return Vector(Kind.FLOAT, doubles(mantissa, exponent), known)
+    return Vector(measure.kind, _whole(measure, mantissa, exponent), known)
+
+
+def _whole(measure: Measure, mantissa: Array, exponent: Array) -> Array:
+    """Scaled numbers as integers, for arithmetic on aggregates."""
+    if len(exponent) and int(exponent.max()) > MOST_BITS:
+        raise RunError(
+            f"an aggregate has more than {MOST_BITS:,} bits: too large for arithmetic, HAVING or averages",
+            hint="return the aggregate by itself (numeric log), or use a smaller window",
+        )
+    found = np.empty(len(mantissa), object)
+    parts = zip(mantissa.tolist(), exponent.tolist(), strict=True)
+    found[:] = [round(math.ldexp(m, e)) if e < 1000 else int(math.ldexp(m, 53)) << (e - 53) for m, e in parts]
+    return narrow(found, None)
+
+
+def _average(table: pa.Table, total: Total, counted: Array) -> Vector:
+    sums, counts = (_parts(table, measure_of(total, function)) for function in ("sum", "count"))
+    if isinstance(sums, list) and isinstance(counts, list):
+        pairs = zip(sums, counts, strict=True)
+        means = np.array([value / n if n else 0.0 for value, n in pairs], np.float64)
+    else:
+        (top, up), (bottom, down) = _frexp(sums), _frexp(counts)
+        means = doubles(top / np.where(counted, bottom, 1.0), np.where(counted, up - down, 0))
+    return Vector(Kind.FLOAT, means, counted & ~np.isnan(means))
+
+
+def _parts(table: pa.Table, measure: Measure) -> list[Any] | tuple[Array, Array]:
+    """A linear measure as Python numbers, or as mantissa and exponent."""
+    column = table[measure.name]
+    if measure.name + EXPONENT in table.column_names:
+        return column.to_numpy(), table[measure.name + EXPONENT].to_numpy()
+    if pa.types.is_floating(column.type):
+        return [math.nan if value is None else value for value in column.to_pylist()]
+    listed: list[Any] = integers(column).tolist()
+    return listed
+
+
+def _frexp(parts: list[Any] | tuple[Array, Array]) -> tuple[Array, Array]:
+    if isinstance(parts, tuple):
+        return parts
+    found = [_frexp_of(value) for value in parts]
+    return np.array([m for m, _ in found], np.float64), np.array([e for _, e in found], np.int64)
+
+
+def _frexp_of(value: float) -> tuple[float, int]:
+    if isinstance(value, int) and abs(value) >= 2**1000:
+        shift = value.bit_length() - 64
+        mantissa, exponent = math.frexp(float(value >> shift))
+        return mantissa, exponent + shift
+    return math.frexp(value)

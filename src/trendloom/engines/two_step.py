@@ -1,0 +1,74 @@
+"""Aggregates over matches, the two-step way: enumerate matches, then add up. What the one-step kernels are measured by.
+
+Each chunk of matches becomes a partial table (`partials`). Integer sums are exact: where a chunk could leave 64 bits,
+Python integers take over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.engines.events import Stream
+from trendloom.engines.partials import WINDOW, by_code, exact_column
+from trendloom.errors import RunError
+from trendloom.expr.vectors import Vector
+from trendloom.kernels.aggregation.spec import Measure
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import encode_keys, one_key
+from trendloom.kernels.detection.matches import Matches
+from trendloom.model.schema import Kind
+from trendloom.physical.aggregation import measures_of
+from trendloom.physical.plan import Physical
+
+Array = np.ndarray[Any, Any]
+
+MOST_MATCHES = 1_000_000_000
+"""Matches that are enumerated for an aggregate before the engine gives up."""
+
+
+def chunk_partial(physical: Physical, stream: Stream, block: Block, group_of_key: Array, matches: Matches) -> pa.Table:
+    """The measures of a chunk, by group and window. `group_of_key[k]` is a row that holds key k's group values."""
+    plan = physical.plan
+    groups = [stream.vector(name).take(group_of_key[block.key[matches.first]]) for name in plan.group_by]
+    windows = [] if matches.window_start is None else [Vector(Kind.INT, matches.window_start)]
+    keys = encode_keys([*windows, *groups]) if windows or groups else one_key(len(matches))
+    entry_code = keys.codes[matches.match]
+    columns: dict[str, Any] = {
+        name: stream.table[name].take(pa.array(group_of_key[block.key[matches.first[keys.rows]]])).combine_chunks()
+        for name in plan.group_by
+    }
+    if matches.window_start is not None:
+        columns[WINDOW] = pa.array(matches.window_start[keys.rows])
+    for measure in measures_of(plan):
+        columns[measure.name] = _add_up(measure, stream, block, matches, entry_code, keys.codes, keys.count)
+    return pa.table(columns)
+
+
+def _add_up(
+    measure: Measure, stream: Stream, block: Block, matches: Matches, entry_code: Array, match_code: Array, groups: int
+) -> pa.Array:
+    if measure.positions is None:
+        return exact_column(np.bincount(match_code, minlength=groups))
+    table = np.zeros(int(matches.positions.max(initial=0)) + 1, np.bool_)
+    table[[p for p in measure.positions if p < len(table)]] = True
+    entries = np.flatnonzero(table[matches.positions])
+    code = entry_code[entries]
+    if measure.column is None:
+        return exact_column(np.bincount(code, minlength=groups))
+    values = stream.vector(measure.column).take(block.row[matches.events[entries]])
+    if values.valid is not None:
+        code, values = code[values.valid], values.take(np.flatnonzero(values.valid))
+    return by_code(measure, values, code, groups)
+
+
+def check_limit(physical: Physical, matches: int) -> None:
+    """Refuse to enumerate for ever."""
+    if matches > MOST_MATCHES:
+        reason = physical.grained.reason if physical.grained is not None else ""
+        raise RunError(
+            f"more than {MOST_MATCHES:,} matches to enumerate for an aggregate ({reason})",
+            hint="use a smaller WITHIN, more selective predicates, or predicates on adjacent events (NEXT)",
+        )

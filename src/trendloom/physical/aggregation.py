@@ -1,0 +1,235 @@
+"""How aggregates over matches are computed: at which grain, or in two steps; see `kernels.aggregation.spec.Grain`.
+
+The coarsest grain that is right wins: one aggregate per position where no predicate relates adjacent events, by event
+where one does. Predicates that relate one *pivot* event of each match with others are decided pivot by pivot. What is left
+is found first and added up then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from trendloom.expr.nodes import Expr, Total, walk
+from trendloom.kernels.aggregation.structures import structures
+from trendloom.kernels.aggregation.program import obstacle as program_obstacle
+from trendloom.kernels.aggregation.spec import Aggregation, Grain, Measure, Pivot, Test
+from trendloom.kernels.detection.machine import Machine
+from trendloom.kernels.detection.spec import Detection, Pair, Rule
+from trendloom.model.schema import Kind
+from trendloom.physical.adjacent import adjacent
+from trendloom.physical.pairs import run_obstacle
+from trendloom.plan import logical
+from trendloom.plan.logical import Plan
+
+
+@dataclass(frozen=True)
+class Grained:
+    """The one-step way, or None and why not."""
+
+    aggregation: Aggregation | None
+    reason: str
+    cost: str
+
+
+def choose_aggregation(plan: Plan, detection: Detection) -> Grained:
+    """The coarsest grain that is right for an aggregating plan."""
+    found = _by_pivot(detection) if _needs_pivot(detection) else _grain(detection)
+    if found.aggregation is None:
+        return found
+    return replace(found, aggregation=replace(found.aggregation, measures=measures_of(plan)))
+
+
+# ------------------------------------------------------------------------------------------------- grains
+
+
+def _grain(detection: Detection) -> Grained:
+    """The grain of a detection whose rules are all about adjacent events."""
+    bare = _without_rules(detection)
+    machine = Machine(bare)
+    found: list[Pair | Test] = []
+    for rule in detection.scopes[0].rules:
+        one, reason = adjacent(rule, detection, machine)
+        if one is None:
+            return _two_steps(reason or "")
+        found.append(one)
+    pairs = tuple(one for one in found if isinstance(one, Pair))
+    tests = tuple(one for one in found if isinstance(one, Test))
+    no_program = program_obstacle(bare)
+    if not found and no_program is None:
+        return _by_position(bare)
+    reason = _not_by_event(bare, machine, tests)
+    if reason is not None:
+        return _two_steps(reason)
+    if detection.earliest or detection.adjacent:
+        return _runs(Aggregation(bare, Grain.PATTERN, (), pairs), no_program if not found else None)
+    return _mixed(Aggregation(bare, Grain.MIXED, (), pairs, tests), machine, no_program if not found else None)
+
+
+def _without_rules(detection: Detection) -> Detection:
+    first, *others = detection.scopes
+    return replace(detection, scopes=(replace(first, rules=()), *others))
+
+
+def _by_position(detection: Detection) -> Grained:
+    if detection.earliest or detection.adjacent:
+        grain, what = Grain.PATTERN, "one running aggregate per position for the runs that wait there"
+    else:
+        grain, what = Grain.TYPE, "one running aggregate per position for all partial matches that end there"
+    return Grained(
+        Aggregation(detection, grain, (), algebra=True),
+        f"no predicate relates adjacent events: {what}",
+        "O(events), however many windows overlap: panes are matrices, windows their products",
+    )
+
+
+def _runs(aggregation: Aggregation, no_program: str | None) -> Grained:
+    cost = "O(events)" if aggregation.detection.adjacent or not aggregation.pairs else "O(events · log events)"
+    what = f"{no_program}: " if no_program else "a predicate relates adjacent events: "
+    return Grained(aggregation, f"{what}aggregates of the runs that wait at an event go to its successor", cost)
+
+
+def _mixed(aggregation: Aggregation, machine: Machine, no_program: str | None) -> Grained:
+    used = sorted({name for _, _, name in structures(aggregation, machine)} - {"sum"})
+    if no_program is not None:
+        return Grained(aggregation, f"{no_program}: sums by position, cut off by time", "O(events · log events)")
+    if "scan" in used:
+        reason = "a predicate on adjacent events fits no ordered structure: each event is compared with those before it"
+        return Grained(replace(aggregation, grain=Grain.EVENT), reason, "O(events²) per window, vectorised")
+    cost = "O(events)" if used == ["hash"] else "O(events · log events)"
+    cost = "O(events · log² events)" if "two-level fenwick" in used else cost
+    return Grained(aggregation, f"predicates relate adjacent events: sums by {' and '.join(used)}", cost)
+
+
+def _not_by_event(detection: Detection, machine: Machine, tests: tuple[Test, ...]) -> str | None:
+    """Why values per event would be wrong."""
+    if any(place.branch for place in detection.places):
+        return "AND with predicates, with NOTs or over the same types"
+    if detection.earliest or detection.adjacent:
+        if tests:
+            return "a predicate is no comparison of one event with the other"
+        return run_obstacle(detection, machine)
+    if machine.ambiguous:
+        return "there are several ways to derive a match"
+    for scope in detection.scopes[1:]:
+        if scope.parent == 0 and (scope.outer or scope.open_ended):
+            return "a NOT depends on the match around it"
+    return None
+
+
+def _two_steps(reason: str) -> Grained:
+    return Grained(None, reason, "O(matches): they are enumerated, up to a limit")
+
+
+# ------------------------------------------------------------------------------------------------- pivots
+
+
+def _needs_pivot(detection: Detection) -> bool:
+    """Whether rules relate events that are not adjacent, or NOTs use variables of the match around them."""
+    bare = _without_rules(detection)
+    machine = Machine(bare)
+    if any(adjacent(rule, detection, machine)[0] is None for rule in detection.scopes[0].rules):
+        return True
+    return any(scope.outer for scope in detection.scopes[1:])
+
+
+def _by_pivot(detection: Detection) -> Grained:
+    if detection.earliest or detection.adjacent:
+        return _two_steps("a predicate relates events that are not adjacent, and decides how a run goes on")
+    for name in sorted({place.variable for place in detection.places if place.scope == 0} - detection.plural):
+        rest = _after_pivot(detection, name)
+        if rest is None or not _in_every_match(detection, name):
+            continue
+        inner = _grain(rest)
+        if inner.aggregation is not None:
+            reason = f"predicates relate {name} with other events: one aggregate per event of {name}; there {inner.reason}"
+            cost = f"for each event of {name}, over the windows it is in, {inner.cost}"
+            return Grained(replace(inner.aggregation, pivot=_pivot(detection, rest, name)), reason, cost)
+    return _two_steps("predicates relate events that are not adjacent, and no single event of a match decides them")
+
+
+def _after_pivot(detection: Detection, name: str) -> Detection | None:
+    """The detection once the event of `name` is known: without the rules that are then about one event alone."""
+    machine = Machine(_without_rules(detection))
+    scopes = []
+    for scope in detection.scopes:
+        kept = []
+        uses = detection.binds(scope.number, name) == 0
+        for rule in scope.rules:
+            if scope.number == 0 and adjacent(rule, detection, machine)[0] is not None:
+                kept.append(rule)
+            elif uses and name in rule.shape.variables:
+                if not _settled(rule, name):
+                    return None
+            elif scope.number == 0:
+                return None
+            else:
+                kept.append(rule)
+        scopes.append(replace(scope, rules=tuple(kept), outer=scope.outer - {name}))
+    return replace(detection, scopes=tuple(scopes))
+
+
+def _pivot(detection: Detection, rest: Detection, name: str) -> Pivot:
+    rules = []
+    for before, after in zip(detection.scopes, rest.scopes, strict=True):
+        for rule in before.rules:
+            if rule not in after.rules:
+                (other,) = rule.shape.each - {name}
+                owner = detection.binds(before.number, other)
+                rules.append((_positions(detection, owner, other), rule.expr))
+    return Pivot(name, _positions(detection, 0, name), tuple(rules))
+
+
+def _positions(detection: Detection, scope: int | None, name: str) -> tuple[int, ...]:
+    places = enumerate(detection.places)
+    return tuple(at for at, place in places if place.scope == scope and place.variable == name)
+
+
+def _settled(rule: Rule, name: str) -> bool:
+    """Whether a rule is about one event alone once that of `name` is known."""
+    shape = rule.shape
+    if shape.whole or shape.pair or shape.index or name not in shape.each:
+        return False
+    return len(shape.each) == 2
+
+
+def _in_every_match(detection: Detection, name: str) -> bool:
+    template = detection.scopes[0].template
+    allowed = {s for s, p in enumerate(template.position_of) if detection.places[p].variable != name}
+    seen = {edge.target for edge in template.starts} & allowed
+    todo = list(seen)
+    while todo:
+        more = {edge.target for edge in template.edges[todo.pop()]} & allowed - seen
+        seen |= more
+        todo.extend(more)
+    return not any(template.accepts[state] for state in seen)
+
+
+# ------------------------------------------------------------------------------------------------ measures
+
+NEEDED = {"count": ("count",), "sum": ("sum", "count"), "avg": ("sum", "count"), "min": ("min",), "max": ("max",)}
+
+
+def measures_of(plan: Plan) -> tuple[Measure, ...]:
+    """What has to be kept to compute every aggregate of a query."""
+    found: dict[str, Measure] = {}
+    for total in totals_of(plan):
+        for function in NEEDED[total.function]:
+            measure = measure_of(total, function)
+            found[measure.name] = measure
+    return tuple(found.values())
+
+
+def totals_of(plan: Plan) -> list[Total]:
+    assert isinstance(plan.output, logical.Aggregation)
+    exprs: list[Expr] = [value.expr for value in plan.output.values]
+    exprs += [plan.output.having] if plan.output.having is not None else []
+    return [node for expr in exprs for node in walk(expr) if isinstance(node, Total)]
+
+
+def measure_of(total: Total, function: str) -> Measure:
+    """The measure that an aggregate reads for one of the functions it needs."""
+    if total.positions is None:
+        return Measure("matches", "matches", None, None, Kind.INT)
+    kind = Kind.INT if function == "count" else Kind.FLOAT if total.function == "avg" else total.kind
+    where = "_".join(map(str, total.positions))
+    return Measure(f"{function}_{where}_{total.column or ''}", function, total.positions, total.column, kind)
