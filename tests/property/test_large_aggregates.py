@@ -16,8 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
 from tests.property.dynamic import Answers, Tally, answers
 from tests.property.dynamic_queries import (
     ANY,
@@ -38,12 +36,12 @@ from tests.property.dynamic_queries import (
     Seq,
     template_of,
 )
-from tests.property.strategies import Row, streams, to_table
+from tests.property.strategies import Row, to_table
 
 import trendloom as tl
 
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 600)
+EXAMPLES = int(MORE or 800)
 EXACT_FIELDS = ("matches", "occurrences", "values", "total", "least", "greatest")
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -150,84 +148,97 @@ def size(number: int | None) -> str:
 # ---------------------------------------------------------------------------------- the oracle is right: random queries
 
 
-@st.composite
-def patterns(draw: st.DrawFn, depth: int = 2) -> Pattern:
-    shapes = ["one", "plus"] if depth == 0 else ["one", "plus", "seq", "seq", "seq", "either", "maybe", "nested"]
-    shape = draw(st.sampled_from(shapes))
-    if shape in ("seq", "either"):
-        parts = draw(st.lists(patterns(depth - 1), min_size=1 if shape == "seq" else 2, max_size=3))
-        if shape == "either":
-            return Either(tuple(parts))
-        for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2]))):
-            parts.insert(draw(st.integers(0, len(parts))), Not(draw(st.sampled_from("ABCD"))))
+def random_pattern(draw: random.Random, depth: int = 2) -> Pattern:
+    """Unnamed components: events of a type share its variable."""
+    shapes = ["one", "plus"] if depth == 0 else ["plus", "seq", "seq", "seq", "either", "maybe", "rounds", "rounds"]
+    shape = draw.choice(shapes)
+    if shape == "either":
+        return Either((random_pattern(draw, depth - 1), random_pattern(draw, depth - 1)))
+    if shape == "rounds":
+        return Plus(random_pattern(draw, depth - 1))
+    if shape == "seq":
+        parts = [random_pattern(draw, depth - 1) for _ in range(draw.choice([1, 2, 2, 3]))]
+        for _ in range(draw.choice([0, 0, 1, 1, 2])):
+            parts.insert(draw.randint(0, len(parts)), Not(draw.choice("ABCD")))
         return Seq(tuple(parts))
-    if shape == "nested":
-        return Plus(draw(patterns(depth - 1)))
-    atom = One(draw(st.sampled_from("AAB")))
+    atom = One(draw.choice("AAB"))
     return atom if shape == "one" else Plus(atom) if shape == "plus" else Maybe(Plus(atom))
+
+
+def random_query(draw: random.Random, scale: int = 1) -> Query:
+    """`scale` widens the windows, for streams that are longer than a few events."""
+    pattern = random_pattern(draw)
+    bound = sorted({atom.type for atom in template_of(pattern).atoms.values()})
+    # a condition on the variable of a type would also choose what is forbidden of that type
+    only_bound = [name for name in bound if f"NOT {name}" not in str(pattern)]
+    within = draw.choice([None, None, 1, 3, 5, 8])
+    return Query(
+        pattern,
+        draw.choice([ANY, ANY, NEXT, CONTIGUOUS]),
+        tuple(random_test(draw, bound) for _ in range(draw.choice([0, 1, 1, 2]))),
+        tuple(positive(name) for name in only_bound if draw.random() < 0.1),
+        draw.choice([None, None, None, "k", "g"]),
+        draw.random() < 0.7,
+        within and within * scale,
+        draw.choice([None, scale, 2 * scale, 3 * scale - 1, 9 * scale]) if within else None,
+        draw.choice(bound),
+    )
+
+
+def random_test(draw: random.Random, bound: list[str]) -> Compare | Adjacent:
+    first = draw.choice(bound)
+    if draw.random() < 0.1:
+        return Adjacent(first, first, f"abs({first}.x - NEXT({first}).x) < 2", closest)
+    return Compare(first, draw.choice("xxk"), draw.choice([*OPERATORS]), draw.choice(bound), draw.choice("xxk"))
 
 
 def closest(before: Event, after: Event) -> bool:
     return None not in (before["x"], after["x"]) and abs(before["x"] - after["x"]) < 2
 
 
-@st.composite
-def random_queries(draw: st.DrawFn, scale: int = 1) -> Query:
-    """`scale` widens the windows, for streams that are longer than a few events."""
-    pattern = draw(patterns())
-    bound = sorted({atom.type for atom in template_of(pattern).atoms.values()})
-    # unnamed components of a type share a variable: a condition on it would choose what is forbidden, too
-    only_bound = [name for name in bound if f"NOT {name}" not in str(pattern)]
-    within = draw(st.sampled_from([None, None, 1, 3, 5, 8]))
-    return Query(
-        pattern,
-        draw(st.sampled_from([ANY, ANY, NEXT, CONTIGUOUS])),
-        tuple(draw(st.lists(adjacent_tests(bound), max_size=2))),
-        (positive(draw(st.sampled_from(only_bound))),) if only_bound and draw(st.integers(0, 4)) == 0 else (),
-        draw(st.sampled_from([None, None, None, "k", "g"])),
-        draw(st.booleans()),
-        within and within * scale,
-        draw(st.sampled_from([None, scale, 2 * scale, 3 * scale - 1, 9 * scale])) if within else None,
-        draw(st.sampled_from(bound)),
-    )
-
-
-def adjacent_tests(bound: list[str]) -> st.SearchStrategy[Compare | Adjacent]:
-    types, columns = st.sampled_from(bound), st.sampled_from(["x", "x", "k"])
-    compare = st.builds(Compare, types, columns, st.sampled_from([*OPERATORS]), types, columns)
-    close = types.map(lambda of: Adjacent(of, of, f"abs({of}.x - NEXT({of}).x) < 2", closest))
-    return st.one_of(compare, compare, compare, close)
-
-
 def positive(of: str) -> Local:
     return Local(of, f"{of}.x > 0", lambda event: event["x"] is not None and event["x"] > 0)
 
 
-def known_answers(query: Query, events: Sequence[Row]) -> Answers:
-    try:
-        return answers(query, events)
-    except ValueError:  # NOTs that the oracle does not know
-        assume(False)
-        raise
+def random_stream(draw: random.Random, events: int) -> list[Row]:
+    """With ties, NULLs, and types that the pattern does not know; rows in no order."""
+    return [
+        {
+            "id": number,
+            "type": draw.choice("AAAAAABBBBCD"),
+            "time": draw.randint(-2, events),
+            "x": draw.choice([None, *range(max(4, events // 20))]),
+            "k": draw.choice([None, 1, 1, 1, 1, 2]),
+            "g": draw.choice(["u", "u", "v"]),
+        }
+        for number in range(events)
+    ]
+
+
+def random_cases(count: int, scale: int, lengths: Sequence[int]) -> Iterator[tuple[Query, list[Row], Answers]]:
+    """Queries with streams and what the oracle says; the same in every run, unless more are asked for."""
+    start = random.randrange(10**9) if MORE else 0
+    for seed in range(start, start + count):
+        draw = random.Random(seed)
+        query, stream = random_query(draw, scale), random_stream(draw, draw.choice(lengths))
+        try:
+            expected = answers(query, stream)
+        except ValueError:  # NOTs that the oracle does not know
+            continue
+        yield query, stream, expected
 
 
 def test_the_oracle_equals_the_reference() -> None:
+    """Not drawn by hypothesis, which prefers simple values: most cases should have matches, ties and conditions."""
     compared, with_rows = 0, 0
-
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
-    @given(random_queries(), streams(8, "AAAABBBCD"))
-    def compare(query: Query, events: tuple[Row, ...]) -> None:
-        nonlocal compared, with_rows
-        expected = known_answers(query, events)
-        assert answers(query, events, scan=True) == expected
-        found = tl.run(query.text, to_table(events), engine="reference")
-        assert not wrong(query, found, expected, exactly), query.text
+    for query, stream, expected in random_cases(EXAMPLES, 1, [6, 7, 8, 9]):
+        assert answers(query, stream, scan=True) == expected
+        found = tl.run(query.text, to_table(stream), engine="reference")
+        assert not wrong(query, found, expected, exactly), f"{query.text}\n{stream}"
         compared += 1
         with_rows += bool(expected)
-
-    compare()
     assert compared >= 0.9 * EXAMPLES
-    assert with_rows >= 0.3 * compared
+    assert with_rows >= 0.6 * compared
 
 
 A, B, N = One("A"), One("B"), Not("N")
@@ -363,23 +374,6 @@ def compare_with_local(query: Query, stream: list[Row], expected: Answers) -> No
 
 
 def test_random_queries_on_long_streams() -> None:
-    """Combinations that no family above has, with counts of a hundred digits."""
-
-    @settings(max_examples=EXAMPLES // 10, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
-    @given(random_queries(20), st.integers(0, 10**6), st.sampled_from([50, 200, 400]))
-    def compare(query: Query, seed: int, events: int) -> None:
-        draw = random.Random(seed)
-        stream = [
-            {
-                "id": number,
-                "type": draw.choice("AAAAAABBBBBCD"),
-                "time": draw.randint(-50, events),
-                "x": draw.choice([None, *range(20)]),
-                "k": draw.choice([None, 1, 1, 2]),
-                "g": draw.choice(["u", "v"]),
-            }
-            for number in range(events)
-        ]
-        compare_with_local(query, stream, known_answers(query, stream))
-
-    compare()
+    """Combinations that no family has, with counts of a hundred digits."""
+    for query, stream, expected in random_cases(EXAMPLES // 8, 20, [50, 200, 400]):
+        compare_with_local(query, stream, expected)

@@ -22,8 +22,8 @@ from trendloom.errors import RunError
 from trendloom.expr.arrays import narrow
 from trendloom.expr.nodes import Total
 from trendloom.expr.vectors import Vector, from_arrow, kind_of, to_arrow
-from trendloom.kernels.aggregation.aggregate import Amounts
 from trendloom.kernels.aggregation.spec import Measure
+from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.columns.keys import encode_keys, one_key
 from trendloom.model.schema import Kind
 from trendloom.physical.aggregation import measure_of, measures_of
@@ -190,7 +190,8 @@ def scaled_of(table: pa.Table, total: Total) -> tuple[Array, Array, Array | None
 
 def doubles(mantissa: Array, exponent: Array) -> Array:
     """Scaled numbers as doubles; infinity where they are beyond them."""
-    found: Array = np.ldexp(mantissa, np.clip(exponent, -5000, 5000).astype(np.int32))
+    with np.errstate(over="ignore"):
+        found: Array = np.ldexp(mantissa, np.clip(exponent, -5000, 5000).astype(np.int32))
     return found
 
 

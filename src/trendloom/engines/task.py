@@ -13,7 +13,8 @@ from trendloom.engines.results import row_schema
 from trendloom.engines.rows import in_order, match_rows, only_complete
 from trendloom.engines.two_step import check_limit, chunk_partial
 from trendloom.expr.vectors import to_arrow
-from trendloom.kernels.aggregation.aggregate import Amounts, Totals, aggregate
+from trendloom.kernels.aggregation.aggregate import Totals, aggregate
+from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.detection import kernel
@@ -136,7 +137,8 @@ def _totals_table(physical: Physical, stream: Stream, keys: Keys, totals: Totals
     for name, value in totals.values.items():
         columns |= amount_columns(name, value) if isinstance(value, Amounts) else {name: to_arrow(value)}
     table = pa.table(columns)
-    return table if set(plan.partition) == set(plan.group_by) else merge_partials(plan, [table])
+    whole = set(plan.partition) == set(plan.group_by) and physical.aggregation.pivot is None
+    return table if whole else merge_partials(plan, [table])
 
 
 def _two_steps(physical: Physical, stream: Stream, progress: Progress | None) -> list[pa.Table]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from trendloom.expr.nodes import Expr, Total, walk
-from trendloom.kernels.aggregation.structures import structures
 from trendloom.kernels.aggregation.program import obstacle as program_obstacle
 from trendloom.kernels.aggregation.spec import Aggregation, Grain, Measure, Pivot, Test
+from trendloom.kernels.aggregation.structures import structures
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.spec import Detection, Pair, Rule
 from trendloom.model.schema import Kind
@@ -141,7 +141,9 @@ def _by_pivot(detection: Detection) -> Grained:
             continue
         inner = _grain(rest)
         if inner.aggregation is not None:
-            reason = f"predicates relate {name} with other events: one aggregate per event of {name}; there {inner.reason}"
+            reason = (
+                f"predicates relate {name} with other events: one aggregate per event of {name}; there {inner.reason}"
+            )
             cost = f"for each event of {name}, over the windows it is in, {inner.cost}"
             return Grained(replace(inner.aggregation, pivot=_pivot(detection, rest, name)), reason, cost)
     return _two_steps("predicates relate events that are not adjacent, and no single event of a match decides them")
@@ -216,7 +218,13 @@ def measures_of(plan: Plan) -> tuple[Measure, ...]:
         for function in NEEDED[total.function]:
             measure = measure_of(total, function)
             found[measure.name] = measure
-    return tuple(found.values())
+    return tuple(replace(measure, fractional=_fractional(plan, measure)) for measure in found.values())
+
+
+def _fractional(plan: Plan, measure: Measure) -> bool:
+    if measure.function != "sum" or measure.column is None:
+        return False
+    return plan.schema.kind(measure.column) is Kind.FLOAT
 
 
 def totals_of(plan: Plan) -> list[Total]:

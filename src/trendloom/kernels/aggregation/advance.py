@@ -114,7 +114,15 @@ def _apply_together(
 
 @numba.njit(cache=True, nogil=True)
 def _enter_in_order(
-    rows: Numbers, spare: Numbers, begin: int, end: int, entered: Terms, order: Array, own: Array, weights: Array, size: int
+    rows: Numbers,
+    spare: Numbers,
+    begin: int,
+    end: int,
+    entered: Terms,
+    order: Array,
+    own: Array,
+    weights: Array,
+    size: int,
 ) -> None:
     for slot in order:
         for event in range(begin, end):

@@ -62,7 +62,12 @@ class Course(NamedTuple):
 def add_up_consecutive(job: Job, spans: Spans, results: Results) -> None:
     """Fill the results of every span."""
     machine, block, pairs = job.machine, job.block, job.spec.pairs
-    moves, checks, gains, bounds = moves_of(machine, pairs), checks_of(machine, pairs, block), gains_of(job), bounds_of(job)
+    moves, checks, gains, bounds = (
+        moves_of(machine, pairs),
+        checks_of(machine, pairs, block),
+        gains_of(job),
+        bounds_of(job),
+    )
     course = _course(fitting_bits(block), np.array(machine.spec.scopes[0].template.position_of), moves, checks, bounds)
     lanes, width, states = most_lanes(spans), job.linear + 1, len(course.start_of)
     entries = 1 + (2 * course.group + 1) * states  # the lone one, two groups, and the sum of the last by state

@@ -163,9 +163,10 @@ def wipe(r: int, width: int, numbers: Numbers, least: Array) -> None:
     for k in range(width):
         clear(numbers, r * width + k)
     for x in range(least.shape[1]):
-        least[r, x, 0] = ABSENT
-        for lane in range(1, least.shape[2]):
-            least[r, x, lane] = ABSENT
+        if least.shape[2] == 1:
+            least[r, x, 0] = ABSENT
+        else:
+            least[r, x] = ABSENT
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -243,9 +244,12 @@ def gain(r: int, e: int, state: int, gains: Gains, width: int, numbers: Numbers,
     for x in range(least.shape[1]):
         if gains.valued[x, state]:
             value = gains.values[x, e]
-            for lane in range(least.shape[2]):
-                if least[r, x, lane] != ABSENT:
-                    least[r, x, lane] = min(least[r, x, lane], value)
+            if least.shape[2] == 1:
+                least[r, x, 0] = min(least[r, x, 0], value)
+            else:
+                for lane in range(least.shape[2]):
+                    if least[r, x, lane] != ABSENT:
+                        least[r, x, lane] = min(least[r, x, lane], value)
 
 
 @njit(cache=True, nogil=True, forceinline=True)

@@ -132,7 +132,10 @@ class Program:
     def _progress(self, scope: int, reached: Progress, positions: Positions) -> Progress:
         if reached is None:
             return None
-        steps = [*self.machine.starts[scope], *(s for state in sorted(reached) for s in self.machine.moves[scope][state])]
+        steps = [
+            *self.machine.starts[scope],
+            *(s for state in sorted(reached) for s in self.machine.moves[scope][state]),
+        ]
         targets = frozenset(step.target for step in steps if step.position in positions)
         accepts = self.spec.scopes[scope].template.accepts
         return None if any(accepts[state] for state in targets) else reached | targets
@@ -232,9 +235,7 @@ class Program:
     def sources(self) -> tuple[int, ...]:
         """Slots that more than keep what they hold: the columns of a matrix. The others only ever grow."""
         return tuple(
-            at
-            for at, slot in enumerate(self.slots)
-            if self._steps(slot) or slot.tag or not (slot.ended or self.keeps)
+            at for at, slot in enumerate(self.slots) if self._steps(slot) or slot.tag or not (slot.ended or self.keeps)
         )
 
     @cached_property

@@ -23,7 +23,17 @@ from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Spans
 from trendloom.kernels.aggregation.places import Places, erase_item, gather_item, insert_item, place_arm
 from trendloom.kernels.aggregation.structures import HASH, SUM
 from trendloom.kernels.columns.cells import Cells, merge, merge_lane, wipe
-from trendloom.kernels.columns.numbers import Limbs, Numbers, add, add_lane, add_times, add_unit, forgive, is_zero, spilled
+from trendloom.kernels.columns.numbers import (
+    Limbs,
+    Numbers,
+    add,
+    add_lane,
+    add_times,
+    add_unit,
+    forgive,
+    is_zero,
+    spilled,
+)
 from trendloom.kernels.detection.tables import OPERATORS
 
 Array = np.ndarray[Any, Any]
@@ -219,9 +229,7 @@ def _reach(
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _start(
-    graph: Any, items: Any, low: Any, span: Any, work: Any, state: Any, event: Any, cell: Any
-) -> None:
+def _start(graph: Any, items: Any, low: Any, span: Any, work: Any, state: Any, event: Any, cell: Any) -> None:
     """Start a match in every open lane whose leading NOTs hold."""
     lead = graph.lead[state]
     if lead == NEVER:
@@ -262,9 +270,7 @@ def _passes(checks: Any, e: Any, f: Any, move: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _raise_bar(
-    graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, bar: Any
-) -> None:
+def _raise_bar(graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, bar: Any) -> None:
     """Forget the predecessors that a NOT of the move now forbids."""
     work.passed[move] = bar
     source, old = graph.source[move], work.floor[move]

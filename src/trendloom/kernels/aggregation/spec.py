@@ -28,6 +28,7 @@ class Measure:
     positions: tuple[int, ...] | None
     column: str | None
     kind: Kind
+    fractional: bool = False  # a sum of doubles
 
 
 @dataclass(frozen=True)

@@ -226,7 +226,9 @@ def _each_least(
 
 
 @numba.njit(cache=True, nogil=True)
-def _reduce(matrices: Numbers, bad: Array, begin: Array, end: Array, shape: Shape, events: Events, steps: Steps) -> None:
+def _reduce(
+    matrices: Numbers, bad: Array, begin: Array, end: Array, shape: Shape, events: Events, steps: Steps
+) -> None:
     """One matrix for the events of every stretch: lane k begins with one in slot `columns[k]`."""
     lanes = len(shape.columns)
     rows, spare = like(matrices, steps.size, lanes), like(matrices, 2 * steps.size, lanes)

@@ -124,7 +124,9 @@ def add_times(a: Numbers, i: int, b: Numbers, j: int, weight: int | float) -> No
     raise NotImplementedError
 
 
-def combine(a: Numbers, i: int, b: Numbers, terms: Combination, first: int, last: int, weights: Array, event: int) -> None:
+def combine(
+    a: Numbers, i: int, b: Numbers, terms: Combination, first: int, last: int, weights: Array, event: int
+) -> None:
     """a[i] += Σ factor · b[source] over terms first..last, in all lanes; the inner loop of products with matrices.
 
     A term's factor is its coefficient, or `weights[weight, event]` where it has a weight.
