@@ -1,4 +1,9 @@
-"""Timings with their conditions, as a table on the screen and as JSON for comparing runs."""
+"""Timings with their conditions, as a table on the screen, as JSON for comparing runs, and as a picture of growth.
+
+A busy machine can only add time: contenders are timed in turns, so that all of them see the same disturbances, and
+compared by their best times. The median stands beside it and says how disturbed the run was. Kernels are timed by the
+processor (`on_processor`): they run in one thread, and the time that thread spends waiting for a core is not theirs.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,23 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 
 @dataclass(frozen=True)
 class Result:
-    """One measurement. `ratio` compares its rate with that of `baseline`, measured in the same run."""
+    """One measurement. `ratio` compares its rate with that of `baseline`, measured in the same run.
+
+    `checked`: its answer was compared with one found in another way. `note` holds what else is worth knowing.
+    """
 
     name: str
     events: int
@@ -28,6 +38,8 @@ class Result:
     ratio: float | None = None
     goal: str = ""
     met: bool | None = None
+    median: float | None = None
+    note: str = ""
 
     @property
     def rate(self) -> float:
@@ -42,37 +54,112 @@ class Result:
         return replace(self, goal=goal, met=met)
 
 
+@dataclass(frozen=True)
+class Curve:
+    """How the time of one contender grows: seconds by size, and the exponent of size that fits them best."""
+
+    picture: str
+    name: str
+    sizes: tuple[int, ...]
+    seconds: tuple[float, ...]
+
+    @property
+    def exponent(self) -> float:
+        """The slope of the least-squares line through the logarithms."""
+        slope: float = np.polyfit(np.log(self.sizes), np.log(self.seconds), 1)[0]
+        return slope
+
+
 @dataclass
 class Report:
     results: list[Result] = field(default_factory=list)
+    curves: list[Curve] = field(default_factory=list)
 
     def add(self, result: Result) -> None:
         self.results.append(result)
-        Console(stderr=True).print(f"  {result.name}: {result.rate / 1e6:.2f} M events/s")
+        wrong = "" if result.checked else " (answer not checked)"
+        Console(stderr=True).print(f"  {result.name}: {result.rate / 1e6:.3g} M events/s{wrong}")
 
     def show(self) -> None:
         table = Table(title=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-        for column in ("what", "events", "seconds", "M events/s", "rows", "answer", "ratio", "goal"):
-            table.add_column(column, justify="left" if column in ("what", "ratio", "goal") else "right")
+        for column in ("what", "events", "seconds", "median", "M events/s", "rows", "answer", "ratio", "goal", "note"):
+            table.add_column(column, justify="left" if column in ("what", "ratio", "goal", "note") else "right")
         for r in self.results:
-            ratio = "" if r.ratio is None else f"{r.ratio:.2f} of {r.baseline}"
-            goal = r.goal if r.met is None else f"{r.goal}: {'met' if r.met else 'NOT met'}"
-            answer = "checked" if r.checked else "-"
-            table.add_row(
-                r.name, f"{r.events:,}", f"{r.seconds:.2f}", f"{r.rate / 1e6:.2f}", f"{r.rows:,}", answer, ratio, goal
-            )
-        Console(width=150).print(table)
+            table.add_row(*_cells(r))
+        Console(width=190).print(table)
 
     def write(self, path: Path) -> None:
+        """All figures as JSON, and beside it one picture per group of curves."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps([{**asdict(r), "rate": r.rate} for r in self.results], indent=1))
+        found = {
+            "results": [{**asdict(r), "rate": r.rate} for r in self.results],
+            "curves": [{**asdict(c), "exponent": c.exponent} for c in self.curves],
+        }
+        path.write_text(json.dumps(found, indent=1))
+        for picture in dict.fromkeys(curve.picture for curve in self.curves):
+            some = [curve for curve in self.curves if curve.picture == picture]
+            draw_growth(some, path.parent / f"growth-{picture.replace(' ', '-')}.svg")
+
+
+def _cells(r: Result) -> tuple[str, ...]:
+    ratio = "" if r.ratio is None else f"{r.ratio:.3g} of {r.baseline}"
+    goal = r.goal if r.met is None else f"{r.goal}: {'met' if r.met else 'NOT met'}"
+    middle = "" if r.median is None else f"{r.median:.3g}"
+    answer = "checked" if r.checked else "-"
+    figures = (f"{r.events:,}", f"{r.seconds:.3g}", middle, f"{r.rate / 1e6:.3g}", f"{r.rows:,}")
+    return (r.name, *figures, answer, ratio, goal, r.note)
+
+
+def draw_growth(curves: Sequence[Curve], target: Path) -> Path:
+    """Seconds by size, both on logarithmic scales: a straight line's slope is the exponent."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from trendloom.viz.canvas import GRID, PALETTE, save, style
+
+    with mpl.rc_context(style()):
+        figure = Figure(figsize=(7, 4.5))
+        axes = figure.subplots()
+        for number, curve in enumerate(curves):
+            label = f"{curve.name}: n^{curve.exponent:.2f}"
+            axes.loglog(curve.sizes, curve.seconds, "o-", color=PALETTE[number % len(PALETTE)], label=label)
+        axes.set(title=curves[0].picture, xlabel="events per window", ylabel="seconds")
+        axes.grid(color=GRID)
+        axes.legend(frameon=False)
+        return save(figure, target)
+
+
+# -------------------------------------------------------------------------------------------------- timing
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Of several tries: the least seconds, the middle, and the last answer."""
+
+    best: float
+    median: float
+    answer: Any
+
+    def result(self, name: str, events: int, *, rows: int, checked: bool) -> Result:
+        return Result(name, events, self.best, rows, checked, median=self.median)
+
+
+def race(
+    tries: int, contenders: Mapping[str, Callable[[], Any]], *, warm: bool = True, on_processor: bool = False
+) -> dict[str, Timing]:
+    """Time contenders in turns, each after a first run that compiles and is not counted."""
+    clock = time.thread_time if on_processor else time.perf_counter
+    answers = {name: work() for name, work in contenders.items()} if warm else dict[str, Any]()
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(tries):
+        for name, work in contenders.items():
+            begin = clock()
+            answers[name] = work()
+            seconds[name].append(clock() - begin)
+    return {name: Timing(min(some), median(some), answers[name]) for name, some in seconds.items()}
 
 
 def best_of(times: int, work: Callable[[], Any]) -> tuple[float, Any]:
     """The least seconds of several tries, and the last result: the machine can only add time."""
-    best, found = float("inf"), None
-    for _ in range(times):
-        begin = time.perf_counter()
-        found = work()
-        best = min(best, time.perf_counter() - begin)
-    return best, found
+    timing = race(times, {"": work}, warm=False)[""]
+    return timing.best, timing.answer

@@ -52,3 +52,22 @@ def same_rows(found: pa.Table, expected: pa.Table) -> bool:
     names = expected.column_names
     sort_by = [(name, "ascending") for name in names]
     return found.select(names).sort_by(sort_by).equals(expected.sort_by(sort_by).cast(found.select(names).schema))
+
+
+# ------------------------------------------------------------------------------------- aggregates over matches
+
+
+def stream(count: int, shares: dict[str, float], seed: int = 11) -> pa.Table:
+    """One event per tick, in order, of types drawn with these probabilities, with a price between 0 and 1."""
+    random = np.random.default_rng(seed)
+    codes = random.choice(len(shares), count, p=list(shares.values())).astype(np.int32)
+    types = pa.DictionaryArray.from_arrays(codes, pa.array(list(shares)))
+    return pa.table({"type": types, "time": np.arange(count), "price": random.random(count)})
+
+
+def keyed_events(count: int, keys: int, seed: int = 13) -> pa.Table:
+    """Events of types A and B in no order, one per time, spread evenly over the keys; types as plain text."""
+    random = np.random.default_rng(seed)
+    types = pa.DictionaryArray.from_arrays(random.integers(0, 2, count).astype(np.int32), pa.array(["A", "B"]))
+    times, key = random.permutation(count).astype(np.int64), random.integers(0, keys, count)
+    return pa.table({"type": types.cast(pa.string()), "time": times, "key": key})

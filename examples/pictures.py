@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import trendloom as tl
+from trendloom.viz.aggregation import draw_panes, draw_running
 from trendloom.viz.query import draw_query_pattern, plan_of
 from trendloom.viz.timeline import draw_matches
 
@@ -34,6 +35,9 @@ PATTERNS = {
 }
 COLUMNS = pa.schema({"time": pa.timestamp("us"), "type": pa.string(), "tag_id": pa.int64(), "location": pa.string()})
 
+COUNTED = "a1 a2 b3 a4 b5"
+IN_PANES = "a1 a2 b3 b4 a5 a6 a8 b9 a10 b13 a14 b15"
+
 
 def draw_semantics() -> None:
     """The same rising values, found in three ways."""
@@ -49,6 +53,23 @@ def draw_patterns() -> None:
         draw_query_pattern(plan_of(text, COLUMNS), PICTURES / f"{name}.svg", title=title)
 
 
+def draw_counting() -> None:
+    """The running numbers of docs/aggregation.md, event by event and by panes."""
+    counted, in_panes = stream(COUNTED), stream(IN_PANES)
+    text = "RETURN COUNT(*)  PATTERN SEQ(A+, B)"
+    draw_running(plan_of(text, counted), counted, PICTURES / "running-numbers.svg", title="SEQ(A+, B)")
+    windows = "WITHIN 8 SLIDE 4"
+    plan = plan_of(f"{text}  {windows}", in_panes)
+    draw_panes(plan, in_panes, PICTURES / "panes.svg", title=f"SEQ(A+, B)  {windows}")
+
+
+def stream(text: str) -> pa.Table:
+    """`a1 b2`: an event of type A at time 1, one of type B at time 2."""
+    words = text.split()
+    times, types = [int(word[1:]) for word in words], [word[0].upper() for word in words]
+    return pa.table({"time": times, "type": types, "id": words})
+
+
 def copy_outages(demo: Path) -> None:
     for made, kept in (("pattern", "outages"), ("matches", "outages-found")):
         shutil.copyfile(demo / f"{made}.png", PICTURES / f"{kept}.png")
@@ -58,6 +79,7 @@ def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     draw_semantics()
     draw_patterns()
+    draw_counting()
     demo = ROOT / "demo-output"
     if (demo / "pattern.png").exists():
         copy_outages(demo)

@@ -55,7 +55,7 @@ def _aggregate(spec: Aggregation, block: Block, numeric: str) -> Totals:
     extremes = [(m, sortable(m, block.columns[m.column])) for m in layout.extremes if m.column]
     found = []
     for number, part in enumerate(layout.parts):
-        linear, lanes = _linear(part.measures, block, doubles=not part.exact)
+        linear, lanes = linear_of(part.measures, block, doubles=not part.exact)
         job = prepare(spec, block, linear, extremes if number == 0 else [])
         found.append((part, lanes, *part.run(Swept(job), spans)))
     least = found[0][-1]
@@ -100,7 +100,7 @@ class Swept:
 # ------------------------------------------------------------------------------------------------ weights
 
 
-def _linear(
+def linear_of(
     measures: tuple[Measure, ...], block: Block, *, doubles: bool = False
 ) -> tuple[list[Linear], dict[str, list[int]]]:
     """The linear measures, and for each measure the lanes that hold its digits, the lowest first."""

@@ -14,12 +14,13 @@ Memory: two groups.   See Poppe, "Event Stream Analytics", ch. 16.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from trendloom.kernels.aggregation.job import Job, Spans
+from trendloom.kernels.aggregation.job import EMPTY, Job, Spans
 from trendloom.kernels.aggregation.ledger import (
     LEAN,
     Bounds,
@@ -31,6 +32,7 @@ from trendloom.kernels.aggregation.ledger import (
     close_lanes,
     count,
     gain,
+    gain_number,
     gains_of,
     join_entry,
     most_lanes,
@@ -39,13 +41,17 @@ from trendloom.kernels.aggregation.ledger import (
     start_entry,
     wipe,
 )
-from trendloom.kernels.columns.numbers import Limbs, Numbers, zeros
-from trendloom.kernels.detection.tables import Checks, Moves, checks_of, fits_at, fitting_bits, moves_of, possible
+from trendloom.kernels.columns.numbers import Limbs, Numbers, add_lane, add_unit, clear, zeros
+from trendloom.kernels.detection.tables import Checks, Moves, checks_of, compare, fits_at, fitting_bits, moves_of, possible
 
 Array = np.ndarray[Any, Any]
 
 NOBODY, MANY = -1, -2
 """The state of a run where there is none; where events of one time, or states of one event, are several."""
+GOES_ON, STARTS, ENDS = 1, 2, 4
+"""What can happen at an event: runs that stand at the event before it go on to it, runs start, matches end."""
+MOST_PAIRS = 64
+"""Predicates whose truth fits into a word; with more of them every event is treated as one of a group."""
 
 
 class Course(NamedTuple):
@@ -53,8 +59,8 @@ class Course(NamedTuple):
 
     fits: Array
     lone: Array  # the one state of an event that is alone at its time; NOBODY, MANY
+    fate: Array  # of such an event: GOES_ON, STARTS, ENDS, added
     source: Array  # of each move
-    move_of: Array  # [state, state]: the move between them, or NOBODY
     start_of: Array  # by state: the start that leads there, or NOBODY
     group: int  # events of equal time, at most
 
@@ -89,25 +95,64 @@ def _course(fits: Array, position: Array, moves: Moves, checks: Checks, bounds: 
     move_of[source, moves.target] = np.arange(len(source))
     start_of = np.full(len(position), NOBODY, np.int64)
     start_of[bounds.start_state] = np.arange(len(bounds.start_state))
-    lone = np.empty(len(fits), np.int8)
-    group = _find_lone(lone, fits, position, checks.tie_end)
-    return Course(fits, lone, source, move_of, start_of, group)
+    needs = np.array([_bits(checks.pairs[a:b]) for a, b in pairwise(checks.pairs_begin.tolist())], np.uint64)
+    always = np.where(start_of == NOBODY, 0, STARTS) + np.where(np.diff(bounds.end_begin) == 0, 0, ENDS)
+    lone, fate = np.empty(len(fits), np.int8), np.empty(len(fits), np.int8)
+    group = _find_fates(lone, fate, fits, position, always, move_of, needs, _truths(checks), checks.tie_end)
+    if len(checks.operators) > MOST_PAIRS:
+        lone[:] = MANY
+    return Course(fits, lone, fate, source, start_of, group)
 
 
-@njit(cache=True, nogil=True)
-def _find_lone(lone: Array, fits: Array, position: Array, tie_end: Array) -> int:
-    """Fill the column of `Course`; returns the size of the greatest group of events of equal time."""
-    group, begin = 1, 0
+def _bits(pairs: Array) -> int:
+    return sum(1 << int(pair) for pair in pairs if pair < MOST_PAIRS)
+
+
+def _truths(checks: Checks) -> Array:
+    """Per event a bit for each pair that is true of the event before it and itself; nothing if there are no pairs."""
+    count = min(len(checks.operators), MOST_PAIRS)
+    truths = np.zeros(checks.left.shape[1] if count else 0, np.uint64)
+    for pair in range(count):
+        left, right, known = checks.left[pair], checks.right[pair], checks.known[:, pair]
+        _add_truths(truths, pair, checks.operators[pair], left, right, known[0], known[1])
+    return truths
+
+
+@njit(**LEAN)
+def _add_truths(
+    truths: Array, pair: int, operator: int, left: Array, right: Array, left_known: Array, right_known: Array
+) -> None:
+    """One bit of every event. Nothing branches: whether a predicate holds is hard to foresee."""
+    for e in range(1, len(truths)):
+        holds = left_known[e - 1] & right_known[e] & compare(operator, left[e - 1], right[e])
+        truths[e] |= np.uint64(holds) << np.uint64(pair)
+
+
+@njit(**LEAN)
+def _find_fates(
+    lone: Array, fate: Array, fits: Array, position: Array, always: Array, move_of: Array, needs: Array, truths: Array,
+    tie_end: Array,
+) -> int:  # fmt: skip
+    """Fill the columns of `Course`; returns the size of the greatest group of events of equal time.
+
+    `always`: what happens at every event of a state; `needs`: the truths that each move asks for. That the event before
+    is one of another key does no harm, for no run stands there when a pass begins.
+    """
+    group, begin, before = 1, 0, NOBODY
     for e in range(len(fits)):
-        if tie_end[e] != tie_end[begin]:
+        if e >= tie_end[begin]:
             begin = e
         group = max(group, e + 1 - begin)
-        lone[e] = NOBODY
-        for state in range(len(position)):
-            if fits_at(fits[e], position[state]):
-                lone[e] = state if lone[e] == NOBODY else MANY
-        if tie_end[e] - begin > 1:
-            lone[e] = MANY
+        state = NOBODY
+        for each in range(len(position)):
+            if fits_at(fits[e], position[each]):
+                state = each if state == NOBODY else MANY
+        state = MANY if tie_end[e] - begin > 1 else state
+        found = always[state] if state >= 0 else 0
+        if state >= 0 and before >= 0 and move_of[before, state] != NOBODY:
+            need = needs[move_of[before, state]]
+            found += GOES_ON * (need == 0 or truths[e] & need == need)
+        lone[e], fate[e], before = state, found, state
     return group
 
 
@@ -120,6 +165,7 @@ def _pass(
 ) -> None:  # fmt: skip
     """All spans, as many at once as there are lanes."""
     width, end = len(gains.weight_of) + 1, 0
+    simple = len(bounds.thresholds) == 0
     while end < len(spans.key):
         first, end = end, batch_end(end, lanes, spans.key, spans.low, spans.high)
         open_lanes(width, numbers, total, total_least)
@@ -128,10 +174,15 @@ def _pass(
             if course.lone[at] != MANY:
                 standing = _leave_group(size, side, course, width, numbers, least, stands)
                 if standing != MANY:
-                    at, closed, standing = _one_by_one(
-                        at, stop, standing, closed, first, end, spans, course, moves, checks, gains, bounds, width,
-                        numbers, least, total, total_least, results,
-                    )  # fmt: skip
+                    if lanes == 1 and simple:
+                        at, standing = _one_by_one_alone(
+                            at, stop, standing, course, gains, width, numbers, least, total, total_least
+                        )
+                    else:
+                        at, closed, standing = _one_by_one(
+                            at, stop, standing, closed, first, end, spans, course, gains, bounds, width, numbers, least,
+                            total, total_least, results,
+                        )  # fmt: skip
                     size = _enter_group(standing, side, course, width, numbers, least, stands)
                     continue
             closed = close_lanes(at, closed, first, end, spans, width, numbers, total, total_least, results)
@@ -146,33 +197,62 @@ def _pass(
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _one_by_one(
-    at: int, stop: int, standing: int, closed: int, first: int, end: int, spans: Stretches, course: Course, moves: Moves,
-    checks: Checks, gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, total: Numbers,
-    total_least: Array, results: Results,
+    at: int, stop: int, standing: int, closed: int, first: int, end: int, spans: Stretches, course: Course, gains: Gains,
+    bounds: Bounds, width: int, numbers: Numbers, least: Array, total: Numbers, total_least: Array, results: Results,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Follow events that are alone at their time, as long as there are some. All runs stand in entry 0."""
-    while at < stop:
-        state = course.lone[at]
-        if state == MANY:
-            break
+    while at < stop and course.lone[at] != MANY:
         closed = close_lanes(at, closed, first, end, spans, width, numbers, total, total_least, results)
-        if state != NOBODY:
-            move = course.move_of[standing, state] if standing != NOBODY else NOBODY
-            goes_on = move != NOBODY and (moves.free[move] or possible(at - 1, at, move, checks))
-            if not goes_on:
-                wipe(0, width, numbers, least)
-            start = course.start_of[state]
-            if start != NOBODY:
-                goes_on |= start_entry(0, start, at, first, end, spans, bounds, width, numbers, least)
-            standing = state if goes_on else NOBODY
-            if goes_on:
-                gain(0, at, state, gains, width, numbers, least)
-                if bounds.end_begin[state] < bounds.end_begin[state + 1]:
-                    count(0, at, state, first, end, spans, bounds, width, numbers, least, total, total_least)
-        else:
-            standing = NOBODY
+        state, fate = course.lone[at], course.fate[at]
+        stands = standing != NOBODY and fate & GOES_ON != 0
+        if not stands:
+            wipe(0, width, numbers, least)
+        if fate & STARTS:
+            stands |= start_entry(0, course.start_of[state], at, first, end, spans, bounds, width, numbers, least)
+        if stands:
+            gain(0, at, state, gains, width, numbers, least)
+            if fate & ENDS:
+                count(0, at, state, first, end, spans, bounds, width, numbers, least, total, total_least)
+        standing = state if stands else NOBODY
         at += 1
     return at, closed, standing
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _one_by_one_alone(
+    at: int, stop: int, standing: int, course: Course, gains: Gains, width: int, numbers: Numbers, least: Array,
+    total: Numbers, total_least: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """The same for a pass of one window, if no NOT leads or trails: nothing depends on the window but its ends."""
+    lone, fates, values, extremes = course.lone, course.fate, gains.values, least.shape[1]
+    stands, state = standing != NOBODY, np.int64(standing)
+    while at < stop:
+        state = np.int64(lone[at])
+        if state == MANY:
+            break
+        fate = fates[at]
+        stands &= fate & GOES_ON != 0
+        if not stands:
+            for k in range(width):
+                clear(numbers, k)
+            for x in range(extremes):
+                least[0, x, 0] = EMPTY
+        if fate & STARTS:
+            stands = True
+            add_unit(numbers, 0, 0, 1)
+        if stands:
+            for m in range(width - 1):
+                gain_number(0, m, at, state, gains, width, numbers)
+            for x in range(extremes):
+                if gains.valued[x, state]:
+                    least[0, x, 0] = min(least[0, x, 0], values[x, at])
+            if fate & ENDS:
+                for k in range(width):
+                    add_lane(total, k, 0, numbers, k, 0)
+                for x in range(extremes):
+                    total_least[x, 0] = min(total_least[x, 0], least[0, x, 0])
+        at += 1
+    return at, state if stands and state >= 0 else NOBODY
 
 
 @njit(cache=True, nogil=True, forceinline=True)

@@ -163,10 +163,8 @@ def wipe(r: int, width: int, numbers: Numbers, least: Array) -> None:
     for k in range(width):
         clear(numbers, r * width + k)
     for x in range(least.shape[1]):
-        if least.shape[2] == 1:
-            least[r, x, 0] = ABSENT
-        else:
-            least[r, x] = ABSENT
+        for lane in range(least.shape[2]):
+            least[r, x, lane] = ABSENT
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -232,24 +230,27 @@ def _may_end(state: int, e: int, high: int, bounds: Bounds) -> bool:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
+def gain_number(r: int, m: int, e: int, state: int, gains: Gains, width: int, numbers: Numbers) -> None:
+    """Linear measure m of all runs of entry r grows by weight · runs. (A weight of 0 adds nothing, even to infinity.)"""
+    if gains.weighs[m, state]:
+        row = gains.weight_of[m]
+        if row < 0:
+            add(numbers, r * width + 1 + m, numbers, r * width)
+        elif gains.weights[row, e] != 0:
+            add_times(numbers, r * width + 1 + m, numbers, r * width, gains.weights[row, e])
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def gain(r: int, e: int, state: int, gains: Gains, width: int, numbers: Numbers, least: Array) -> None:
     """All runs of entry r bind event e in this state."""
     for m in range(width - 1):
-        if gains.weighs[m, state]:
-            row = gains.weight_of[m]
-            if row < 0:
-                add(numbers, r * width + 1 + m, numbers, r * width)
-            elif gains.weights[row, e] != 0:
-                add_times(numbers, r * width + 1 + m, numbers, r * width, gains.weights[row, e])
+        gain_number(r, m, e, state, gains, width, numbers)
     for x in range(least.shape[1]):
         if gains.valued[x, state]:
             value = gains.values[x, e]
-            if least.shape[2] == 1:
-                least[r, x, 0] = min(least[r, x, 0], value)
-            else:
-                for lane in range(least.shape[2]):
-                    if least[r, x, lane] != ABSENT:
-                        least[r, x, lane] = min(least[r, x, lane], value)
+            for lane in range(least.shape[2]):
+                if least[r, x, lane] != ABSENT:
+                    least[r, x, lane] = min(least[r, x, lane], value)
 
 
 @njit(cache=True, nogil=True, forceinline=True)

@@ -20,6 +20,7 @@ Algorithm 9 keeps one last event only, and so loses runs where adjacent events h
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,7 @@ from trendloom.kernels.aggregation.ledger import (
     wipe,
     with_more,
 )
+from trendloom.kernels.aggregation.waiting import add_up_waiting, is_simple
 from trendloom.kernels.columns.numbers import Limbs, Numbers, zeros
 from trendloom.kernels.detection.successors import NONE, successors_of
 from trendloom.kernels.detection.tables import Checks, Moves, checks_of, fits_at, fitting_bits, moves_of, possible
@@ -63,9 +65,14 @@ def sweep(job: Job, spans: Spans, like: Numbers) -> Found:
         np.full((len(spans), job.extremes), ABSENT, np.int64),
     )
     if len(spans):
-        add_up = add_up_consecutive if job.machine.spec.adjacent else _add_up_by_table
-        add_up(job, spans, Results(found.numbers, found.least, found.spilled))
+        _way_to_add_up(job)(job, spans, Results(found.numbers, found.least, found.spilled))
     return found
+
+
+def _way_to_add_up(job: Job) -> Callable[[Job, Spans, Results], None]:
+    if job.machine.spec.adjacent:
+        return add_up_consecutive
+    return add_up_waiting if is_simple(job) else add_up_by_table
 
 
 class Table(NamedTuple):
@@ -79,7 +86,7 @@ class Table(NamedTuple):
     reserve: int  # entries that one event can take
 
 
-def _add_up_by_table(job: Job, spans: Spans, results: Results) -> None:
+def add_up_by_table(job: Job, spans: Spans, results: Results) -> None:
     machine, block, pairs = job.machine, job.block, job.spec.pairs
     moves, checks, fits = moves_of(machine, pairs), checks_of(machine, pairs, block), fitting_bits(block)
     gains, bounds, lanes = gains_of(job), bounds_of(job), most_lanes(spans)

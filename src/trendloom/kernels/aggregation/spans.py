@@ -21,10 +21,15 @@ Array = np.ndarray[Any, Any]
 def spans_of(block: Block, window: Window, least: int = 1) -> Spans:
     """All keys and windows with at least `least` events, by key and start."""
     check_range(block.time, window)
+    return spans_between(block.key_starts, block.time, window, least)
+
+
+def spans_between(key_starts: Array, time: Array, window: Window, least: int = 1) -> Spans:
+    """The same for anything that is sorted by key and time."""
     if window.within is None or window.slide is None:
-        keys = np.flatnonzero(np.diff(block.key_starts) >= max(least, 1))
-        return Spans(keys, np.zeros(len(keys), np.int64), block.key_starts[keys], block.key_starts[keys + 1])
-    found = _spans(block.key_starts, block.time, window.within, window.slide, max(least, 1))
+        keys = np.flatnonzero(np.diff(key_starts) >= max(least, 1))
+        return Spans(keys, np.zeros(len(keys), np.int64), key_starts[keys], key_starts[keys + 1])
+    found = _spans(key_starts, time, window.within, window.slide, max(least, 1))
     return Spans(*(np.ascontiguousarray(column) for column in found.T))
 
 

@@ -106,7 +106,7 @@ def fits_at(word: int, position: int) -> bool:
 
 
 @numba.njit(cache=True, nogil=True, forceinline=True)
-def _compare(operator: int, left: int, right: int) -> bool:
+def compare(operator: int, left: int, right: int) -> bool:
     if operator == 0:
         return left == right
     if operator == 1:
@@ -127,7 +127,7 @@ def possible(e: int, f: int, move: int, checks: Checks) -> bool:
         pair = checks.pairs[at]
         if not (checks.known[0, pair, e] and checks.known[1, pair, f]):
             return False
-        if not _compare(checks.operators[pair], checks.left[pair, e], checks.right[pair, f]):
+        if not compare(checks.operators[pair], checks.left[pair, e], checks.right[pair, f]):
             return False
     low, high = checks.tie_end[e], checks.tie_start[f]
     for at in range(checks.nots_begin[move], checks.nots_begin[move + 1]):

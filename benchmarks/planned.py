@@ -1,0 +1,72 @@
+"""From a query and a table to what a kernel is given: the plan, the sorted block, the spans.
+
+The kernels are measured on exactly what the engine hands them, so a benchmark plans its query like the engine does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from trendloom.engines import task
+from trendloom.engines.events import Stream, build_block
+from trendloom.io.events import prepare as prepare_events
+from trendloom.kernels.aggregation import job as jobs
+from trendloom.kernels.aggregation.job import Job, Spans
+from trendloom.kernels.aggregation.spans import spans_of
+from trendloom.kernels.aggregation.spec import Aggregation
+from trendloom.kernels.columns.block import Block
+from trendloom.lang.parser import parse
+from trendloom.physical.plan import Physical, plan_physically
+from trendloom.plan.bind import bind
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A query over a table, ready to be run at any level."""
+
+    physical: Physical
+    stream: Stream
+
+    @property
+    def spec(self) -> Aggregation:
+        return self.physical.aggregation
+
+    @cached_property
+    def block(self) -> Block:
+        return build_block(self.physical, self.stream)[0]
+
+    @cached_property
+    def spans(self) -> Spans:
+        detection = self.spec.detection
+        return spans_of(self.block, detection.window, detection.scopes[0].template.minimal_length)
+
+    @cached_property
+    def job(self) -> Job:
+        """For COUNT(*) alone: no measures that ride along."""
+        return jobs.prepare(self.spec, self.block, [], [])
+
+    @property
+    def enumerating(self) -> Physical:
+        """The same plan in two steps: matches are found one by one and then added up."""
+        assert self.physical.grained is not None
+        return replace(self.physical, grained=replace(self.physical.grained, aggregation=None))
+
+    def partial(self, *, two_steps: bool = False, numeric: str = "exact") -> pa.Table | None:
+        """The aggregates as the engine computes them in one task."""
+        physical = self.enumerating if two_steps else self.physical
+        return task.partial(physical, self.stream, numeric=numeric)
+
+
+def planned(text: str, table: pa.Table) -> Planned:
+    """Plan an aggregating query over a table of events."""
+    events = prepare_events(table)
+    (query,) = parse(text)
+    physical = plan_physically(bind(query, events.schema))
+    plan = physical.plan
+    assert events.ticks is not None
+    kinds = {column.name: column.kind for column in plan.schema.columns}
+    columns = events.table.select(list(plan.scan.columns))
+    return Planned(physical, Stream(columns, kinds, events.ticks, {plan.schema.type: events.types}))

@@ -1,0 +1,323 @@
+"""How matches are counted without being built, as pictures: running numbers event by event, and windows out of panes.
+
+Both use the matrices of the plan that would run (`kernels.aggregation.program`), with Python's integers: what is drawn is
+what the kernels compute. For small streams: O(events · slots³), and every event takes room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from trendloom.errors import OptionError
+from trendloom.kernels.aggregation.program import Program, Slot
+from trendloom.kernels.detection.machine import Machine
+from trendloom.physical.plan import Physical, plan_physically
+from trendloom.plan.logical import Plan
+from trendloom.viz.canvas import FAINT, INK, PALETTE, check_picture, require_matplotlib, save, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Matrix = tuple[tuple[int, ...], ...]
+"""By slot after the event, then by slot before it."""
+Point = tuple[float, float]
+
+STEP, ROW = 1.25, 0.85
+CELL = 0.3  # half the width of a number's box
+DIGIT = 0.13  # room that a digit of a matrix takes
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """The running numbers of a pattern over a stream: slots, and what each event does to them."""
+
+    slots: tuple[str, ...]
+    short: tuple[str, ...]  # the slots in a word each
+    begin: int
+    accepts: tuple[int, ...]
+    labels: tuple[str, ...]  # of the events, in order of time
+    times: tuple[int, ...]
+    matrices: tuple[Matrix, ...]  # of the events
+    enters: tuple[frozenset[tuple[int, int]], ...]  # (to slot, from slot) where an event is bound, by event
+
+    @property
+    def nothing(self) -> tuple[int, ...]:
+        """The numbers before any event: one empty match."""
+        return tuple(int(slot == self.begin) for slot in range(len(self.slots)))
+
+    def numbers(self) -> list[tuple[int, ...]]:
+        """The numbers of all slots: before the first event and after each."""
+        found = [self.nothing]
+        for matrix in self.matrices:
+            found.append(applied(matrix, found[-1]))
+        return found
+
+    def matches(self, numbers: Sequence[int]) -> int:
+        return sum(numbers[slot] for slot in self.accepts)
+
+
+def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> Arithmetic:
+    """What a query that counts does with events in order of time, no two of one time; `label` is a column to name them."""
+    physical = plan_physically(plan)
+    _check_countable(physical)
+    program = Program(Machine(physical.aggregation.detection))
+    rows = events.sort_by(plan.schema.time).to_pylist()
+    times = [row[plan.schema.time] for row in rows]
+    if not all(isinstance(time, int) for time in times) or len(set(times)) < len(times):
+        raise OptionError("the picture needs whole-number times, each of them once", hint="draw a smaller stream")
+    places = program.spec.places
+    bound = [frozenset(at for at, place in enumerate(places) if place.type == row[plan.schema.type]) for row in rows]
+    return Arithmetic(
+        tuple(_long_name(program, slot) for slot in program.slots),
+        tuple(_name(program, slot) for slot in program.slots),
+        program.begin,
+        program.accepts,
+        tuple(str(row[label]) for row in rows),
+        tuple(times),
+        tuple(_matrix(program, positions) for positions in bound),
+        tuple(frozenset((to, source) for to, source, _ in program.entering(positions)) for positions in bound),
+    )
+
+
+def _check_countable(physical: Physical) -> None:
+    if not physical.one_step or not physical.aggregation.algebra or physical.aggregation.pivot is not None:
+        reason = physical.grained.reason if physical.grained is not None else "it gives out matches"
+        raise OptionError(f"this query has no matrices to draw: {reason}", hint="count, without predicates on two events")
+    if physical.plan.filters or physical.plan.partition:
+        raise OptionError("the picture knows events by their type alone", hint="leave WHERE and GROUP BY out")
+
+
+def _matrix(program: Program, positions: frozenset[int]) -> Matrix:
+    size = len(program.slots)
+    found = [[0] * size for _ in range(size)]
+    for to, source, tied in program.entering(positions):
+        found[to][source] += 0 if tied else 1
+    for to, source in program.moving(positions):
+        found[to][source] += 1
+    return tuple(map(tuple, found))
+
+
+def applied(matrix: Matrix, numbers: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sum(map(int.__mul__, row, numbers)) for row in matrix)
+
+
+def product(matrices: Iterable[Matrix], size: int) -> Matrix:
+    """The matrix of a stretch of events: later ones stand on the left."""
+    found: Matrix = tuple(tuple(int(row == column) for column in range(size)) for row in range(size))
+    for matrix in matrices:
+        columns = [applied(matrix, column) for column in zip(*found, strict=True)]
+        found = tuple(zip(*columns, strict=True))
+    return found
+
+
+def _name(program: Program, slot: Slot) -> str:
+    """The variable bound last (with ' where nothing can follow), then what NOTs have seen: ✗ if too much."""
+    if slot.state is None:
+        return "∅" + _seen(program, slot)
+    variable = program.spec.places[program.template.position_of[slot.state]].variable
+    return variable + ("'" if slot.ended else "") + _seen(program, slot)
+
+
+def _seen(program: Program, slot: Slot) -> str:
+    words = []
+    for scope, reached in slot.tag:
+        positions = {program.spec.scopes[scope].template.position_of[state] for state in reached or ()}
+        words += ["✗"] if reached is None else [program.spec.places[at].variable for at in sorted(positions)]
+    return "".join(f" {word}" for word in words)
+
+
+def _long_name(program: Program, slot: Slot) -> str:
+    variable, *seen = _name(program, slot).split(" ")
+    if slot.state is None:
+        what = "not begun"
+    else:
+        what = f"ended at {variable[:-1]}" if slot.ended else f"ends at {variable}"
+    after = ", NOT is broken" if "✗" in seen else f", {' '.join(seen)} seen" if seen else ""
+    return what + after + (": matches" if program.accepting(slot) else "")
+
+
+# ----------------------------------------------------------------------------------------- event by event
+
+
+def draw_running(plan: Plan, events: pa.Table, path: str | Path, *, label: str = "id", title: str | None = None) -> Path:
+    """Draw the running numbers of every slot after each event, and by arrows which were added up, as .svg or .png."""
+    target = check_picture(path)
+    require_matplotlib()
+    from matplotlib import rc_context
+
+    found = arithmetic_of(plan, events, label=label)
+    numbers = found.numbers()
+    with rc_context(style()):
+        figure, axes = _empty(len(numbers) * STEP + 1.9, len(found.slots) * ROW + 0.9)
+        for row, name in enumerate(found.slots):
+            axes.text(-0.75, -row * ROW, name, ha="right", va="center", fontsize=10)
+        for column, label_ in enumerate(("", *found.labels)):
+            axes.text(column * STEP, 0.62, label_, ha="center", va="center", fontsize=11, fontweight="bold")
+        for at, (matrix, enters) in enumerate(zip(found.matrices, found.enters, strict=True)):
+            _draw_step(axes, at, matrix, enters, numbers[at])
+        for column, column_numbers in enumerate(numbers):
+            entered = {to for to, _ in found.enters[column - 1]} if column else {found.begin}
+            for row, number in enumerate(column_numbers):
+                _draw_number(axes, (column * STEP, -row * ROW), number, PALETTE[row % 8] if row in entered else None)
+        count = found.matches(numbers[-1])
+        axes.text(0, -len(found.slots) * ROW + 0.2, _summary(len(found.labels), count, len(found.slots)), fontsize=9,
+                  color="#555555", va="top")  # fmt: skip
+        _frame(axes, (-2.3, (len(numbers) - 1) * STEP + 0.6), (-len(found.slots) * ROW - 0.15, 0.9), title)
+        return save(figure, target)
+
+
+def _summary(events: int, matches: int, slots: int) -> str:
+    return f"{events} events, {matches:,} match{'' if matches == 1 else 'es'}, {slots} numbers"
+
+
+def _draw_step(axes: Axes, at: int, matrix: Matrix, enters: frozenset[tuple[int, int]], before: Sequence[int]) -> None:
+    """What event number `at` takes from the numbers before it: kept (grey), and bound (in the colour of the slot)."""
+    for to, row in enumerate(matrix):
+        for source, coefficient in enumerate(row):
+            is_entered = (to, source) in enters
+            if before[source] and coefficient - is_entered > 0:
+                _arrow(axes, at, source, to, FAINT, bend=0.0)
+            if before[source] and is_entered:
+                _arrow(axes, at, source, to, PALETTE[to % 8], bend=0.0 if to != source else -0.55)
+
+
+def _arrow(axes: Axes, at: int, source: int, to: int, colour: str, *, bend: float) -> None:
+    from matplotlib.patches import FancyArrowPatch
+
+    start, end = (at * STEP + CELL, -source * ROW), ((at + 1) * STEP - CELL - 0.02, -to * ROW)
+    shape = f"arc3,rad={bend}"
+    arrow = FancyArrowPatch(
+        start, end, connectionstyle=shape, arrowstyle="-|>", mutation_scale=9, color=colour, linewidth=1.2, zorder=2
+    )
+    axes.add_patch(arrow)
+
+
+def _draw_number(axes: Axes, place: Point, number: int, colour: str | None) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    box = FancyBboxPatch(
+        (place[0] - CELL + 0.06, place[1] - 0.16), 2 * CELL - 0.12, 0.32, boxstyle="round,pad=0.05", zorder=3,
+        facecolor=colour + "26" if colour else "white", edgecolor=colour or "#D5D9DD", linewidth=1.4 if colour else 0.9,
+    )  # fmt: skip
+    axes.add_patch(box)
+    ink = INK if number else FAINT
+    axes.text(*place, f"{number:,}", ha="center", va="center", fontsize=10, color=ink, zorder=4)
+
+
+# ---------------------------------------------------------------------------------------------- by panes
+
+
+@dataclass(frozen=True)
+class Pane:
+    """A stretch of time, the labels of its events, and their product."""
+
+    start: int
+    labels: tuple[str, ...]
+    matrix: Matrix
+
+
+@dataclass(frozen=True)
+class Pictured:
+    """A window: its bounds, the matches in it."""
+
+    start: int
+    end: int
+    matches: int
+
+
+def panes_of(plan: Plan, found: Arithmetic) -> tuple[int, list[Pane], list[Pictured]]:
+    """The length of a pane, all panes from the first event to the last, and the windows that lie in them."""
+    within, slide = plan.window.within, plan.window.slide
+    if within is None or slide is None:
+        raise OptionError("the picture shows windows that slide", hint="add WITHIN ... SLIDE ...")
+    length, size = math.gcd(within, slide), len(found.slots)
+    panes = []
+    for start in range(min(found.times) // length * length, max(found.times) + 1, length):
+        mine = [at for at, time in enumerate(found.times) if start <= time < start + length]
+        matrix = product((found.matrices[at] for at in mine), size)
+        panes.append(Pane(start, tuple(found.labels[at] for at in mine), matrix))
+    windows = []
+    first, last = panes[0].start, panes[-1].start + length
+    for start in range(-(-first // slide) * slide, last - within + 1, slide):
+        inside = [pane.matrix for pane in panes if start <= pane.start < start + within]
+        whole = product(inside, size)
+        windows.append(Pictured(start, start + within, found.matches(applied(whole, found.nothing))))
+    return length, panes, windows
+
+
+def draw_panes(plan: Plan, events: pa.Table, path: str | Path, *, label: str = "id", title: str | None = None) -> Path:
+    """Draw the matrix of every pane, and below them the windows that are their products, as .svg or .png."""
+    target = check_picture(path)
+    require_matplotlib()
+    from matplotlib import rc_context
+
+    found = arithmetic_of(plan, events, label=label)
+    length, panes, windows = panes_of(plan, found)
+    size = len(found.slots)
+    digits = max(len(str(entry)) for pane in panes for row in pane.matrix for entry in row)
+    step = max(1.9, size * (digits + 1.6) * DIGIT + 0.7)
+    with rc_context(style()):
+        figure, axes = _empty(len(panes) * step + 1.2, 1.8 + 0.3 * size + 0.42 * len(windows))
+        for at, pane in enumerate(panes):
+            _draw_pane(axes, at * step, step, pane, found.short, length)
+        low = -0.3 * size - 0.5
+        for number, window in enumerate(windows):
+            left, right = ((edge - panes[0].start) / length * step - step / 2 for edge in (window.start, window.end))
+            _draw_window(axes, (left + 0.08, right - 0.08), low - 0.42 * number, window)
+        bottom = low - 0.42 * len(windows)
+        _frame(axes, (-step / 2 - 0.1, (len(panes) - 0.5) * step + 1.6), (bottom, 1.2), title)
+        return save(figure, target)
+
+
+def _draw_pane(axes: Axes, middle: float, step: float, pane: Pane, names: Sequence[str], length: int) -> None:
+    from matplotlib.patches import Rectangle
+
+    size = len(names)
+    wide = (step - 0.5) / (size + 0.4)
+    left = middle - wide * (size - 1) / 2 + 0.1
+    axes.text(middle, 0.9, " ".join(pane.labels) or "no event", ha="center", fontsize=11, fontweight="bold")
+    axes.text(middle, 0.62, f"pane {pane.start} to {pane.start + length}", ha="center", fontsize=8, color="#555555")
+    box = (left - wide / 2, -0.3 * size + 0.12)
+    axes.add_patch(Rectangle(box, wide * size, 0.3 * size, facecolor="#F5F7F9", edgecolor="#D5D9DD", zorder=1))
+    for at, name in enumerate(names):
+        axes.text(left + at * wide, 0.27, name, ha="center", va="center", fontsize=8, color="#777777")
+        axes.text(left - wide / 2 - 0.06, -0.3 * at - 0.03, name, ha="right", va="center", fontsize=8, color="#777777")
+        for column, entry in enumerate(pane.matrix[at]):
+            ink = INK if entry else "#C4C9CF"
+            axes.text(left + column * wide, -0.3 * at - 0.03, str(entry), ha="center", va="center", color=ink, zorder=3)
+
+
+def _draw_window(axes: Axes, span: tuple[float, float], height: float, window: Pictured) -> None:
+    axes.plot(span, (height, height), color=PALETTE[0], linewidth=2.4, solid_capstyle="butt", zorder=2)
+    for edge in span:
+        axes.plot((edge, edge), (height - 0.07, height + 0.07), color=PALETTE[0], linewidth=1.4, zorder=2)
+    text = f"window {window.start} to {window.end}: {window.matches:,} match{'' if window.matches == 1 else 'es'}"
+    axes.text(span[1] + 0.1, height, text, va="center", fontsize=9)
+
+
+# ------------------------------------------------------------------------------------------------- canvas
+
+
+def _empty(width: float, height: float) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.axis("off")
+    return figure, axes
+
+
+def _frame(axes: Axes, across: Point, down: Point, title: str | None) -> None:
+    """One unit is one inch, so that boxes and letters keep their proportion."""
+    axes.set_xlim(*across)
+    axes.set_ylim(*down)
+    axes.figure.set_size_inches(across[1] - across[0], down[1] - down[0])  # type: ignore[union-attr]
+    if title:
+        axes.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=12)
