@@ -102,6 +102,26 @@ def increasing_by_scan(price: Array) -> float:
     return total
 
 
+@njit(cache=True, nogil=True, fastmath=True)
+def log_increasing_by_scan(price: Array) -> float:
+    """The same at any size, as a base-10 logarithm: mantissa · 2^(500 · exponent), two passes per event."""
+    mantissa, exponent = np.empty(len(price)), np.empty(len(price), np.int64)
+    total, total_exponent = 1.0, np.int64(0)
+    for event in range(len(price)):
+        bound, most = price[event], np.int64(0)
+        for other in range(event):
+            most = max(most, exponent[other] if price[other] < bound else np.int64(0))
+        mine, less = (1.0, 0.0) if most == 0 else (0.0, 1.0 if most == 1 else 0.0)
+        for other in range(event):
+            value = mantissa[other] if price[other] < bound else 0.0
+            mine += value if exponent[other] == most else 0.0
+            less += value if exponent[other] == most - 1 else 0.0
+        mine += less * 2.0**-500
+        mantissa[event], exponent[event] = (mine * 2.0**-500, most + 1) if mine >= 2.0**250 else (mine, most)
+        total, total_exponent = _sum(total, total_exponent, mantissa[event], 500 * exponent[event])
+    return np.log10(total) + total_exponent * np.log10(2.0)
+
+
 def log_increasing(price: Array) -> float:
     """The base-10 logarithm of the number of rising subsequences, by a Fenwick tree. O(n log n)."""
     order = np.sort(price)

@@ -53,6 +53,9 @@ class Result:
     def with_goal(self, goal: str, met: bool) -> Result:
         return replace(self, goal=goal, met=met)
 
+    def noting(self, note: str) -> Result:
+        return replace(self, note=note)
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -66,8 +69,7 @@ class Curve:
     @property
     def exponent(self) -> float:
         """The slope of the least-squares line through the logarithms."""
-        slope: float = np.polyfit(np.log(self.sizes), np.log(self.seconds), 1)[0]
-        return slope
+        return float(np.polyfit(np.log(self.sizes), np.log(self.seconds), 1)[0])
 
 
 @dataclass
@@ -134,11 +136,12 @@ def draw_growth(curves: Sequence[Curve], target: Path) -> Path:
 
 @dataclass(frozen=True)
 class Timing:
-    """Of several tries: the least seconds, the middle, and the last answer."""
+    """Of several tries: the least seconds, the middle, the last answer, and the least processor time of all threads."""
 
     best: float
     median: float
     answer: Any
+    processor: float
 
     def result(self, name: str, events: int, *, rows: int, checked: bool) -> Result:
         return Result(name, events, self.best, rows, checked, median=self.median)
@@ -151,12 +154,14 @@ def race(
     clock = time.thread_time if on_processor else time.perf_counter
     answers = {name: work() for name, work in contenders.items()} if warm else dict[str, Any]()
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    processor = dict.fromkeys(contenders, float("inf"))
     for _ in range(tries):
         for name, work in contenders.items():
-            begin = clock()
+            begin, spent = clock(), time.process_time()
             answers[name] = work()
             seconds[name].append(clock() - begin)
-    return {name: Timing(min(some), median(some), answers[name]) for name, some in seconds.items()}
+            processor[name] = min(processor[name], time.process_time() - spent)
+    return {name: Timing(min(some), median(some), answers[name], processor[name]) for name, some in seconds.items()}
 
 
 def best_of(times: int, work: Callable[[], Any]) -> tuple[float, Any]:

@@ -35,7 +35,10 @@ PATTERNS = {
 }
 COLUMNS = pa.schema({"time": pa.timestamp("us"), "type": pa.string(), "tag_id": pa.int64(), "location": pa.string()})
 
-COUNTED = "a1 a2 b3 a4 b5"
+COUNTED = {
+    "running-numbers": ("SEQ(A+, B)", "a1 a2 b3 a4 b5"),
+    "not-progress": ("SEQ(A+, NOT SEQ(C, D), B)", "a1 c2 a3 b4 d5 b6"),
+}
 IN_PANES = "a1 a2 b3 b4 a5 a6 a8 b9 a10 b13 a14 b15"
 
 
@@ -55,12 +58,12 @@ def draw_patterns() -> None:
 
 def draw_counting() -> None:
     """The running numbers of docs/aggregation.md, event by event and by panes."""
-    counted, in_panes = stream(COUNTED), stream(IN_PANES)
-    text = "RETURN COUNT(*)  PATTERN SEQ(A+, B)"
-    draw_running(plan_of(text, counted), counted, PICTURES / "running-numbers.svg", title="SEQ(A+, B)")
-    windows = "WITHIN 8 SLIDE 4"
-    plan = plan_of(f"{text}  {windows}", in_panes)
-    draw_panes(plan, in_panes, PICTURES / "panes.svg", title=f"SEQ(A+, B)  {windows}")
+    for name, (pattern, text) in COUNTED.items():
+        events = stream(text)
+        plan = plan_of(f"RETURN COUNT(*)  PATTERN {pattern}", events)
+        draw_running(plan, events, PICTURES / f"{name}.svg", title=pattern)
+    query, events = "SEQ(A+, B)  WITHIN 8 SLIDE 4", stream(IN_PANES)
+    draw_panes(plan_of(f"RETURN COUNT(*)  PATTERN {query}", events), events, PICTURES / "panes.svg", title=query)
 
 
 def stream(text: str) -> pa.Table:

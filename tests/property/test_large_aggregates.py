@@ -373,6 +373,13 @@ def compare_with_local(query: Query, stream: list[Row], expected: Answers) -> No
         assert not wrong(query, found, expected, check)[:5], f"{numeric}: {query.text}"
 
 
+def test_random_queries_on_short_streams() -> None:
+    """Many cases, of a dozen events: few enough to see what went wrong."""
+    for query, stream, expected in random_cases(EXAMPLES, 1, [7, 9, 12]):
+        found = tl.run(query.text, to_table(stream), engine="local")
+        assert not wrong(query, found, expected, exactly), f"{query.text}\n{stream}"
+
+
 def test_random_queries_on_long_streams() -> None:
     """Combinations that no family has, with counts of a hundred digits."""
     for query, stream, expected in random_cases(EXAMPLES // 8, 20, [50, 200, 400]):

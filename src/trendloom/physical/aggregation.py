@@ -146,7 +146,10 @@ def _by_pivot(detection: Detection) -> Grained:
             )
             cost = f"for each event of {name}, over the windows it is in, {inner.cost}"
             return Grained(replace(inner.aggregation, pivot=_pivot(detection, rest, name)), reason, cost)
-    return _two_steps("predicates relate events that are not adjacent, and no single event of a match decides them")
+    apart = "a predicate compares events that are not next to each other"
+    machine = Machine(_without_rules(detection))
+    reasons = {adjacent(rule, detection, machine)[1] for rule in detection.scopes[0].rules} - {None, apart}
+    return _two_steps(min(reasons) if reasons else f"{apart}, and no single event of a match decides them")
 
 
 def _after_pivot(detection: Detection, name: str) -> Detection | None:

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trendloom.errors import PlanError
+from trendloom.kernels.aggregation import spec as kernels
+from trendloom.kernels.aggregation.spec import Grain
+from trendloom.kernels.aggregation.structures import structures
+from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.spec import Detection, Scope
 from trendloom.lang.tree import Trends
 from trendloom.optimize import RULES, optimize
@@ -21,6 +25,12 @@ from trendloom.plan.logical import Aggregation, Plan
 IDEAS = {
     Algorithm.RUNS: "follow each run from an event to its successor",
     Algorithm.EXPANSION: "extend partial matches, many at a time",
+}
+GRAINS = {
+    Grain.TYPE: "add up all partial matches that end at a position, without building one",
+    Grain.PATTERN: "add up all runs that wait at a position, without following one",
+    Grain.MIXED: "add up partial matches per event, found by position or in ordered structures",
+    Grain.EVENT: "add up partial matches per event, comparing it with the events before it",
 }
 
 
@@ -75,13 +85,10 @@ def describe_physical(plan: Plan, engine: str) -> Branch:
     except PlanError as refusal:
         hint = (Branch("hint", refusal.hint),) if refusal.hint else ()
         return Branch("Physical plan", below=(Branch("refused", refusal.message), *hint, *templates))
-    chosen = physical.choice
     return Branch(
         "Physical plan",
         below=(
-            Branch("algorithm", f"{chosen.algorithm.value}: {IDEAS[chosen.algorithm]}"),
-            Branch("why", chosen.reason),
-            Branch("cost", chosen.cost),
+            *_algorithm(physical),
             *templates,
             Branch("result", _result(physical)),
             Branch("execution", f"engine {engine}", tuple(_execution(physical, engine))),
@@ -89,11 +96,36 @@ def describe_physical(plan: Plan, engine: str) -> Branch:
     )
 
 
+def _algorithm(physical: Physical) -> Iterator[Branch]:
+    chosen, grained = physical.choice, physical.grained
+    if grained is None or grained.aggregation is None:
+        yield Branch("algorithm", f"{chosen.algorithm.value}: {IDEAS[chosen.algorithm]}")
+        yield Branch("why", chosen.reason)
+        yield Branch("cost", chosen.cost)
+        return
+    spec = grained.aggregation
+    yield Branch("algorithm", f"{spec.grain.value}: {GRAINS[spec.grain]}")
+    yield Branch("why", grained.reason)
+    yield Branch("cost", grained.cost, tuple(_structures(spec)))
+
+
+def _structures(spec: kernels.Aggregation) -> Iterator[Branch]:
+    """Where aggregates are looked up, transition by transition, if that differs."""
+    if spec.grain not in (Grain.MIXED, Grain.EVENT):
+        return
+    names, of_state = _names(spec.detection), spec.detection.scopes[0].template.position_of
+    for state, step, structure in structures(spec, Machine(spec.detection)):
+        yield Branch(f"{names[of_state[state]]} → {names[step.position]}", structure)
+
+
 def _result(physical: Physical) -> str:
     plan = physical.plan
     if isinstance(plan.output, Aggregation):
         having = ", keep rows that pass HAVING" if plan.output.having is not None else ""
-        return f"two steps: find the matches, then add up per group and window{having}"
+        if physical.one_step:
+            return f"one step: aggregates per group and window{having}"
+        assert physical.grained is not None
+        return f"two steps: find the matches, then add up per group and window{having}; {physical.grained.reason}"
     if plan.output is Trends.COMPLETE:
         return "find all matches, then drop those that another one contains"
     return "matches as they are found, sorted where they fit in memory"

@@ -1,7 +1,7 @@
 """How matches are counted without being built, as pictures: running numbers event by event, and windows out of panes.
 
-Both use the matrices of the plan that would run (`kernels.aggregation.program`), with Python's integers: what is drawn is
-what the kernels compute. For small streams: O(events · slots³), and every event takes room.
+Both use the matrices of the plan that would run (`kernels.aggregation.program`), with Python's integers: what is drawn
+is what the kernels compute. For small streams: O(events · slots³), and every event takes room.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Arithmetic:
 
 
 def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> Arithmetic:
-    """What a query that counts does with events in order of time, no two of one time; `label` is a column to name them."""
+    """What a query that counts does with events, no two of one time. `label` is the column that names them."""
     physical = plan_physically(plan)
     _check_countable(physical)
     program = Program(Machine(physical.aggregation.detection))
@@ -89,7 +89,9 @@ def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> Arithme
 def _check_countable(physical: Physical) -> None:
     if not physical.one_step or not physical.aggregation.algebra or physical.aggregation.pivot is not None:
         reason = physical.grained.reason if physical.grained is not None else "it gives out matches"
-        raise OptionError(f"this query has no matrices to draw: {reason}", hint="count, without predicates on two events")
+        raise OptionError(
+            f"this query has no matrices to draw: {reason}", hint="count, without predicates on two events"
+        )
     if physical.plan.filters or physical.plan.partition:
         raise OptionError("the picture knows events by their type alone", hint="leave WHERE and GROUP BY out")
 
@@ -146,7 +148,9 @@ def _long_name(program: Program, slot: Slot) -> str:
 # ----------------------------------------------------------------------------------------- event by event
 
 
-def draw_running(plan: Plan, events: pa.Table, path: str | Path, *, label: str = "id", title: str | None = None) -> Path:
+def draw_running(
+    plan: Plan, events: pa.Table, path: str | Path, *, label: str = "id", title: str | None = None
+) -> Path:
     """Draw the running numbers of every slot after each event, and by arrows which were added up, as .svg or .png."""
     target = check_picture(path)
     require_matplotlib()

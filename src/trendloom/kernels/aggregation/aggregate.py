@@ -38,6 +38,9 @@ class Totals:
     def __len__(self) -> int:
         return len(self.key)
 
+    def take(self, rows: Array) -> Totals:
+        return Totals(self.key[rows], self.start[rows], {name: one.take(rows) for name, one in self.values.items()})
+
 
 def aggregate(spec: Aggregation, block: Block, numeric: str) -> Iterator[Totals]:
     """All results of a block; with a pivot in parts that add up. `block.columns` holds all columns used."""
@@ -70,8 +73,7 @@ def totals_of(
 ) -> Totals:
     """The results that have a match."""
     values |= {m.name: matches for m in spec.measures if m.function == "matches"}
-    rows = np.flatnonzero(matches.values != 0)
-    return Totals(key[rows], start[rows], {name: value.take(rows) for name, value in values.items()})
+    return Totals(key, start, values).take(np.flatnonzero(matches.values != 0))
 
 
 @dataclass(frozen=True, eq=False)

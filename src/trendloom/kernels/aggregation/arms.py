@@ -1,11 +1,11 @@
 """Where the events of a batch stand in the structures of a move: ranks, computed before the sweep walks over them.
 
-Per block, once: the two columns of a predicate are numbered together in the order of their values (class by class where
-there are equalities), so that comparing two events is comparing two codes; NULL has none. Per batch: its own events alone
-are sorted by code. An earlier event gets its *place* in the tree of its class, a later one the *prefix* of that tree that
-passes. So a tree is as large as the batch needs, whatever the block holds.
+Per block, once: the two columns of a predicate are numbered together in the order of their values (class by class
+where there are equalities), so that comparing two events is comparing two codes; NULL has none. Per batch (`places`):
+its own events alone are sorted by code. An earlier event gets its *place* in the tree of its class, a later one the
+*prefix* of that tree that passes. So a tree is as large as the batch needs, whatever the block holds.
 
-Cost: O(items) per block (hashing), O(m log m) per batch of m items; a move that compares a column with itself sorts once.
+Cost: O(items) per block (hashing), O(m log m) per batch of m items; comparing a column with itself sorts once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SOURCE, TARGET = 0, 1
 
 
 class Arms(NamedTuple):
-    """All arms of a block. Codes of side `side` in dimension d start at `code_at[arm, d, side]`, one per item of a state.
+    """All arms of a block. Codes of a side in dimension d start at `code_at[arm, d, side]`, one per item of its state.
 
     `classes` likewise (−1 in `class_at`: one class). `same`: both sides have the same codes.
     """

@@ -171,20 +171,19 @@ def _pass(
         open_lanes(width, numbers, total, total_least)
         at, stop, closed, size, side = spans.low[first], spans.high[end - 1], 0, 0, 0
         while at < stop:
-            if course.lone[at] != MANY:
+            if course.lone[at] != MANY and (size == 0 or course.lone[at - 1] != MANY):
                 standing = _leave_group(size, side, course, width, numbers, least, stands)
-                if standing != MANY:
-                    if lanes == 1 and simple:
-                        at, standing = _one_by_one_alone(
-                            at, stop, standing, course, gains, width, numbers, least, total, total_least
-                        )
-                    else:
-                        at, closed, standing = _one_by_one(
-                            at, stop, standing, closed, first, end, spans, course, gains, bounds, width, numbers, least,
-                            total, total_least, results,
-                        )  # fmt: skip
-                    size = _enter_group(standing, side, course, width, numbers, least, stands)
-                    continue
+                if lanes == 1 and simple:
+                    at, standing = _one_by_one_alone(
+                        at, stop, standing, course, gains, width, numbers, least, total, total_least
+                    )
+                else:
+                    at, closed, standing = _one_by_one(
+                        at, stop, standing, closed, first, end, spans, course, gains, bounds, width, numbers, least,
+                        total, total_least, results,
+                    )  # fmt: skip
+                size = _enter_group(standing, side, course, width, numbers, least, stands)
+                continue
             closed = close_lanes(at, closed, first, end, spans, width, numbers, total, total_least, results)
             after = checks.tie_end[at]
             _group(
@@ -259,17 +258,13 @@ def _one_by_one_alone(
 def _leave_group(
     size: int, side: int, course: Course, width: int, numbers: Numbers, least: Array, stands: Array
 ) -> int:
-    """The state of the lone event of the last group, whose entry becomes entry 0; or NOBODY, or MANY."""
+    """The state in which runs stand at the lone event of the last group, or NOBODY; their entry becomes entry 0."""
     states = len(course.start_of)
-    if size > 1:
-        return MANY
-    found = NOBODY
     for state in range(states if size == 1 else 0):
         if stands[1 + side * course.group * states + state]:
-            found = state if found == NOBODY else MANY
-    if found >= 0:
-        move_entry(0, 1 + side * course.group * states + found, width, numbers, least)
-    return found
+            move_entry(0, 1 + side * course.group * states + state, width, numbers, least)
+            return state
+    return NOBODY
 
 
 @njit(cache=True, nogil=True, forceinline=True)

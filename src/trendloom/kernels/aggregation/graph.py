@@ -1,8 +1,8 @@
 """The pattern as the mixed-grained sweep reads it: moves by target, their structures, and *bars* for NOT.
 
-A NOT is a threshold in time (see `detection.gaps`): after event e and before event f it holds iff the latest start of its
-matches that ended before f lies before the events after e. All NOTs of a way must hold, one way is enough; so the bar of a
-move is the least over its ways of the greatest over their NOTs, one column again: e passes iff tie_end[e] > bar[tie_start[f]].
+A NOT is a threshold in time (see `detection.gaps`): between events e and f it holds iff the latest start of its matches
+that ended before f lies before the events after e. All NOTs of a way must hold, one way is enough; so the bar of a move
+is the least over its ways of the greatest over their NOTs, one column again: e passes if tie_end[e] > bar[tie_start[f]].
 Bars never fall. The same column decides leading NOTs (against the span's begin) and trailing ones (at the span's end).
 """
 

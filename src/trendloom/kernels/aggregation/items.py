@@ -1,7 +1,7 @@
 """Items: every event once for each state it can stand in, in order of time.
 
 Kernels that keep a value per event and state walk over items instead of testing every event against every state: events
-that fit no position of the pattern (those of a NOT) are not met at all. O(items) to build, items of one state are numbered.
+that fit no position of the pattern (those of a NOT) are not met at all. O(items) to build, by merging lists in order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 class Items(NamedTuple):
     """`event`, `state` and `ordinal` (among the items of its state) of every item; by event, then state.
 
-    The items of state s are `of_state[begin[s]:begin[s + 1]]`. `tie_start` and `tie_end` are those of the block's events.
+    The items of state s are `of_state[begin[s]:begin[s + 1]]`. `tie_start`, `tie_end`: by event.
     """
 
     event: Array

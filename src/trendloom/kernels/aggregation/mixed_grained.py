@@ -5,8 +5,8 @@ that pass the predicates and NOTs of the move: a number per event and state, how
 it fast is how the sum over f is found: from a running sum, a hash table or a Fenwick tree (see `structures`), and only
 where nothing else is possible by trying every f. Sums over occurrences and least values ride along (see `cells`).
 
-Cost for n events: O(n) moves without predicates, O(n log n) with one order, O(n log² n) with two, else O(n²). Windows that
-overlap are lanes of one sweep (see `batches`). Memory O(n) per key, O(n log n) for two orders.
+Cost for n events: O(n) where moves have no order predicate, O(n log n) with one, O(n log² n) with two, else O(n²).
+Windows that overlap are lanes of one sweep (see `batches`). Memory O(n) per key, O(n log n) for two orders.
 See Poppe, "Event Stream Analytics", ch. 11 and 15 (GRETA and COGRA, both quadratic here).
 """
 
@@ -29,7 +29,7 @@ from trendloom.kernels.aggregation.places import cells_of, empty_places
 from trendloom.kernels.aggregation.reach import Part, Sink, Work, sweep_part
 from trendloom.kernels.aggregation.structures import MOST_ORDERS, Move, moves_of
 from trendloom.kernels.aggregation.truths import Truths, parts_without_tests
-from trendloom.kernels.columns.cells import empty_cells
+from trendloom.kernels.columns.cells import empty_cells, words_of
 from trendloom.kernels.columns.numbers import Numbers, zeros
 from trendloom.kernels.detection.comparable import comparable
 
@@ -52,9 +52,8 @@ def quadratic(job: Job, spans: Spans, like: Numbers) -> Found:
 
 
 def _sweep(job: Job, spans: Spans, like: Numbers, most_orders: int) -> Found:
-    words = like.words.shape[2] if hasattr(like, "words") else 2
     found = Found(
-        zeros(type(like), len(spans), 1 + job.linear, words),
+        zeros(type(like), len(spans), 1 + job.linear, words_of(like)),
         np.zeros(len(spans), np.bool_),
         np.full((len(spans), job.extremes), ABSENT),
     )

@@ -1,7 +1,7 @@
 """Places and prefixes of the events of one batch in the trees of every arm, and what is done there. See `arms`.
 
-Words that hold a code and an item are sorted by merging: O(m log m) whatever the order of the values, nothing to do where
-they come sorted.
+Words that hold a code and an item are sorted by merging: O(m log m) whatever the order of the values, nothing to do
+where they come sorted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numba import njit
 
 from trendloom.kernels.aggregation.arms import SOURCE, TARGET, Arms
 from trendloom.kernels.aggregation.structures import HASH, NESTED, SUM, TREE
-from trendloom.kernels.columns.cells import merge, wipe
+from trendloom.kernels.columns.cells import INSIDE, merge, wipe
 from trendloom.kernels.columns.fenwick import (
     arrange,
     erase,
@@ -35,14 +35,14 @@ RUN = 16
 class Places(NamedTuple):
     """By arm and item of the batch (counted within its state). `base` is the first cell of each arm.
 
-    Earlier events: `place[arm, dimension]` (−1: unknown values), in a tree of `count` cells from `begin` on. Later
+    Earlier events: `place[arm, dimension]` (−1: unknown values), in a tree of `size` cells from `begin` on. Later
     ones: `prefix[arm, dimension]` of the tree at `tree`. Nested trees: `deep[arm, begin]` is where they really begin.
     """
 
     base: Array
     place: Array
     begin: Array
-    count: Array
+    size: Array
     prefix: Array
     tree: Array
     deep: Array
@@ -86,11 +86,14 @@ def empty_places(arms: Arms, most: Array) -> Places:
 # -------------------------------------------------------------------------------------------- before a sweep
 
 
-@njit(cache=True, nogil=True)
-def place_arm(arms: Any, places: Any, arm: Any, first: Any, last: Any, nodes: Any) -> None:
-    """Places and prefixes of a batch: of state s the items with ordinals `first[s]` to `last[s]`. Empties its trees."""
+@njit(**INSIDE)
+def place_arm(arms: Any, places: Any, arm: Any, first: Any, last: Any) -> Any:
+    """Places and prefixes of a batch: of state s the items with ordinals `first[s]` to `last[s]`.
+
+    Returns how many cells its trees take; sums and tables have fixed places.
+    """
     if arms.kind[arm] < TREE:
-        return
+        return 0
     source, target = arms.source[arm], arms.target[arm]
     sources, targets = last[source] - first[source], last[target] - first[target]
     bits = _bits(max(sources, targets))
@@ -106,12 +109,10 @@ def place_arm(arms: Any, places: Any, arm: Any, first: Any, last: Any, nodes: An
         else:
             asked = _sorted(arms.codes, at[TARGET] + first[target], targets, bits, places.words[1], places.words[2])
             _place_targets(arms, places, arm, dimension, first, places.words[1], asked, used, bits)
-    cells = _nest(places, arm, sources, used, bits) if arms.kind[arm] == NESTED else used
-    for cell in range(places.base[arm], places.base[arm] + cells):
-        wipe(nodes, cell)
+    return _nest(places, arm, sources, used, bits) if arms.kind[arm] == NESTED else used
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _bits(count: Any) -> Any:
     bits = 0
     while (np.int64(1) << bits) < count:
@@ -119,7 +120,7 @@ def _bits(count: Any) -> Any:
     return bits
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _sorted(codes: Any, begin: Any, count: Any, bits: Any, words: Any, spare: Any) -> Any:
     """Fill `words` with (code, item) of the items that have a code, in order; returns how many."""
     used = 0
@@ -131,7 +132,7 @@ def _sorted(codes: Any, begin: Any, count: Any, bits: Any, words: Any, spare: An
     return used
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def sort_words(words: Any, count: Any, spare: Any) -> None:
     """Sort the first `count` words; `spare` is scratch of the same size."""
     falls = 0
@@ -151,7 +152,7 @@ def sort_words(words: Any, count: Any, spare: Any) -> None:
             words[at] = spare[at]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _insertion_sort(words: Any, begin: Any, end: Any) -> None:
     for at in range(begin + 1, end):
         word, hole = words[at], at
@@ -161,7 +162,7 @@ def _insertion_sort(words: Any, begin: Any, end: Any) -> None:
         words[hole] = word
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _merge_runs(source: Any, into: Any, begin: Any, middle: Any, end: Any) -> None:
     left, right = begin, middle
     for at in range(begin, end):
@@ -173,7 +174,7 @@ def _merge_runs(source: Any, into: Any, begin: Any, middle: Any, end: Any) -> No
             right += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _place_sources(arms: Any, places: Any, arm: Any, dimension: Any, first: Any, used: Any, bits: Any) -> None:
     """Earlier events in order of their codes: class after class, each a tree of its own."""
     mask = (np.int64(1) << bits) - 1
@@ -188,11 +189,11 @@ def _place_sources(arms: Any, places: Any, arm: Any, dimension: Any, first: Any,
         for at in range(begin, end):
             item = words[at] & mask
             places.place[arm, dimension, item] = at - begin
-            places.begin[arm, item], places.count[arm, item] = begin, end - begin
+            places.begin[arm, item], places.size[arm, item] = begin, end - begin
         begin = end
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _place_targets(
     arms: Any, places: Any, arm: Any, dimension: Any, first: Any, asking: Any, asked: Any, used: Any, bits: Any
 ) -> None:
@@ -213,7 +214,7 @@ def _place_targets(
                 places.prefix[arm, dimension, item] = passed - places.begin[arm, last]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _nest(places: Any, arm: Any, sources: Any, used: Any, bits: Any) -> Any:
     """Arrange the nested trees of every class, one after another; returns how many cells they take."""
     outer, filled = places.scratch[0], places.scratch[1]
@@ -222,7 +223,7 @@ def _nest(places: Any, arm: Any, sources: Any, used: Any, bits: Any) -> Any:
             outer[places.begin[arm, item] + places.place[arm, 1, item]] = places.place[arm, 0, item]
     cells, begin = 0, 0
     while begin < used:
-        count = places.count[arm, places.words[0, begin] & ((np.int64(1) << bits) - 1)]
+        count = places.size[arm, places.words[0, begin] & ((np.int64(1) << bits) - 1)]
         places.deep[arm, begin] = cells
         tree = outer[begin : begin + count]
         arrange(places.ranks, places.base[arm] + cells, places.begins, tree, count, filled)
@@ -234,9 +235,9 @@ def _nest(places: Any, arm: Any, sources: Any, used: Any, bits: Any) -> Any:
 # ---------------------------------------------------------------------------------------------- in a sweep
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def insert_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes: Any, values: Any, cell: Any) -> None:
-    """Let later events find a value. `ordinal` is the item's among all of its state, `item` among those of the batch."""
+    """Let later events find a value. `ordinal` counts the items of the state in the block, `item` those of the batch."""
     kind, base = arms.kind[arm], places.base[arm]
     if kind == SUM:
         merge(nodes, base, values, cell)
@@ -245,7 +246,7 @@ def insert_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes
         if code >= 0:
             merge(nodes, base + code, values, cell)
     elif places.place[arm, 0, item] >= 0:
-        begin, count, place = places.begin[arm, item], places.count[arm, item], places.place[arm, 0, item]
+        begin, count, place = places.begin[arm, item], places.size[arm, item], places.place[arm, 0, item]
         if kind == TREE:
             insert(nodes, base + begin, count, place, values, cell)
         else:
@@ -253,7 +254,7 @@ def insert_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes
             insert_nested(nodes, tree, places.ranks, places.begins, count, place, second, values, cell)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def gather_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes: Any, values: Any, cell: Any) -> None:
     """Merge all values that an event may follow into its own."""
     kind, base = arms.kind[arm], places.base[arm]
@@ -272,7 +273,7 @@ def gather_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes
             gather_nested(values, cell, nodes, tree, places.ranks, places.begins, first, second)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def erase_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes: Any) -> None:
     """Empty every cell that the insertion of an item has touched."""
     kind, base = arms.kind[arm], places.base[arm]
@@ -283,7 +284,7 @@ def erase_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes:
         if code >= 0:
             wipe(nodes, base + code)
     elif places.place[arm, 0, item] >= 0:
-        begin, count, place = places.begin[arm, item], places.count[arm, item], places.place[arm, 0, item]
+        begin, count, place = places.begin[arm, item], places.size[arm, item], places.place[arm, 0, item]
         if kind == TREE:
             erase(nodes, base + begin, count, place)
         else:

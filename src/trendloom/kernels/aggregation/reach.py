@@ -1,11 +1,11 @@
 """The compiled sweep: what reaches every item of a batch, in order of time.
 
 Events of one time never follow each other, so they are handled in two phases: all of them gather from what is earlier,
-then all become visible. A lane (one span of the batch) opens at its first event and closes at its last: matches start in
-open lanes only, and a lane is read off when it closes, so what later events do to it is never seen.
+then all become visible. A lane (one span of the batch) opens at its first event and closes at its last: matches start
+in open lanes only, and a lane is read off when it closes, so what later events do to it is never seen.
 
-When the bar of a move rises, the values before it must go from the move's structures: they are emptied by walking over what
-was inserted, and what lies after the bar is inserted again. Bars rise past an event once.
+When the bar of a move rises, the values before it must go from the move's structures: they are emptied by walking over
+what was inserted, and what lies after the bar is inserted again. Bars rise past an event once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trendloom.kernels.aggregation.items import Items
 from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Spans
 from trendloom.kernels.aggregation.places import Places, erase_item, gather_item, insert_item, place_arm
 from trendloom.kernels.aggregation.structures import HASH, SUM
-from trendloom.kernels.columns.cells import Cells, merge, merge_lane, wipe
+from trendloom.kernels.columns.cells import INSIDE, Cells, merge, merge_lane, wipe
 from trendloom.kernels.columns.numbers import (
     Limbs,
     Numbers,
@@ -34,22 +34,17 @@ from trendloom.kernels.columns.numbers import (
     is_zero,
     spilled,
 )
-from trendloom.kernels.detection.tables import OPERATORS
+from trendloom.kernels.detection.tables import compare
 
 Array = np.ndarray[Any, Any]
-
-
-LESS, SAME, MORE = 1, 2, 4
-_TRUE_OF = np.array([{"=": SAME, "!=": LESS | MORE, "<": LESS, "<=": LESS | SAME, ">": MORE, ">=": MORE | SAME}[sign]
-                     for sign in OPERATORS])  # fmt: skip
-"""Which outcomes of a comparison make each operator true."""
 
 
 class Work(NamedTuple):
     """What a sweep changes. `values`: one cell per item of the batch (`kept`), or of the events of one time.
 
-    `lanes`: how many have closed, how many have opened; `origin`: the batch's first item. By state, as ordinals: the items of the batch are `first` to
-    `last`, those before `inserted` are visible. By move: `floor` is the first item that its bar, `passed`, lets through.
+    `lanes`: how many have closed, how many have opened; `origin`: the batch's first item. By state, as ordinals: the
+    items of the batch are `first` to `last`, those before `inserted` are visible. By move: `floor` is the first item
+    that its bar, `passed`, lets through.
     """
 
     nodes: Cells
@@ -117,9 +112,10 @@ def _sweep_part(
             _close(items, arms, places, high, span, work, sink)
 
 
-# Without a runtime for allocation, Numba does not count references to the arrays in a tuple each time one is read: that
-# is three quarters of the time here. `Limbs` need scratch memory, so they get one.
-_sweep_borrowing = njit(cache=True, nogil=True, _nrt=False)(_sweep_part)
+# Without a runtime for allocation Numba does not count references to the arrays of a tuple each time one is read: that
+# would be three quarters of the time here. `Limbs` need scratch memory, so they have the runtime.
+BORROWING: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+_sweep_borrowing = njit(**BORROWING)(_sweep_part)
 _sweep_allocating = njit(cache=True, nogil=True)(_sweep_part)
 
 
@@ -135,7 +131,7 @@ def sweep_part(
 # ---------------------------------------------------------------------------------------- batches and lanes
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE, inline="always")
 def _open(graph: Any, items: Any, arms: Any, places: Any, low: Any, high: Any, work: Any) -> None:
     """Begin a batch of the items from `low` to `high`: nothing is visible, no lane is open."""
     for state in range(len(work.first)):
@@ -148,12 +144,14 @@ def _open(graph: Any, items: Any, arms: Any, places: Any, low: Any, high: Any, w
     forgive(work.values.numbers)
     forgive(work.total.numbers)
     for arm in range(len(arms.kind)):
-        place_arm(arms, places, arm, work.first, work.last, work.nodes)
+        used = place_arm(arms, places, arm, work.first, work.last)
+        for node in range(places.base[arm], places.base[arm] + used):
+            wipe(work.nodes, node)
     wipe(work.total, 0)
     work.lanes[:], work.origin[0] = 0, low
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _not_before(items: Any, bound: Any) -> Any:
     low, high = 0, len(items)
     while low < high:
@@ -165,7 +163,7 @@ def _not_before(items: Any, bound: Any) -> Any:
     return low
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, inline="always")
 def _move_lanes(low: Any, high: Any, span: Any, event: Any, work: Any, sink: Any) -> None:
     """Close the lanes that end before an event, open those that begin at it. Spans of a key are in order."""
     lanes = work.total.least.shape[1]
@@ -175,7 +173,7 @@ def _move_lanes(low: Any, high: Any, span: Any, event: Any, work: Any, sink: Any
         work.lanes[1] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _read_off(span: Any, work: Any, sink: Any) -> None:
     """The result of the first lane that is not closed, and close it."""
     lane = work.lanes[0]
@@ -189,7 +187,7 @@ def _read_off(span: Any, work: Any, sink: Any) -> None:
     work.lanes[0] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE, inline="always")
 def _close(items: Any, arms: Any, places: Any, high: Any, span: Any, work: Any, sink: Any) -> None:
     """End a batch: read off what is open, and leave sums and tables empty (trees are emptied when placed)."""
     while work.lanes[0] < work.total.least.shape[1]:
@@ -197,7 +195,7 @@ def _close(items: Any, arms: Any, places: Any, high: Any, span: Any, work: Any, 
     for arm in range(len(arms.kind)):
         source = arms.source[arm]
         if arms.kind[arm] == SUM:
-            erase_item(arms, places, arm, 0, 0, work.nodes)
+            wipe(work.nodes, places.base[arm])
         elif arms.kind[arm] == HASH:
             for ordinal in range(work.first[source], work.inserted[source]):
                 erase_item(arms, places, arm, ordinal, ordinal - work.first[source], work.nodes)
@@ -206,7 +204,7 @@ def _close(items: Any, arms: Any, places: Any, high: Any, span: Any, work: Any, 
 # ------------------------------------------------------------------------------------------------ one item
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, inline="always")
 def _reach(
     graph: Any, items: Any, arms: Any, places: Any, low: Any, span: Any, work: Any, part: Any, item: Any, cell: Any,
     swept: Any,
@@ -228,7 +226,7 @@ def _reach(
                 gather_item(arms, places, arm, ordinal, here, work.nodes, work.values, cell)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, inline="always")
 def _start(graph: Any, items: Any, low: Any, span: Any, work: Any, state: Any, event: Any, cell: Any) -> None:
     """Start a match in every open lane whose leading NOTs hold."""
     lead = graph.lead[state]
@@ -242,7 +240,7 @@ def _start(graph: Any, items: Any, low: Any, span: Any, work: Any, state: Any, e
                 work.values.least[cell, lane, x] = EMPTY
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, inline="always")
 def _scan(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, cell: Any, swept: Any) -> None:
     """Try every visible predecessor."""
     source, test = graph.source[move], graph.tested[move]
@@ -255,21 +253,19 @@ def _scan(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, c
             merge(work.values, cell, work.values, mine[ordinal] - work.origin[0])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, inline="always")
 def _passes(checks: Any, e: Any, f: Any, move: Any) -> Any:
     """Whether all pairs of a move are true of two events."""
     for at in range(checks.pairs_begin[move], checks.pairs_begin[move + 1]):
         pair = checks.pairs[at]
         if not (checks.known[0, pair, e] and checks.known[1, pair, f]):
             return False
-        left, right = checks.left[pair, e], checks.right[pair, f]
-        outcome = LESS if left < right else SAME if left == right else MORE
-        if _TRUE_OF[checks.operators[pair]] & outcome == 0:
+        if not compare(checks.operators[pair], checks.left[pair, e], checks.right[pair, f]):
             return False
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _raise_bar(graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, bar: Any) -> None:
     """Forget the predecessors that a NOT of the move now forbids."""
     work.passed[move] = bar
@@ -290,7 +286,7 @@ def _raise_bar(graph: Any, items: Any, arms: Any, places: Any, work: Any, move: 
             insert_item(arms, places, arm, ordinal, item, work.nodes, work.values, cell)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, inline="always")
 def _add_own(graph: Any, terms: Any, items: Any, work: Any, item: Any, cell: Any) -> None:
     """What the item itself adds to every partial match that it ends."""
     event, position, values = items.event[item], graph.position[items.state[item]], work.values
@@ -308,7 +304,7 @@ def _add_own(graph: Any, terms: Any, items: Any, work: Any, item: Any, cell: Any
                     values.least[cell, lane, x] = min(values.least[cell, lane, x], terms.values[x, event])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, inline="always")
 def _end(graph: Any, items: Any, high: Any, span: Any, work: Any, item: Any, cell: Any) -> None:
     """Add the matches that end here to the total of every open lane whose trailing NOTs hold."""
     trail = graph.trail[items.state[item]]
@@ -321,7 +317,7 @@ def _end(graph: Any, items: Any, high: Any, span: Any, work: Any, item: Any, cel
                 merge_lane(work.total, 0, work.values, cell, lane)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, inline="always")
 def _show(graph: Any, items: Any, arms: Any, places: Any, work: Any, item: Any, cell: Any) -> None:
     """Let later events follow the item, if any partial match ends there."""
     state, ordinal = items.state[item], items.ordinal[item]

@@ -1,4 +1,4 @@
-"""Which structure answers "add up all predecessors that pass" for a move of the pattern: chosen from its predicates alone.
+"""Which structure adds up all predecessors that pass, for every move of the pattern: chosen from its predicates alone.
 
 A move whose predicates compare a column of the earlier event with one of the later is split into *arms*: every arm asks
 for equal classes and at most two orders, and the arms together cover the predecessors without overlap. `!=` becomes two

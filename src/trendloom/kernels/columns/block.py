@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.expr.vectors import Vector
+from trendloom.expr.vectors import Vector, stack
 from trendloom.kernels.columns.segments import indices_with_bit, tie_ends, tie_starts
 
 Array = np.ndarray[Any, Any]
@@ -78,3 +78,39 @@ class Block:
             earlier[open_] = self.time[middle[open_]] < time[open_]
             low = np.where(open_ & earlier, middle + 1, low)
             high = np.where(open_ & ~earlier, middle, high)
+
+    def only(self, kept: Array) -> Block:
+        """The events where `kept` is set; keys keep their numbers."""
+        if kept.all():
+            return self
+        rows = np.flatnonzero(kept)
+        sizes = np.add.reduceat(np.r_[kept, False].astype(np.int64), self.key_starts[:-1]) if self.keys else []
+        sizes = np.where(np.diff(self.key_starts) > 0, sizes, 0)
+        return self._with(np.r_[0, np.cumsum(sizes)].astype(np.int64), rows)
+
+    def _with(self, key_starts: Array, rows: Array) -> Block:
+        return Block(
+            key_starts,
+            self.time[rows],
+            self.row[rows],
+            {name: column.take(rows) for name, column in self.columns.items()},
+            tuple(words[rows] for words in self.fits),
+            self.bits,
+        )
+
+
+def join_blocks(first: Block, second: Block) -> Block:
+    """The events of two blocks whose keys are numbered alike, sorted again. O(n log n)."""
+    keys = max(first.keys, second.keys)
+    names = {name: stack([first.columns[name], second.columns[name]]) for name in first.columns}
+    whole = Block(
+        np.zeros(1, np.int64),
+        np.concatenate([first.time, second.time]),
+        np.concatenate([first.row, second.row]),
+        names,
+        tuple(np.concatenate(words) for words in zip(first.fits, second.fits, strict=True)),
+        first.bits,
+    )
+    key = np.concatenate([first.key, second.key])
+    order = np.lexsort((whole.time, key))
+    return whole._with(np.searchsorted(key[order], np.arange(keys + 1)), order)

@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from trendloom.kernels.columns.numbers import Numbers, add, add_lane, clear, zeros
+from trendloom.kernels.columns.numbers import Limbs, Numbers, add, add_lane, clear, zeros
 
 Array = np.ndarray[Any, Any]
+
+INSIDE: dict[str, Any] = {"cache": True, "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""For functions that compiled code alone calls: a way in from Python would take longer to compile than what they do."""
 
 NOTHING = np.int64(2**63 - 1)
 """The least value of a cell that nothing was merged into: greater than every value."""
@@ -30,15 +33,19 @@ class Cells(NamedTuple):
 
 def empty_cells(like: Numbers, count: int, lanes: int, width: int, extremes: int) -> Cells:
     """Cells of the same number system as `like`, with nothing in them."""
-    words = like.words.shape[2] if hasattr(like, "words") else 2
     return Cells(
-        zeros(type(like), count * width, lanes, words),
+        zeros(type(like), count * width, lanes, words_of(like)),
         np.full((count, lanes, extremes), NOTHING),
         width,
     )
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+def words_of(like: Numbers) -> int:
+    """How many words a number has."""
+    return like.words.shape[2] if isinstance(like, Limbs) else 2
+
+
+@njit(**INSIDE, forceinline=True)
 def merge(a: Any, i: Any, b: Any, j: Any) -> None:
     """Merge cell j of b into cell i of a, in all lanes."""
     for m in range(a.width):
@@ -49,7 +56,7 @@ def merge(a: Any, i: Any, b: Any, j: Any) -> None:
                 a.least[i, lane, x] = b.least[j, lane, x]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def merge_lane(a: Any, i: Any, b: Any, j: Any, lane: Any) -> None:
     """Merge cell j of b into cell i of a, in one lane."""
     for m in range(a.width):
@@ -58,7 +65,7 @@ def merge_lane(a: Any, i: Any, b: Any, j: Any, lane: Any) -> None:
         a.least[i, lane, x] = min(a.least[i, lane, x], b.least[j, lane, x])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def wipe(a: Any, i: Any) -> None:
     """Make cell i of a empty."""
     for m in range(a.width):

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from trendloom.kernels.columns.cells import merge, wipe
+from trendloom.kernels.columns.cells import INSIDE, merge, wipe
 
 Array = np.ndarray[Any, Any]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def insert(nodes: Any, begin: Any, count: Any, place: Any, values: Any, cell: Any) -> None:
     """Insert a cell of `values` at a place of the tree in `nodes` whose `count` cells start at `begin`."""
     at = place
@@ -31,7 +31,7 @@ def insert(nodes: Any, begin: Any, count: Any, place: Any, values: Any, cell: An
         at |= at + 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def gather(values: Any, cell: Any, nodes: Any, begin: Any, prefix: Any) -> None:
     """Merge everything inserted at the first `prefix` places into a cell of `values`."""
     at = prefix
@@ -40,7 +40,7 @@ def gather(values: Any, cell: Any, nodes: Any, begin: Any, prefix: Any) -> None:
         at &= at - 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def erase(nodes: Any, begin: Any, count: Any, place: Any) -> None:
     """Empty every cell that an insertion at this place has touched."""
     at = place
@@ -63,7 +63,7 @@ def nested_cells(places: int) -> int:
     return sum((places // size - places // (2 * size)) * size for size in (1 << b for b in range(places.bit_length())))
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def arrange(ranks: Any, begin: Any, begins: Any, outer: Any, count: Any, filled: Any) -> None:
     """Write down which second ranks every inner tree holds, in order.
 
@@ -78,7 +78,7 @@ def arrange(ranks: Any, begin: Any, begins: Any, outer: Any, count: Any, filled:
     filled[:count] = 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _below(ranks: Any, begin: Any, size: Any, bound: Any) -> Any:
     """How many of `size` sorted ranks are less than the bound."""
     low, high = 0, size
@@ -91,7 +91,7 @@ def _below(ranks: Any, begin: Any, size: Any, bound: Any) -> Any:
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def insert_nested(
     nodes: Any, begin: Any, ranks: Any, begins: Any, count: Any, first: Any, second: Any, values: Any, cell: Any
 ) -> None:
@@ -103,7 +103,7 @@ def insert_nested(
         at |= at + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def gather_nested(
     values: Any, cell: Any, nodes: Any, begin: Any, ranks: Any, begins: Any, first: Any, second: Any
 ) -> None:
@@ -115,7 +115,7 @@ def gather_nested(
         at &= at - 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def erase_nested(nodes: Any, begin: Any, ranks: Any, begins: Any, count: Any, first: Any, second: Any) -> None:
     """Empty every cell that an insertion at this place has touched."""
     at = first
