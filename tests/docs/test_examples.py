@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,7 +15,12 @@ import trendloom as tl
 from trendloom.errors import PlanError
 
 EXAMPLES = ROOT / "examples"
-SPECIAL = ("nab.tql", "quickstart.tql", "clock_drift.tql")  # their events are elsewhere, or have no precise time
+SPECIAL = (
+    "nab.tql",
+    "quickstart.tql",
+    "clock_drift.tql",
+    "trend_counts.tql",
+)  # their events are elsewhere, or have no precise time
 WITH_EVENTS = sorted(path for path in EXAMPLES.glob("*.tql") if path.name not in SPECIAL)
 
 
@@ -21,6 +29,16 @@ def found(name: str, engine: str = "local") -> list[dict[str, Any]]:
         (EXAMPLES / f"{name}.tql").read_text(), EXAMPLES / "events" / f"{name}.csv", engine=engine
     ).to_pylist()
     return rows
+
+
+@pytest.fixture(scope="module")
+def trend_counts() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("trend_counts", EXAMPLES / "trend_counts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def ids(row: dict[str, Any]) -> list[str]:
@@ -90,3 +108,22 @@ def test_clock_drift_keeps_what_is_likely() -> None:
     rows = tl.run(text, events, engine="reference", time_low="low", time_high="high").to_pylist()
     assert [ids(row) for row in rows] == [["a1", "r1"], ["a1", "r2"]]
     assert rows[0]["confidence"] == pytest.approx(2 / 3)  # 6 of 9 pairs of times have the alarm first
+
+
+def test_trend_counts_are_those_of_a_plain_program(trend_counts: ModuleType) -> None:
+    rows = trend_counts.count("rising", "exact")
+    assert len(rows) > 900
+    for row in rows[::97]:
+        values = trend_counts.values_of(row["series"], row["window_start"])
+        assert int(row["trends"]) == trend_counts.rising_pairs_or_longer(values)
+
+
+def test_trend_counts_climb_without_a_gap(trend_counts: ModuleType) -> None:
+    """A rising run of n values holds n (n - 1) / 2 climbs."""
+    row = max(trend_counts.count("climbing", "exact"), key=lambda each: each["climbs"])
+    values = [value for _, value in trend_counts.values_of(row["series"], row["window_start"])]
+    climbs = length = 0
+    for before, after in pairwise(values):
+        length = length + 1 if before < after else 0
+        climbs += length
+    assert row["climbs"] == climbs

@@ -2,7 +2,7 @@
 
 A NOT is a threshold in time (see `detection.gaps`): between events e and f it holds iff the latest start of its matches
 that ended before f lies before the events after e. All NOTs of a way must hold, one way is enough; so the bar of a move
-is the least over its ways of the greatest over their NOTs, one column again: e passes if tie_end[e] > bar[tie_start[f]].
+is the least over its ways of the greatest over their NOTs, one column: e passes if tie_end[e] > bar[tie_start[f]].
 Bars never fall. The same column decides leading NOTs (against the span's begin) and trailing ones (at the span's end).
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 from trendloom.kernels.aggregation.arms import Columns
 from trendloom.kernels.aggregation.job import Job
 from trendloom.kernels.aggregation.structures import Move
+from trendloom.kernels.columns.numbers import Limbs, Numbers, Wides
 from trendloom.kernels.detection.expansion import Expansion
 from trendloom.kernels.detection.gaps import Gaps
 from trendloom.kernels.detection.tables import OPERATORS, Checks
@@ -61,8 +62,10 @@ class Terms(NamedTuple):
     valued: Array
 
 
-def terms_of(job: Job) -> Terms:
-    return Terms(job.weights, job.weight_of, job.weighs, job.values, job.valued)
+def terms_of(job: Job, like: Numbers) -> Terms:
+    """Weights of inexact systems are doubles: one version to compile for each system."""
+    weights = job.weights if isinstance(like, Wides | Limbs) else job.weights.astype(np.float64)
+    return Terms(weights, job.weight_of, job.weighs, job.values, job.valued)
 
 
 def graph_of(job: Job, moves: list[Move], arms_of_move: list[list[int]], columns: Columns) -> Graph:

@@ -237,7 +237,7 @@ def _nest(places: Any, arm: Any, sources: Any, used: Any, bits: Any) -> Any:
 
 @njit(**INSIDE, forceinline=True)
 def insert_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes: Any, values: Any, cell: Any) -> None:
-    """Let later events find a value. `ordinal` counts the items of the state in the block, `item` those of the batch."""
+    """Let later events find a value. `ordinal` counts items of its state in the block, `item` in the batch."""
     kind, base = arms.kind[arm], places.base[arm]
     if kind == SUM:
         merge(nodes, base, values, cell)

@@ -23,6 +23,9 @@ from numba.extending import overload
 
 Array = np.ndarray[Any, Any]
 
+INLINE = {"forceinline": True}
+"""Operations are compiled into the kernels that use them: a call that hands on arrays costs more than an addition."""
+
 STEP = 512
 BIG, SMALL = 2.0**256, 2.0**-256
 UP, DOWN = 2.0**512, 2.0**-512
@@ -190,7 +193,7 @@ def _magnitude(low: int, high: int) -> tuple[int, int]:
     return inverse, np.uint64(~high) + (np.uint64(1) if inverse == 0 else np.uint64(0))
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def _add_wide(a: Wides, i: int, lane: int, low: int, high: int) -> None:
     total = a.low[i, lane] + low
     top = a.high[i, lane] + high + _carry(low, total)
@@ -288,7 +291,7 @@ def _add_limbs_product(a: Limbs, i: int, lane: int, b: Array, c: Array) -> None:
     _add_limbs(a, i, lane, product[:size], minus != other_minus)
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def _add_scaled(a: Scaled, i: int, lane: int, mantissa: float, exponent: int) -> None:
     if mantissa == 0.0:
         return
@@ -310,7 +313,7 @@ def _add_scaled(a: Scaled, i: int, lane: int, mantissa: float, exponent: int) ->
     a.mantissa[i, lane], a.exponent[i, lane] = mine, own
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def _add_scaled_product(a: Scaled, i: int, lane: int, mantissa: float, exponent: int, weight: float) -> None:
     if abs(weight) >= BIG:
         weight, exponent = weight * DOWN, exponent + 1
@@ -334,7 +337,7 @@ def by_system(numbers: Any, *, doubles: Any, wides: Any, limbs: Any, scaled: Any
     return {Doubles: doubles, Wides: wides, Limbs: limbs, Scaled: scaled}.get(_system(numbers))
 
 
-@overload(like)
+@overload(like, jit_options=INLINE)
 def _like(numbers: Any, rows: Any, lanes: Any) -> Any:
     def doubles(numbers: Any, rows: Any, lanes: Any) -> Any:
         return Doubles(np.zeros((rows, lanes)))
@@ -351,7 +354,7 @@ def _like(numbers: Any, rows: Any, lanes: Any) -> Any:
     return by_system(numbers, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(clear)
+@overload(clear, jit_options=INLINE)
 def _clear(a: Any, i: Any) -> Any:
     def doubles(a: Any, i: Any) -> None:
         for lane in range(a.value.shape[1]):
@@ -373,7 +376,7 @@ def _clear(a: Any, i: Any) -> Any:
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(copy)
+@overload(copy, jit_options=INLINE)
 def _copy(a: Any, i: Any, b: Any, j: Any) -> Any:
     def doubles(a: Any, i: Any, b: Any, j: Any) -> None:
         for lane in range(a.value.shape[1]):
@@ -395,7 +398,7 @@ def _copy(a: Any, i: Any, b: Any, j: Any) -> Any:
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(add)
+@overload(add, jit_options=INLINE)
 def _add(a: Any, i: Any, b: Any, j: Any) -> Any:
     def doubles(a: Any, i: Any, b: Any, j: Any) -> None:
         for lane in range(a.value.shape[1]):
@@ -416,7 +419,7 @@ def _add(a: Any, i: Any, b: Any, j: Any) -> Any:
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(add_times)
+@overload(add_times, jit_options=INLINE)
 def _add_times(a: Any, i: Any, b: Any, j: Any, weight: Any) -> Any:
     def doubles(a: Any, i: Any, b: Any, j: Any, weight: Any) -> None:
         for lane in range(a.value.shape[1]):
@@ -440,7 +443,7 @@ def _add_times(a: Any, i: Any, b: Any, j: Any, weight: Any) -> Any:
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(combine)
+@overload(combine, jit_options=INLINE)
 def _combine(a: Any, i: Any, b: Any, terms: Any, first: Any, last: Any, weights: Any, event: Any) -> Any:
     def combined(a: Any, i: Any, b: Any, terms: Any, first: Any, last: Any, weights: Any, event: Any) -> None:
         for term in range(first, last):
@@ -454,7 +457,7 @@ def _combine(a: Any, i: Any, b: Any, terms: Any, first: Any, last: Any, weights:
     return combined
 
 
-@overload(add_unit)
+@overload(add_unit, jit_options=INLINE)
 def _add_unit(a: Any, i: Any, lane: Any, weight: Any) -> Any:
     def doubles(a: Any, i: Any, lane: Any, weight: Any) -> None:
         a.value[i, lane] += weight
@@ -474,7 +477,7 @@ def _add_unit(a: Any, i: Any, lane: Any, weight: Any) -> Any:
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(add_lane)
+@overload(add_lane, jit_options=INLINE)
 def _add_lane(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> Any:
     def doubles(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> None:
         a.value[i, lane] += b.value[j, other]
@@ -491,7 +494,7 @@ def _add_lane(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> Any:
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(multiply_into)
+@overload(multiply_into, jit_options=INLINE)
 def _multiply_into(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> Any:
     def doubles(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> None:
         a.value[i, lane] += b.value[j, left] * c.value[k, right]
@@ -509,7 +512,7 @@ def _multiply_into(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any,
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(is_zero)
+@overload(is_zero, jit_options=INLINE)
 def _is_zero(a: Any, i: Any, lane: Any) -> Any:
     def doubles(a: Any, i: Any, lane: Any) -> bool:
         return a.value[i, lane] == 0.0  # type: ignore[no-any-return]
@@ -527,7 +530,7 @@ def _is_zero(a: Any, i: Any, lane: Any) -> Any:
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(forgive)
+@overload(forgive, jit_options=INLINE)
 def _forgive(a: Any) -> Any:
     def nothing(a: Any) -> None:
         pass
@@ -538,7 +541,7 @@ def _forgive(a: Any) -> Any:
     return by_system(a, doubles=nothing, wides=exact, limbs=exact, scaled=nothing)
 
 
-@overload(spilled)
+@overload(spilled, jit_options=INLINE)
 def _spilled(a: Any, lane: Any) -> Any:
     def never(a: Any, lane: Any) -> bool:
         return False
@@ -549,7 +552,7 @@ def _spilled(a: Any, lane: Any) -> Any:
     return by_system(a, doubles=never, wides=exact, limbs=exact, scaled=never)
 
 
-@overload(lanes_of)
+@overload(lanes_of, jit_options=INLINE)
 def _lanes_of(a: Any) -> Any:
     def doubles(a: Any) -> int:
         return a.value.shape[1]  # type: ignore[no-any-return]
