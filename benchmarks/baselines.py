@@ -78,6 +78,32 @@ def walk_lanes(fits: Array, low: Array, high: Array, lanes: int) -> Array:
     return out
 
 
+def start_of_walk() -> Array:
+    """Open and closed trends, one exponent for both: what `walk_on` carries from chunk to chunk."""
+    return np.zeros(3)
+
+
+@njit(cache=True, nogil=True)
+def walk_on(state: Array, fits: Array) -> None:
+    """SEQ(A+, B) over a chunk of a stream without end: open and closed · 2^exponent, scaled down when they grow."""
+    open_, closed, exponent = state[0], state[1], state[2]
+    one = 2.0**-exponent
+    for event in range(len(fits)):
+        if fits[event] & A_BIT:
+            open_ += open_ + one
+        else:
+            closed += open_
+        if closed > 2.0**500 or open_ > 2.0**500:
+            open_, closed, exponent = open_ * 2.0**-500, closed * 2.0**-500, exponent + 500
+            one = 2.0**-exponent
+    state[0], state[1], state[2] = open_, closed, exponent
+
+
+def log_of_walk(state: Array) -> float:
+    """The base-10 logarithm of the closed trends."""
+    return float(np.log10(state[1]) + state[2] * np.log10(2.0))
+
+
 def exact(words: tuple[Array, Array]) -> Array:
     """Numbers of two words as Python integers."""
     low, high = words

@@ -15,13 +15,8 @@ import trendloom as tl
 from trendloom.errors import PlanError
 
 EXAMPLES = ROOT / "examples"
-SPECIAL = (
-    "nab.tql",
-    "quickstart.tql",
-    "clock_drift.tql",
-    "trend_counts.tql",
-)  # their events are elsewhere, or have no precise time
-WITH_EVENTS = sorted(path for path in EXAMPLES.glob("*.tql") if path.name not in SPECIAL)
+SPECIAL = ("nab", "quickstart", "clock_drift", "trend_counts")  # their events are elsewhere, or have no precise time
+WITH_EVENTS = sorted(path for path in EXAMPLES.glob("*.tql") if path.stem not in SPECIAL)
 
 
 def found(name: str, engine: str = "local") -> list[dict[str, Any]]:

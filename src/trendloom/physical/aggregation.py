@@ -148,7 +148,7 @@ def _by_pivot(detection: Detection) -> Grained:
             return Grained(replace(inner.aggregation, pivot=_pivot(detection, rest, name)), reason, cost)
     apart = "a predicate compares events that are not next to each other"
     machine = Machine(_without_rules(detection))
-    reasons = {adjacent(rule, detection, machine)[1] for rule in detection.scopes[0].rules} - {None, apart}
+    reasons = {adjacent(rule, detection, machine)[1] or apart for rule in detection.scopes[0].rules} - {apart}
     return _two_steps(min(reasons) if reasons else f"{apart}, and no single event of a match decides them")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,8 @@ from tests.property.strategies import SCHEMA, to_table
 
 import trendloom as tl
 from trendloom.engines.events import Stream, build_block
-from trendloom.physical.aggregation import totals_of
 from trendloom.expr.evaluate import evaluate
-from trendloom.expr.nodes import Attribute, Expr, Total, Which
+from trendloom.expr.nodes import Attribute, Comparison, Expr, Total, Which
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.aggregation import mixed_grained, truths
 from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Found, Job, Linear, Spans, prepare, sortable
@@ -28,11 +27,13 @@ from trendloom.kernels.aggregation.spec import Test as Condition
 from trendloom.kernels.aggregation.structures import structures
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
+from trendloom.kernels.detection.expansion import Expansion
+from trendloom.kernels.detection.gaps import Gaps
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.spec import Detection, Pair
 from trendloom.lang.parser import parse_query
-from trendloom.model.schema import Kind
 from trendloom.physical.adjacent import adjacent
+from trendloom.physical.aggregation import totals_of
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
@@ -219,3 +220,189 @@ def test_small_streams_equal_the_reference(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_trying_every_predecessor_gives_the_same(seed: int) -> None:
     check_small(seed, quadratic)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_little_memory_changes_no_answer(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer lanes, two orders by scanning, tests in tiny parts: the way is another, the answer is not."""
+    monkeypatch.setattr(mixed_grained, "MOST_BYTES", 500 * (seed % 3))
+    monkeypatch.setattr(truths, "MOST_PAIRS", 3)
+    monkeypatch.setattr(truths, "MOST_ITEMS", 5)
+    monkeypatch.setattr(truths, "SLICE", 2)
+    check_small(seed)
+
+
+# --------------------------------------------------------------------------------------- large: a dynamic program
+
+
+def by_dynamic_program(some: Prepared, span: int) -> tuple[list[int], list[int]]:
+    """Linear measures and least values of one span, by the definition of c(e, s), in Python integers."""
+    job, machine = some.job, some.job.machine
+    template = job.spec.detection.scopes[0].template
+    low, high = int(some.spans.low[span]), int(some.spans.high[span])
+    gaps = Gaps(machine, job.block, lambda gaps, scope: Expansion(machine, job.block, gaps, scope))
+    fits = [set(members.tolist()) for members in job.block.members]
+
+    def possible(ways: Any, begin: int, end: int) -> bool:
+        return any(all(gaps.threshold(c.scope)[end] < begin for c in way) for way in ways)
+
+    passes = _adjacency(job)
+    tie_start, tie_end = job.block.tie_start.tolist(), job.block.tie_end.tolist()
+    held: list[dict[int, tuple[list[int], list[int]]]] = [{} for _ in template.position_of]
+    total, least = [0] * (1 + job.linear), [int(ABSENT)] * job.extremes
+    for f in range(low, high):
+        for state, position in enumerate(template.position_of):
+            if f not in fits[position]:
+                continue
+            mine, best = [0] * (1 + job.linear), [int(ABSENT)] * job.extremes
+            for step in machine.starts[0]:
+                if step.target == state and possible(step.ways, low, tie_start[f]):
+                    mine[0], best = 1, [int(EMPTY)] * job.extremes
+            for source, steps in enumerate(machine.moves[0]):
+                for step in (step for step in steps if step.target == state):
+                    for e, (numbers, values) in held[source].items():
+                        if e < tie_start[f] and passes(source, step.number, e, f):
+                            if possible(step.ways, tie_end[e], tie_start[f]):
+                                mine = [a + b for a, b in zip(mine, numbers, strict=True)]
+                                best = [min(a, b) for a, b in zip(best, values, strict=True)]
+            for m in range(job.linear):
+                weight = 1 if job.weight_of[m] < 0 else int(job.weights[job.weight_of[m], f])
+                mine[1 + m] += weight * mine[0] * int(job.weighs[m, position])
+            best = [
+                min(value, int(job.values[x, f])) if mine[0] and job.valued[x, position] else value
+                for x, value in enumerate(best)
+            ]
+            held[state][f] = (mine, best)
+            if possible(template.accepts[state], tie_end[f], high):
+                total = [a + b for a, b in zip(total, mine, strict=True)]
+                least = [min(a, b) for a, b in zip(least, best, strict=True)]
+    return total, least
+
+
+def _adjacency(job: Job) -> Callable[[int, int, int, int], bool]:
+    """Whether the pairs and tests of a step from a state let event f follow event e, one pair of events at a time."""
+    conditions = [(test.expr, test.steps) for test in job.spec.tests]
+    conditions += [(Comparison(p.operator, _of(p.left, Which.EACH), _of(p.right, Which.NEXT)), p.steps)
+                   for p in job.spec.pairs]  # fmt: skip
+    tables = [(steps, _matrix(expr, job)) for expr, steps in conditions]
+
+    def passes(state: int, step: int, e: int, f: int) -> bool:
+        return all(table[e, f] for steps, table in tables if (state, step) in steps)
+
+    return passes
+
+
+def _of(expr: Expr, which: Which) -> Expr:
+    """The expression, said of the earlier or of the later event."""
+    if isinstance(expr, Attribute):
+        return replace(expr, which=which)
+    changed = {f.name: _of(getattr(expr, f.name), which) for f in fields(expr) if f.name in ("left", "right")}
+    return replace(expr, **changed) if changed else expr
+
+
+def _matrix(expr: Expr, job: Job) -> Any:
+    size = len(job.block)
+    earlier, later = np.repeat(np.arange(size), size), np.tile(np.arange(size), size)
+
+    def leaf(node: Expr) -> Vector:
+        assert isinstance(node, Attribute)
+        return job.block.columns[node.column].take(later if node.which in (Which.NEXT, Which.CURRENT) else earlier)
+
+    return is_true(evaluate(expr, leaf)).reshape(size, size)
+
+
+def check_large(seed: int) -> None:
+    dice = random.Random(seed)
+    query, table = random_query(dice), random_table(dice, 120, dice.choice([60, 200]))
+    query = query.replace("WITHIN 6 SLIDE 2", "WITHIN 60 SLIDE 3").replace("WITHIN 7 SLIDE 1", "WITHIN 30 SLIDE 20")
+    some = prepared(query, table)
+    chosen = dice.sample(range(len(some.spans)), min(4, len(some.spans)))
+    exact, near = sweep(some.job, some.spans, like("limbs")), sweep(some.job, some.spans, like("scaled"))
+    numbers, close = _plain(exact.numbers), _plain(near.numbers)
+    assert not exact.spilled.any()
+    for span in chosen:
+        total, least = by_dynamic_program(some, span)
+        assert numbers[span] == total, (seed, query)
+        assert close[span] == pytest.approx(total, rel=1e-9), (seed, query)
+        assert exact.least[span].tolist() == near.least[span].tolist() == least, (seed, query)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_large_streams_equal_the_dynamic_program(seed: int) -> None:
+    check_large(seed)
+
+
+# ------------------------------------------------------------------------------------------------- single properties
+
+
+def falling(events: int) -> pa.Table:
+    return to_table(
+        [{"id": t, "type": "A", "time": t, "x": events - t, "y": 0.0, "g": "u", "k": 1} for t in range(events)]
+    )
+
+
+def test_counts_beyond_two_words_are_noted_in_their_span_alone() -> None:
+    """130 falling values have 2^130 − 1 falling subsequences; each shorter window fits."""
+    query = "RETURN COUNT(*) PATTERN A a+ WHERE a.x > NEXT(a).x WITHIN 130 SLIDE 65"
+    some = prepared(query, falling(130))
+    found = sweep(some.job, some.spans, like("wides"))
+    assert found.spilled.tolist() == [False, True, False]
+    assert [row[0] for row in _plain(found.numbers)][::2] == [2**65 - 1, 2**65 - 1]
+    assert _plain(sweep(some.job, some.spans, like("limbs")).numbers)[1] == [2**130 - 1]
+
+
+def test_a_window_that_has_ended_does_not_spill_while_others_go_on() -> None:
+    query = "RETURN COUNT(*) PATTERN A a+ WHERE a.x > NEXT(a).x WITHIN 120 SLIDE 1"
+    some = prepared(query, falling(300))
+    found = sweep(some.job, some.spans, like("wides"))
+    assert not found.spilled.any()
+    assert max(row[0] for row in _plain(found.numbers)) == 2**120 - 1
+
+
+def test_scaled_numbers_go_beyond_doubles() -> None:
+    some = prepared("RETURN COUNT(*) PATTERN A a+ WHERE a.x >= NEXT(a).x", falling(3000))
+    found = sweep(some.job, some.spans, like("scaled")).numbers
+    assert isinstance(found, Scaled)
+    assert math.log2(found.mantissa[0, 0]) + 512 * found.exponent[0, 0] == pytest.approx(3000)
+
+
+@pytest.mark.parametrize("infinite", [False, True])
+def test_small_counts_survive_beside_huge_ones(infinite: bool) -> None:
+    """A chain of 1 100 values overflows doubles; the pairs of another class must not notice."""
+    rows_ = [{"type": "A", "time": t, "x": t, "g": "u"} for t in range(1100 if infinite else 60)]
+    rows_ += [{"type": "A", "time": 2000 + t, "x": t, "g": "v"} for t in range(3)]
+    table = to_table([{"id": i, "y": 0.0, "k": 1} | row for i, row in enumerate(rows_)])
+    query = "RETURN COUNT(*) PATTERN SEQ(A a, A b, B c) WHERE a.g = NEXT(b).g AND a.x < NEXT(b).x AND b.g = NEXT(c).g"
+    more = pa.concat_tables(
+        [table, to_table([{"id": 9999, "type": "B", "time": 9999, "x": 0, "y": 0.0, "g": "v", "k": 1}])]
+    )
+    some = prepared(query, more)
+    assert _plain(sweep(some.job, some.spans, like("doubles")).numbers) == [[3.0]]
+
+
+@pytest.mark.parametrize(
+    ("where", "structure"),
+    [
+        ("a.x < 3", "sum"),
+        ("a.x = NEXT(a).x", "hash"),
+        ("a.x = NEXT(a).x AND a.g = NEXT(a).g", "hash"),
+        ("a.x >= NEXT(a).x", "fenwick"),
+        ("a.x != NEXT(a).x", "fenwick"),
+        ("a.x != NEXT(a).x AND a.g = NEXT(a).g", "hash of fenwicks"),
+        ("a.x < NEXT(a).x AND a.y > NEXT(a).y", "two-level fenwick"),
+        ("a.x < NEXT(a).x AND a.y > NEXT(a).y AND a.g = NEXT(a).g", "two-level fenwick"),
+        ("a.x < NEXT(a).x AND a.y > NEXT(a).y AND a.g != NEXT(a).g", "scan"),
+        ("abs(a.x - NEXT(a).x) < 2", "scan"),
+    ],
+)
+def test_the_structure_follows_from_the_predicates(where: str, structure: str) -> None:
+    detection = plan_physically(
+        bind(parse_query(f"RETURN COUNT(*) PATTERN A a+ WHERE {where}"), SCHEMA)
+    ).choice.detection
+    assert [name for _, _, name in structures(aggregation(detection), Machine(detection))] == [structure]
+
+
+def test_no_spans_no_results() -> None:
+    some = prepared("RETURN COUNT(*), MIN(a.x) PATTERN A a+ WHERE a.x < NEXT(a).x", to_table([]))
+    found = sweep(some.job, some.spans, like("wides"))
+    assert (len(found.spilled), found.least.shape) == (0, (0, 1))

@@ -25,8 +25,8 @@ from trendloom.kernels.columns.numbers import (
     clear,
     combine,
     copy,
-    wide_product,
 )
+from trendloom.kernels.columns.words import wide_product
 
 Array = np.ndarray[Any, Any]
 

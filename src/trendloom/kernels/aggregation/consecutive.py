@@ -42,7 +42,16 @@ from trendloom.kernels.aggregation.ledger import (
     wipe,
 )
 from trendloom.kernels.columns.numbers import Limbs, Numbers, add_lane, add_unit, clear, zeros
-from trendloom.kernels.detection.tables import Checks, Moves, checks_of, compare, fits_at, fitting_bits, moves_of, possible
+from trendloom.kernels.detection.tables import (
+    Checks,
+    Moves,
+    checks_of,
+    compare,
+    fits_at,
+    fitting_bits,
+    moves_of,
+    possible,
+)
 
 Array = np.ndarray[Any, Any]
 

@@ -26,8 +26,8 @@ from trendloom.model.schema import Kind
 
 Array = np.ndarray[Any, Any]
 
-ABSENT = np.int64(2**63 - 1)
-EMPTY = np.int64(2**63 - 2)
+ABSENT: int = 2**63 - 1
+EMPTY: int = 2**63 - 2
 
 
 @dataclass(frozen=True, eq=False)

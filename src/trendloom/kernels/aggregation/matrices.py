@@ -153,7 +153,9 @@ def flat(letters: list[list[Term]], rows: int, *, adds: bool = False) -> Terms:
         begin.append(len(row))
     columns = [[term[field] for term in listed] for field in range(1, 6)]
     return Terms(
-        *(np.array(numbers, np.int64) for numbers in (begin, row, first)),
+        np.array(begin, np.int64),
+        np.array(row, np.int64),
+        np.array(first, np.int64),
         Combination(*(np.array(numbers, np.int64) for numbers in columns[:3])),
         np.array(columns[3], np.bool_),
         np.array(columns[4], np.bool_),

@@ -109,7 +109,7 @@ class _Prepared:
 
     def sweep(self, spans: Spans, batches: Batches, like: Numbers, sink: Sink) -> None:
         most = self._most_items(batches)
-        places, work, terms = empty_places(self.arms, most), self._work(batches, most, like), terms_of(self.job)
+        places, work, terms = empty_places(self.arms, most), self._work(batches, most, like), terms_of(self.job, like)
         for part in self._parts(batches):
             sweep_part(self.graph, terms, self.items, self.arms, places, batches, spans, work, part, sink)
 
@@ -129,11 +129,13 @@ class _Prepared:
         return np.array(found, np.int64)
 
     def _value_cells(self, batches: Batches) -> int:
-        if self.keeps:
-            return int((batches.high - batches.low).max(initial=0))
-        event = self.items.event
-        ends = np.searchsorted(event, self.items.tie_end[event])
-        return int((ends - np.arange(len(ends))).max(initial=0))
+        return int((batches.high - batches.low).max(initial=0)) if self.keeps else self._most_at_once
+
+    @cached_property
+    def _most_at_once(self) -> int:
+        """The most items of one key and time."""
+        times = np.flatnonzero(np.diff(self.items.tie_end[self.items.event], prepend=-1, append=-1))
+        return int(np.diff(times).max(initial=0))
 
     def _bytes(self, batches: Batches, like: Numbers) -> int:
         cells = int(cells_of(self.arms, self._most_items(batches)).sum()) + self._value_cells(batches)

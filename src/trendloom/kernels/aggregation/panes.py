@@ -112,7 +112,7 @@ def accepted_least(least: Array, shape: Shape) -> int:
     best = ABSENT
     for slot in shape.accepts:
         best = min(best, least[slot, 0])
-    return best  # type: ignore[no-any-return]
+    return best
 
 
 @numba.njit(cache=True, nogil=True)

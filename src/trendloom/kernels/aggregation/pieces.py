@@ -25,7 +25,8 @@ from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.kernels.aggregation.type_grained import Prepared, pieces_of, reduce
 from trendloom.kernels.aggregation.widen import Layout, allowed, layout_of, words_of
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.numbers import STEP, Limbs, Numbers, Scaled, Wides, copy, like, zeros
+from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, copy, like, zeros
+from trendloom.kernels.columns.words import STEP
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]
@@ -135,7 +136,10 @@ def reduce_block(spec: Aggregation, block: Block, numeric: str) -> Pieces | None
 def join(parts: list[Pieces]) -> Pieces:
     """Pieces of different origins in one order."""
     whole = Pieces(
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "pane", "first", "last")),
+        np.concatenate([part.key for part in parts]),
+        np.concatenate([part.pane for part in parts]),
+        np.concatenate([part.first for part in parts]),
+        np.concatenate([part.last for part in parts]),
         tuple(_joined(stacks) for stacks in zip(*(part.stacks for part in parts), strict=True)),
         np.concatenate([part.least for part in parts], axis=1),
     )
@@ -286,8 +290,9 @@ def _without_least(job: Job) -> Job:
 
 
 def _joined(stacks: tuple[Stack, ...]) -> Stack:
-    parts = (np.concatenate([getattr(stack, name) for stack in stacks]) for name in ("low", "high"))
-    return Stack(*parts, stacks[0].exact, np.concatenate([stack.wide for stack in stacks]))
+    low = np.concatenate([stack.low for stack in stacks])
+    high = np.concatenate([stack.high for stack in stacks])
+    return Stack(low, high, stacks[0].exact, np.concatenate([stack.wide for stack in stacks]))
 
 
 def _shapes(spec: Aggregation, layout: Layout) -> list[Shape]:
@@ -309,9 +314,7 @@ def _like(numbers: Numbers, rows: int, lanes: int) -> Numbers:
 
 
 @numba.njit(cache=True, nogil=True)
-def _multiply(
-    out: Numbers, spilt: Array, pieces: Numbers, bad: Array, begin: Array, end: Array, shape: Shape
-) -> None:
+def _multiply(out: Numbers, spilt: Array, pieces: Numbers, bad: Array, begin: Array, end: Array, shape: Shape) -> None:
     """The product of pieces begin..end, in order, of every group."""
     size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
     product, other = like(pieces, size, lanes), like(pieces, size, lanes)

@@ -109,7 +109,7 @@ def _sweep_part(
             swept += after - item
             item = after
         if part.high >= batches.high[batch]:
-            _close(items, arms, places, high, span, work, sink)
+            _close(arms, places, span, work, sink)
 
 
 # Without a runtime for allocation Numba does not count references to the arrays of a tuple each time one is read: that
@@ -188,7 +188,7 @@ def _read_off(span: Any, work: Any, sink: Any) -> None:
 
 
 @njit(**INSIDE, inline="always")
-def _close(items: Any, arms: Any, places: Any, high: Any, span: Any, work: Any, sink: Any) -> None:
+def _close(arms: Any, places: Any, span: Any, work: Any, sink: Any) -> None:
     """End a batch: read off what is open, and leave sums and tables empty (trees are emptied when placed)."""
     while work.lanes[0] < work.total.least.shape[1]:
         _read_off(span, work, sink)
@@ -295,7 +295,7 @@ def _add_own(graph: Any, terms: Any, items: Any, work: Any, item: Any, cell: Any
         if terms.weighs[m, position]:
             if terms.weight_of[m] < 0:
                 add(values.numbers, row + 1 + m, values.numbers, row)
-            else:
+            elif terms.weights[terms.weight_of[m], event] != 0:  # nothing, even where the count is infinite
                 add_times(values.numbers, row + 1 + m, values.numbers, row, terms.weights[terms.weight_of[m], event])
     for x in range(values.least.shape[2]):
         if terms.valued[x, position]:

@@ -1,8 +1,8 @@
 """Conditions on two adjacent events that are no comparison of columns: evaluated for all pairs of a part at once.
 
 A part is a run of batches, or some items of one batch, with a bounded number of pairs (a later and an earlier item of
-the batch). Its truths are one flat column that the compiled sweep reads. Cost: O(pairs) evaluations in NumPy, in slices that
-stay in cache; memory O(`MOST_PAIRS`), unless the events of one time alone have more.
+the batch). Its truths are one flat column that the compiled sweep reads. Cost: O(pairs) evaluations in NumPy, in slices
+that stay in cache; memory O(`MOST_PAIRS`), unless the events of one time alone have more.
 """
 
 from __future__ import annotations

@@ -93,7 +93,12 @@ def is_simple(job: Job) -> bool:
 def add_up_waiting(job: Job, spans: Spans, results: Results) -> None:
     """Fill the results of every span."""
     machine, block, pairs = job.machine, job.block, job.spec.pairs
-    moves, checks, gains, bounds = moves_of(machine, pairs), checks_of(machine, pairs, block), gains_of(job), bounds_of(job)
+    moves, checks, gains, bounds = (
+        moves_of(machine, pairs),
+        checks_of(machine, pairs, block),
+        gains_of(job),
+        bounds_of(job),
+    )
     course = _course(fitting_bits(block), np.array(machine.spec.scopes[0].template.position_of), moves, checks, bounds)
     group, states, width = int((block.tie_end - block.tie_start).max(initial=1)), len(course.position), job.linear + 1
     most = MOST_NUMBERS // (width * int((spans.high - spans.low).max(initial=1)))

@@ -18,7 +18,8 @@ import numpy as np
 from trendloom.errors import RunError
 from trendloom.kernels.aggregation.job import Found, Spans
 from trendloom.kernels.aggregation.spec import Aggregation, Measure
-from trendloom.kernels.columns.numbers import STEP, Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
+from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
+from trendloom.kernels.columns.words import STEP
 
 Array = np.ndarray[Any, Any]
 

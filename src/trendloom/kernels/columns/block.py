@@ -84,9 +84,7 @@ class Block:
         if kept.all():
             return self
         rows = np.flatnonzero(kept)
-        sizes = np.add.reduceat(np.r_[kept, False].astype(np.int64), self.key_starts[:-1]) if self.keys else []
-        sizes = np.where(np.diff(self.key_starts) > 0, sizes, 0)
-        return self._with(np.r_[0, np.cumsum(sizes)].astype(np.int64), rows)
+        return self._with(np.searchsorted(rows, self.key_starts), rows)
 
     def _with(self, key_starts: Array, rows: Array) -> Block:
         return Block(

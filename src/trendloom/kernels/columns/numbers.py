@@ -18,17 +18,22 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
+
+from trendloom.kernels.columns.words import (
+    add_limbs,
+    add_limbs_product,
+    add_scaled,
+    add_scaled_product,
+    add_wide,
+    add_wide_product,
+)
 
 Array = np.ndarray[Any, Any]
 
-INLINE = {"forceinline": True}
+INLINE: Any = {"forceinline": True}
 """Operations are compiled into the kernels that use them: a call that hands on arrays costs more than an addition."""
-
-STEP = 512
-BIG, SMALL = 2.0**256, 2.0**-256
-UP, DOWN = 2.0**512, 2.0**-512
 
 
 class Doubles(NamedTuple):
@@ -166,175 +171,13 @@ def spilled(a: Numbers, lane: int) -> bool:
     raise NotImplementedError
 
 
-# --------------------------------------------------------------------------------------------- words
-
-
-@njit(cache=True, inline="always")
-def _carry(before: int, after: int) -> int:
-    return np.int64(1) if after < before else np.int64(0)
-
-
-@njit(cache=True)
-def multiply_words(a: int, b: int) -> tuple[int, int]:
-    """The two words of a product of unsigned words: (low, high)."""
-    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-    a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
-    low, middle, other, high = a0 * b0, a1 * b0, a0 * b1, a1 * b1
-    carried = (low >> half) + (middle & mask) + (other & mask)
-    return (low & mask) | (carried << half), high + (middle >> half) + (other >> half) + (carried >> half)
-
-
-@njit(cache=True)
-def _magnitude(low: int, high: int) -> tuple[int, int]:
-    """Two words without their sign."""
-    if high >= 0:
-        return low, np.uint64(high)
-    inverse = ~low + np.uint64(1)
-    return inverse, np.uint64(~high) + (np.uint64(1) if inverse == 0 else np.uint64(0))
-
-
-@njit(cache=True, forceinline=True)
-def _add_wide(a: Wides, i: int, lane: int, low: int, high: int) -> None:
-    total = a.low[i, lane] + low
-    top = a.high[i, lane] + high + _carry(low, total)
-    a.low[i, lane], a.high[i, lane] = total, top
-    a.spill[lane] |= top ^ (top << 1)
-
-
-@njit(cache=True)
-def wide_product(low: int, high: int, factor: int) -> tuple[int, int, int]:
-    """A signed number of two words times a signed word: (low, high, negative if it does not fit)."""
-    return _product(low, high, np.uint64(factor), factor >> 63)
-
-
-@njit(cache=True)
-def _product(low: int, high: int, other_low: int, other_high: int) -> tuple[int, int, int]:
-    """The product of two signed numbers of two words: (low, high, negative if it does not fit)."""
-    x0, x1 = _magnitude(low, high)
-    y0, y1 = _magnitude(other_low, other_high)
-    p0, p1 = multiply_words(x0, y0)
-    bad = np.int64(0)
-    if x1 != 0 or y1 != 0:
-        if x1 != 0 and y1 != 0:
-            bad = np.int64(-1)
-        q0, q1 = multiply_words(x1, y0) if x1 != 0 else multiply_words(x0, y1)
-        p1 += q0
-        if q1 != 0 or p1 < q0:
-            bad = np.int64(-1)
-    if p1 >> np.uint64(62) != 0:
-        bad = np.int64(-1)
-    if (high < 0) != (other_high < 0):
-        p0 = ~p0 + np.uint64(1)
-        p1 = ~p1 + (np.uint64(1) if p0 == 0 else np.uint64(0))
-    return p0, np.int64(p1), bad
-
-
-@njit(cache=True)
-def _add_wide_product(a: Wides, i: int, lane: int, low: int, high: int, other_low: int, other_high: int) -> None:
-    low, high, bad = _product(low, high, other_low, other_high)
-    a.spill[lane] |= bad
-    _add_wide(a, i, lane, low, high)
-
-
-@njit(cache=True)
-def _add_limbs(a: Limbs, i: int, lane: int, words: Array, negative: bool) -> None:
-    """Add or subtract; `words` has as many words as the numbers of a."""
-    mine, carry = a.words[i, lane], np.uint64(1) if negative else np.uint64(0)
-    for at in range(len(mine)):
-        word = ~words[at] if negative else words[at]
-        total = mine[at] + word
-        more = np.uint64(1) if total < word else np.uint64(0)
-        after = total + carry
-        carry = more + (np.uint64(1) if after < total else np.uint64(0))
-        mine[at] = after
-    top = np.int64(mine[len(mine) - 1])
-    a.spill[lane] |= top ^ (top << 1)
-
-
-@njit(cache=True)
-def _unsigned(words: Array) -> tuple[Array, bool, int]:
-    """The magnitude of a signed number, whether it is negative, and how many words it uses."""
-    found = words.copy()
-    negative = np.int64(words[len(words) - 1]) < 0
-    if negative:
-        carry = np.uint64(1)
-        for at in range(len(found)):
-            found[at] = ~found[at] + carry
-            carry = np.uint64(1) if carry == 1 and found[at] == 0 else np.uint64(0)
-    used = len(found)
-    while used > 0 and found[used - 1] == 0:
-        used -= 1
-    return found, negative, used
-
-
-@njit(cache=True)
-def _add_limbs_product(a: Limbs, i: int, lane: int, b: Array, c: Array) -> None:
-    x, minus, m = _unsigned(b)
-    y, other_minus, n = _unsigned(c)
-    size = a.words.shape[2]
-    if m + n > size + 1:
-        a.spill[lane] = -1
-        return
-    product = np.zeros(size + 2, np.uint64)
-    for p in range(m):
-        carry = np.uint64(0)
-        for q in range(n):
-            low, high = multiply_words(x[p], y[q])
-            total = product[p + q] + low
-            high += np.uint64(1) if total < low else np.uint64(0)
-            after = total + carry
-            carry = high + (np.uint64(1) if after < total else np.uint64(0))
-            product[p + q] = after
-        product[p + n] += carry
-    if product[size] != 0 or product[size - 1] >> np.uint64(62) != 0:
-        a.spill[lane] = -1
-    _add_limbs(a, i, lane, product[:size], minus != other_minus)
-
-
-@njit(cache=True, forceinline=True)
-def _add_scaled(a: Scaled, i: int, lane: int, mantissa: float, exponent: int) -> None:
-    if mantissa == 0.0:
-        return
-    mine, own = a.mantissa[i, lane], a.exponent[i, lane]
-    if mine == 0.0:
-        mine, own = mantissa, exponent
-    elif own == exponent:
-        mine += mantissa
-    elif own == exponent + 1:
-        mine += mantissa * DOWN
-    elif own == exponent - 1:
-        mine, own = mine * DOWN + mantissa, exponent
-    elif own < exponent:
-        mine, own = mantissa, exponent
-    if abs(mine) >= BIG:
-        mine, own = mine * DOWN, own + 1
-    elif own > 0 and abs(mine) < SMALL:
-        mine, own = (mine * UP, own - 1) if mine != 0.0 else (0.0, 0)
-    a.mantissa[i, lane], a.exponent[i, lane] = mine, own
-
-
-@njit(cache=True, forceinline=True)
-def _add_scaled_product(a: Scaled, i: int, lane: int, mantissa: float, exponent: int, weight: float) -> None:
-    if abs(weight) >= BIG:
-        weight, exponent = weight * DOWN, exponent + 1
-    product = mantissa * weight
-    if abs(product) >= BIG:
-        product, exponent = product * DOWN, exponent + 1
-    elif exponent > 0 and abs(product) < SMALL:
-        product, exponent = product * UP, exponent - 1
-    _add_scaled(a, i, lane, product, exponent)
-
-
 # ------------------------------------------------------------------------- one implementation per system
-
-
-def _system(numbers: Any) -> Any:
-    return numbers.instance_class if isinstance(numbers, types.BaseNamedTuple) else None
 
 
 def by_system(numbers: Any, *, doubles: Any, wides: Any, limbs: Any, scaled: Any) -> Any:
     """The implementation for the system of a kernel's argument, for `overload`."""
-    return {Doubles: doubles, Wides: wides, Limbs: limbs, Scaled: scaled}.get(_system(numbers))
+    system: Any = getattr(numbers, "instance_class", None) if isinstance(numbers, types.BaseNamedTuple) else None
+    return {Doubles: doubles, Wides: wides, Limbs: limbs, Scaled: scaled}.get(system)
 
 
 @overload(like, jit_options=INLINE)
@@ -406,15 +249,15 @@ def _add(a: Any, i: Any, b: Any, j: Any) -> Any:
 
     def wides(a: Any, i: Any, b: Any, j: Any) -> None:
         for lane in range(a.low.shape[1]):
-            _add_wide(a, i, lane, b.low[j, lane], b.high[j, lane])
+            add_wide(a, i, lane, b.low[j, lane], b.high[j, lane])
 
     def limbs(a: Any, i: Any, b: Any, j: Any) -> None:
         for lane in range(a.words.shape[1]):
-            _add_limbs(a, i, lane, b.words[j, lane], False)
+            add_limbs(a, i, lane, b.words[j, lane], False)
 
     def scaled(a: Any, i: Any, b: Any, j: Any) -> None:
         for lane in range(a.mantissa.shape[1]):
-            _add_scaled(a, i, lane, b.mantissa[j, lane], b.exponent[j, lane])
+            add_scaled(a, i, lane, b.mantissa[j, lane], b.exponent[j, lane])
 
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
@@ -428,17 +271,17 @@ def _add_times(a: Any, i: Any, b: Any, j: Any, weight: Any) -> Any:
     def wides(a: Any, i: Any, b: Any, j: Any, weight: Any) -> None:
         for lane in range(a.low.shape[1]):
             word = np.uint64(np.int64(weight))
-            _add_wide_product(a, i, lane, b.low[j, lane], b.high[j, lane], word, np.int64(weight) >> 63)
+            add_wide_product(a, i, lane, b.low[j, lane], b.high[j, lane], word, np.int64(weight) >> 63)
 
     def limbs(a: Any, i: Any, b: Any, j: Any, weight: Any) -> None:
         word = np.empty(2, np.uint64)
         word[0], word[1] = np.uint64(np.int64(weight)), np.uint64(np.int64(weight) >> 63)
         for lane in range(a.words.shape[1]):
-            _add_limbs_product(a, i, lane, b.words[j, lane], word)
+            add_limbs_product(a, i, lane, b.words[j, lane], word)
 
     def scaled(a: Any, i: Any, b: Any, j: Any, weight: Any) -> None:
         for lane in range(a.mantissa.shape[1]):
-            _add_scaled_product(a, i, lane, b.mantissa[j, lane], b.exponent[j, lane], float(weight))
+            add_scaled_product(a, i, lane, b.mantissa[j, lane], b.exponent[j, lane], float(weight))
 
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
@@ -463,16 +306,16 @@ def _add_unit(a: Any, i: Any, lane: Any, weight: Any) -> Any:
         a.value[i, lane] += weight
 
     def wides(a: Any, i: Any, lane: Any, weight: Any) -> None:
-        _add_wide(a, i, lane, np.uint64(np.int64(weight)), np.int64(weight) >> 63)
+        add_wide(a, i, lane, np.uint64(np.int64(weight)), np.int64(weight) >> 63)
 
     def limbs(a: Any, i: Any, lane: Any, weight: Any) -> None:
         words = np.empty(a.words.shape[2], np.uint64)
         words[:] = np.uint64(np.int64(weight) >> 63)
         words[0] = np.uint64(np.int64(weight))
-        _add_limbs(a, i, lane, words, False)
+        add_limbs(a, i, lane, words, False)
 
     def scaled(a: Any, i: Any, lane: Any, weight: Any) -> None:
-        _add_scaled_product(a, i, lane, 1.0, 0, float(weight))
+        add_scaled_product(a, i, lane, 1.0, 0, float(weight))
 
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
@@ -483,13 +326,13 @@ def _add_lane(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> Any:
         a.value[i, lane] += b.value[j, other]
 
     def wides(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> None:
-        _add_wide(a, i, lane, b.low[j, other], b.high[j, other])
+        add_wide(a, i, lane, b.low[j, other], b.high[j, other])
 
     def limbs(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> None:
-        _add_limbs(a, i, lane, b.words[j, other], False)
+        add_limbs(a, i, lane, b.words[j, other], False)
 
     def scaled(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> None:
-        _add_scaled(a, i, lane, b.mantissa[j, other], b.exponent[j, other])
+        add_scaled(a, i, lane, b.mantissa[j, other], b.exponent[j, other])
 
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
@@ -500,14 +343,14 @@ def _multiply_into(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any,
         a.value[i, lane] += b.value[j, left] * c.value[k, right]
 
     def wides(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> None:
-        _add_wide_product(a, i, lane, b.low[j, left], b.high[j, left], c.low[k, right], c.high[k, right])
+        add_wide_product(a, i, lane, b.low[j, left], b.high[j, left], c.low[k, right], c.high[k, right])
 
     def limbs(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> None:
-        _add_limbs_product(a, i, lane, b.words[j, left], c.words[k, right])
+        add_limbs_product(a, i, lane, b.words[j, left], c.words[k, right])
 
     def scaled(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> None:
         exponent = b.exponent[j, left] + c.exponent[k, right]
-        _add_scaled_product(a, i, lane, b.mantissa[j, left], exponent, c.mantissa[k, right])
+        add_scaled_product(a, i, lane, b.mantissa[j, left], exponent, c.mantissa[k, right])
 
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
@@ -515,7 +358,7 @@ def _multiply_into(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any,
 @overload(is_zero, jit_options=INLINE)
 def _is_zero(a: Any, i: Any, lane: Any) -> Any:
     def doubles(a: Any, i: Any, lane: Any) -> bool:
-        return a.value[i, lane] == 0.0  # type: ignore[no-any-return]
+        return a.value[i, lane] == 0.0
 
     def wides(a: Any, i: Any, lane: Any) -> bool:
         return a.low[i, lane] == 0 and a.high[i, lane] == 0
@@ -525,7 +368,7 @@ def _is_zero(a: Any, i: Any, lane: Any) -> Any:
         return not words.any()
 
     def scaled(a: Any, i: Any, lane: Any) -> bool:
-        return a.mantissa[i, lane] == 0.0  # type: ignore[no-any-return]
+        return a.mantissa[i, lane] == 0.0
 
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
@@ -547,7 +390,7 @@ def _spilled(a: Any, lane: Any) -> Any:
         return False
 
     def exact(a: Any, lane: Any) -> bool:
-        return a.spill[lane] < 0  # type: ignore[no-any-return]
+        return a.spill[lane] < 0
 
     return by_system(a, doubles=never, wides=exact, limbs=exact, scaled=never)
 
@@ -555,15 +398,15 @@ def _spilled(a: Any, lane: Any) -> Any:
 @overload(lanes_of, jit_options=INLINE)
 def _lanes_of(a: Any) -> Any:
     def doubles(a: Any) -> int:
-        return a.value.shape[1]  # type: ignore[no-any-return]
+        return a.value.shape[1]
 
     def wides(a: Any) -> int:
-        return a.low.shape[1]  # type: ignore[no-any-return]
+        return a.low.shape[1]
 
     def limbs(a: Any) -> int:
-        return a.words.shape[1]  # type: ignore[no-any-return]
+        return a.words.shape[1]
 
     def scaled(a: Any) -> int:
-        return a.mantissa.shape[1]  # type: ignore[no-any-return]
+        return a.mantissa.shape[1]
 
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)

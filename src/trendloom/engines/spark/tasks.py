@@ -1,0 +1,168 @@
+"""What all paths through Spark share: what a task is told, how it is called, and how its results leave it.
+
+A task is one columnar call over the Arrow batches of a partition: no Python call per key and none per event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from trendloom.engines.events import Stream
+from trendloom.engines.finish import finish_aggregates
+from trendloom.engines.partials import EXPONENT, WINDOW, merge_partials
+from trendloom.engines.results import aggregate_schema
+from trendloom.engines.spark.columns import column, needed_rows
+from trendloom.errors import DataError, TrendloomError
+from trendloom.io.events import ticks, without_nan
+from trendloom.model.schema import Kind
+from trendloom.physical.aggregation import measures_of
+from trendloom.physical.plan import Physical
+from trendloom.plan.logical import Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+ERROR = "trendloom-error:"
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a task needs to know: the plan, the columns it will see, and how to give out results."""
+
+    physical: Physical
+    schema: pa.Schema
+    numeric: str
+    limit: int | None
+    order: bool  # add the times of the first and last event, for sorting
+
+    @property
+    def plan(self) -> Plan:
+        return self.physical.plan
+
+
+def needed(df: DataFrame, plan: Plan) -> DataFrame:
+    """Only the columns and rows that can matter; rows without a time stay, so that the task can refuse them."""
+    decimals = frozenset(field.name for field in df.schema.fields if field.dataType.typeName() == "decimal")
+    test = needed_rows(plan, decimals)
+    if test is not None:
+        df = df.filter(test | column(plan.schema.time).isNull())
+    return df.select(*(column(name) for name in plan.scan.columns))
+
+
+def by_key(df: DataFrame, keys: tuple[str, ...], partitions: int | None) -> DataFrame:
+    """Rows with equal keys in one task; without keys all rows in one."""
+    if not keys:
+        return df.repartition(1)
+    columns = key_columns(df, keys)
+    return df.repartition(*columns) if partitions is None else df.repartition(partitions, *columns)
+
+
+def key_columns(df: DataFrame, keys: tuple[str, ...]) -> list[Column]:
+    """Keys as Spark's hash should see them: adding 0.0 makes −0.0 the same key as 0.0, as it is for us."""
+    floats = {field.name for field in df.schema.fields if field.dataType.typeName() in ("double", "float")}
+    return [column(name) + 0.0 if name in floats else column(name) for name in keys]
+
+
+def mapped(df: DataFrame, function: Task, schema: pa.Schema) -> DataFrame:
+    """One columnar call per partition. Columns travel by number: PySpark cannot map names with a backtick in them."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    numbered = df.toDF(*map(str, range(len(df.columns))))
+    named = replace(function, names=tuple(df.columns))
+    return numbered.mapInArrow(named, from_arrow_schema(schema, prefer_timestamp_ntz=True))
+
+
+# ------------------------------------------------------------------------------------------ inside a task
+
+
+@dataclass(frozen=True)
+class Task:
+    """A function over the Arrow batches of one task; our errors travel to the driver as text it can read."""
+
+    job: Job
+    body: Callable[[Job, Batches], Batches]
+    names: tuple[str, ...] = ()
+
+    def __call__(self, batches: Batches) -> Batches:
+        try:
+            yield from self.body(self.job, (batch.rename_columns(list(self.names)) for batch in batches))
+        except TrendloomError as error:
+            told = json.dumps({"class": type(error).__name__, "message": error.message, "hint": error.hint})
+            raise RuntimeError(f"{ERROR}{told}") from error
+
+
+def stream_of(job: Job, batches: Batches) -> Stream | None:
+    """The events of a task; None where there are none."""
+    found = [batch for batch in batches if batch.num_rows]
+    return stream_of_table(job.plan, pa.Table.from_batches(found)) if found else None
+
+
+def stream_of_table(plan: Plan, table: pa.Table) -> Stream:
+    """The events of a table, which may have more columns than the stream's own: those hold integers."""
+    table = without_nan(table)
+    times = table[plan.schema.time]
+    if times.null_count:
+        raise DataError(
+            f"{times.null_count} of {len(times)} events in a task have no time", hint="remove them, or give them a time"
+        )
+    kinds = dict.fromkeys(table.column_names, Kind.INT) | {one.name: one.kind for one in plan.schema.columns}
+    return Stream(table, kinds, ticks(times, plan.schema.axis))
+
+
+def keyed_by(physical: Physical, name: str) -> Physical:
+    """The plan with one more column that keeps events apart."""
+    plan = physical.plan
+    return replace(physical, plan=replace(plan, partition=(*plan.partition, name)))
+
+
+def as_partials(job: Job, found: pa.Table | None) -> Batches:
+    """A partial table, on its way to the task that adds up its groups."""
+    if found is not None:
+        schema = partial_schema(job)
+        yield from found.select(schema.names).cast(schema).to_batches()
+
+
+def merged(job: Job, batches: Batches) -> Batches:
+    """Partial tables of many tasks, added up."""
+    found = [batch for batch in batches if batch.num_rows]
+    if found:
+        yield from finished(job, merge_partials(job.plan, [pa.Table.from_batches(found)]))
+
+
+def finished(job: Job, whole: pa.Table | None) -> Batches:
+    """Result rows of a table with all there is of its groups."""
+    if whole is not None:
+        result = finish_aggregates(job.plan, job.schema, whole, job.numeric, spark=True)
+        yield from result.cast(aggregate_schema(job.plan, job.schema, job.numeric)).to_batches()
+
+
+def partial_schema(job: Job) -> pa.Schema:
+    """The columns of partial tables."""
+    plan = job.plan
+    fields = [pa.field(name, job.schema.field(name).type) for name in plan.group_by]
+    if plan.window.sliding:
+        fields.append(pa.field(WINDOW, pa.int64()))
+    for measure in measures_of(plan):
+        kind = _measure_type(measure.function, measure.column, measure.kind, plan)
+        linear = measure.function in ("matches", "count", "sum")
+        if job.physical.one_step and linear and (job.numeric != "exact" or kind != pa.string()):
+            fields += [pa.field(measure.name, pa.float64()), pa.field(measure.name + EXPONENT, pa.int64())]
+        else:
+            fields.append(pa.field(measure.name, kind))
+    return pa.schema(fields)
+
+
+def _measure_type(function: str, name: str | None, kind: Kind, plan: Plan) -> pa.DataType:
+    if function in ("matches", "count"):
+        return pa.string()
+    of = plan.schema.kind(name) if name is not None and name != plan.schema.time else Kind.INT
+    if function == "sum":
+        return pa.float64() if of is Kind.FLOAT else pa.string()
+    known = {Kind.FLOAT: pa.float64(), Kind.STRING: pa.string(), Kind.BOOL: pa.bool_(), Kind.NULL: pa.null()}
+    return known.get(of or kind, pa.int64())

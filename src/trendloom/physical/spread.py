@@ -1,0 +1,61 @@
+"""By which ways the work of a query can be spread over the tasks of a cluster, as far as the query alone decides.
+
+What the data decide (how the times of its parts overlap, how many keys there are) the engine finds out at run time, among
+the ways that are listed here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from trendloom.model.schema import Kind
+from trendloom.physical.plan import Physical
+
+
+class Path(Enum):
+    """How events come to the task that adds them up."""
+
+    GENERAL = "general"  # all events of a key move to one task
+    REDUCED = "reduced"  # events stay; tasks make matrices of them, which move to one task per key
+    DIRECT = "direct"  # as REDUCED, and tasks read row groups of Parquet files themselves
+    CUT = "cut"  # time is cut at starts of windows; events that overlap a cut are sent to both sides
+
+
+@dataclass(frozen=True)
+class Way:
+    """A path that is possible and why it is taken."""
+
+    path: Path
+    reason: str
+
+
+def ways(physical: Physical) -> tuple[Way, ...]:
+    """The paths that the query allows, the best first; the general one is always among them."""
+    if obstacle(physical, Path.REDUCED) is None:
+        reason = "stretches of events are matrices: tasks reduce their own events, only matrices move"
+        return Way(Path.DIRECT, reason), Way(Path.REDUCED, reason), _GENERAL
+    if obstacle(physical, Path.CUT) is None:
+        return Way(Path.CUT, "windows are independent: time can be cut at their starts"), _GENERAL
+    return (_GENERAL,)
+
+
+_GENERAL = Way(Path.GENERAL, "all events of a key meet in one task")
+
+
+def obstacle(physical: Physical, path: Path) -> str | None:
+    """Why the query does not allow a path; None: it does."""
+    if path is Path.GENERAL:
+        return None
+    if not physical.one_step:
+        return "its matches are found one by one"
+    if path is Path.CUT:
+        return None if physical.plan.window.sliding else "it has no windows to cut between"
+    spec = physical.aggregation
+    if not spec.algebra or spec.pivot is not None:
+        return "its predicates relate events, so stretches of events are no matrices"
+    plan = physical.plan
+    texts = [m.column for m in spec.measures if m.function in ("min", "max") and m.column and m.column != plan.schema.time]
+    if any(plan.schema.kind(name) not in (Kind.INT, Kind.FLOAT, Kind.BOOL) for name in texts):
+        return "MIN or MAX of values that are no numbers"
+    return None
