@@ -7,6 +7,7 @@ of the events are at hand (they are shared by all number systems and windows); a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,8 @@ def one_vector(report: Report, name: str, case: Planned, tries: int) -> None:
         "by hand, exact": lambda: baselines.walk_wide(fits, low, high),
     }
     for system, numbers in SYSTEMS.items():
-        contenders[f"{system}, prepared"] = lambda numbers=numbers: run_type(prepared, spans, numbers)
-        contenders[system] = lambda numbers=numbers: run_type(type_grained.Prepared(case.job), spans, numbers)
+        contenders[f"{system}, prepared"] = partial(run_type, prepared, spans, numbers)
+        contenders[system] = partial(type_grained.sweep, case.job, spans, zeros(numbers, 1, 1))
     timings = race(tries, contenders, on_processor=True)
     expected = baselines.exact(timings["by hand, exact"].answer)
     rates = {}
@@ -94,12 +95,12 @@ def overlapping(report: Report, pane: int, events: int, tries: int) -> None:
         pattern = "SEQ(A+, B)" if text is SEQUENCE else "SEQ(A, B, C)"
         for system in ("float", "exact"):
             _race_windows(report, f"{pattern}, {pane} events per pane, {system}", many, one, SYSTEMS[system], tries)
-    _lanes(report, planned(SEQUENCE.format(within=OVERLAP * pane, slide=pane), stream(within, {"A": 0.001, "B": 0.999})))
+    _lanes(
+        report, planned(SEQUENCE.format(within=OVERLAP * pane, slide=pane), stream(within, {"A": 0.001, "B": 0.999}))
+    )
 
 
-def _race_windows(
-    report: Report, name: str, many: Planned, one: Planned, numbers: type[Numbers], tries: int
-) -> None:
+def _race_windows(report: Report, name: str, many: Planned, one: Planned, numbers: type[Numbers], tries: int) -> None:
     prepared, single = type_grained.Prepared(many.job), type_grained.Prepared(one.job)
     timings = race(
         tries,
@@ -157,15 +158,14 @@ def _runs_by_hand(case: Planned) -> Callable[[], Array]:
 def _rising_by_hand(case: Planned, semantics: str) -> Callable[[], Array]:
     price, spans = case.block.columns["price"].values, case.spans
     by_hand = baselines.rising_contiguous if semantics == "contiguous" else baselines.rising_next
-    return lambda: by_hand(price, spans.low, spans.high)  # type: ignore[no-any-return]
+    return lambda: by_hand(price, spans.low, spans.high)
 
 
 def _race_runs(report: Report, name: str, case: Planned, tries: int, by_hand: Callable[[], Array]) -> None:
     grain = type_grained.sweep if case.spec.algebra else pattern_grained.sweep
     contenders: dict[str, Callable[[], Any]] = {"by hand": by_hand}
     for system in ("float", "exact"):
-        numbers = SYSTEMS[system]
-        contenders[system] = lambda numbers=numbers: grain(case.job, case.spans, zeros(numbers, 1, 1))
+        contenders[system] = partial(grain, case.job, case.spans, zeros(SYSTEMS[system], 1, 1))
     timings = race(tries, contenders, on_processor=True)
     expected, hand = timings["by hand"].answer.astype(object), 0.0
     for contender, timing in timings.items():
@@ -185,7 +185,7 @@ def against_enumeration(report: Report, events: int, tries: int) -> None:
         case = planned(SEQUENCE.format(within=within, slide=within), stream(events, {"A": 0.5, "B": 0.5}))
         timings = race(
             min(tries, 3),
-            {"two steps": lambda case=case: case.partial(two_steps=True), "one step": lambda case=case: case.partial()},
+            {"two steps": partial(case.partial, two_steps=True), "one step": case.partial},
         )
         rows = len(timings["one step"].answer)
         good = _same_partials(timings["one step"], timings["two steps"])

@@ -56,7 +56,7 @@ def walk_wide(fits: Array, low: Array, high: Array) -> tuple[Array, Array]:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def walk_lanes(fits: Array, low: Array, high: Array, lanes: int) -> Array:
-    """SEQ(A+, B) in doubles with one lane per window that is open: what every event costs where windows share nothing."""
+    """SEQ(A+, B) in doubles with one lane per open window: what an event costs where windows share nothing."""
     out = np.zeros(len(low))
     open_, closed = np.zeros(lanes), np.zeros(lanes)
     first = last = 0  # windows that are open, window w in lane w % lanes
@@ -129,10 +129,10 @@ def increasing_by_scan(price: Array) -> float:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def log_increasing_by_scan(price: Array) -> float:
+def log_increasing_by_scan(price: Any) -> Any:
     """The same at any size, as a base-10 logarithm: mantissa · 2^(500 · exponent), two passes per event."""
     mantissa, exponent = np.empty(len(price)), np.empty(len(price), np.int64)
-    total, total_exponent = 1.0, np.int64(0)
+    total, total_exponent = 0.0, np.int64(0)
     for event in range(len(price)):
         bound, most = price[event], np.int64(0)
         for other in range(event):
@@ -157,7 +157,7 @@ def log_increasing(price: Array) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _increasing(below: Array, size: int) -> tuple[float, int]:
+def _increasing(below: Any, size: Any) -> Any:
     """`below[e]`: how many prices are below that of e. Numbers are mantissa · 2^exponent, of which each has its own."""
     mantissa, exponent = np.zeros(size + 1), np.zeros(size + 1, np.int64)
     total, total_exponent = 0.0, np.int64(0)
@@ -176,7 +176,7 @@ def _increasing(below: Array, size: int) -> tuple[float, int]:
 
 
 @njit(cache=True, nogil=True)
-def _sum(a: float, a_exponent: int, b: float, b_exponent: int) -> tuple[float, int]:
+def _sum(a: Any, a_exponent: Any, b: Any, b_exponent: Any) -> Any:
     if b == 0.0 or (a != 0.0 and a_exponent > b_exponent + 500):
         return a, a_exponent
     if a == 0.0 or b_exponent > a_exponent + 500:
@@ -208,14 +208,14 @@ def runs(fits: Array, low: Array, high: Array) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def rising_contiguous(price: Array, low: Array, high: Array) -> Array:
+def rising_contiguous(price: Any, low: Any, high: Any) -> Any:
     """S+ with S.price < NEXT(S).price under contiguous: matches."""
     out = np.empty(len(low), np.int64)
     for span in range(len(low)):
         total, length = np.int64(0), np.int64(0)
         for event in range(low[span], high[span]):
             rises = event > low[span] and price[event - 1] < price[event]
-            length = 1 + (length if rises else 0)
+            length = np.int64(1) + (length if rises else np.int64(0))
             total += length
         out[span] = total
     return out

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def measure_end_to_end(report: Report, *, quick: bool = False) -> None:
     ordered = table.sort_by("time")
     expected = expected_counts(table, 100 * KEYS)
     names = {"text": table, "dictionary": coded, "text, in order of time": ordered}
-    timings = race(tries, {name: lambda some=some: tl.run(query, some) for name, some in names.items()})
+    timings = race(tries, {name: partial(tl.run, query, some) for name, some in names.items()})
     for name, timing in timings.items():
         good = same_rows(timing.answer, expected)
         one = timing.result(f"local, SEQ(A+, B), types as {name}", events, rows=len(expected), checked=good)

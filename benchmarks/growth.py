@@ -1,12 +1,13 @@
-"""How time grows with the events of one window: one inequality on adjacent events, and the ways of the papers beside it.
+"""How time grows with the events of one window: one inequality on adjacent events, beside the ways of the papers.
 
-`S+` with `S.price < NEXT(S).price` counts rising subsequences, about e^(2·√n) of n random prices. The kernel asks a Fenwick
-tree; the papers try every predecessor; two steps build every match. Exponents are slopes of log-log lines.
+`S+` with `S.price < NEXT(S).price` counts rising subsequences, about e^(2·√n) of n random prices. The kernel asks a
+Fenwick tree; the papers try every predecessor; two steps build every match. Exponents are slopes of log-log lines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def by_tree(report: Report, sizes: tuple[int, ...], tries: int) -> None:
 
 
 def by_scan(report: Report, sizes: tuple[int, ...], tries: int) -> None:
-    """The quadratic kernel on the same columns, and quadratic loops by hand, one in plain doubles, which still hold these."""
+    """The quadratic kernel on the same columns, and loops by hand, one in plain doubles (which still hold these)."""
     found = {size: _race(_case(size), tries, _scans) for size in sizes}
     for name in SCANS:
         _curve(report, name, {size: timings[name].best for size, timings in found.items()})
@@ -72,7 +73,7 @@ def by_enumeration(report: Report, sizes: tuple[int, ...]) -> None:
     seconds = {}
     for size in sizes:
         case = _case(size)
-        timings = race(2, {"two steps": lambda case=case: case.partial(two_steps=True)}, on_processor=True)
+        timings = race(2, {"two steps": partial(case.partial, two_steps=True)}, on_processor=True)
         counted = int(timings["two steps"].answer.column(timings["two steps"].answer.num_columns - 1)[0].as_py())
         good = _near(float(np.log10(counted)), baselines.log_increasing(_prices(case)))
         seconds[size] = timings["two steps"].best
@@ -92,7 +93,10 @@ def _prices(case: Planned) -> Any:
 
 def _trees(case: Planned) -> Contenders:
     price = _prices(case)
-    return {"the kernel": lambda: _log(case, mixed_grained.sweep), "a tree by hand": lambda: baselines.log_increasing(price)}
+    return {
+        "the kernel": lambda: _log(case, mixed_grained.sweep),
+        "a tree by hand": lambda: baselines.log_increasing(price),
+    }
 
 
 def _scans(case: Planned) -> Contenders:

@@ -1,43 +1,64 @@
-"""Measure the engines: `python -m benchmarks.run [--quick]`.
+"""Measure the engines: `python -m benchmarks.run [--quick] [--only PART ...]`.
 
 Every rate stands beside a baseline of the same run, and every answer is checked against another way to compute it.
+Parts: `detection` (rows per match, local and Spark), `kernels` (aggregation on one core), `growth` (one inequality),
+`local` (aggregates end to end, and their memory), `long` (10⁸ events in a window), `spark` (aggregates, path by path).
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import trendloom as tl
+from benchmarks.aggregation import measure_aggregation
+from benchmarks.end_to_end import measure_end_to_end
+from benchmarks.growth import measure_growth
+from benchmarks.long_window import measure_long_window
+from benchmarks.on_spark import PATHS, drop_batches, measure_spark, run_all
 from benchmarks.report import Report, Result, best_of
 from benchmarks.workloads import RUN_TRENDS, RUN_VALUES, expected_runs, random_events, same_rows
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 KEYS = 1_000
+MEASURES = {
+    "kernels": measure_aggregation,
+    "growth": measure_growth,
+    "local": measure_end_to_end,
+    "long": measure_long_window,
+}
+PARTS = ("detection", *MEASURES, "spark")
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--quick", action="store_true", help="three tries each, under three minutes")
-    options.add_argument("--events", type=int, default=5_000_000)
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--quick", action="store_true", help="fewer tries and events, minutes in all")
+    options.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help=", ".join(PARTS))
+    options.add_argument("--paths", nargs="+", choices=PATHS, default=PATHS, help="paths through Spark to measure")
+    options.add_argument("--events", type=int, default=5_000_000, help="events of the part `detection`")
     options.add_argument("--output", type=Path, default=Path("benchmark-output/results.json"))
     chosen = options.parse_args()
     report = Report()
-    tries = 3 if chosen.quick else 7
-    events = random_events(chosen.events, KEYS)
+    for part in chosen.only:
+        if part == "detection":
+            measure_detection(report, chosen.events, 3 if chosen.quick else 7)
+        elif part == "spark":
+            measure_spark(report, quick=chosen.quick, paths=chosen.paths)
+        else:
+            MEASURES[part](report, quick=chosen.quick)
+    report.show()
+    report.write(chosen.output)
+
+
+def measure_detection(report: Report, count: int, tries: int) -> None:
+    """Rows per match, on the local engine and on Spark."""
+    events = random_events(count, KEYS)
     expected = expected_runs(events)
     run_local(report, events, expected, tries)
     run_spark(report, events, expected, tries)
-    report.show()
-    report.write(chosen.output)
 
 
 def run_local(report: Report, events: pa.Table, expected: pa.Table, tries: int) -> None:
@@ -85,18 +106,6 @@ def run_spark(report: Report, events: pa.Table, expected: pa.Table, tries: int) 
     report.add(measured.against("repartition and drop", base.rate).with_goal("0.7 of it", bare / seconds >= 0.7))
     measured = Result("spark local[2], RETURN TRENDS", len(events), long, len(expected), counted)
     report.add(measured.against("repartition and drop", base.rate))
-
-
-def drop_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Receive everything, give nothing: what the pipeline itself costs."""
-    for _ in batches:
-        pass
-    yield from ()
-
-
-def run_all(df: DataFrame) -> None:
-    """Compute every row and keep none."""
-    df.write.format("noop").mode("overwrite").save()
 
 
 if __name__ == "__main__":

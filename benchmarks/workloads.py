@@ -51,7 +51,8 @@ def same_rows(found: pa.Table, expected: pa.Table) -> bool:
     """Whether two tables hold the same rows, whatever their order."""
     names = expected.column_names
     sort_by = [(name, "ascending") for name in names]
-    return found.select(names).sort_by(sort_by).equals(expected.sort_by(sort_by).cast(found.select(names).schema))
+    ordered = expected.sort_by(sort_by).cast(found.select(names).schema)
+    return bool(found.select(names).sort_by(sort_by).equals(ordered))
 
 
 # ------------------------------------------------------------------------------------- aggregates over matches

@@ -35,12 +35,13 @@ class One:
 
 @dataclass(frozen=True)
 class Not:
-    """No event of a type at this place of a `Seq`."""
+    """No event of a type at this place of a `Seq`. Unnamed, it shares the variable of its type."""
 
     type: str
+    name: str | None = None
 
     def __str__(self) -> str:
-        return f"NOT {self.type}"
+        return f"NOT {self.type} {self.name}" if self.name else f"NOT {self.type}"
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def template_of(pattern: Pattern, number: int = 0) -> Template:
     match pattern:
         case One():
             return Template({number: FREE}, {number: FREE}, {}, NOWHERE, {number: pattern})
-        case Not(forbidden):
+        case Not(type=forbidden):
             return Template({}, {}, {}, frozenset({frozenset({forbidden})}))
         case Seq(parts):
             whole = Template({}, {}, {}, FREE)

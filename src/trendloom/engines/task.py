@@ -23,6 +23,7 @@ from trendloom.lang.tree import Trends
 from trendloom.physical.plan import Physical
 
 Progress = Callable[[int], None]
+Keep = Callable[[Stream, Keys, Totals], Totals]
 
 MOST_SORTED = 50_000_000
 """Entries (events of matches) that are held and sorted; beyond that rows leave in the order they are found."""
@@ -108,27 +109,33 @@ def _with_times(batch: pa.RecordBatch, block: Block, matches: Matches, names: tu
 
 
 def partial(
-    physical: Physical, stream: Stream, *, numeric: str = "exact", progress: Progress | None = None
-) -> pa.Table | None:
-    """The measures of an aggregating query over this stream; None where there is no match."""
-    parts = _one_step(physical, stream, numeric) if physical.one_step else _two_steps(physical, stream, progress)
+    physical: Physical, stream: Stream, *, numeric: str = "exact", progress: Progress | None = None,
+    keep: Keep | None = None,
+) -> pa.Table | None:  # fmt: skip
+    """The measures of an aggregating query over this stream; None where there is no match.
+
+    `keep` picks the results to give out where others belong to another task (one-step aggregates only).
+    """
+    parts = _one_step(physical, stream, numeric, keep) if physical.one_step else _two_steps(physical, stream, progress)
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else merge_partials(physical.plan, parts)
 
 
-def _one_step(physical: Physical, stream: Stream, numeric: str) -> list[pa.Table]:
+def _one_step(physical: Physical, stream: Stream, numeric: str, keep: Keep | None) -> list[pa.Table]:
     block, keys = build_block(physical, stream)
     parts: list[pa.Table] = []
     for totals in aggregate(physical.aggregation, block, numeric):
+        totals = totals if keep is None else keep(stream, keys, totals)
         if len(totals):
-            parts.append(_totals_table(physical, stream, keys, totals))
+            parts.append(totals_table(physical, stream, keys, totals))
         if sum(part.num_rows for part in parts) > MOST_PARTIAL_ROWS:
             parts = [merge_partials(physical.plan, parts)]
     return parts
 
 
-def _totals_table(physical: Physical, stream: Stream, keys: Keys, totals: Totals) -> pa.Table:
+def totals_table(physical: Physical, stream: Stream, keys: Keys, totals: Totals) -> pa.Table:
+    """Totals as a partial table; `keys` are those of the stream."""
     plan = physical.plan
     rows = pa.array(keys.rows[totals.key])
     columns = {name: stream.table[name].take(rows).combine_chunks() for name in plan.group_by}

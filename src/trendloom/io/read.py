@@ -61,6 +61,11 @@ def parquet_path(source: object) -> Path | None:
     return path
 
 
+def parquet_files(path: Path) -> list[Path]:
+    """The files of what `parquet_path` found."""
+    return _guarded(path, lambda: _parquet_files(path)) if path.is_dir() else [path]
+
+
 def parquet_columns(path: Path) -> pa.Schema:
     """The columns of what `parquet_path` found, from the footers alone."""
     return _guarded(path, lambda: _dataset(path).schema)

@@ -19,6 +19,7 @@ from trendloom.optimize import RULES, optimize
 from trendloom.pattern.template import Crossings, Edge, Template
 from trendloom.physical.detection import Algorithm, describe
 from trendloom.physical.plan import Physical, plan_physically
+from trendloom.physical.spread import Path, ways
 from trendloom.plan.display import Branch, describe_condition, show_component, show_expression
 from trendloom.plan.logical import Aggregation, Plan
 
@@ -100,7 +101,7 @@ def _algorithm(physical: Physical) -> Iterator[Branch]:
     chosen, grained = physical.choice, physical.grained
     if grained is None or grained.aggregation is None:
         yield Branch("algorithm", f"{chosen.algorithm.value}: {IDEAS[chosen.algorithm]}")
-        yield Branch("why", chosen.reason)
+        yield Branch("why", chosen.reason if grained is None else f"two steps, because {grained.reason}")
         yield Branch("cost", chosen.cost)
         return
     spec = grained.aggregation
@@ -124,8 +125,7 @@ def _result(physical: Physical) -> str:
         having = ", keep rows that pass HAVING" if plan.output.having is not None else ""
         if physical.one_step:
             return f"one step: aggregates per group and window{having}"
-        assert physical.grained is not None
-        return f"two steps: find the matches, then add up per group and window{having}; {physical.grained.reason}"
+        return f"two steps: find the matches, then add up per group and window{having}"
     if plan.output is Trends.COMPLETE:
         return "find all matches, then drop those that another one contains"
     return "matches as they are found, sorted where they fit in memory"
@@ -146,14 +146,36 @@ def _local_steps(physical: Physical) -> Iterator[str]:
 def _spark_steps(physical: Physical) -> Iterator[str]:
     plan = physical.plan
     yield f"read {_scanned(plan)}: project and filter as Spark columns"
+    best = ways(physical)[0]
+    if best.path is Path.GENERAL:
+        yield from _by_key(plan)
+    elif best.path is Path.CUT:
+        keys = f"{', '.join(plan.partition)} and " if plan.partition else ""
+        few = "if there are few keys, which" if plan.partition else "if the stream is longer than a window, which"
+        yield f"path cut, {few} is decided at run time: {best.reason}"
+        yield f"repartition by {keys}segment of time, with the events of a window repeated at each cut"
+        yield "mapInArrow: one columnar call per task, for the windows that start in its segments"
+        yield f"path general otherwise: repartition by {', '.join(plan.partition) or 'nothing, one task'}"
+    else:
+        yield (
+            "path reduced (direct: tasks read local Parquet themselves), if the parts of the input hardly overlap in time, "
+            "which is decided at run time"
+        )
+        yield f"mapInArrow: {best.reason}; times that several parts share are sent as events"
+        yield f"repartition matrices by {', '.join(plan.partition)}" if plan.partition else "matrices to one task"
+        yield "mapInArrow: multiply in order of time"
+        yield f"path general otherwise: repartition events by {', '.join(plan.partition) or 'nothing, one task'}"
+    if physical.aggregates:
+        yield "add up what the tasks found, per group and window"
+
+
+def _by_key(plan: Plan) -> Iterator[str]:
     if plan.partition:
         yield f"repartition by {', '.join(plan.partition)}"
         yield "mapInArrow: one columnar call per task, for all its partitions"
     else:
         yield "one task: there is no partition key ([...] or GROUP BY) to spread the events by"
         yield "mapInArrow: one columnar call"
-    if physical.aggregates:
-        yield "add up what the tasks found, per group and window"
 
 
 def _scanned(plan: Plan) -> str:

@@ -55,7 +55,9 @@ def obstacle(physical: Physical, path: Path) -> str | None:
     if not spec.algebra or spec.pivot is not None:
         return "its predicates relate events, so stretches of events are no matrices"
     plan = physical.plan
-    texts = [m.column for m in spec.measures if m.function in ("min", "max") and m.column and m.column != plan.schema.time]
+    texts = [
+        m.column for m in spec.measures if m.function in ("min", "max") and m.column and m.column != plan.schema.time
+    ]
     if any(plan.schema.kind(name) not in (Kind.INT, Kind.FLOAT, Kind.BOOL) for name in texts):
         return "MIN or MAX of values that are no numbers"
     return None

@@ -107,7 +107,9 @@ def job_of(query: str, table: pa.Table) -> tuple[Job, list[tuple[Measure, Sortab
     measures = tuple(Measure(m.name, m.function, m.positions, m.column, m.kind) for m in measures_of(physical.plan))
     linear = [m for m in measures if m.function in ("count", "sum")]
     extremes = [
-        (m, sortable(m, stream.vector(m.column or "").take(block.row))) for m in measures if m.function in ("min", "max")
+        (m, sortable(m, stream.vector(m.column or "").take(block.row)))
+        for m in measures
+        if m.function in ("min", "max")
     ]
     spec = Aggregation(detection, Grain.PATTERN, measures, pairs)
     job = prepare(spec, block, [linear_of(m, stream, block.row) for m in linear], extremes)
@@ -137,7 +139,9 @@ def numbers_of(found: Found) -> list[list[Any]]:
         return found.numbers.value.tolist()  # type: ignore[no-any-return]
     if isinstance(found.numbers, Scaled):
         mantissa, exponent = found.numbers.mantissa.tolist(), found.numbers.exponent.tolist()
-        return [[m * 2.0 ** (512 * x) for m, x in zip(*rows, strict=True)] for rows in zip(mantissa, exponent, strict=True)]
+        return [
+            [m * 2.0 ** (512 * x) for m, x in zip(*rows, strict=True)] for rows in zip(mantissa, exponent, strict=True)
+        ]
     lanes = [integers(found.numbers, lane).tolist() for lane in range(found.numbers[0].shape[1])]
     return [list(row) for row in zip(*lanes, strict=True)]
 
@@ -205,3 +209,113 @@ def test_every_match_counts_once(pattern: str, semantics: str) -> None:
         table = events_of(chance, chance.randrange(4, 22))
         query = query_of(pattern, semantics, conditions, WINDOWS[number % len(WINDOWS)])
         check(query, table, list(SYSTEMS.values())[number % 4], "reference")
+
+
+@pytest.mark.parametrize("semantics", SEMANTICS)
+@pytest.mark.parametrize("pattern", ["A+", "(SEQ(A+, B))+", "(A OR B)+", "SEQ(NOT N, A+, B?)"])
+def test_longer_streams_equal_enumeration(pattern: str, semantics: str) -> None:
+    chance = random.Random(f"long {pattern} {semantics}")
+    compared = 0
+    for number, conditions in enumerate(CONDITIONS):
+        query = query_of(pattern, semantics, conditions, WINDOWS[number % len(WINDOWS)])
+        system = list(SYSTEMS.values())[number % len(SYSTEMS)]
+        compared += check(query, events_of(chance, 60), system, "local")
+    assert compared >= 5
+
+
+@pytest.mark.parametrize("condition", [c[0] for c in CONDITIONS if len(c) == 1 and "B" not in c[0]])
+def test_a_table_of_successors_gives_the_same(condition: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(condition)
+    for pattern in ("A+", "(SEQ(A+, B))+", "SEQ(A{1,3}, B)"):
+        query = query_of(pattern, SEMANTICS[0], (condition,), "WITHIN 9 SLIDE 1")
+        table = events_of(chance, 200)
+        found = added_up(query, table, Wides)
+        with monkeypatch.context() as patch:
+            patch.setattr(pattern_grained, "is_simple", lambda job: False)
+            assert added_up(query, table, Wides) == found
+        assert found
+
+
+@pytest.mark.parametrize("times", [(1, 2, 2, 3), (1, 1, 2, 3), (1, 2, 3, 3), (1, 1, 2, 2), (1, 2, 2, 2)])
+def test_single_events_and_ties_follow_each_other(times: tuple[int, ...]) -> None:
+    query = query_of("SEQ(A+, B?)", "contiguous", ("A.x < NEXT(A).x",), "")
+    for types in ("AAAA", "AAXB", "AXAB", "XAAB"):
+        columns = {"time": times, "type": list(types), "k": [1] * 4, "x": [1, 2, 3, 4], "y": [0.5] * 4}
+        assert check(query, pa.table(columns), Doubles, "reference")
+
+
+def trends(values: list[int], holds: Any) -> tuple[int, int]:
+    """COUNT(*) and SUM(A.x) of A+ under skip-till-next-match, event by event, without ties."""
+    runs, sums = [1] * len(values), [0] * len(values)
+    for e, value in enumerate(values):
+        sums[e] += value * runs[e]
+        following = next((f for f in range(e + 1, len(values)) if holds(value, values[f])), None)
+        if following is not None:
+            runs[following] += runs[e]
+            sums[following] += sums[e]
+    return sum(runs), sum(sums)
+
+
+@pytest.mark.parametrize(
+    ("operator", "holds"),
+    [("<", int.__lt__), (">=", int.__ge__), ("=", int.__eq__), ("!=", int.__ne__)],
+)
+@pytest.mark.parametrize("order", ["mixed", "falling", "repeated"])
+def test_many_runs_wait_at_once(operator: str, holds: Any, order: str) -> None:
+    size, chance = 1500, random.Random(operator)
+    values = {
+        "mixed": [chance.randrange(10**6) for _ in range(size)],
+        "falling": [size - number for number in range(size)],
+        "repeated": [number % 500 for number in range(size)],
+    }[order]
+    columns = {"time": range(size), "type": ["A"] * size, "k": [1] * size, "x": values, "y": [0.5] * size}
+    query = query_of("A+", SEMANTICS[0], (f"A.x {operator} NEXT(A).x",), "")
+    found = added_up(query, pa.table(columns), Limbs)
+    assert found is not None
+    assert found[1, 0][0] == trends(values, holds)[0]
+    assert found[1, 0][3] == trends(values, holds)[1]
+
+
+@pytest.mark.parametrize("semantics", SEMANTICS)
+def test_numbers_of_any_size(semantics: str) -> None:
+    """Two events at each of 300 times: the runs double each time, beyond two words and within doubles with exponents."""
+    times = [number // 2 for number in range(600)]
+    columns = {"time": times, "type": ["A"] * 600, "k": [1] * 600, "x": times, "y": [0.5] * 600}
+    prepared = job_of(query_of("A+", semantics, ("A.x < NEXT(A).x",), ""), pa.table(columns))
+    assert prepared is not None
+    job = prepared[0]
+    spans = spans_of(job.block, job.spec.detection.window)
+    runs, matches = 0, 0
+    for _ in range(300):
+        runs = 2 * (1 + runs)
+        matches += runs
+    assert pattern_grained.sweep(job, spans, zeros(Wides, 1, 1)).spilled.all()
+    found = pattern_grained.sweep(job, spans, zeros(Limbs, 1, 1, 6))
+    assert not found.spilled.any()
+    assert numbers_of(found)[0][0] == matches
+    scaled = pattern_grained.sweep(job, spans, zeros(Scaled, 1, 1)).numbers
+    assert isinstance(scaled, Scaled)
+    logarithm = math.log2(scaled.mantissa[0, 0]) + 512 * int(scaled.exponent[0, 0])
+    assert math.isclose(logarithm, math.log2(matches), rel_tol=1e-12)
+
+
+def test_only_the_windows_that_overflow_are_told() -> None:
+    """A first window with few events beside one with many: both are lanes of one pass."""
+    times = [0, 0, 1, 1, *(10 + number // 2 for number in range(300))]
+    size = len(times)
+    columns = {"time": times, "type": ["A"] * size, "k": [1] * size, "x": times, "y": [0.5] * size}
+    query = query_of("A+", SEMANTICS[0], ("A.x < NEXT(A).x",), "WITHIN 200 SLIDE 100")
+    prepared = job_of(query, pa.table(columns))
+    assert prepared is not None
+    job = prepared[0]
+    spans = spans_of(job.block, job.spec.detection.window)
+    found = pattern_grained.sweep(job, spans, zeros(Wides, 1, 1))
+    assert dict(zip(spans.start.tolist(), found.spilled.tolist(), strict=True)) == {-100: False, 0: True, 100: False}
+
+
+def test_no_spans() -> None:
+    prepared = job_of(query_of("A+", "contiguous", (), ""), events_of(random.Random(1), 5))
+    assert prepared is not None
+    job = prepared[0]
+    spans = spans_of(job.block, job.spec.detection.window).take(np.zeros(0, np.int64))
+    assert len(pattern_grained.sweep(job, spans, zeros(Doubles, 1, 1)).spilled) == 0

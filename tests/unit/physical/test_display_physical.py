@@ -62,14 +62,14 @@ def test_a_rule_that_changed_nothing_says_so() -> None:
 # ---------------------------------------------------------------------------------------------- physical
 
 
-def test_runs_with_a_comparison_of_neighbours() -> None:
+def test_aggregates_with_a_comparison_of_neighbours() -> None:
     text = """RETURN user, MAX(m.x) PATTERN M m+ SEMANTICS contiguous
               WHERE m.x < NEXT(m).x AND m.y > 0.5 GROUP BY user WITHIN 1 h"""
     assert physical(text) == dedent("""\
         Physical plan
-        ├─ algorithm  runs: follow each run from an event to its successor
-        ├─ why        contiguous: the next event of a run depends on its last event alone
-        ├─ cost       O(events + output)
+        ├─ algorithm  pattern-grained: add up all runs that wait at a position, without following one
+        ├─ why        a predicate relates adjacent events: aggregates of the runs that wait at an event go to its successor
+        ├─ cost       O(events)
         ├─ template
         │  ├─ positions
         │  │  └─ 0 M m  where m.y > 0.5
@@ -80,7 +80,7 @@ def test_runs_with_a_comparison_of_neighbours() -> None:
         │  ├─ least  1 event in a match
         │  └─ conditions
         │     └─ m.x < NEXT(m).x  adjacent events of m and m
-        ├─ result     two steps: find the matches, then add up per group and window
+        ├─ result     one step: aggregates per group and window
         └─ execution  engine local
            ├─ 1.  read all 5 columns, events of every type into memory
            ├─ 2.  keep events that fit a position, sort by user and time

@@ -45,7 +45,7 @@ FIRST, LAST = "_first_time", "_last_time"
 
 def run(
     df: DataFrame, physical: Physical, schema: pa.Schema, *, numeric: str = "exact", limit: int | None = None,
-    order: bool = False, partitions: int | None = None, path: Path | None = Path.GENERAL, file: FilePath | None = None,
+    order: bool = False, partitions: int | None = None, path: Path | None = None, file: FilePath | None = None,
 ) -> DataFrame:  # fmt: skip
     """The rows of a query over a DataFrame whose columns have these Arrow types.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,18 +24,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A DataFrame with the types of its columns (`arrow`) and what they mean (`schema`)."""
+    """A DataFrame with the types of its columns (`arrow`), what they mean (`schema`), and the Parquet it is read from."""
 
     df: DataFrame
     arrow: pa.Schema
     schema: Schema
+    path: Path | None = None
 
 
 def open_frame(spark: SparkSession, source: object, options: Options) -> Frame:
     """A path, table or frame as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow."""
     path = parquet_path(source)
     if path is not None:
-        return describe(spark.read.parquet(str(path.resolve())), options.columns())
+        return replace(describe(spark.read.parquet(str(path.resolve())), options.columns()), path=path)
     events = prepare(read(source), **options.columns())
     frame = describe(_from_table(spark, events.table), options.columns())
     return replace(frame, schema=replace(frame.schema, columns=events.schema.columns, present=events.schema.present))

@@ -46,6 +46,10 @@ class Job:
         return self.physical.plan
 
 
+Partial = Callable[[Job, Batches], pa.Table | None]
+"""What a task makes of its rows: a partial table, or None where there is no match."""
+
+
 def needed(df: DataFrame, plan: Plan) -> DataFrame:
     """Only the columns and rows that can matter; rows without a time stay, so that the task can refuse them."""
     decimals = frozenset(field.name for field in df.schema.fields if field.dataType.typeName() == "decimal")

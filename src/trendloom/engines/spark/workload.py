@@ -54,6 +54,7 @@ def _collected(physical: Physical, frame: Frame, options: Options) -> Iterator[p
         numeric=options.numeric,
         limit=options.limit if by_match else None,
         order=by_match,
+        file=frame.path,
     )
     if by_match and options.limit is not None:
         found = found.limit(options.limit)

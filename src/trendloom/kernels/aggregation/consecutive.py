@@ -233,12 +233,9 @@ def _one_by_one_alone(
 ) -> tuple[int, int]:  # fmt: skip
     """The same for a pass of one window, if no NOT leads or trails: nothing depends on the window but its ends."""
     lone, fates, values, extremes = course.lone, course.fate, gains.values, least.shape[1]
-    stands, state = standing != NOBODY, np.int64(standing)
-    while at < stop:
-        state = np.int64(lone[at])
-        if state == MANY:
-            break
-        fate = fates[at]
+    stands = standing != NOBODY
+    while at < stop and lone[at] != MANY:
+        state, fate = lone[at], fates[at]
         stands &= fate & GOES_ON != 0
         if not stands:
             for k in range(width):
@@ -260,7 +257,7 @@ def _one_by_one_alone(
                 for x in range(extremes):
                     total_least[x, 0] = min(total_least[x, 0], least[0, x, 0])
         at += 1
-    return at, state if stands and state >= 0 else NOBODY
+    return at, lone[at - 1] if stands else NOBODY
 
 
 @njit(cache=True, nogil=True, forceinline=True)

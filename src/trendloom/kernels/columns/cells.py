@@ -49,7 +49,10 @@ def words_of(like: Numbers) -> int:
 def merge(a: Any, i: Any, b: Any, j: Any) -> None:
     """Merge cell j of b into cell i of a, in all lanes."""
     for m in range(a.width):
-        add(a.numbers, i * a.width + m, b.numbers, j * a.width + m)
+        if a.least.shape[1] == 1:  # loops over lanes are vectorised, which one lane would pay for
+            add_lane(a.numbers, i * a.width + m, 0, b.numbers, j * a.width + m, 0)
+        else:
+            add(a.numbers, i * a.width + m, b.numbers, j * a.width + m)
     for x in range(a.least.shape[2]):
         for lane in range(a.least.shape[1]):
             if b.least[j, lane, x] < a.least[i, lane, x]:

@@ -1,0 +1,156 @@
+"""Reduce before the shuffle: tasks make matrices of the events they read, and only matrices move.
+
+A first, small job finds which times each part of the input covers. Where parts overlap (`overlap`), tasks send their
+events as they are, everywhere else the products of their matrices per key and pane. The task of a key reduces the
+events, puts all pieces in order of time and multiplies. A task whose events hardly shrink sends them as they are, too.
+Cost: as many rows are shuffled as there are keys and panes in each part, instead of one per event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.engines import task
+from trendloom.engines.events import Stream, build_block
+from trendloom.engines.spark.freight import CUT, PANE, event_rows, freight_schema, piece_rows, pieces_from
+from trendloom.engines.spark.overlap import Zones
+from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, keyed_by, mapped, stream_of, stream_of_table
+from trendloom.errors import RunError
+from trendloom.io.events import without_nan
+from trendloom.kernels.aggregation.pieces import Pieces, join, reduce_block, results, sortables
+from trendloom.kernels.aggregation.widen import layout_of
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
+from trendloom.kernels.detection.windows import check_range
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Array = np.ndarray[Any, Any]
+
+SHRINKS = 4
+"""Events for each piece at least, on the average of a task, for pieces to be sent instead of events."""
+
+
+def reduced(df: DataFrame, job: Job, zones: Zones, partitions: int | None) -> DataFrame:
+    """Pieces and contested events of a DataFrame, those of one key in one task; for `multiplied`."""
+    return by_key(mapped(df, Task(job, Reduce(zones)), freight_of(job)), job.plan.partition, partitions)
+
+
+def freight_of(job: Job) -> pa.Schema:
+    """The columns that are shuffled."""
+    return freight_schema(job.schema, len(layout_of(job.physical.aggregation, job.numeric).parts))
+
+
+# ------------------------------------------------------------------------------------------ inside a task
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """What a task does before the shuffle."""
+
+    zones: Zones
+
+    def __call__(self, job: Job, batches: Batches) -> Batches:
+        stream = stream_of(job, batches)
+        if stream is not None:
+            yield from self.of(job, stream)
+
+    def of(self, job: Job, stream: Stream) -> Batches:
+        """The rows to send for some events."""
+        check_range(stream.ticks, job.plan.window)
+        zone = self.zones.of(stream.ticks)
+        shared = zone % 2 == 1
+        if shared.any():
+            yield from event_rows(freight_of(job), stream.table.filter(pa.array(shared)), zone[shared])
+            table, zone = stream.table.filter(pa.array(~shared)), zone[~shared]
+            stream = stream_of_table(job.plan, table)
+        if len(stream.ticks):
+            yield from self._alone(job, stream, zone)
+
+    def _alone(self, job: Job, stream: Stream, zone: Array) -> Batches:
+        """Events that no other task has a say in."""
+        block, keys, pieces = _pieces_by_cut(job, stream, zone)
+        if len(pieces) * SHRINKS <= len(block):
+            table = stream.table.select(list(job.plan.partition)).take(pa.array(keys.rows[pieces.key]))
+            yield from piece_rows(freight_of(job), table, pieces)
+        else:
+            yield from event_rows(freight_of(job), stream.table, zone + len(self.zones) * (1 + _task_number()))
+
+
+def _task_number() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0
+
+
+def _pieces_by_cut(job: Job, stream: Stream, cut: Array) -> tuple[Block, Keys, Pieces]:
+    """The pieces of events, none across a border between cuts."""
+    physical = job.physical
+    if len(cut) and (cut != cut[0]).any():
+        physical = keyed_by(physical, CUT)
+        stream = stream_of_table(job.plan, stream.table.append_column(CUT, pa.array(cut)))
+    block, keys = build_block(physical, stream)
+    pieces = reduce_block(physical.aggregation, block, job.numeric)
+    if pieces is None:
+        raise RunError("integers near 2^63 cannot be compared or added up before the shuffle", hint=_GENERAL)
+    return block, keys, pieces
+
+
+_GENERAL = "choose the general path"
+
+
+def multiplied(job: Job, batches: Batches) -> pa.Table | None:
+    """The partial table of all pieces and events of some keys."""
+    found = [batch for batch in batches if batch.num_rows]
+    if not found:
+        return None
+    table = without_nan(pa.Table.from_batches(found))
+    is_piece = np.asarray(table[PANE].is_valid())
+    if not is_piece.any():
+        return task.partial(job.physical, stream_of_table(job.plan, _events(job, table)), numeric=job.numeric)
+    keys = _joint_keys(job, table)
+    empty = stream_of_table(job.plan, job.schema.empty_table())
+    nothing, _, model = _pieces_by_cut(job, empty, np.zeros(0, np.int64))
+    parts = [pieces_from(table.filter(pa.array(is_piece)), keys.codes[is_piece], model)]
+    if not is_piece.all():
+        rows = np.flatnonzero(~is_piece)
+        some = table.take(pa.array(rows))
+        stream = stream_of_table(job.plan, _events(job, some))
+        _, own, pieces = _pieces_by_cut(job, stream, some[CUT].to_numpy())
+        parts.append(replace(pieces, key=keys.codes[rows[own.rows[pieces.key]]]))
+    whole = join(parts)
+    _refuse_overlaps(whole)
+    spec = job.physical.aggregation
+    totals = results(spec, job.numeric, whole, sortables(spec, nothing))
+    if not len(totals):
+        return None
+    return task.totals_table(job.physical, Stream(table, {}, np.zeros(0, np.int64)), keys, totals)
+
+
+def _events(job: Job, table: pa.Table) -> pa.Table:
+    return table.select(job.schema.names)
+
+
+def _joint_keys(job: Job, table: pa.Table) -> Keys:
+    """The keys of pieces and events together."""
+    if not job.plan.partition:
+        return one_key(len(table))
+    kinds = {one.name: one.kind for one in job.plan.schema.columns}
+    stream = Stream(table, kinds, np.zeros(0, np.int64))
+    return encode_keys([stream.vector(name) for name in job.plan.partition])
+
+
+def _refuse_overlaps(pieces: Pieces) -> None:
+    """The input must be the same whenever it is read; else pieces overlap, and products would be wrong."""
+    same = pieces.key[1:] == pieces.key[:-1]
+    if (same & (pieces.first[1:] <= pieces.last[:-1])).any():
+        raise RunError(
+            "the DataFrame was divided differently when it was read a second time",
+            hint=f"cache it or write it to a file first, or {_GENERAL}",
+        )

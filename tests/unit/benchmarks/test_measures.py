@@ -1,0 +1,72 @@
+"""Every benchmark runs at a small size and finds its answers right; what is reported can be read again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from benchmarks import aggregation, growth, long_window
+from benchmarks.planned import planned
+from benchmarks.report import Curve, Report, Result, race
+from benchmarks.workloads import stream
+
+
+def all_checked(report: Report) -> bool:
+    return bool(report.results) and all(result.checked for result in report.results)
+
+
+def test_type_grained() -> None:
+    report = Report()
+    case = planned(aggregation.SEQUENCE.format(within=100, slide=100), stream(3_000, {"A": 0.5, "B": 0.5}))
+    aggregation.one_vector(report, "small", case, 1)
+    assert all_checked(report)
+
+
+def test_overlapping_windows() -> None:
+    report = Report()
+    aggregation.overlapping(report, 2, 3_000, 1)
+    assert all_checked(report)
+
+
+def test_pattern_grained() -> None:
+    report = Report()
+    aggregation.pattern_grains(report, 3_000, 1)
+    assert all_checked(report)
+
+
+def test_one_inequality_and_its_picture(tmp_path: Path) -> None:
+    report = Report()
+    growth.by_tree(report, (100, 400), 1)
+    growth.by_scan(report, (100, 200), 1)
+    growth.by_enumeration(report, (4, 8))
+    assert all_checked(report)
+    report.write(tmp_path / "results.json")
+    found = json.loads((tmp_path / "results.json").read_text())
+    assert len(found["results"]) == len(report.results)
+    assert {curve["name"] for curve in found["curves"]} >= {"the kernel", "the quadratic kernel", "two steps"}
+    assert "the quadratic kernel" in (tmp_path / "growth-one-inequality.svg").read_text()
+
+
+def test_long_window() -> None:
+    found = long_window.fed(4_000, 1_000)
+    assert found["log"] == pytest.approx(found["expected"])
+
+
+def test_exponent_is_the_slope_of_the_logarithms() -> None:
+    sizes = (10, 100, 1_000)
+    assert Curve("p", "c", sizes, tuple(3e-6 * n**1.5 for n in sizes)).exponent == pytest.approx(1.5)
+
+
+def test_race_keeps_the_last_answer_and_the_best_time() -> None:
+    calls: list[str] = []
+    contenders = {name: lambda name=name: calls.append(name) or len(calls) for name in ("a", "b")}  # type: ignore[misc]
+    timings = race(2, contenders)
+    assert calls == ["a", "b", "a", "b", "a", "b"]  # in turns, the first ones not counted
+    assert timings["b"].answer == 6
+    assert timings["a"].best <= timings["a"].median
+
+
+def test_ratio_and_goal() -> None:
+    one = Result("x", 100, 2.0, 1, True).against("y", 25.0).with_goal("twice", True)
+    assert (one.rate, one.ratio, one.met) == (50.0, 2.0, True)
