@@ -66,6 +66,11 @@ def stream(count: int, shares: dict[str, float], seed: int = 11) -> pa.Table:
     return pa.table({"type": types, "time": np.arange(count), "price": random.random(count)})
 
 
+def with_text_types(events: pa.Table) -> pa.Table:
+    """The same events with types as plain text, as most files have them."""
+    return events.set_column(0, "type", events["type"].cast(pa.string()))
+
+
 def keyed_events(count: int, keys: int, seed: int = 13) -> pa.Table:
     """Events of types A and B in no order, one per time, spread evenly over the keys; types as plain text."""
     random = np.random.default_rng(seed)

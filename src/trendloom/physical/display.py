@@ -157,10 +157,8 @@ def _spark_steps(physical: Physical) -> Iterator[str]:
         yield "mapInArrow: one columnar call per task, for the windows that start in its segments"
         yield f"path general otherwise: repartition by {', '.join(plan.partition) or 'nothing, one task'}"
     else:
-        yield (
-            "path reduced (direct: tasks read local Parquet themselves), if the parts of the input hardly overlap in time, "
-            "which is decided at run time"
-        )
+        yield "path reduced, if the parts of the input hardly overlap in time, which is decided at run time"
+        yield "path direct: the same, and tasks read the row groups of local Parquet files themselves"
         yield f"mapInArrow: {best.reason}; times that several parts share are sent as events"
         yield f"repartition matrices by {', '.join(plan.partition)}" if plan.partition else "matrices to one task"
         yield "mapInArrow: multiply in order of time"

@@ -1,7 +1,7 @@
 """By which ways the work of a query can be spread over the tasks of a cluster, as far as the query alone decides.
 
-What the data decide (how the times of its parts overlap, how many keys there are) the engine finds out at run time, among
-the ways that are listed here.
+What the data decide (how the times of its parts overlap, how many keys there are) the engine finds out at run time,
+among the ways that are listed here.
 """
 
 from __future__ import annotations

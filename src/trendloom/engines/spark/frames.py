@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A DataFrame with the types of its columns (`arrow`), what they mean (`schema`), and the Parquet it is read from."""
+    """A DataFrame, the types of its columns (`arrow`), what they mean (`schema`), and the Parquet it is read from."""
 
     df: DataFrame
     arrow: pa.Schema

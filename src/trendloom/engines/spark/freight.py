@@ -1,7 +1,7 @@
 """Matrices as rows of a DataFrame, and back: what path (a) shuffles instead of events.
 
-A row is either a piece (`PANE` is there) or an event. Both have the key's columns. Numbers travel as little-endian words:
-two for each number, or more, in equal number, in a piece that needs them; the length of the bytes tells how many.
+A row is either a piece (`PANE` is there) or an event. Both have the key's columns. Numbers travel as little-endian
+words: two for each number, or more, in equal number, in a piece that needs them; the length of its bytes tells.
 """
 
 from __future__ import annotations
@@ -50,13 +50,11 @@ def piece_rows(schema: pa.Schema, keys: pa.Table, pieces: Pieces) -> Iterator[pa
 def pieces_from(rows: pa.Table, key: Array, model: Pieces) -> Pieces:
     """Pieces out of rows; `model` (of no events) says how their matrices are laid out."""
     extremes, _, slots, lanes = model.least.shape
-    least = _words(rows[LEAST], np.dtype(np.int64), extremes * slots * lanes)
-    return Pieces(
-        key,
-        *(rows[name].to_numpy().astype(np.int64) for name in (PANE, BEGIN, END)),
-        tuple(_unpacked(rows[_stack_name(number)], stack) for number, stack in enumerate(model.stacks)),
-        np.ascontiguousarray(np.moveaxis(least.reshape(len(key), extremes, slots, lanes), 0, 1)),
-    )
+    least = _words(rows[LEAST], extremes * slots * lanes)
+    pane, first, last = (rows[name].to_numpy().astype(np.int64) for name in (PANE, BEGIN, END))
+    stacks = tuple(_unpacked(rows[_stack_name(number)], stack) for number, stack in enumerate(model.stacks))
+    least = np.ascontiguousarray(np.moveaxis(least.reshape(len(key), extremes, slots, lanes), 0, 1))
+    return Pieces(key, pane, first, last, stacks, least)
 
 
 def _stack_name(number: int) -> str:
@@ -85,12 +83,12 @@ def _bytes(rows: Array) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(words)])
 
 
-def _words(column: pa.ChunkedArray, kind: np.dtype[Any], width: int) -> Array:
+def _words(column: pa.ChunkedArray, width: int) -> Array:
     """All rows as words, where each has `width` of them."""
     if width == 0:
-        return np.zeros((len(column), 0), kind)
+        return np.zeros((len(column), 0), np.int64)
     data, offsets = _contents(column)
-    return np.frombuffer(data, kind, len(column) * width, int(offsets[0])).reshape(len(column), width)
+    return np.frombuffer(data, np.int64, len(column) * width, int(offsets[0])).reshape(len(column), width)
 
 
 def _contents(column: pa.ChunkedArray) -> tuple[pa.Buffer, Array]:

@@ -97,7 +97,7 @@ def _unfit_types(job: Job) -> str | None:
 def _direct(df: DataFrame, job: Job, partitions: int | None, file: FilePath | None, *, forced: bool) -> Spread | str:
     if file is None:
         return "the events do not come from a Parquet file"
-    if not forced and not df.sparkSession.conf.get("spark.master", "").startswith("local"):
+    if not forced and not (df.sparkSession.conf.get("spark.master", "") or "").startswith("local"):
         return "tasks on other machines may not see the file"
     groups = direct.row_groups(file, job)
     if isinstance(groups, str):
@@ -137,7 +137,11 @@ def _zones(rows: DataFrame, job: Job, *, forced: bool) -> Zones | str:
 
 
 def _ticks(times: pa.ChunkedArray, job: Job) -> list[int]:
-    return times.to_pylist() if pa.types.is_int64(times.type) else ticks(times, job.plan.schema.axis).tolist()
+    """Times as ticks; tasks give ticks already."""
+    found: list[int] = (
+        times.to_pylist() if pa.types.is_int64(times.type) else ticks(times, job.plan.schema.axis).tolist()
+    )
+    return found
 
 
 def _parts_by_number(rows: DataFrame, job: Job) -> pa.Table:

@@ -169,21 +169,33 @@ def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, lett
     def doubles(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any, begin: Any,
                 row: Any, first: Any, terms: Any, weights: Any) -> Any:  # fmt: skip
         value, new, source, coefficient, weight = rows.value, spare.value, terms.source, terms.coefficient, terms.weight
+        lanes = value.shape[1]
         while at < end:
             word, length = _word(codes, at, end, tied, letters, offset)
             if length == 0:
                 break
             low, high = begin[word], begin[word + 1]
-            for lane in range(value.shape[1]):
+            for lane in range(0, lanes - 1, 2):  # two at a time: they share the look-ups, and need not wait for each other
+                for entry in range(low, high):
+                    total, other = 0.0, 0.0
+                    for term in range(first[entry], first[entry + 1]):
+                        factor = float(coefficient[term])
+                        if weight[term] >= 0:
+                            factor = float(weights[weight[term], at])
+                        total += value[source[term], lane] * factor
+                        other += value[source[term], lane + 1] * factor
+                    new[entry - low, lane], new[entry - low, lane + 1] = total, other
+            if lanes % 2:
                 for entry in range(low, high):
                     total = 0.0
                     for term in range(first[entry], first[entry + 1]):
                         factor = float(coefficient[term])
                         if weight[term] >= 0:
                             factor = float(weights[weight[term], at])
-                        total += value[source[term], lane] * factor
-                    new[entry - low, lane] = total
-                for entry in range(low, high):
+                        total += value[source[term], lanes - 1] * factor
+                    new[entry - low, lanes - 1] = total
+            for entry in range(low, high):
+                for lane in range(lanes):
                     value[row[entry], lane] = new[entry - low, lane]
             at += length
         return at

@@ -18,7 +18,7 @@ import numpy as np
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregation.items import Items
 from trendloom.kernels.aggregation.structures import HASH, SUM, Arm, Move
-from trendloom.kernels.columns.keys import encode_keys
+from trendloom.kernels.columns.keys import Keys, encode_keys
 from trendloom.model.schema import Kind
 
 Array = np.ndarray[Any, Any]
@@ -43,7 +43,7 @@ class Arms(NamedTuple):
     code_at: Array
     classes: Array
     class_at: Array
-    distinct: Array  # how many different codes there are
+    distinct: Array  # by arm and dimension: how many different codes there are
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class _Coded:
     same: bool = False
     codes: tuple[tuple[Array, Array], ...] = ()
     classes: tuple[Array, Array] | None = None
-    distinct: int = 1
+    distinct: tuple[int, ...] = (1,)
 
 
 def arms_of(moves: list[Move], items: Items, columns: Columns) -> tuple[Arms, list[list[int]]]:
@@ -85,15 +85,17 @@ def _coded(arm: Arm, move: Move, items: Items, columns: Columns) -> _Coded:
         return _Coded(SUM, source, target)
     sides = _Sides(arm, (items.of(source), items.of(target)), source == target, columns)
     if arm.kind == HASH:
-        return _Coded(HASH, source, target, codes=(sides.classes,), distinct=sides.count)
+        return _Coded(HASH, source, target, codes=(sides.classes,), distinct=(sides.count,))
+    orders = [sides.order(pair, operator) for pair, operator in arm.ordered]
     return _Coded(
         arm.kind,
         source,
         target,
         strict=tuple(operator in ("<", ">") for _, operator in arm.ordered),
         same=sides.same,
-        codes=tuple(sides.order(pair, operator) for pair, operator in arm.ordered),
+        codes=tuple(sides.split(order.codes) for order in orders),
         classes=sides.classes if arm.equal else None,
+        distinct=tuple(max(order.count, 1) for order in orders),
     )
 
 
@@ -119,15 +121,15 @@ class _Sides:
     @property
     def classes(self) -> tuple[Array, Array]:
         assert self.class_codes is not None
-        return self._split(self.class_codes)
+        return self.split(self.class_codes)
 
-    def order(self, pair: int, operator: str) -> tuple[Array, Array]:
+    def order(self, pair: int, operator: str) -> Keys:
         """Codes that grow with the class, then with the value; `>` is `<` of inverted values."""
         values = self._joined(pair)
         vectors = [self._vector(~values if operator in (">", ">=") else values)]
         if self.class_codes is not None:
             vectors.insert(0, self._vector(self.class_codes))
-        return self._split(encode_keys(vectors).codes)
+        return encode_keys(vectors)
 
     def _joined(self, pair: int) -> Array:
         left, right = self.values[pair]
@@ -136,16 +138,16 @@ class _Sides:
     def _vector(self, values: Array) -> Vector:
         return Vector(Kind.INT, values, self.valid)
 
-    def _split(self, codes: Array) -> tuple[Array, Array]:
+    def split(self, codes: Array) -> tuple[Array, Array]:
         return (codes, codes) if self.same else (codes[: self.cut], codes[self.cut :])
 
 
 def _flat(coded: list[_Coded]) -> Arms:
     code_at, class_at = np.full((len(coded), 2, 2), -1, np.int64), np.full((len(coded), 2), -1, np.int64)
-    strict = np.zeros((len(coded), 2), np.bool_)
+    strict, distinct = np.zeros((len(coded), 2), np.bool_), np.ones((len(coded), 2), np.int64)
     codes, classes = _Pool(), _Pool()
     for number, arm in enumerate(coded):
-        strict[number, : len(arm.strict)] = arm.strict
+        strict[number, : len(arm.strict)], distinct[number, : len(arm.distinct)] = arm.strict, arm.distinct
         for dimension, sides in enumerate(arm.codes):
             code_at[number, dimension] = [codes.put(side) for side in sides]
         if arm.classes is not None:
@@ -160,7 +162,7 @@ def _flat(coded: list[_Coded]) -> Arms:
         code_at,
         classes.whole(),
         class_at,
-        np.array([arm.distinct for arm in coded], np.int64),
+        distinct,
     )
 
 

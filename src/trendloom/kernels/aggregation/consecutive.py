@@ -93,8 +93,8 @@ def add_up_consecutive(job: Job, spans: Spans, results: Results) -> None:
     stands = np.zeros(entries, np.bool_)
     pass_ = _with_scratch if isinstance(numbers, Limbs) else _lean
     pass_(
-        Stretches(spans.key, spans.low, spans.high), lanes, course, moves, checks, gains, bounds, numbers, least, stands,
-        total, total_least[0], results,
+        Stretches(spans.key, spans.low, spans.high), lanes, course, moves, checks, gains, bounds, numbers, least,
+        stands, total, total_least[0], results,
     )  # fmt: skip
 
 
@@ -203,10 +203,11 @@ def _pass(
         close_lanes(stop, closed, first, end, spans, width, numbers, total, total_least, results)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True)
 def _one_by_one(
-    at: int, stop: int, standing: int, closed: int, first: int, end: int, spans: Stretches, course: Course, gains: Gains,
-    bounds: Bounds, width: int, numbers: Numbers, least: Array, total: Numbers, total_least: Array, results: Results,
+    at: int, stop: int, standing: int, closed: int, first: int, end: int, spans: Stretches, course: Course,
+    gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, total: Numbers, total_least: Array,
+    results: Results,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Follow events that are alone at their time, as long as there are some. All runs stand in entry 0."""
     while at < stop and course.lone[at] != MANY:
@@ -226,7 +227,7 @@ def _one_by_one(
     return at, closed, standing
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True)
 def _one_by_one_alone(
     at: int, stop: int, standing: int, course: Course, gains: Gains, width: int, numbers: Numbers, least: Array,
     total: Numbers, total_least: Array,
@@ -287,7 +288,7 @@ def _enter_group(
     return 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True)
 def _group(
     at: int, after: int, size: int, side: int, first: int, end: int, spans: Stretches, course: Course, moves: Moves,
     checks: Checks, gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, stands: Array,
@@ -317,7 +318,7 @@ def _group(
                     count(mine + state, e, state, first, end, spans, bounds, width, numbers, least, total, total_least)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True)
 def _sum_group(
     old: int, size: int, sums: int, states: int, width: int, numbers: Numbers, least: Array, stands: Array
 ) -> None:
@@ -339,7 +340,7 @@ def _arrive(entry: int, other: int, width: int, numbers: Numbers, least: Array, 
             stands[entry] = True
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True)
 def _go_on(
     e: int, mine: int, before: int, size: int, old: int, sums: int, course: Course, moves: Moves, checks: Checks,
     width: int, numbers: Numbers, least: Array, stands: Array,

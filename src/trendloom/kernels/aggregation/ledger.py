@@ -1,17 +1,17 @@
 """A ledger of runs: what all runs that stand at one event in one state amount to, one entry each, one lane per window.
 
-Under skip-till-next-match and contiguous the future of a run depends on the event and state where it stands, so all runs
-that stand there share an entry: their number, the sums of the linear measures, the least values. Windows that
-overlap share everything but where runs may start and where matches must end; so they are the *lanes* of one pass
-over the events of all of them: a run starts in the lanes whose window has begun, and a match counts in the lanes whose
+Under skip-till-next-match and contiguous the future of a run depends on the event and state where it stands, so all
+runs that stand there share an entry: their number, the sums of the linear measures, the least values. Windows that
+overlap share everything but where runs may start and where matches must end; so they are the *lanes* of one pass over
+the events of all of them: a run starts in the lanes whose window has begun, and a match counts in the lanes whose
 window has not ended.
 
 Entry r has the rows r·width to r·width + width − 1 of the numbers (the number of runs, then each linear measure) and
 `least[r, extreme, lane]`. Cost: O(lanes · width) per operation.
 
 The operations are compiled into the passes that use them (`forceinline`), and the passes count no references to arrays
-(`LEAN`): a call that hands on a dozen arrays costs more than the addition it is made for. Only numbers of many words need
-scratch arrays, and so references.
+(`LEAN`): a call that hands on a dozen arrays costs more than the addition it is made for. Only numbers of many words
+need scratch arrays, and so references.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from trendloom.pattern.template import Crossings
 
 Array = np.ndarray[Any, Any]
 
-LEAN = {"nogil": True, "cache": True, "_nrt": False}
+LEAN: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
 """How passes are compiled that allocate nothing."""
 
 MOST_LANES = 16
@@ -49,8 +49,8 @@ class Gains(NamedTuple):
 class Bounds(NamedTuple):
     """The NOTs before a match (`start_*`, by start) and after it (`end_*`, by state), each as a list of ways.
 
-    The ways of item i are `begin[i]` to `begin[i + 1]`, the NOTs of way w `nots_begin[w]` to `nots_begin[w + 1]`: rows of
-    `thresholds`. One way without a violated NOT is enough; no way at all means that a match cannot begin or end there.
+    The ways of item i are `begin[i]` to `begin[i + 1]`, the NOTs of way w `nots_begin[w]` to `nots_begin[w + 1]`: rows
+    of `thresholds`. One way without a violated NOT is enough; no way at all: a match cannot begin or end there.
     """
 
     start_position: Array
@@ -231,7 +231,7 @@ def _may_end(state: int, e: int, high: int, bounds: Bounds) -> bool:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def gain_number(r: int, m: int, e: int, state: int, gains: Gains, width: int, numbers: Numbers) -> None:
-    """Linear measure m of all runs of entry r grows by weight · runs. (A weight of 0 adds nothing, even to infinity.)"""
+    """Linear measure m of all runs of entry r grows by weight · runs; a weight of 0 adds nothing, even to infinity."""
     if gains.weighs[m, state]:
         row = gains.weight_of[m]
         if row < 0:

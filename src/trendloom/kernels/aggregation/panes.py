@@ -20,6 +20,7 @@ from numba.extending import overload
 
 from trendloom.kernels.aggregation.job import ABSENT
 from trendloom.kernels.columns.numbers import (
+    INLINE,
     Numbers,
     add_lane,
     by_system,
@@ -54,7 +55,7 @@ def compose(to: Numbers, later: Numbers, second: int, earlier: Numbers, first: i
     raise NotImplementedError  # in kernels only
 
 
-@overload(compose)
+@overload(compose, jit_options=INLINE)
 def _compose(to: Any, later: Any, second: Any, earlier: Any, first: Any, shape: Any) -> Any:
     def doubles(to: Any, later: Any, second: Any, earlier: Any, first: Any, shape: Any) -> None:
         into, left, right, columns, slots = to.value, later.value, earlier.value, shape.columns, shape.slots
@@ -85,7 +86,7 @@ def _compose(to: Any, later: Any, second: Any, earlier: Any, first: Any, shape: 
     return by_system(to, doubles=doubles, wides=others, limbs=others, scaled=others)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, forceinline=True)
 def compose_least(to: Array, later: Array, earlier: Array, shape: Shape) -> None:
     """The same for least values: [slot, lane] each."""
     for slot in range(shape.slots):
@@ -98,7 +99,7 @@ def compose_least(to: Array, later: Array, earlier: Array, shape: Shape) -> None
             to[slot, lane] = best
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, forceinline=True)
 def give_out(out: Numbers, span: int, rows: Numbers, first: int, shape: Shape) -> None:
     """What the accepting slots hold is the result of a span."""
     for measure in range(shape.measures + 1):
@@ -106,7 +107,7 @@ def give_out(out: Numbers, span: int, rows: Numbers, first: int, shape: Shape) -
             add_lane(out, span, measure, rows, first + measure * shape.slots + slot, 0)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, forceinline=True)
 def accepted_least(least: Array, shape: Shape) -> int:
     """The least value of the accepting slots; `least` is [slot, lane]."""
     best = ABSENT
@@ -115,7 +116,7 @@ def accepted_least(least: Array, shape: Shape) -> int:
     return best
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, forceinline=True)
 def any_spilled(numbers: Numbers) -> bool:
     """Whether a lane spilled since this was asked last."""
     found = False
@@ -125,7 +126,7 @@ def any_spilled(numbers: Numbers) -> bool:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, forceinline=True)
 def _copy_rows(to: Numbers, at: int, of: Numbers, first: int, rows: int) -> None:
     for row in range(rows):
         copy(to, at + row, of, first + row)

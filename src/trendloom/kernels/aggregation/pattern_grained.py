@@ -9,9 +9,9 @@ and the number of matches is Σ runs(e, s) over the accepting states. Three ways
 
 - contiguous: they can only be at the next time (`consecutive`);
 - every state has at most one move with a predicate, an inequality: entries wait for it in order (`waiting`);
-- else a table of all successors (`detection.successors`), here. An entry lives only from its first predecessor to its own
-  event: a pool holds those that are under way, and where a successor has one predecessor, the entry moves on without
-  a copy.
+- else a table of all successors (`detection.successors`), here. An entry lives only from its first predecessor to its
+  own event: a pool holds those that are under way, and where a successor has one predecessor, the entry moves on
+  without a copy.
 
 Cost: that of the table, O(events · moves), times log for an order predicate; then O(events · states · lanes). The proof
 is the definition of runs: docs/semantics.md on skip-till-next-match; Poppe, "Event Stream Analytics", ch. 16 (whose
@@ -172,7 +172,7 @@ def _pass(
 @njit(cache=True, nogil=True, forceinline=True)
 def _take(place: Array, free: Array) -> int:
     place[UNUSED] -= 1
-    return free[place[UNUSED]]  # type: ignore[no-any-return]
+    return free[place[UNUSED]]
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -191,7 +191,7 @@ def _event(
     for state in range(len(table.position)):
         if not fits_at(table.fits[e], table.position[state]):
             continue
-        entry, start = np.int64(pending[e - base, state]), table.start_of[state]
+        entry, start = int(pending[e - base, state]), table.start_of[state]
         stands = entry != NONE
         pending[e - base, state] = NONE
         if start != NONE:
@@ -235,7 +235,7 @@ def _branch(
     for f in range(first, checks.tie_end[first]):
         for move in range(moves.begin[state], moves.begin[state + 1]):
             if fits_at(fits[f], moves.position[move]) and (moves.free[move] or possible(e, f, move, checks)):
-                other = np.int64(pending[f - base, moves.target[move]])
+                other = int(pending[f - base, moves.target[move]])
                 if other == NONE:
                     other = _take(place, free)
                     pending[f - base, moves.target[move]] = other

@@ -1,7 +1,7 @@
 """Places and prefixes of the events of one batch in the trees of every arm, and what is done there. See `arms`.
 
-Words that hold a code and an item are sorted by merging: O(m log m) whatever the order of the values, nothing to do
-where they come sorted.
+Words that hold a code and an item are sorted by counting codes where a batch holds most of them, O(m), else by merging,
+O(m log m) whatever the order of the values.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from trendloom.kernels.columns.fenwick import (
 
 Array = np.ndarray[Any, Any]
 
+SPARSE = 4
+"""A batch is sorted by counting if there are at most so many times as many codes as items."""
 RUN = 16
 """Words that are sorted by insertion before merging begins."""
 
@@ -49,13 +51,14 @@ class Places(NamedTuple):
     begins: Array
     ranks: Array
     words: Array
+    tally: Array
     scratch: Array
 
 
 def cells_of(arms: Arms, most_sources: Array) -> Array:
     """How many cells every arm takes; `most_sources[s]` is the greatest number of items of state s in a batch."""
     sources = most_sources[arms.source] if len(arms.kind) else np.zeros(0, np.int64)
-    found = np.where(arms.kind == HASH, arms.distinct, np.where(arms.kind == SUM, 1, sources))
+    found = np.where(arms.kind == HASH, arms.distinct[:, 0], np.where(arms.kind == SUM, 1, sources))
     nested = [nested_cells(int(n)) if kind == NESTED else 0 for kind, n in zip(arms.kind, sources, strict=True)]
     return np.maximum(found, np.array(nested, np.int64))
 
@@ -79,6 +82,7 @@ def empty_places(arms: Arms, most: Array) -> Places:
         inner_begins(deepest),
         np.zeros(int(cells.sum()) if nested else 0, np.int32),
         np.zeros((3, longest if count else 0), np.int64),
+        np.zeros(min(SPARSE * longest, int(arms.distinct.max())) + 1 if count else 0, np.int64),
         np.zeros((2, deepest), np.int64),
     )
 
@@ -102,12 +106,13 @@ def place_arm(arms: Any, places: Any, arm: Any, first: Any, last: Any) -> Any:
     used = 0
     for dimension in range(2 if arms.kind[arm] == NESTED else 1):
         at = arms.code_at[arm, dimension]
-        used = _sorted(arms.codes, at[SOURCE] + first[source], sources, bits, places.words[0], places.words[2])
+        many = arms.distinct[arm, dimension]
+        used = _sorted(arms.codes, at[SOURCE] + first[source], sources, bits, many, places, places.words[0])
         _place_sources(arms, places, arm, dimension, first[source], used, bits)
         if arms.same[arm]:
             _place_targets(arms, places, arm, dimension, first, places.words[0], used, used, bits)
         else:
-            asked = _sorted(arms.codes, at[TARGET] + first[target], targets, bits, places.words[1], places.words[2])
+            asked = _sorted(arms.codes, at[TARGET] + first[target], targets, bits, many, places, places.words[1])
             _place_targets(arms, places, arm, dimension, first, places.words[1], asked, used, bits)
     return _nest(places, arm, sources, used, bits) if arms.kind[arm] == NESTED else used
 
@@ -121,15 +126,34 @@ def _bits(count: Any) -> Any:
 
 
 @njit(**INSIDE)
-def _sorted(codes: Any, begin: Any, count: Any, bits: Any, words: Any, spare: Any) -> Any:
-    """Fill `words` with (code, item) of the items that have a code, in order; returns how many."""
+def _sorted(codes: Any, begin: Any, count: Any, bits: Any, many: Any, places: Any, words: Any) -> Any:
+    """Fill `words` with (code, item) of the items that have a code (out of `many`), in order; returns how many."""
+    if many <= SPARSE * count:
+        return _counted(codes, begin, count, bits, many, places.tally, words)
     used = 0
     for item in range(count):
         if codes[begin + item] >= 0:
             words[used] = (codes[begin + item] << bits) | item
             used += 1
-    sort_words(words, used, spare)
+    sort_words(words, used, places.words[2])
     return used
+
+
+@njit(**INSIDE)
+def _counted(codes: Any, begin: Any, count: Any, bits: Any, many: Any, tally: Any, words: Any) -> Any:
+    """The same, by counting how often each code occurs."""
+    tally[: many + 1] = 0
+    for item in range(count):
+        tally[codes[begin + item] + 1] += 1  # items without a code are counted in front
+    tally[0] = 0
+    for code in range(many):
+        tally[code + 1] += tally[code]
+    for item in range(count):
+        code = codes[begin + item]
+        if code >= 0:
+            words[tally[code]] = (code << bits) | item
+            tally[code] += 1
+    return tally[many - 1]
 
 
 @njit(**INSIDE)

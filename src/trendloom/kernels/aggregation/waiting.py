@@ -1,9 +1,9 @@
 """Add up the matches of skip-till-next-match runs in one pass, where each state waits for one inequality at most.
 
-Idea: runs that stand at an event wait until some move is possible. If of the moves that lead on from a state at most one
-has a predicate, `left(e) < right(f)` (or its kin), then the entries (see `ledger`) that wait in that state are kept in the
-order of `left`: an event f takes all with `left < right(f)`, the least first, and an event that some move without predicate
-leads to takes all there are. Taken entries become the entry of f, so each is handled once.
+Idea: runs that stand at an event wait until some move is possible. If of the moves that lead on from a state at most
+one has a predicate, `left(e) < right(f)` (or its kin), then the entries (see `ledger`) that wait in that state are kept
+in the order of `left`: an event f takes all with `left < right(f)`, the least first; an event to which a move without
+predicate leads takes all there are. Taken entries become the entry of f, so each is handled once.
 
 The order is a stack with the least on top, and a heap for entries that arrive greater than that. Where both sides read
 the same column, nothing ever does: whatever was less than the new event has just been taken. Entries of equal
@@ -47,13 +47,14 @@ from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves, checks_
 Array = np.ndarray[Any, Any]
 
 NONE = -1
+LOWEST = -(2**63)
 ORDERED = ("<", "<=", ">", ">=")
 MOST_NUMBERS = 1 << 27
 """Numbers that may wait at a time; more windows than that allows are not added up side by side."""
 
 
 class Course(NamedTuple):
-    """How runs move. `bound[s]` is the move of state s that has a predicate, or NONE; `others[s]`: it has moves without.
+    """How runs move. `pair[s]` is the predicate that state s waits for, or NONE; `others[s]`: it has moves without one.
 
     A predicate is `left < right` after both are flipped by ^ `flip` (−1 turns the order around), or `left <= right`.
     """
@@ -61,9 +62,8 @@ class Course(NamedTuple):
     fits: Array
     position: Array  # by state
     start_of: Array  # by state: the start that leads there, or NONE
-    bound: Array
     others: Array
-    pair: Array  # by state
+    pair: Array
     flip: Array
     or_equal: Array
 
@@ -113,8 +113,8 @@ def add_up_waiting(job: Job, spans: Spans, results: Results) -> None:
     queues, arrived = _queues(states, entries), np.full((group, states), NONE, np.int64)
     pass_ = _with_scratch if isinstance(numbers, Limbs) else _lean
     while not pass_(
-        place, Stretches(spans.key, spans.low, spans.high), lanes, course, queues, arrived, moves, checks, gains, bounds,
-        numbers, least, free, total, total_least[0], results,
+        place, Stretches(spans.key, spans.low, spans.high), lanes, course, queues, arrived, moves, checks, gains,
+        bounds, numbers, least, free, total, total_least[0], results,
     ):  # fmt: skip
         numbers, least, queues = with_more(numbers), np.concatenate([least, least]), _longer(queues)
         free = np.concatenate([free[: place[UNUSED]], np.arange(len(free), len(least)), free[place[UNUSED] :]])
@@ -123,7 +123,7 @@ def add_up_waiting(job: Job, spans: Spans, results: Results) -> None:
 
 def _course(fits: Array, position: Array, moves: Moves, checks: Checks, bounds: Bounds) -> Course:
     states = len(position)
-    start_of, bound, pair = (np.full(states, NONE, np.int64) for _ in range(3))
+    start_of, pair = np.full(states, NONE, np.int64), np.full(states, NONE, np.int64)
     others, or_equal, flip = np.zeros(states, np.bool_), np.zeros(states, np.bool_), np.zeros(states, np.int64)
     start_of[bounds.start_state] = np.arange(len(bounds.start_state))
     for state in range(states):
@@ -131,10 +131,10 @@ def _course(fits: Array, position: Array, moves: Moves, checks: Checks, bounds: 
             if moves.free[move]:
                 others[state] = True
                 continue
-            bound[state], pair[state] = move, checks.pairs[checks.pairs_begin[move]]
+            pair[state] = checks.pairs[checks.pairs_begin[move]]
             operator = OPERATORS[checks.operators[pair[state]]]
             or_equal[state], flip[state] = operator in ("<=", ">="), -1 if operator in (">", ">=") else 0
-    return Course(fits, position.astype(np.int64), start_of, bound, others, pair, flip, or_equal)
+    return Course(fits, position.astype(np.int64), start_of, others, pair, flip, or_equal)
 
 
 def _queues(states: int, capacity: int) -> Queues:
@@ -199,7 +199,7 @@ def _pass(
 @njit(cache=True, nogil=True, forceinline=True)
 def _new(place: Array, free: Array) -> int:
     place[UNUSED] -= 1
-    return free[place[UNUSED]]  # type: ignore[no-any-return]
+    return free[place[UNUSED]]
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -302,30 +302,26 @@ def _take(
     """Events at..after, of one time, take the runs that wait in a state and that one of them can extend."""
     if queues.rest[state] == NONE and queues.height[state] == 0 and queues.size[state] == 0:
         return
-    all_, takers, limit = _takers(state, at, after, course, moves, checks)
-    if takers == 0:
-        return
-    if all_ and queues.rest[state] != NONE:
-        _hand_over(queues.rest[state], state, 0, True, takers, at, after, place, course, arrived, moves, checks, width,
-                   numbers, least, free)  # fmt: skip
-        queues.rest[state] = NONE
-    while queues.height[state] > 0:
-        top = queues.height[state] - 1
-        left = queues.stack_left[state, top]
-        if not (all_ or left <= limit):
-            break
-        queues.height[state] = top
-        _hand_over(queues.stack[state, top], state, left, False, takers, at, after, place, course, arrived, moves, checks,
-                   width, numbers, least, free)  # fmt: skip
-    while queues.size[state] > 0:
-        left = queues.heap_left[state, 0]
-        if not (all_ or left <= limit):
-            break
-        entry = queues.heap[state, 0]
-        _drop(queues.heap_left[state], queues.heap[state], queues.size[state])
-        queues.size[state] -= 1
-        _hand_over(entry, state, left, False, takers, at, after, place, course, arrived, moves, checks, width, numbers,
-                   least, free)  # fmt: skip
+    all_, limit, takers, f, target = _takers(state, at, after, course, moves, checks)
+    if takers == 1:
+        mine = arrived[f - at, target]
+        entry, _, _ = _pop(state, all_, limit, queues)
+        while entry != NONE:
+            if mine == NONE:
+                mine = entry
+            else:
+                join_entry(mine, entry, width, numbers, least)
+                _give_back(entry, place, free)
+            entry, _, _ = _pop(state, all_, limit, queues)
+        arrived[f - at, target] = mine
+    elif takers > 1:
+        entry, left, known = _pop(state, all_, limit, queues)
+        while entry != NONE:
+            _share(
+                entry, state, left, known, at, after, place, course, arrived, moves, checks, width, numbers, least, free
+            )  # fmt: skip
+            _give_back(entry, place, free)
+            entry, left, known = _pop(state, all_, limit, queues)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -337,53 +333,58 @@ def _limit(state: int, f: int, course: Course, checks: Checks) -> tuple[bool, in
     return checks.known[1, pair, f] and not lowest, right if course.or_equal[state] or lowest else right - 1
 
 
-LOWEST = -(2**63)
-
-
 @njit(cache=True, nogil=True, forceinline=True)
-def _takers(state: int, at: int, after: int, course: Course, moves: Moves, checks: Checks) -> tuple[bool, int, int]:
-    """Whether events of one time take all that wait in a state, in how many ways, and else up to which `left`."""
-    all_, takers, limit = False, 0, LOWEST
+def _takers(
+    state: int, at: int, after: int, course: Course, moves: Moves, checks: Checks
+) -> tuple[bool, int, int, int, int]:
+    """Whether events of one time take all that wait in a state, else up to which `left`; how many, and the last taker."""
+    all_, limit, takers, last, target = False, LOWEST, 0, at, 0
     for f in range(at, after):
         for move in range(moves.begin[state], moves.begin[state + 1]):
             if fits_at(course.fits[f], moves.position[move]):
-                if moves.free[move]:
-                    all_ = True
-                    takers += 1
-                else:
-                    able, mine = _limit(state, f, course, checks)
-                    takers += able
-                    limit = max(limit, mine) if able else limit
-    return all_, takers, limit
+                able, mine = (True, LOWEST) if moves.free[move] else _limit(state, f, course, checks)
+                if able:
+                    all_ |= moves.free[move]
+                    takers, limit, last, target = takers + 1, max(limit, mine), f, moves.target[move]
+    return all_, limit, takers, last, target
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _hand_over(
-    entry: int, state: int, left: int, unknown: bool, takers: int, at: int, after: int, place: Array, course: Course,
-    arrived: Array, moves: Moves, checks: Checks, width: int, numbers: Numbers, least: Array, free: Array,
+def _pop(state: int, all_: bool, limit: int, queues: Queues) -> tuple[int, int, bool]:
+    """An entry that is taken, or NONE; its `left`, and whether that is known."""
+    entry, left, known, top = NONE, LOWEST, True, queues.height[state] - 1
+    if top >= 0 and (all_ or queues.stack_left[state, top] <= limit):
+        entry, left = queues.stack[state, top], queues.stack_left[state, top]
+        queues.height[state] = top
+    elif queues.size[state] > 0 and (all_ or queues.heap_left[state, 0] <= limit):
+        entry, left = queues.heap[state, 0], queues.heap_left[state, 0]
+        _drop(queues.heap_left[state], queues.heap[state], queues.size[state])
+        queues.size[state] -= 1
+    elif all_:
+        entry, known = queues.rest[state], False
+        queues.rest[state] = NONE
+    return entry, left, known
+
+
+@njit(cache=True, nogil=True)
+def _share(
+    entry: int, state: int, left: int, known: bool, at: int, after: int, place: Array, course: Course, arrived: Array,
+    moves: Moves, checks: Checks, width: int, numbers: Numbers, least: Array, free: Array,
 ) -> None:  # fmt: skip
-    """The runs of an entry go on to every event of one time that can extend them; the last one may keep the entry."""
-    kept = False
+    """The runs of an entry go on to every event of one time that can extend them; each takes a copy."""
     for f in range(at, after):
         for move in range(moves.begin[state], moves.begin[state + 1]):
             if not fits_at(course.fits[f], moves.position[move]):
                 continue
-            if not moves.free[move]:
-                able, limit = _limit(state, f, course, checks)
-                if unknown or not able or left > limit:
-                    continue
-            target = arrived[f - at, moves.target[move]]
-            if target != NONE:
-                join_entry(target, entry, width, numbers, least)
-            elif takers == 1:
-                arrived[f - at, moves.target[move]] = entry
-                kept = True
-            else:
-                target = _new(place, free)
-                arrived[f - at, moves.target[move]] = target
-                move_entry(target, entry, width, numbers, least)
-    if not kept:
-        _give_back(entry, place, free)
+            able, limit = (True, left) if moves.free[move] else _limit(state, f, course, checks)
+            if able and left <= limit and (known or moves.free[move]):
+                mine = arrived[f - at, moves.target[move]]
+                if mine != NONE:
+                    join_entry(mine, entry, width, numbers, least)
+                else:
+                    mine = _new(place, free)
+                    arrived[f - at, moves.target[move]] = mine
+                    move_entry(mine, entry, width, numbers, least)
 
 
 _lean = njit(**LEAN)(_pass)
