@@ -41,7 +41,7 @@ from tests.property.strategies import Row, to_table
 import trendloom as tl
 
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 800)
+EXAMPLES = int(MORE or 1000)
 EXACT_FIELDS = ("matches", "occurrences", "values", "total", "least", "greatest")
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -148,16 +148,18 @@ def size(number: int | None) -> str:
 # ---------------------------------------------------------------------------------- the oracle is right: random queries
 
 
-def random_pattern(draw: random.Random, depth: int = 2) -> Pattern:
+def random_pattern(draw: random.Random, depth: int) -> Pattern:
     """Events of a type share its variable, but a NOT has a name, so that conditions leave it alone."""
-    shapes = ["one", "plus"] if depth == 0 else ["plus", "seq", "seq", "seq", "either", "maybe", "rounds", "rounds"]
+    shapes = (
+        ["one", "one", "plus"] if depth == 0 else ["plus", "seq", "seq", "seq", "either", "maybe", "rounds", "rounds"]
+    )
     shape = draw.choice(shapes)
     if shape == "either":
         return Either((random_pattern(draw, depth - 1), random_pattern(draw, depth - 1)))
     if shape == "rounds":
         return Plus(random_pattern(draw, depth - 1))
     if shape == "seq":
-        parts = [random_pattern(draw, depth - 1) for _ in range(draw.choice([1, 2, 2, 3]))]
+        parts = [random_pattern(draw, depth - 1) for _ in range(draw.choice([1, 2, 2, 2, 3]))]
         for _ in range(draw.choice([0, 0, 1, 1, 1, 2])):
             parts.insert(draw.randint(0, len(parts)), Not(draw.choice("ABCCDD"), f"n{draw.getrandbits(40)}"))
         return Seq(tuple(parts))
@@ -167,13 +169,13 @@ def random_pattern(draw: random.Random, depth: int = 2) -> Pattern:
 
 def random_query(draw: random.Random, scale: int = 1) -> Query:
     """`scale` widens the windows, for streams that are longer than a few events."""
-    pattern = random_pattern(draw)
+    pattern = random_pattern(draw, draw.choice([1, 1, 1, 2]))
     bound = sorted({atom.type for atom in template_of(pattern).atoms.values()})
-    within = draw.choice([None, None, 1, 3, 5, 8])
+    within = draw.choice([None, None, None, 1, 3, 5, 8])
     return Query(
         pattern,
         draw.choice([ANY, ANY, NEXT, NEXT, CONTIGUOUS]),
-        tuple(random_test(draw, bound) for _ in range(draw.choice([0, 1, 1, 2]))),
+        tuple(random_test(draw, bound) for _ in range(draw.choice([0, 0, 1, 1, 2]))),
         tuple(positive(name) for name in bound if draw.random() < 0.1),
         draw.choice([None, None, None, "k", "g"]),
         draw.random() < 0.7,
@@ -187,7 +189,9 @@ def random_test(draw: random.Random, bound: list[str]) -> Compare | Adjacent:
     first = draw.choice(bound)
     if draw.random() < 0.1:
         return Adjacent(first, first, f"abs({first}.x - NEXT({first}).x) < 2", closest)
-    return Compare(first, draw.choice("xxk"), draw.choice([*OPERATORS]), draw.choice(bound), draw.choice("xxk"))
+    left = draw.choice("xxk")
+    right = left if draw.random() < 0.7 else draw.choice("xk")
+    return Compare(first, left, draw.choice([*OPERATORS, "="]), draw.choice(bound), right)
 
 
 def closest(before: Event, after: Event) -> bool:
@@ -205,8 +209,8 @@ def random_stream(draw: random.Random, events: int) -> list[Row]:
             "id": number,
             "type": draw.choice("AAAAABBBCD"),
             "time": draw.randint(-2, events),
-            "x": draw.choice([None, *range(max(4, events // 20))]),
-            "k": draw.choice([None, 1, 1, 1, 1, 2]),
+            "x": draw.choice([None, None, *range(max(4, events // 20))]),
+            "k": draw.choice([None, None, 1, 1, 1, 2]),
             "g": draw.choice(["u", "u", "v"]),
         }
         for number in range(events)
@@ -236,7 +240,7 @@ def test_the_oracle_equals_the_reference() -> None:
         compared += 1
         with_rows += bool(expected)
     assert compared >= 0.9 * EXAMPLES
-    assert with_rows >= 0.6 * compared
+    assert with_rows >= 0.7 * compared
 
 
 A, B, N = One("A"), One("B"), Not("N")

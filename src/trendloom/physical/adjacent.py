@@ -8,6 +8,7 @@ one too, where events of the one always follow events of the other directly.
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any, cast
 
 from trendloom.expr.nodes import Aggregate, Attribute, Comparison, Expr, Extent, Which, walk
 from trendloom.kernels.aggregation.spec import Test
@@ -68,14 +69,14 @@ def _with_roles(expr: Expr, earlier: str) -> Expr:
     """The same expression, with the attributes of the later event read as NEXT."""
     if isinstance(expr, Attribute):
         return expr if expr.variable == earlier else replace(expr, which=Which.NEXT)
-    changes = {}
+    changes: dict[str, Any] = {}
     for field in fields(expr):
         value = getattr(expr, field.name)
         if isinstance(value, Expr):
             changes[field.name] = _with_roles(value, earlier)
         elif isinstance(value, tuple) and any(isinstance(part, Expr) for part in value):
             changes[field.name] = tuple(_with_roles(part, earlier) for part in value)
-    return replace(expr, **changes)
+    return cast("Expr", replace(cast("Any", expr), **changes))
 
 
 # ------------------------------------------------------------------------------------------------- moves

@@ -1,8 +1,8 @@
 """How aggregates over matches are computed: at which grain, or in two steps; see `kernels.aggregation.spec.Grain`.
 
 The coarsest grain that is right wins: one aggregate per position where no predicate relates adjacent events, by event
-where one does. Predicates that relate one *pivot* event of each match with others are decided pivot by pivot. What is left
-is found first and added up then.
+where one does. Predicates that relate one *pivot* event of each match with others are decided pivot by pivot. What is
+left is found first and added up then.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _by_position(detection: Detection) -> Grained:
 def _runs(aggregation: Aggregation, no_program: str | None) -> Grained:
     cost = "O(events)" if aggregation.detection.adjacent or not aggregation.pairs else "O(events · log events)"
     what = f"{no_program}: " if no_program else "a predicate relates adjacent events: "
-    return Grained(aggregation, f"{what}aggregates of the runs that wait at an event go to its successor", cost)
+    return Grained(aggregation, f"{what}runs that wait at an event go to its successor", cost)
 
 
 def _mixed(aggregation: Aggregation, machine: Machine, no_program: str | None) -> Grained:

@@ -98,7 +98,7 @@ def by_paths(job: Job, parts: list[pa.Table], zones: Zones | None = None) -> tup
     ]
     partial = multiplied(job, iter(sent))
     assert partial is not None
-    return sent, finish_aggregates(job.plan, job.schema, partial, job.numeric)
+    return sent, finish_aggregates(job.plan, job.schema, partial, job.numeric, spark=False)
 
 
 def rows_of(table: pa.Table) -> list[str]:

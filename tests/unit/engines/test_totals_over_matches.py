@@ -13,11 +13,11 @@ import trendloom as tl
 from trendloom.engines.events import Stream, build_block
 from trendloom.engines.partials import merge_partials
 from trendloom.engines.two_step import chunk_partial
-from trendloom.physical.aggregation import measures_of
 from trendloom.errors import RunError
 from trendloom.io.events import prepare
 from trendloom.kernels.detection.enumerate import enumerate_matches
 from trendloom.lang.parser import parse_query
+from trendloom.physical.aggregation import measures_of
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.kernels.aggregated import planned
+from tests.unit.kernels.aggregated import SCHEMA, planned
 
+from trendloom.io.events import prepare
 from trendloom.kernels.aggregation.program import Program, obstacle
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.spec import Detection
+from trendloom.lang.parser import parse_query
+from trendloom.optimize import optimize
+from trendloom.physical.detection import describe
+from trendloom.plan.bind import bind
 
 NEXT, CONTIGUOUS = "SEMANTICS skip-till-next-match", "SEMANTICS contiguous"
 
@@ -70,13 +75,6 @@ def test_parts_of_an_and_may_have_equal_times() -> None:
     ],
 )
 def test_obstacles(pattern: str, reason: str | None) -> None:
-    from trendloom.io.events import prepare
-    from trendloom.lang.parser import parse_query
-    from trendloom.physical.detection import describe
-    from trendloom.plan.bind import bind
-    from trendloom.optimize import optimize
-    from tests.unit.kernels.aggregated import SCHEMA
-
     plan = optimize(bind(parse_query(f"RETURN COUNT(*) PATTERN {pattern}"), prepare(SCHEMA.empty_table()).schema))
     found = obstacle(describe(plan))
     assert found is None if reason is None else reason in str(found)

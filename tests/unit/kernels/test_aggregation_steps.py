@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_pieces_in_any_order(seed: int, numeric: str) -> None:
         times = sorted({row["time"] for row in rows})
         cuts = [-100, *sorted(chance.sample(times, min(len(times), 3))), 100]
         found, columns = [], {}
-        for low, high in zip(cuts, cuts[1:], strict=False):
+        for low, high in pairwise(cuts):
             some = [row for row in rows if low <= row["time"] < high]
             if some:
                 block, keys, table = query.block(some)

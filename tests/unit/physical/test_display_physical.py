@@ -68,7 +68,7 @@ def test_aggregates_with_a_comparison_of_neighbours() -> None:
     assert physical(text) == dedent("""\
         Physical plan
         ├─ algorithm  pattern-grained: add up all runs that wait at a position, without following one
-        ├─ why        a predicate relates adjacent events: aggregates of the runs that wait at an event go to its successor
+        ├─ why        a predicate relates adjacent events: runs that wait at an event go to its successor
         ├─ cost       O(events)
         ├─ template
         │  ├─ positions

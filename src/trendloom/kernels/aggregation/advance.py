@@ -143,8 +143,8 @@ def _enter_in_order(
 
 
 def carry(
-    rows: Numbers, spare: Numbers, at: int, end: int, codes: Array, tied: int, letters: int, offset: Array, begin: Array,
-    row: Array, first: Array, terms: Combination, weights: Array,
+    rows: Numbers, spare: Numbers, at: int, end: int, codes: Array, tied: int, letters: int, offset: Array,
+    begin: Array, row: Array, first: Array, terms: Combination, weights: Array,
 ) -> int:  # fmt: skip
     """Multiply by the matrices of words up to a tied event or the end; returns where.
 
@@ -175,7 +175,7 @@ def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, lett
             if length == 0:
                 break
             low, high = begin[word], begin[word + 1]
-            for lane in range(0, lanes - 1, 2):  # two at a time: they share the look-ups, and need not wait for each other
+            for lane in range(0, lanes - 1, 2):  # two at a time: they share look-ups, and do not wait for each other
                 for entry in range(low, high):
                     total, other = 0.0, 0.0
                     for term in range(first[entry], first[entry + 1]):

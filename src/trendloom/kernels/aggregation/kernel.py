@@ -1,9 +1,9 @@
 """The aggregation kernel under the contract every kernel keeps: start, step, finish.
 
-A step takes the events that arrived, in any order, and a watermark: from now on nothing earlier arrives. What lies before
-it is certain. Where events are matrices they are multiplied into one piece per key and pane and forgotten, so that the
-state does not grow with the stream; other grains keep the events of windows that are still open. Windows that have
-closed are given out. Keys are numbered by whoever calls, the same in every step.
+A step takes the events that arrived, in any order, and a watermark: from now on nothing earlier arrives. What lies
+before it is certain. Where events are matrices they are multiplied into one piece per key and pane and forgotten, so
+that the state does not grow with the stream; other grains keep the events of windows that are still open. Windows
+that have closed are given out. Keys are numbered by whoever calls, the same in every step.
 """
 
 from __future__ import annotations

@@ -99,7 +99,8 @@ def _numbered(words: Array, listed: Array, code_type: Any) -> Array:
         return np.searchsorted(listed, words).astype(code_type)
     table = np.zeros(1 << 8 * words.dtype.itemsize, code_type)
     table[listed] = np.arange(len(listed))
-    found: Array = table[words]
+    found = np.empty(len(words), code_type)
+    _look_up(found, words, table)
     return found
 
 
@@ -111,6 +112,12 @@ def _positions(word: int, bits: tuple[int, ...]) -> frozenset[int]:
 def _mark_present(present: Array, words: Array) -> None:
     for word in words:
         present[word] = True
+
+
+@numba.njit(cache=True, nogil=True)
+def _look_up(found: Array, words: Array, table: Array) -> None:
+    for event in range(len(words)):
+        found[event] = table[words[event]]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -134,8 +134,8 @@ def _copy_rows(to: Numbers, at: int, of: Numbers, first: int, rows: int) -> None
 
 @numba.njit(cache=True, nogil=True)
 def slide(
-    out: Numbers, bad_out: Array, least_out: Array, first: Array, last: Array, pieces: Numbers, bad: Array, least: Array,
-    shape: Shape,
+    out: Numbers, bad_out: Array, least_out: Array, first: Array, last: Array, pieces: Numbers, bad: Array,
+    least: Array, shape: Shape,
 ) -> None:  # fmt: skip
     """Results of spans, each the product of pieces first..last. `least` is [extreme, piece, slot, lane].
 

@@ -1,7 +1,7 @@
 """Stretches of events as matrices that can be stored, sent and multiplied: what is left of events that need not move.
 
-A piece is a stretch of one key's events in one pane. Pieces are multiplied in order of time, wherever they were made: by
-tasks that read different parts of a stream, or by steps that see it chunk after chunk. Exact numbers stay exact: a
+A piece is a stretch of one key's events in one pane. Pieces are multiplied in order of time, wherever they were made:
+by tasks that read different parts of a stream, or by steps that see it chunk after chunk. Exact numbers stay exact: a
 piece whose numbers do not fit two words has as many as it needs.
 
 Cost: that of `type_grained.reduce` to make them; one product of matrices each to put them together.

@@ -1,9 +1,9 @@
 """Predicates between events that are not adjacent: one aggregate per pivot.
 
-A pivot is an event that stands once in every match (`S` in `SEQ(S, M+, L)`). Once it is fixed, `S.price < L.price` is a
-condition on L alone. So a block becomes one with a key per pivot, which holds the events of the windows that the pivot is
-in, those that fail a condition with it left out; every match is counted with its one pivot. Pivots go in chunks of
-bounded size.
+A pivot is an event that stands once in every match (`S` in `SEQ(S, M+, L)`). Once it is fixed, `S.price < L.price` is
+a condition on L alone. So a block becomes one with a key per pivot, which holds the events of the windows that the
+pivot is in, those that fail a condition with it left out; every match is counted with its one pivot. Pivots go in
+chunks of bounded size.
 
 Cost: O(Σ over pivots of the events in their windows). See Poppe, "Event Stream Analytics", 28.3.2.
 """

@@ -37,8 +37,8 @@ RUN = 16
 class Places(NamedTuple):
     """By arm and item of the batch (counted within its state). `base` is the first cell of each arm.
 
-    Earlier events: `place[arm, dimension]` (−1: unknown values), in a tree of `size` cells from `begin` on. Later
-    ones: `prefix[arm, dimension]` of the tree at `tree`. Nested trees: `deep[arm, begin]` is where they really begin.
+    Earlier events: `place[arm, dimension]` (−1: unknown values) in the tree at `begin`. Later ones: `prefix[arm,
+    dimension]` of the tree at `tree`. The tree at b has `size[arm, b]` places; nested ones really begin at `deep[arm, b]`.
     """
 
     base: Array
@@ -114,7 +114,7 @@ def place_arm(arms: Any, places: Any, arm: Any, first: Any, last: Any) -> Any:
         else:
             asked = _sorted(arms.codes, at[TARGET] + first[target], targets, bits, many, places, places.words[1])
             _place_targets(arms, places, arm, dimension, first, places.words[1], asked, used, bits)
-    return _nest(places, arm, sources, used, bits) if arms.kind[arm] == NESTED else used
+    return _nest(places, arm, sources, used) if arms.kind[arm] == NESTED else used
 
 
 @njit(**INSIDE)
@@ -213,7 +213,9 @@ def _place_sources(arms: Any, places: Any, arm: Any, dimension: Any, first: Any,
         for at in range(begin, end):
             item = words[at] & mask
             places.place[arm, dimension, item] = at - begin
-            places.begin[arm, item], places.size[arm, item] = begin, end - begin
+            if classes >= 0:  # else there is one tree, and `begin` is always 0: three random writes less
+                places.begin[arm, item] = begin
+        places.size[arm, begin] = end - begin
         begin = end
 
 
@@ -233,13 +235,15 @@ def _place_targets(
             passed += 1
         if passed > 0:
             last = words[passed - 1] & mask
-            if one_class or arms.classes[mine + item] == arms.classes[theirs + last]:
+            if one_class:
+                places.prefix[arm, dimension, item] = passed
+            elif arms.classes[mine + item] == arms.classes[theirs + last]:
                 places.tree[arm, item] = places.begin[arm, last]
                 places.prefix[arm, dimension, item] = passed - places.begin[arm, last]
 
 
 @njit(**INSIDE)
-def _nest(places: Any, arm: Any, sources: Any, used: Any, bits: Any) -> Any:
+def _nest(places: Any, arm: Any, sources: Any, used: Any) -> Any:
     """Arrange the nested trees of every class, one after another; returns how many cells they take."""
     outer, filled = places.scratch[0], places.scratch[1]
     for item in range(sources):
@@ -247,7 +251,7 @@ def _nest(places: Any, arm: Any, sources: Any, used: Any, bits: Any) -> Any:
             outer[places.begin[arm, item] + places.place[arm, 1, item]] = places.place[arm, 0, item]
     cells, begin = 0, 0
     while begin < used:
-        count = places.size[arm, places.words[0, begin] & ((np.int64(1) << bits) - 1)]
+        count = places.size[arm, begin]
         places.deep[arm, begin] = cells
         tree = outer[begin : begin + count]
         arrange(places.ranks, places.base[arm] + cells, places.begins, tree, count, filled)
@@ -270,7 +274,8 @@ def insert_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes
         if code >= 0:
             merge(nodes, base + code, values, cell)
     elif places.place[arm, 0, item] >= 0:
-        begin, count, place = places.begin[arm, item], places.size[arm, item], places.place[arm, 0, item]
+        begin, place = places.begin[arm, item], places.place[arm, 0, item]
+        count = places.size[arm, begin]
         if kind == TREE:
             insert(nodes, base + begin, count, place, values, cell)
         else:
@@ -308,7 +313,8 @@ def erase_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes:
         if code >= 0:
             wipe(nodes, base + code)
     elif places.place[arm, 0, item] >= 0:
-        begin, count, place = places.begin[arm, item], places.size[arm, item], places.place[arm, 0, item]
+        begin, place = places.begin[arm, item], places.place[arm, 0, item]
+        count = places.size[arm, begin]
         if kind == TREE:
             erase(nodes, base + begin, count, place)
         else:

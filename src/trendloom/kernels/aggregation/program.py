@@ -1,10 +1,11 @@
 """A pattern as linear algebra: slots that hold running aggregates, and for every kind of event a matrix on them.
 
-A *slot* is a set of partial matches that behave alike from now on: those that end at a state of the template and, where
-a NOT can still spoil them, have seen equally much of it. Under skip-till-any-match an event of a kind adds to the slot of
-each state it can enter the sum of the slots that lead there. Under skip-till-next-match the slots it takes from are
-emptied, under contiguous all are. Events of a NOT move slots along; what can no longer become part of a match is dropped.
-So every kind of event is a matrix of small integers, whatever the semantics: `Program.entering` + `Program.moving`.
+A *slot* is a set of partial matches that behave alike from now on: those that end at a state of the template and,
+where a NOT can still spoil them, have seen equally much of it. Under skip-till-any-match an event of a kind adds to
+the slot of each state it can enter the sum of the slots that lead there. Under skip-till-next-match the slots it
+takes from are emptied, under contiguous all are. Events of a NOT move slots along; what can no longer become part of
+a match is dropped. So every kind of event is a matrix of small integers, whatever the semantics: `Program.entering` +
+`Program.moving`.
 
 Linear measures ride along: each slot has one more number per measure, to which entering adds weight · matches.
 Slots depend on the pattern alone, never on the events, so matrices of different tasks fit together.

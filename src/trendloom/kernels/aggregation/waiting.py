@@ -337,7 +337,7 @@ def _limit(state: int, f: int, course: Course, checks: Checks) -> tuple[bool, in
 def _takers(
     state: int, at: int, after: int, course: Course, moves: Moves, checks: Checks
 ) -> tuple[bool, int, int, int, int]:
-    """Whether events of one time take all that wait in a state, else up to which `left`; how many, and the last taker."""
+    """Whether events of one time take all that wait in a state, else up to which `left`; how many do, and the last."""
     all_, limit, takers, last, target = False, LOWEST, 0, at, 0
     for f in range(at, after):
         for move in range(moves.begin[state], moves.begin[state + 1]):

@@ -1,7 +1,7 @@
 """Which number system holds which measure, and what happens when a number does not fit.
 
-- `exact`: two words; spans that spill are estimated in scaled numbers and repeated with as many words as they need. Sums
-  of doubles are scaled numbers throughout, so that an average is right however many matches there are.
+- `exact`: two words; spans that spill are estimated in scaled numbers and repeated with as many words as they need.
+  Sums of doubles are scaled numbers throughout, so that an average is right however many matches there are.
 - `float`: doubles; spans where one is infinite are repeated in scaled numbers, for the sake of averages.
 - `log`: scaled numbers.
 

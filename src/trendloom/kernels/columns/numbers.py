@@ -5,11 +5,11 @@ A kernel is written once against the operations below and compiled for the syste
 - `Doubles`: IEEE doubles, one word each; infinity beyond 1.8e308.
 - `Wides`: signed integers of two 64-bit words, exact below 2^126; whatever reaches that is noted in `spill`.
 - `Limbs`: signed integers of as many 64-bit words as allocated, with `spill` likewise.
-- `Scaled`: mantissa · 2^(512 · exponent), 53 bits of precision at any size. Every number has its own exponent: a small
-  one keeps its value beside a huge one, which may be discarded later.
+- `Scaled`: mantissa · 2^(512 · exponent), 53 bits of precision at any size. Every number has its own exponent: a
+  small one keeps its value beside a huge one, which may be discarded later.
 
-`row` selects numbers that belong together, one per *lane* (windows that overlap, columns of a matrix). All operations are
-O(lanes · words); `multiply_into` is O(words²). `spill[lane] < 0` once a result in that lane did not fit: what it
+`row` selects numbers that belong together, one per *lane* (windows that overlap, columns of a matrix). All operations
+are O(lanes · words); `multiply_into` is O(words²). `spill[lane] < 0` once a result in that lane did not fit: what it
 holds since then means nothing, and the work is repeated with more words.
 """
 
@@ -68,7 +68,7 @@ Numbers = Doubles | Wides | Limbs | Scaled
 
 
 class Combination(NamedTuple):
-    """Terms of sums: numbers of row `source`, times `coefficient`, or times weight number `weight` if that is not −1."""
+    """Terms of sums: numbers of row `source`, times `coefficient`, or times weight number `weight` (−1: none)."""
 
     source: Array
     coefficient: Array
