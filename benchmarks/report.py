@@ -59,12 +59,16 @@ class Result:
 
 @dataclass(frozen=True)
 class Curve:
-    """How the time of one contender grows: seconds by size, and the exponent of size that fits them best."""
+    """How the time of one contender grows: seconds by size, and the exponent of size that fits them best.
+
+    `power`: whether it is meant to be a power of the size at all; what enumerates is not.
+    """
 
     picture: str
     name: str
     sizes: tuple[int, ...]
     seconds: tuple[float, ...]
+    power: bool = True
 
     @property
     def exponent(self) -> float:
@@ -120,14 +124,14 @@ def draw_growth(curves: Sequence[Curve], target: Path) -> Path:
     from trendloom.viz.canvas import GRID, PALETTE, save, style
 
     with mpl.rc_context(style()):
-        figure = Figure(figsize=(7, 4.5))
+        figure = Figure(figsize=(7, 5.5))
         axes = figure.subplots()
         for number, curve in enumerate(curves):
-            label = f"{curve.name}: n^{curve.exponent:.2f}"
+            label = f"{curve.name}: n^{curve.exponent:.2f}" if curve.power else f"{curve.name}: no power of n"
             axes.loglog(curve.sizes, curve.seconds, "o-", color=PALETTE[number % len(PALETTE)], label=label)
         axes.set(title=curves[0].picture, xlabel="events per window", ylabel="seconds")
         axes.grid(color=GRID)
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
         return save(figure, target)
 
 

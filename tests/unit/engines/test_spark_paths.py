@@ -102,10 +102,12 @@ def by_paths(job: Job, parts: list[pa.Table], zones: Zones | None = None) -> tup
 
 
 def rows_of(table: pa.Table) -> list[str]:
-    listed = [
-        {name: str(value + 0 if value == 0 else value) for name, value in row.items()} for row in table.to_pylist()
-    ]
-    return sorted(map(str, listed))
+    """Rows in any order; doubles are rounded, since products of matrices round in another order than sums."""
+    return sorted(str([_rounded(value) for value in row.values()]) for row in table.to_pylist())
+
+
+def _rounded(value: Any) -> str:
+    return f"{value + 0.0:.10g}" if isinstance(value, float) else str(value)
 
 
 def parts_of(table: pa.Table, count: int, *, shuffled: bool) -> list[pa.Table]:
@@ -118,15 +120,14 @@ def parts_of(table: pa.Table, count: int, *, shuffled: bool) -> list[pa.Table]:
 @pytest.mark.parametrize("query", [BY_KEY, TOGETHER, NO_KEY, CONTIGUOUS])
 def test_reduced_parts_give_what_the_whole_gives(query: str, count: int, shuffled: bool) -> None:
     table = events(300, seed=count)
-    numeric = "log" if query == TOGETHER else "exact"
-    _, found = by_paths(job_of(query, table, numeric), parts_of(table, count, shuffled=shuffled))
-    assert rows_of(found) == rows_of(tl.run(query, table, numeric=numeric))
+    _, found = by_paths(job_of(query, table), parts_of(table, count, shuffled=shuffled))
+    assert rows_of(found) == rows_of(tl.run(query, table))
 
 
 def test_matrices_beyond_two_words_travel_exactly() -> None:
     table = pa.table({"time": range(600), "type": ["A"] * 600, "key": [1.0] * 600})
     sent, found = by_paths(job_of("RETURN COUNT(*) PATTERN A+", table), parts_of(table, 3, shuffled=False))
-    assert found.to_pylist() == [{"COUNT(*)": 2**600 - 1}]
+    assert [int(value) for value in found["COUNT(*)"].to_pylist()] == [2**600 - 1]
     assert sum(batch.num_rows for batch in sent) == 3
 
 

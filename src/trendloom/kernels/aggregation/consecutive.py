@@ -120,7 +120,7 @@ def _bits(pairs: Array) -> int:
 def _truths(checks: Checks) -> Array:
     """Per event a bit for each pair that is true of the event before it and itself; nothing if there are no pairs."""
     count = min(len(checks.operators), MOST_PAIRS)
-    truths = np.zeros(checks.left.shape[1] if count else 0, np.uint64)
+    truths = np.zeros(checks.left.shape[1] if count else 0, np.uint8 if count <= 8 else np.uint64)
     for pair in range(count):
         left, right, known = checks.left[pair], checks.right[pair], checks.known[:, pair]
         _add_truths(truths, pair, checks.operators[pair], left, right, known[0], known[1])
@@ -134,7 +134,7 @@ def _add_truths(
     """One bit of every event. Nothing branches: whether a predicate holds is hard to foresee."""
     for e in range(1, len(truths)):
         holds = left_known[e - 1] & right_known[e] & compare(operator, left[e - 1], right[e])
-        truths[e] |= np.uint64(holds) << np.uint64(pair)
+        truths[e] |= truths.dtype.type(holds) << truths.dtype.type(pair)
 
 
 @njit(**LEAN)
@@ -173,12 +173,12 @@ def _pass(
     numbers: Numbers, least: Array, stands: Array, total: Numbers, total_least: Array, results: Results,
 ) -> None:  # fmt: skip
     """All spans, as many at once as there are lanes."""
-    width, end = len(gains.weight_of) + 1, 0
-    simple = len(bounds.thresholds) == 0
+    zero = np.int64(0)  # the constant 0 is a type of its own, for which everything would be compiled once more
+    width, end, simple = len(gains.weight_of) + 1, zero, len(bounds.thresholds) == 0
     while end < len(spans.key):
         first, end = end, batch_end(end, lanes, spans.key, spans.low, spans.high)
         open_lanes(width, numbers, total, total_least)
-        at, stop, closed, size, side = spans.low[first], spans.high[end - 1], 0, 0, 0
+        at, stop, closed, size, side = spans.low[first], spans.high[end - 1], zero, zero, zero
         while at < stop:
             if course.lone[at] != MANY and (size == 0 or course.lone[at - 1] != MANY):
                 standing = _leave_group(size, side, course, width, numbers, least, stands)
@@ -210,18 +210,19 @@ def _one_by_one(
     results: Results,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Follow events that are alone at their time, as long as there are some. All runs stand in entry 0."""
+    mine = np.int64(0)
     while at < stop and course.lone[at] != MANY:
         closed = close_lanes(at, closed, first, end, spans, width, numbers, total, total_least, results)
-        state, fate = course.lone[at], course.fate[at]
+        state, fate = np.int64(course.lone[at]), course.fate[at]
         stands = standing != NOBODY and fate & GOES_ON != 0
         if not stands:
-            wipe(0, width, numbers, least)
+            wipe(mine, width, numbers, least)
         if fate & STARTS:
-            stands |= start_entry(0, course.start_of[state], at, first, end, spans, bounds, width, numbers, least)
+            stands |= start_entry(mine, course.start_of[state], at, first, end, spans, bounds, width, numbers, least)
         if stands:
-            gain(0, at, state, gains, width, numbers, least)
+            gain(mine, at, state, gains, width, numbers, least)
             if fate & ENDS:
-                count(0, at, state, first, end, spans, bounds, width, numbers, least, total, total_least)
+                count(mine, at, state, first, end, spans, bounds, width, numbers, least, total, total_least)
         standing = state if stands else NOBODY
         at += 1
     return at, closed, standing
@@ -234,9 +235,9 @@ def _one_by_one_alone(
 ) -> tuple[int, int]:  # fmt: skip
     """The same for a pass of one window, if no NOT leads or trails: nothing depends on the window but its ends."""
     lone, fates, values, extremes = course.lone, course.fate, gains.values, least.shape[1]
-    stands = standing != NOBODY
+    stands, mine = standing != NOBODY, np.int64(0)
     while at < stop and lone[at] != MANY:
-        state, fate = lone[at], fates[at]
+        state, fate = np.int64(lone[at]), fates[at]
         stands &= fate & GOES_ON != 0
         if not stands:
             for k in range(width):
@@ -248,7 +249,7 @@ def _one_by_one_alone(
             add_unit(numbers, 0, 0, 1)
         if stands:
             for m in range(width - 1):
-                gain_number(0, m, at, state, gains, width, numbers)
+                gain_number(mine, m, at, state, gains, width, numbers)
             for x in range(extremes):
                 if gains.valued[x, state]:
                     least[0, x, 0] = min(least[0, x, 0], values[x, at])
@@ -269,7 +270,7 @@ def _leave_group(
     states = len(course.start_of)
     for state in range(states if size == 1 else 0):
         if stands[1 + side * course.group * states + state]:
-            move_entry(0, 1 + side * course.group * states + state, width, numbers, least)
+            move_entry(np.int64(0), 1 + side * course.group * states + state, width, numbers, least)
             return state
     return NOBODY
 
@@ -284,7 +285,7 @@ def _enter_group(
     for state in range(states):
         stands[mine + state] = state == standing
     if standing != NOBODY:
-        move_entry(mine + standing, 0, width, numbers, least)
+        move_entry(mine + standing, np.int64(0), width, numbers, least)
     return 1
 
 

@@ -38,7 +38,7 @@ class Places(NamedTuple):
     """By arm and item of the batch (counted within its state). `base` is the first cell of each arm.
 
     Earlier events: `place[arm, dimension]` (−1: unknown values) in the tree at `begin`. Later ones: `prefix[arm,
-    dimension]` of the tree at `tree`. The tree at b has `size[arm, b]` places; nested ones really begin at `deep[arm, b]`.
+    dimension]` of the tree at `tree`. The tree at b has `size[arm, b]` places; a nested one begins at `deep[arm, b]`.
     """
 
     base: Array
