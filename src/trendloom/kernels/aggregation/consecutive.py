@@ -168,12 +168,18 @@ def _find_fates(
 # ---------------------------------------------------------------------------------------------- the pass
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def _zero() -> int:
+    """The constant 0 is a type of its own, for which everything would be compiled once more."""
+    return int(np.int64(0))
+
+
 def _pass(
     spans: Stretches, lanes: int, course: Course, moves: Moves, checks: Checks, gains: Gains, bounds: Bounds,
     numbers: Numbers, least: Array, stands: Array, total: Numbers, total_least: Array, results: Results,
 ) -> None:  # fmt: skip
     """All spans, as many at once as there are lanes."""
-    zero = np.int64(0)  # the constant 0 is a type of its own, for which everything would be compiled once more
+    zero = _zero()
     width, end, simple = len(gains.weight_of) + 1, zero, len(bounds.thresholds) == 0
     while end < len(spans.key):
         first, end = end, batch_end(end, lanes, spans.key, spans.low, spans.high)
@@ -210,10 +216,10 @@ def _one_by_one(
     results: Results,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Follow events that are alone at their time, as long as there are some. All runs stand in entry 0."""
-    mine = np.int64(0)
+    mine = _zero()
     while at < stop and course.lone[at] != MANY:
         closed = close_lanes(at, closed, first, end, spans, width, numbers, total, total_least, results)
-        state, fate = np.int64(course.lone[at]), course.fate[at]
+        state, fate = int(course.lone[at]), course.fate[at]
         stands = standing != NOBODY and fate & GOES_ON != 0
         if not stands:
             wipe(mine, width, numbers, least)
@@ -235,9 +241,9 @@ def _one_by_one_alone(
 ) -> tuple[int, int]:  # fmt: skip
     """The same for a pass of one window, if no NOT leads or trails: nothing depends on the window but its ends."""
     lone, fates, values, extremes = course.lone, course.fate, gains.values, least.shape[1]
-    stands, mine = standing != NOBODY, np.int64(0)
+    stands, mine = standing != NOBODY, _zero()
     while at < stop and lone[at] != MANY:
-        state, fate = np.int64(lone[at]), fates[at]
+        state, fate = int(lone[at]), fates[at]
         stands &= fate & GOES_ON != 0
         if not stands:
             for k in range(width):
@@ -270,7 +276,7 @@ def _leave_group(
     states = len(course.start_of)
     for state in range(states if size == 1 else 0):
         if stands[1 + side * course.group * states + state]:
-            move_entry(np.int64(0), 1 + side * course.group * states + state, width, numbers, least)
+            move_entry(_zero(), 1 + side * course.group * states + state, width, numbers, least)
             return state
     return NOBODY
 
@@ -285,7 +291,7 @@ def _enter_group(
     for state in range(states):
         stands[mine + state] = state == standing
     if standing != NOBODY:
-        move_entry(mine + standing, np.int64(0), width, numbers, least)
+        move_entry(mine + standing, _zero(), width, numbers, least)
     return 1
 
 

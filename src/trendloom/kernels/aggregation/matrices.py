@@ -116,8 +116,8 @@ class Matrices:
         return entered
 
 
-def words_of(letters: list[Array], size: int, *, longest: int = LONGEST_WORD) -> tuple[Terms, Array]:
-    """Tables of all words up to a length, and where the words of each length begin among them.
+def words_of(letters: list[Array], size: int, *, longest: int = LONGEST_WORD) -> tuple[Array, Array]:
+    """The matrices of all words up to a length, [word, row, source], and where the words of each length begin.
 
     Words of one length are numbered like numbers with letters as digits, the last one counting least.
     """
@@ -126,7 +126,7 @@ def words_of(letters: list[Array], size: int, *, longest: int = LONGEST_WORD) ->
     while len(words) < longest and 2 * len(words[-1]) * len(alphabet) * size * size <= MOST_ENTRIES and letters:
         words.append(np.einsum("bij,ajk->abik", alphabet, words[-1]).reshape(-1, size, size))
     offset = np.cumsum([0, 0, *map(len, words)])[: len(words) + 1]
-    return flat([terms_of(matrix) for some in words for matrix in some], size), offset.astype(np.int64)
+    return np.concatenate(words), offset.astype(np.int64)
 
 
 def terms_of(matrix: Array) -> list[Term]:

@@ -22,7 +22,7 @@ import numpy as np
 from trendloom.kernels.aggregation.advance import Events, Steps, advance, advance_least
 from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Found, Job, Spans
 from trendloom.kernels.aggregation.kinds import Kinds, Letters, kinds_of, letters_of
-from trendloom.kernels.aggregation.matrices import LONGEST_WORD, Matrices, words_of
+from trendloom.kernels.aggregation.matrices import LONGEST_WORD, Matrices, flat, terms_of, words_of
 from trendloom.kernels.aggregation.panes import Shape, accepted_least, any_spilled, give_out, slide
 from trendloom.kernels.aggregation.program import Program
 from trendloom.kernels.aggregation.spans import not_before
@@ -64,11 +64,12 @@ class Prepared:
     def by_event(self) -> tuple[Events, Steps]:
         """For what goes from event to event: weights and least values."""
         kinds, matrices = self.kinds, self.matrices
-        start, offset = np.zeros(0, np.int64), np.zeros(2, np.int64)
+        start, offset, words = np.zeros(0, np.int64), np.zeros(2, np.int64), np.zeros((0, 0, 0), np.int64)
         events = Events(kinds.code, kinds.tied, start, kinds.own, kinds.union, self.job.block.time, self.job.weights)
         order = np.array(self.program.order, np.int64)
         kept, entered, letters = matrices.kept(), matrices.entered(), len(kinds.positions)
-        return events, Steps(matrices.single(), offset, letters, kept, entered, order, matrices.size)
+        doubles = words.astype(np.float64)
+        return events, Steps(matrices.single(), words, doubles, offset, letters, kept, entered, order, matrices.size)
 
     @cached_property
     def by_time(self) -> tuple[Events, Steps]:
@@ -79,8 +80,11 @@ class Prepared:
             return events, steps
         counts = [{kind: 1} for kind in range(len(matrices.kinds))] if letters is None else letters.counts
         longest = LONGEST_WORD if len(self.job.block) >= WORTH_WORDS else 1
-        word, offset = words_of([matrices.letter(each) for each in counts], matrices.size, longest=longest)
-        steps = steps._replace(word=word, offset=offset, letters=len(counts))
+        alphabet = [matrices.letter(each) for each in counts]
+        words, offset = words_of(alphabet, matrices.size, longest=longest)
+        single = flat([terms_of(matrix) for matrix in alphabet], matrices.size)
+        steps = steps._replace(single=single, words=words, words_of_doubles=words.astype(np.float64))
+        steps = steps._replace(offset=offset, letters=len(counts))
         if letters is not None:
             events = events._replace(code=letters.code, tied=letters.tied, start=letters.start)
         return events, steps

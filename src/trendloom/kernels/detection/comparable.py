@@ -44,6 +44,7 @@ def _of(block: Block) -> Any:
 
 
 def _sides(left: Vector, right: Vector, length: int) -> tuple[Vector, Vector]:
+    same = left is right
     left, right = left.broadcast(length), right.broadcast(length)
     if Kind.NULL in (left.kind, right.kind):
         nothing = Vector(Kind.INT, np.zeros(length, np.int64), np.zeros(length, np.bool_))
@@ -56,7 +57,8 @@ def _sides(left: Vector, right: Vector, length: int) -> tuple[Vector, Vector]:
     if left.values.dtype == np.int64 and right.values.dtype == np.int64:
         return left, right
     if all(_exact_as_double(side) for side in (left, right)):
-        return _with(left, _sortable(left.values)), _with(right, _sortable(right.values))
+        first = _with(left, _sortable(left.values))
+        return first, first if same else _with(right, _sortable(right.values))
     values = np.concatenate([left.values.astype(object), right.values.astype(object)])
     ranks = np.unique(values, return_inverse=True)[1].reshape(-1)
     return _with(left, ranks[:length]), _with(right, ranks[length:])
