@@ -41,7 +41,7 @@ from tests.property.strategies import Row, to_table
 import trendloom as tl
 
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 1000)
+EXAMPLES = int(MORE or 900)
 EXACT_FIELDS = ("matches", "occurrences", "values", "total", "least", "greatest")
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -21,6 +21,8 @@ from numba.extending import overload
 from trendloom.kernels.aggregation.job import ABSENT
 from trendloom.kernels.columns.numbers import (
     INLINE,
+    LEAN,
+    Limbs,
     Numbers,
     add_lane,
     by_system,
@@ -28,9 +30,9 @@ from trendloom.kernels.columns.numbers import (
     copy,
     forgive,
     lanes_of,
-    like,
     multiply_into,
     spilled,
+    zeros_like,
 )
 
 Array = np.ndarray[Any, Any]
@@ -132,7 +134,15 @@ def _copy_rows(to: Numbers, at: int, of: Numbers, first: int, rows: int) -> None
         copy(to, at + row, of, first + row)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, forceinline=True)
+def _put_least(to: Array, of: Array) -> None:
+    """to = of, [extreme, slot, lane]; written out, as a slice would allocate."""
+    for extreme in range(to.shape[0]):
+        for slot in range(to.shape[1]):
+            for lane in range(to.shape[2]):
+                to[extreme, slot, lane] = of[extreme, slot, lane]
+
+
 def slide(
     out: Numbers, bad_out: Array, least_out: Array, first: Array, last: Array, pieces: Numbers, bad: Array,
     least: Array, shape: Shape,
@@ -142,17 +152,50 @@ def slide(
     `bad` notes pieces, and `bad_out` spans, whose numbers spilled. Spans come in order of their pieces.
     """
     size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
-    longest = 1
-    for span in range(len(first)):
-        longest = max(longest, last[span] - first[span])
-    product, other, back = like(pieces, size, lanes), like(pieces, size, lanes), like(pieces, size, lanes)
-    fronts, result = like(pieces, size * longest, 1), like(pieces, size, 1)
+    longest = int((last - first).max(initial=1))
+    stack = Stacks(
+        *(zeros_like(pieces, size, lanes) for _ in range(3)),
+        zeros_like(pieces, size * longest, 1),
+        zeros_like(pieces, size, 1),
+    )
     extremes = len(least)
-    least_product = np.empty((extremes, shape.slots, lanes), np.int64)
-    least_other, least_back = np.empty_like(least_product), np.empty_like(least_product)
-    least_fronts = np.empty((longest, extremes, shape.slots, 1), np.int64)
-    least_result = np.empty((shape.slots, 1), np.int64)
-    bad_front, bad_back = np.zeros(longest, np.bool_), False
+    least_stack = LeastStacks(
+        *(np.empty((extremes, shape.slots, lanes), np.int64) for _ in range(3)),
+        np.empty((longest, extremes, shape.slots, 1), np.int64),
+        np.empty((shape.slots, 1), np.int64),
+    )
+    sliding = _roomy_slide if isinstance(pieces, Limbs) else _lean_slide
+    sliding(
+        out, bad_out, least_out, first, last, pieces, bad, least, shape, stack, least_stack, np.zeros(longest, np.bool_)
+    )
+
+
+class Stacks(NamedTuple):
+    """The product at hand, room for another, the product of the back; vectors of the front, and of a window."""
+
+    product: Numbers
+    other: Numbers
+    back: Numbers
+    fronts: Numbers
+    result: Numbers
+
+
+class LeastStacks(NamedTuple):
+    product: Array
+    other: Array
+    back: Array
+    fronts: Array
+    result: Array
+
+
+def _slide(
+    out: Numbers, bad_out: Array, least_out: Array, first: Array, last: Array, pieces: Numbers, bad: Array,
+    least: Array, shape: Shape, stacks: Stacks, least_stacks: LeastStacks, bad_front: Array,
+) -> None:  # fmt: skip
+    product, other, back, fronts, result = stacks.product, stacks.other, stacks.back, stacks.fronts, stacks.result
+    least_product, least_other, least_back = least_stacks.product, least_stacks.other, least_stacks.back
+    least_fronts, least_result = least_stacks.fronts, least_stacks.result
+    size, extremes, bad_back = shape.slots * (shape.measures + 1), len(least), False
     base, middle, top = 0, 0, 0  # the front holds pieces base..middle, the back middle..top
     for span in range(len(first)):
         low, high = first[span], last[span]
@@ -162,32 +205,32 @@ def slide(
             for piece in range(high - 1, low - 1, -1):
                 if piece == high - 1:
                     _copy_rows(product, 0, pieces, piece * size, size)
-                    least_product[:] = least[:, piece]
+                    _put_least(least_product, least[:, piece])
                 else:
                     compose(other, product, 0, pieces, piece * size, shape)
                     spoilt |= any_spilled(other)
                     _copy_rows(product, 0, other, 0, size)
                     for x in range(extremes):
                         compose_least(least_other[x], least_product[x], least[x, piece], shape)
-                    least_product[:] = least_other
+                    _put_least(least_product, least_other)
                 spoilt |= bad[piece]
                 bad_front[piece - base] = spoilt
                 for row in range(size):
                     clear(fronts, (piece - base) * size + row)
                     add_lane(fronts, (piece - base) * size + row, 0, product, row, shape.begin)
-                least_fronts[piece - base, :, :, 0] = least_product[:, :, shape.begin]
+                _put_least(least_fronts[piece - base], least_product[:, :, shape.begin : shape.begin + 1])
         while top < high:
             bad_back |= bad[top]
             if top == middle:
                 _copy_rows(back, 0, pieces, top * size, size)
-                least_back[:] = least[:, top]
+                _put_least(least_back, least[:, top])
             else:
                 compose(other, pieces, top * size, back, 0, shape)
                 bad_back |= any_spilled(other)
                 _copy_rows(back, 0, other, 0, size)
                 for x in range(extremes):
                     compose_least(least_other[x], least[x, top], least_back[x], shape)
-                least_back[:] = least_other
+                _put_least(least_back, least_other)
             top += 1
         at = low - base
         bad_out[span] = bad_front[at] or (top > middle and bad_back)
@@ -202,3 +245,6 @@ def slide(
                 compose_least(least_result, least_back[x], least_fronts[at, x], shape)
                 least_out[span, x] = accepted_least(least_result, shape)
             give_out(out, span, result, 0, shape)
+
+
+_lean_slide, _roomy_slide = numba.njit(**LEAN)(_slide), numba.njit(cache=True, nogil=True)(_slide)

@@ -25,7 +25,7 @@ from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.kernels.aggregation.type_grained import Prepared, pieces_of, reduce
 from trendloom.kernels.aggregation.widen import Layout, allowed, layout_of, words_of
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, copy, like, zeros
+from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, copy, like, zeros, zeros_like
 from trendloom.kernels.columns.words import STEP
 from trendloom.model.window import Window
 
@@ -206,7 +206,7 @@ class Multiplied:
         np.add.at(used, spans.high, -1)
         some = np.flatnonzero(np.cumsum(used)[:-1] > 0)
         matrices, bad = self.stack.take(some).numbers(type(numbers), words)
-        found = Found(_like(matrices, len(spans), self.lanes), np.zeros(len(spans), np.bool_),
+        found = Found(zeros_like(matrices, len(spans), self.lanes), np.zeros(len(spans), np.bool_),
                       np.full((len(spans), len(self.least)), ABSENT))  # fmt: skip
         first, last = np.searchsorted(some, spans.low), np.searchsorted(some, spans.high)
         slide(found.numbers, found.spilled, found.least, first, last, matrices, bad, self.least[:, some], self.shape)
@@ -269,7 +269,7 @@ def _multiplying(stack: Stack, begin: Array, end: Array, shape: Shape) -> Comput
         last = np.cumsum(sizes)
         some = np.arange(last[-1]) + np.repeat(begin[rows] - (last - sizes), sizes)
         matrices, bad = stack.take(some).numbers(type(numbers), words)
-        out = _like(matrices, len(rows) * stack.low.shape[1], stack.low.shape[2])
+        out = zeros_like(matrices, len(rows) * stack.low.shape[1], stack.low.shape[2])
         spilt = np.zeros(len(rows), np.bool_)
         _multiply(out, spilt, matrices, bad, last - sizes, last, shape)
         return out, spilt
@@ -306,11 +306,6 @@ def sortables(spec: Aggregation, block: Block) -> dict[str, Sortable]:
     """How values of MIN and MAX come back from the integers they were compared as."""
     extremes = [m for m in spec.measures if m.function in ("min", "max") and m.column]
     return {m.name: sortable(m, block.columns[m.column]) for m in extremes if m.column}
-
-
-@numba.njit(cache=True, nogil=True)
-def _like(numbers: Numbers, rows: int, lanes: int) -> Numbers:
-    return like(numbers, rows, lanes)
 
 
 @numba.njit(cache=True, nogil=True)

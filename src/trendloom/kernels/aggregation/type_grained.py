@@ -27,7 +27,7 @@ from trendloom.kernels.aggregation.panes import Shape, accepted_least, any_spill
 from trendloom.kernels.aggregation.program import Program
 from trendloom.kernels.aggregation.spans import not_before
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.numbers import Numbers, add_unit, clear, copy, like
+from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_unit, clear, copy, zeros_like
 
 Array = np.ndarray[Any, Any]
 
@@ -121,7 +121,7 @@ def run(prepared: Prepared, spans: Spans, numbers: Numbers, *, panes: bool | Non
     """As `sweep`; `panes` forces windows as products of panes, or one by one."""
     job = prepared.job
     found = Found(
-        _results(numbers, len(spans), job.linear + 1),
+        zeros_like(numbers, len(spans), job.linear + 1),
         np.zeros(len(spans), np.bool_),
         np.full((len(spans), job.extremes), ABSENT),
     )
@@ -129,9 +129,11 @@ def run(prepared: Prepared, spans: Spans, numbers: Numbers, *, panes: bool | Non
         panes = _worth_panes(prepared, spans)
     if len(spans) == 0:
         return found
+    size = prepared.shape.slots * (job.linear + 1)
     if not panes:
-        _each(found.numbers, found.spilled, prepared.points(spans.low), prepared.points(spans.high), prepared.shape,
-              *prepared.by_time)  # fmt: skip
+        each = _roomy_each if isinstance(numbers, Limbs) else _lean_each
+        each(found.numbers, found.spilled, prepared.points(spans.low), prepared.points(spans.high), prepared.shape,
+             *prepared.by_time, zeros_like(numbers, size, 1), zeros_like(numbers, 2 * size, 1))  # fmt: skip
         if job.extremes:
             _each_least(found.least, spans.low, spans.high, prepared.shape, *prepared.by_event, job.values,
                         prepared.valued)  # fmt: skip
@@ -153,10 +155,12 @@ def reduce(prepared: Prepared, begin: Array, end: Array, numbers: Numbers) -> tu
     """The matrix of every stretch of events: rows, which of them spilled, and [extreme, stretch, slot, lane]."""
     shape, job = prepared.shape, prepared.job
     size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
-    matrices = _results(numbers, len(begin) * size, lanes)
+    matrices = zeros_like(numbers, len(begin) * size, lanes)
     bad = np.zeros(len(begin), np.bool_)
     least = np.empty((job.extremes, len(begin), shape.slots, lanes), np.int64)
-    _reduce(matrices, bad, prepared.points(begin), prepared.points(end), shape, *prepared.by_time)
+    reducing = _roomy_reduce if isinstance(numbers, Limbs) else _lean_reduce
+    reducing(matrices, bad, prepared.points(begin), prepared.points(end), shape, *prepared.by_time,
+             zeros_like(numbers, size, lanes), zeros_like(numbers, 2 * size, lanes))  # fmt: skip
     if job.extremes:
         _reduce_least(least, begin, end, shape, *prepared.by_event, job.values, prepared.valued)
     return matrices, bad, least
@@ -182,11 +186,6 @@ def pieces_of(block: Block, pane: int) -> Array:
 
 
 @numba.njit(cache=True, nogil=True)
-def _results(numbers: Numbers, rows: int, lanes: int) -> Numbers:
-    return like(numbers, rows, lanes)
-
-
-@numba.njit(cache=True, nogil=True)
 def _pieces(key_starts: Array, time: Array, pane: int) -> Array:
     found = np.empty((16, 2), np.int64)
     count = 0
@@ -204,10 +203,11 @@ def _pieces(key_starts: Array, time: Array, pane: int) -> Array:
     return found[:count]
 
 
-@numba.njit(cache=True, nogil=True)
-def _each(out: Numbers, bad: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps) -> None:
+def _each(
+    out: Numbers, bad: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps, rows: Numbers,
+    spare: Numbers,
+) -> None:  # fmt: skip
     """One vector through the points in time of every span."""
-    rows, spare = like(out, steps.size, 1), like(out, 2 * steps.size, 1)
     for span in range(len(low)):
         for row in range(steps.size):
             clear(rows, row)
@@ -230,13 +230,12 @@ def _each_least(
             out[span, x] = accepted_least(least, shape)
 
 
-@numba.njit(cache=True, nogil=True)
 def _reduce(
-    matrices: Numbers, bad: Array, begin: Array, end: Array, shape: Shape, events: Events, steps: Steps
-) -> None:
+    matrices: Numbers, bad: Array, begin: Array, end: Array, shape: Shape, events: Events, steps: Steps, rows: Numbers,
+    spare: Numbers,
+) -> None:  # fmt: skip
     """One matrix for the events of every stretch: lane k begins with one in slot `columns[k]`."""
     lanes = len(shape.columns)
-    rows, spare = like(matrices, steps.size, lanes), like(matrices, 2 * steps.size, lanes)
     for piece in range(len(begin)):
         for row in range(steps.size):
             clear(rows, row)
@@ -246,6 +245,10 @@ def _reduce(
         for row in range(steps.size):
             copy(matrices, piece * steps.size + row, rows, row)
         bad[piece] = any_spilled(rows) | any_spilled(spare)
+
+
+_lean_each, _roomy_each = numba.njit(**LEAN)(_each), numba.njit(cache=True, nogil=True)(_each)
+_lean_reduce, _roomy_reduce = numba.njit(**LEAN)(_reduce), numba.njit(cache=True, nogil=True)(_reduce)
 
 
 @numba.njit(cache=True, nogil=True)

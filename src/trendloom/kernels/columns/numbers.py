@@ -34,6 +34,8 @@ Array = np.ndarray[Any, Any]
 
 INLINE: Any = {"forceinline": True}
 """Operations are compiled into the kernels that use them: a call that hands on arrays costs more than an addition."""
+LEAN: Any = {"nogil": True, "cache": True, "_nrt": False}
+"""Kernels that allocate nothing need no references counted, which costs more than the additions they make."""
 
 
 class Doubles(NamedTuple):
@@ -85,6 +87,11 @@ def zeros(system: type[Numbers], rows: int, lanes: int, words: int = 2) -> Numbe
     if system is Wides:
         return Wides(np.zeros((rows, lanes), np.uint64), np.zeros((rows, lanes), np.int64), spill)
     return Limbs(np.zeros((rows, lanes, words), np.uint64), spill)
+
+
+def zeros_like(numbers: Numbers, rows: int, lanes: int) -> Numbers:
+    """Numbers of the same system and width, all zero."""
+    return zeros(type(numbers), rows, lanes, numbers.words.shape[2] if isinstance(numbers, Limbs) else 2)
 
 
 def integers(numbers: Wides | Limbs, lane: int) -> Array:
