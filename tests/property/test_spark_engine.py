@@ -22,7 +22,7 @@ from tests.property.strategies import ARROW, Knobs, Row, queries, streams
 from tests.property.strategies_patterns import TYPES, variables_of
 
 import trendloom as tl
-from trendloom.errors import BindError, PlanError
+from trendloom.errors import BindError, OptionError, PlanError
 from trendloom.lang.parser import parse_query
 from trendloom.spark import detect
 
@@ -113,6 +113,14 @@ def arrow_rows(spark: Any, rows: int) -> Iterator[None]:
     spark.conf.set(ARROW_ROWS, before)
 
 
+def run_on_path(df: Any, query: str, partitions: int | None, path: str) -> pa.Table | None:
+    """The rows of a query by some path; None where the query or its data do not allow it."""
+    try:
+        return detect(df, query, partitions=partitions, path=path).toArrow()
+    except OptionError:
+        return None
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", KNOBS)
 def test_spark_equals_reference(kind: str, spark: Any) -> None:
@@ -125,8 +133,9 @@ def test_spark_equals_reference(kind: str, spark: Any) -> None:
         partitions = (1, 2, 7)[number % 3]
         with arrow_rows(spark, (3, 10_000)[number % 2]):
             df = spark.createDataFrame(table).repartition(partitions)
-            result = detect(df, batch.query, partitions=(None, 7, 1, 2)[number % 4]).toArrow()
-        assert rows_of(result) == expected, batch.query
+            for path in ("general",) if kind == "matches" else ("general", "auto", "reduced", "cut"):
+                result = run_on_path(df, batch.query, (None, 7, 1, 2)[number % 4], path)
+                assert result is None or rows_of(result) == expected, (path, batch.query)
 
 
 def test_enough_pairs_are_compared() -> None:

@@ -153,7 +153,7 @@ def test_complete_trends_are_filtered_afterwards() -> None:
 
 
 def test_spark_spreads_the_events_by_the_partition_key() -> None:
-    shown = physical("RETURN user, COUNT(*) PATTERN SEQ(A, B) WHERE [x] GROUP BY user", "spark")
+    shown = physical("RETURN user, MIN(A.type) PATTERN SEQ(A, B) WHERE [x] GROUP BY user", "spark")
     assert shown.splitlines()[-5:] == [
         "└─ execution  engine spark",
         "   ├─ 1.  read 4 of 5 columns, events of 2 types: project and filter as Spark columns",
@@ -161,6 +161,12 @@ def test_spark_spreads_the_events_by_the_partition_key() -> None:
         "   ├─ 3.  mapInArrow: one columnar call per task, for all its partitions",
         "   └─ 4.  add up what the tasks found, per group and window",
     ]
+
+
+def test_spark_moves_matrices_where_it_can() -> None:
+    shown = physical("RETURN user, COUNT(*) PATTERN SEQ(A, B) WHERE [x] GROUP BY user", "spark")
+    assert "path reduced, if the parts of the input hardly overlap in time, which is decided at run time" in shown
+    assert "repartition matrices by x, user" in shown
 
 
 def test_spark_without_a_key_is_one_task() -> None:

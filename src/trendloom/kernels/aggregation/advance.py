@@ -166,6 +166,15 @@ def carry_words(
 @numba.njit(cache=True, nogil=True, forceinline=True)
 def _word(codes: Array, at: int, end: int, tied: int, letters: int, offset: Array) -> tuple[int, int]:
     """The longest word from here on that no tied event interrupts: its number and its length."""
+    if len(offset) == 9 and at + 8 <= end:  # eight letters at once, pair by pair, where none waits for another
+        a, b, c, d = codes[at], codes[at + 1], codes[at + 2], codes[at + 3]
+        e, f, g, h = codes[at + 4], codes[at + 5], codes[at + 6], codes[at + 7]
+        some = (a == tied) | (b == tied) | (c == tied) | (d == tied)
+        if not (some | (e == tied) | (f == tied) | (g == tied) | (h == tied)):
+            square = letters * letters
+            first = (a * letters + b) * square + (c * letters + d)
+            second = (e * letters + f) * square + (g * letters + h)
+            return first * (square * square) + second + offset[8], 8
     word, length = 0, 0
     while length < len(offset) - 1 and at + length < end and codes[at + length] != tied:
         word = word * letters + codes[at + length]

@@ -22,7 +22,6 @@ from numba import njit
 
 from trendloom.kernels.aggregation.job import EMPTY, Job, Spans
 from trendloom.kernels.aggregation.ledger import (
-    LEAN,
     Bounds,
     Gains,
     Results,
@@ -41,7 +40,7 @@ from trendloom.kernels.aggregation.ledger import (
     start_entry,
     wipe,
 )
-from trendloom.kernels.columns.numbers import Limbs, Numbers, add_lane, add_unit, clear, zeros
+from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_lane, add_unit, clear, zeros
 from trendloom.kernels.detection.tables import (
     Checks,
     Moves,

@@ -29,9 +29,6 @@ from trendloom.pattern.template import Crossings
 
 Array = np.ndarray[Any, Any]
 
-LEAN: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
-"""How passes are compiled that allocate nothing."""
-
 MOST_LANES = 16
 """Windows that one pass over the events adds up side by side."""
 

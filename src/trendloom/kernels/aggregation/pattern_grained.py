@@ -29,7 +29,6 @@ from numba import njit
 from trendloom.kernels.aggregation.consecutive import add_up_consecutive
 from trendloom.kernels.aggregation.job import ABSENT, Found, Job, Spans
 from trendloom.kernels.aggregation.ledger import (
-    LEAN,
     Bounds,
     Gains,
     Results,
@@ -49,7 +48,7 @@ from trendloom.kernels.aggregation.ledger import (
     with_more,
 )
 from trendloom.kernels.aggregation.waiting import add_up_waiting, is_simple
-from trendloom.kernels.columns.numbers import Limbs, Numbers, zeros
+from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, zeros
 from trendloom.kernels.detection.successors import NONE, successors_of
 from trendloom.kernels.detection.tables import Checks, Moves, checks_of, fits_at, fitting_bits, moves_of, possible
 

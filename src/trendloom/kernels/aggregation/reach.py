@@ -24,6 +24,7 @@ from trendloom.kernels.aggregation.places import Places, erase_item, gather_item
 from trendloom.kernels.aggregation.structures import HASH, SUM
 from trendloom.kernels.columns.cells import INSIDE, Cells, merge, merge_lane, wipe
 from trendloom.kernels.columns.numbers import (
+    LEAN,
     Limbs,
     Numbers,
     add,
@@ -114,8 +115,7 @@ def _sweep_part(
 
 # Without a runtime for allocation Numba does not count references to the arrays of a tuple each time one is read: that
 # would be three quarters of the time here. `Limbs` need scratch memory, so they have the runtime.
-BORROWING: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
-_sweep_borrowing = njit(**BORROWING)(_sweep_part)
+_sweep_borrowing = njit(**LEAN)(_sweep_part)
 _sweep_allocating = njit(cache=True, nogil=True)(_sweep_part)
 
 

@@ -22,7 +22,6 @@ from numba import njit
 
 from trendloom.kernels.aggregation.job import Job, Spans
 from trendloom.kernels.aggregation.ledger import (
-    LEAN,
     Bounds,
     Gains,
     Results,
@@ -41,7 +40,7 @@ from trendloom.kernels.aggregation.ledger import (
     wipe,
     with_more,
 )
-from trendloom.kernels.columns.numbers import Limbs, Numbers, zeros
+from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, zeros
 from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves, checks_of, fits_at, fitting_bits, moves_of
 
 Array = np.ndarray[Any, Any]
