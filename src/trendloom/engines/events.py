@@ -18,7 +18,7 @@ from trendloom.expr.nodes import Attribute, Expr, columns
 from trendloom.expr.vectors import Vector, from_arrow, is_true
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
-from trendloom.kernels.columns.sort import sort_by_key_and_time
+from trendloom.kernels.columns.sort import sorted_times
 from trendloom.model.schema import Kind
 from trendloom.physical.plan import Physical
 
@@ -55,9 +55,8 @@ def build_block(physical: Physical, stream: Stream) -> tuple[Block, Keys]:
         kept = some if kept is None else kept & some
     rows = None if kept is None or kept.all() else np.flatnonzero(kept)
     codes, ticks = _taken(keys.codes, rows), _taken(stream.ticks, rows)
-    order = sort_by_key_and_time(codes, ticks, max(keys.count, 1))
+    order, ticks = sorted_times(codes, ticks, max(keys.count, 1))
     sizes = np.bincount(codes, minlength=keys.count) if keys.count else np.zeros(0, np.int64)
-    ticks = _taken(ticks, order)
     rows = order if rows is None else _taken(rows, order)
     fits = [_taken(words, rows) for words in fits]
     block = Block(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trendloom.kernels.columns.sort import FEW_KEYS, sort_by_key_and_time
+from trendloom.kernels.columns.sort import FEW_KEYS, sort_by_key_and_time, sorted_times
 
 TIMES = st.integers(-3, 3) | st.sampled_from([2**63 - 1, -(2**63), 0, 10**15]) | st.integers(-(2**63), 2**63 - 1)
 
@@ -13,7 +13,11 @@ TIMES = st.integers(-3, 3) | st.sampled_from([2**63 - 1, -(2**63), 0, 10**15]) |
 def order(key: list[int] | None, time: list[int], keys: int) -> list[int]:
     codes = None if key is None else np.array(key, np.int64)
     found = sort_by_key_and_time(codes, np.array(time, np.int64), keys)
-    return list(range(len(time))) if found is None else found.tolist()
+    listed = list(range(len(time))) if found is None else found.tolist()
+    again, times = sorted_times(codes, np.array(time, np.int64), keys)
+    assert listed == (list(range(len(time))) if again is None else again.tolist())
+    assert times.tolist() == [time[row] for row in listed]
+    return listed
 
 
 @settings(max_examples=200, deadline=None)
@@ -34,7 +38,11 @@ def test_without_a_key_time_alone_decides(time: list[int]) -> None:
 def test_many_rows_agree_with_lexsort(low: int, high: int, keys: int) -> None:
     random = np.random.default_rng(7)
     key, time = random.integers(0, keys, 50_000), random.integers(low, high, 50_000)
-    assert np.array_equal(sort_by_key_and_time(key, time, keys), np.lexsort((time, key)))
+    expected = np.lexsort((time, key))
+    assert np.array_equal(sort_by_key_and_time(key, time, keys), expected)
+    order, times = sorted_times(key, time, keys)
+    assert np.array_equal(order, expected)
+    assert np.array_equal(times, time[expected])
 
 
 def test_events_in_time_order_are_only_distributed_by_key() -> None:

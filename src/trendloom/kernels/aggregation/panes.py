@@ -154,13 +154,17 @@ def slide(
     size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
     longest = int((last - first).max(initial=1))
     stack = Stacks(
-        *(zeros_like(pieces, size, lanes) for _ in range(3)),
+        zeros_like(pieces, size, lanes),
+        zeros_like(pieces, size, lanes),
+        zeros_like(pieces, size, lanes),
         zeros_like(pieces, size * longest, 1),
         zeros_like(pieces, size, 1),
     )
     extremes = len(least)
     least_stack = LeastStacks(
-        *(np.empty((extremes, shape.slots, lanes), np.int64) for _ in range(3)),
+        np.empty((extremes, shape.slots, lanes), np.int64),
+        np.empty((extremes, shape.slots, lanes), np.int64),
+        np.empty((extremes, shape.slots, lanes), np.int64),
         np.empty((longest, extremes, shape.slots, 1), np.int64),
         np.empty((shape.slots, 1), np.int64),
     )

@@ -28,6 +28,25 @@ FEW_KEYS = 1 << 16
 _NO_ROWS: Ints = np.zeros(0, np.int64)
 
 
+def sorted_times(key: Ints | None, time: Ints, keys: int) -> tuple[Ints | None, Ints]:
+    """The order by (key, time), None where the rows are in order already; and the times in that order.
+
+    Where key, time and row fit one word, the times are read off the sorted words: nothing is gathered.
+    """
+    codes = _NO_ROWS if key is None or keys <= 1 else np.ascontiguousarray(key, np.int64)
+    keyed, timed = _in_order(codes, time)
+    if keyed:
+        return None, time
+    start, row_bits = int(time.min()), _bits(len(time) - 1)
+    time_bits, key_bits = _bits(int(time.max()) - start), _bits(keys - 1) if len(codes) else 0
+    if (timed and keys <= FEW_KEYS) or time_bits + key_bits + row_bits > 64:
+        order = sort_by_key_and_time(key, time, keys)
+        return order, time if order is None else time[order]
+    words = _sorted_words(_packed(codes, time, start, time_bits, row_bits), row_bits, time_bits + key_bits)
+    times = _times(words, start, time_bits, row_bits)
+    return words.view(np.int64), times
+
+
 def sort_by_key_and_time(key: Ints | None, time: Ints, keys: int) -> Ints | None:
     """The stable order of the rows by (key, time), or None where they are in order already.
 
@@ -43,8 +62,8 @@ def sort_by_key_and_time(key: Ints | None, time: Ints, keys: int) -> Ints | None
     start = int(time.min())
     time_bits, key_bits = _bits(int(time.max()) - start), _bits(keys - 1) if len(codes) else 0
     if time_bits + key_bits <= 64:
-        return _order_by(_packed(codes, time, start, time_bits), time_bits + key_bits, None)
-    order: Ints = _order_by(_packed(_NO_ROWS, time, start, time_bits), time_bits, None)
+        return _order_by(_packed(codes, time, start, time_bits, 0), time_bits + key_bits, None)
+    order: Ints = _order_by(_packed(_NO_ROWS, time, start, time_bits, 0), time_bits, None)
     return _order_by(codes.view(np.uint64), key_bits, order)
 
 
@@ -99,16 +118,32 @@ def _distributed(key: Any, keys: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _packed(key: Any, time: Any, start: Any, time_bits: Any) -> Any:
-    """(key, time − start) as one number. Differences of int64 are right in uint64 even where int64 overflows."""
+def _packed(key: Any, time: Any, start: Any, time_bits: Any, row_bits: Any) -> Any:
+    """(key, time − start, row) as one number, the row in `row_bits` bits (0: without it).
+
+    Differences of int64 are right in uint64 even where int64 overflows.
+    """
     packed = np.empty(len(time), np.uint64)
-    shift = np.uint64(time_bits)
+    shift, up = np.uint64(time_bits), np.uint64(row_bits)
     for row in range(len(time)):
         word = np.uint64(time[row]) - np.uint64(start)
         if len(key) > 0:
             word |= np.uint64(key[row]) << shift
-        packed[row] = word
+        packed[row] = (word << up) | np.uint64(row) if row_bits > 0 else word
     return packed
+
+
+@njit(cache=True, nogil=True)
+def _times(words: Any, start: Any, time_bits: Any, row_bits: Any) -> Any:
+    """The times of packed words; the words become their rows."""
+    times = np.empty(len(words), np.int64)
+    up, mask = np.uint64(row_bits), (np.uint64(1) << np.uint64(row_bits)) - np.uint64(1)
+    low = (np.uint64(1) << np.uint64(time_bits)) - np.uint64(1)
+    for place in range(len(words)):
+        word = words[place]
+        times[place] = np.int64(((word >> up) & low) + np.uint64(start))
+        words[place] = word & mask
+    return times
 
 
 @njit(cache=True, nogil=True)
