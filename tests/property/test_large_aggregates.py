@@ -240,7 +240,7 @@ def test_the_oracle_equals_the_reference() -> None:
         compared += 1
         with_rows += bool(expected)
     assert compared >= 0.9 * EXAMPLES
-    assert with_rows >= 0.7 * compared
+    assert with_rows >= 0.6 * compared
 
 
 A, B, N = One("A"), One("B"), Not("N")

@@ -53,6 +53,18 @@ def not_before(time: Array, at: int, end: int, bound: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
+def grown(found: Array, count: int) -> Array:
+    """The table, or one twice as long with the same rows if it is full. (A slice would take seconds to compile.)"""
+    if count < len(found):
+        return found
+    more = np.empty((2 * len(found), found.shape[1]), np.int64)
+    for row in range(count):
+        for column in range(found.shape[1]):
+            more[row, column] = found[row, column]
+    return more
+
+
+@numba.njit(cache=True, nogil=True)
 def _spans(key_starts: Array, time: Array, within: int, slide: int, least: int) -> Array:
     """(key, start, low, high) of every window with enough events; windows between events are jumped over."""
     found = np.empty((16, 4), np.int64)
@@ -67,10 +79,7 @@ def _spans(key_starts: Array, time: Array, within: int, slide: int, least: int) 
             low = not_before(time, low, end, start)
             high = not_before(time, max(low, high), end, start + within)
             if high - low >= least:
-                if count == len(found):
-                    more = np.empty((2 * count, 4), np.int64)
-                    more[:count] = found
-                    found = more
+                found = grown(found, count)
                 found[count, 0], found[count, 1], found[count, 2], found[count, 3] = key, start, low, high
                 count += 1
             number += 1

@@ -25,7 +25,7 @@ from trendloom.kernels.aggregation.kinds import Kinds, Letters, kinds_of, letter
 from trendloom.kernels.aggregation.matrices import LONGEST_WORD, Matrices, flat, terms_of, words_of
 from trendloom.kernels.aggregation.panes import Shape, accepted_least, any_spilled, give_out, slide
 from trendloom.kernels.aggregation.program import Program
-from trendloom.kernels.aggregation.spans import not_before
+from trendloom.kernels.aggregation.spans import grown, not_before
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_unit, clear, copy, zeros_like
 
@@ -193,10 +193,7 @@ def _pieces(key_starts: Array, time: Array, pane: int) -> Array:
         at, end = key_starts[key], key_starts[key + 1]
         while at < end:
             high = not_before(time, at, end, (time[at] // pane + 1) * pane)
-            if count == len(found):
-                more = np.empty((2 * count, 2), np.int64)
-                more[:count] = found
-                found = more
+            found = grown(found, count)
             found[count, 0], found[count, 1] = at, high
             count += 1
             at = high

@@ -24,10 +24,16 @@ from numba.extending import overload
 from trendloom.kernels.columns.words import (
     add_limbs,
     add_limbs_product,
+    add_limbs_row,
+    add_limbs_times,
+    add_limbs_unit,
     add_scaled,
     add_scaled_product,
     add_wide,
     add_wide_product,
+    clear_limbs,
+    copy_limbs,
+    no_limbs,
 )
 
 Array = np.ndarray[Any, Any]
@@ -216,7 +222,7 @@ def _clear(a: Any, i: Any) -> Any:
             a.high[i, lane] = 0
 
     def limbs(a: Any, i: Any) -> None:
-        a.words[i] = 0
+        clear_limbs(a.words, i)
 
     def scaled(a: Any, i: Any) -> None:
         for lane in range(a.mantissa.shape[1]):
@@ -238,7 +244,7 @@ def _copy(a: Any, i: Any, b: Any, j: Any) -> Any:
             a.high[i, lane] = b.high[j, lane]
 
     def limbs(a: Any, i: Any, b: Any, j: Any) -> None:
-        a.words[i] = b.words[j]
+        copy_limbs(a.words, i, b.words, j)
 
     def scaled(a: Any, i: Any, b: Any, j: Any) -> None:
         for lane in range(a.mantissa.shape[1]):
@@ -259,8 +265,7 @@ def _add(a: Any, i: Any, b: Any, j: Any) -> Any:
             add_wide(a, i, lane, b.low[j, lane], b.high[j, lane])
 
     def limbs(a: Any, i: Any, b: Any, j: Any) -> None:
-        for lane in range(a.words.shape[1]):
-            add_limbs(a, i, lane, b.words[j, lane], False)
+        add_limbs_row(a, i, b.words, j)
 
     def scaled(a: Any, i: Any, b: Any, j: Any) -> None:
         for lane in range(a.mantissa.shape[1]):
@@ -281,10 +286,7 @@ def _add_times(a: Any, i: Any, b: Any, j: Any, weight: Any) -> Any:
             add_wide_product(a, i, lane, b.low[j, lane], b.high[j, lane], word, np.int64(weight) >> 63)
 
     def limbs(a: Any, i: Any, b: Any, j: Any, weight: Any) -> None:
-        word = np.empty(2, np.uint64)
-        word[0], word[1] = np.uint64(np.int64(weight)), np.uint64(np.int64(weight) >> 63)
-        for lane in range(a.words.shape[1]):
-            add_limbs_product(a, i, lane, b.words[j, lane], word)
+        add_limbs_times(a, i, b.words, j, np.int64(weight))
 
     def scaled(a: Any, i: Any, b: Any, j: Any, weight: Any) -> None:
         for lane in range(a.mantissa.shape[1]):
@@ -316,10 +318,7 @@ def _add_unit(a: Any, i: Any, lane: Any, weight: Any) -> Any:
         add_wide(a, i, lane, np.uint64(np.int64(weight)), np.int64(weight) >> 63)
 
     def limbs(a: Any, i: Any, lane: Any, weight: Any) -> None:
-        words = np.empty(a.words.shape[2], np.uint64)
-        words[:] = np.uint64(np.int64(weight) >> 63)
-        words[0] = np.uint64(np.int64(weight))
-        add_limbs(a, i, lane, words, False)
+        add_limbs_unit(a, i, lane, np.int64(weight))
 
     def scaled(a: Any, i: Any, lane: Any, weight: Any) -> None:
         add_scaled_product(a, i, lane, 1.0, 0, float(weight))
@@ -371,8 +370,7 @@ def _is_zero(a: Any, i: Any, lane: Any) -> Any:
         return a.low[i, lane] == 0 and a.high[i, lane] == 0
 
     def limbs(a: Any, i: Any, lane: Any) -> bool:
-        words = a.words[i, lane]
-        return not words.any()
+        return no_limbs(a.words, i, lane)
 
     def scaled(a: Any, i: Any, lane: Any) -> bool:
         return a.mantissa[i, lane] == 0.0

@@ -171,3 +171,56 @@ def add_scaled_product(a: Any, i: Any, lane: Any, mantissa: Any, exponent: Any, 
     elif exponent > 0 and abs(product) < SMALL:
         product, exponent = product * UP, exponent - 1
     add_scaled(a, i, lane, product, exponent)
+
+
+# ------------------------------------------------------------------------- rows of many words: calls, not inlined
+
+
+@njit(cache=True, nogil=True)
+def clear_limbs(words: Array, i: int) -> None:
+    for lane in range(words.shape[1]):
+        for at in range(words.shape[2]):
+            words[i, lane, at] = 0
+
+
+@njit(cache=True, nogil=True)
+def copy_limbs(into: Array, i: int, of: Array, j: int) -> None:
+    for lane in range(into.shape[1]):
+        for at in range(into.shape[2]):
+            into[i, lane, at] = of[j, lane, at]
+
+
+@njit(cache=True, nogil=True)
+def add_limbs_row(a: Any, i: int, words: Array, j: int) -> None:
+    for lane in range(words.shape[1]):
+        add_limbs(a, i, lane, words[j, lane], False)
+
+
+@njit(cache=True, nogil=True)
+def add_limbs_times(a: Any, i: int, words: Array, j: int, weight: Any) -> None:
+    word = _as_words(weight, 2)
+    for lane in range(words.shape[1]):
+        add_limbs_product(a, i, lane, words[j, lane], word)
+
+
+@njit(cache=True, nogil=True)
+def add_limbs_unit(a: Any, i: int, lane: int, weight: Any) -> None:
+    add_limbs(a, i, lane, _as_words(weight, a.words.shape[2]), False)
+
+
+@njit(cache=True, nogil=True)
+def _as_words(weight: Any, size: int) -> Any:
+    """An integer in so many words."""
+    words = np.empty(size, np.uint64)
+    for at in range(size):
+        words[at] = np.uint64(weight >> 63)
+    words[0] = np.uint64(weight)
+    return words
+
+
+@njit(cache=True, nogil=True)
+def no_limbs(words: Array, i: int, lane: int) -> bool:
+    found = np.uint64(0)
+    for at in range(words.shape[2]):
+        found |= words[i, lane, at]
+    return found == 0  # type: ignore[no-any-return]
