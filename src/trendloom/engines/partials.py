@@ -25,6 +25,7 @@ from trendloom.expr.vectors import Vector, from_arrow, kind_of, to_arrow
 from trendloom.kernels.aggregation.spec import Measure
 from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.columns.keys import encode_keys, one_key
+from trendloom.model.numbers import from_text, to_text
 from trendloom.model.schema import Kind
 from trendloom.physical.aggregation import measure_of, measures_of
 from trendloom.plan.logical import Plan
@@ -44,7 +45,7 @@ def exact_column(values: Array) -> pa.Array:
     """Exact integers: int64 where all fit, else decimal text."""
     if values.dtype == np.int64:
         return pa.array(values)
-    return pa.array([str(int(value)) for value in values.tolist()], pa.string())
+    return pa.array([to_text(value) for value in values.tolist()], pa.string())
 
 
 def amount_columns(name: str, amounts: Amounts) -> dict[str, pa.Array]:
@@ -59,7 +60,7 @@ def integers(column: pa.ChunkedArray) -> Array:
     if pa.types.is_integer(column.type):
         return np.asarray(column.to_numpy())
     values = np.empty(len(column), dtype=object)
-    values[:] = [int(text) for text in column.to_pylist()]
+    values[:] = [from_text(text) for text in column.to_pylist()]
     return narrow(values, None)
 
 

@@ -23,7 +23,17 @@ def exact_array(values: Sequence[int | None]) -> pa.Array:
         return pa.array([_decimal(value) for value in values], pa.decimal128(38, 0))
     if most < 10**76:
         return pa.array([_decimal(value) for value in values], pa.decimal256(76, 0))
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
+    return pa.array([None if value is None else to_text(value) for value in values], pa.string())
+
+
+def to_text(value: int) -> str:
+    """An integer as decimal text, of any length: `str` refuses thousands of digits, and takes quadratic time."""
+    return str(value) if value.bit_length() < 10_000 else format(Decimal(value), "f")
+
+
+def from_text(text: str) -> int:
+    """The integer that `to_text` wrote."""
+    return int(text) if len(text) < 4_000 else int(Decimal(text))
 
 
 def _decimal(value: int | None) -> Decimal | None:

@@ -13,7 +13,7 @@ def test_explain_shows_three_plans_and_names_the_engine(trendloom: Command) -> N
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     assert [line for line in lines if line.endswith(" plan")] == ["Logical plan", "Optimized plan", "Physical plan"]
-    assert "repartition by user" in result.stdout
+    assert "repartition events by user" in result.stdout
     local = trendloom("explain", "-", "--events", "events.csv", "--engine", "local", text=text).stdout
     assert "repartition" not in local
     assert "one columnar call for all partitions" in local

@@ -17,6 +17,7 @@ from trendloom.errors import RunError
 from trendloom.io.events import prepare
 from trendloom.kernels.detection.enumerate import enumerate_matches
 from trendloom.lang.parser import parse_query
+from trendloom.model.numbers import from_text, to_text
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
@@ -135,3 +136,8 @@ def test_infinity_comes_with_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"SUM\(A\.x\): infinite in some rows"):
         rows = tl.run("RETURN SUM(A.x) PATTERN A", events, numeric="float")
     assert rows.to_pylist() == [{"SUM(A.x)": float("inf")}]
+
+
+def test_numbers_of_any_length_survive_their_text() -> None:
+    for value in (0, -7, 10**38, 2**20_000 + 1, -(3**40_000)):
+        assert from_text(to_text(value)) == value

@@ -223,4 +223,4 @@ def no_limbs(words: Array, i: int, lane: int) -> bool:
     found = np.uint64(0)
     for at in range(words.shape[2]):
         found |= words[i, lane, at]
-    return found == 0  # type: ignore[no-any-return]
+    return found == 0
