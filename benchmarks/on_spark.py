@@ -30,7 +30,10 @@ PATHS = ("general", "reduced", "direct", "cut")
 
 KEYED = "RETURN key, COUNT(*) PATTERN SEQ(A+, B) WHERE [key] GROUP BY key WITHIN 100000 s SLIDE 100000 s"
 HOT = "RETURN COUNT(*) PATTERN SEQ(A+, B) WITHIN 100 s SLIDE 100 s"
-HOT_RISING = "RETURN COUNT(*) PATTERN S+ WHERE S.price < NEXT(S).price WITHIN 500 s SLIDE 100 s"
+HOT_RISING = (
+    "RETURN COUNT(*) PATTERN SEQ(S a, S b, S c) WHERE a.price < b.price AND b.price < c.price "
+    "WITHIN 20000 s SLIDE 500 s"
+)
 
 
 @dataclass(frozen=True)
