@@ -17,6 +17,7 @@ from numba.extending import overload
 from trendloom.kernels.aggregation.job import ABSENT
 from trendloom.kernels.aggregation.matrices import Terms
 from trendloom.kernels.columns.numbers import (
+    IN_KERNELS,
     Combination,
     Numbers,
     add,
@@ -160,7 +161,7 @@ def carry_words(
     Exact numbers stop before they need a product that could spill; `carry` goes on from there. Loops over few rows and
     lanes have bounds that the compiler knows, and are unrolled: that is three times as fast.
     """
-    raise NotImplementedError  # in kernels only
+    raise TypeError(IN_KERNELS)
 
 
 @numba.njit(cache=True, nogil=True, forceinline=True)
@@ -306,7 +307,7 @@ def carry(
 
     Written out per number system, on plain arrays: passing tables to a function costs more than what it would do.
     """
-    raise NotImplementedError  # in kernels only
+    raise TypeError(IN_KERNELS)
 
 
 @overload(carry)

@@ -20,6 +20,7 @@ from numba.extending import overload
 
 from trendloom.kernels.aggregation.job import ABSENT
 from trendloom.kernels.columns.numbers import (
+    IN_KERNELS,
     INLINE,
     LEAN,
     Limbs,
@@ -54,7 +55,7 @@ def compose(to: Numbers, later: Numbers, second: int, earlier: Numbers, first: i
 
     `earlier` may be a vector: it has as many lanes as `to`. O(slots · columns · lanes · measures).
     """
-    raise NotImplementedError  # in kernels only
+    raise TypeError(IN_KERNELS)
 
 
 @overload(compose, jit_options=INLINE)

@@ -35,7 +35,7 @@ from trendloom.kernels.columns.numbers import (
     is_zero,
     spilled,
 )
-from trendloom.kernels.detection.tables import compare
+from trendloom.kernels.detection.tables import pairs_hold
 
 Array = np.ndarray[Any, Any]
 
@@ -249,20 +249,8 @@ def _scan(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, c
     for ordinal in range(work.floor[move], work.inserted[source]):
         if test >= 0 and not part.truth[truth + ordinal]:
             continue
-        if _passes(graph.checks, items.event[mine[ordinal]], event, move):
+        if pairs_hold(items.event[mine[ordinal]], event, move, graph.checks):
             merge(work.values, cell, work.values, mine[ordinal] - work.origin[0])
-
-
-@njit(**INSIDE, inline="always")
-def _passes(checks: Any, e: Any, f: Any, move: Any) -> Any:
-    """Whether all pairs of a move are true of two events."""
-    for at in range(checks.pairs_begin[move], checks.pairs_begin[move + 1]):
-        pair = checks.pairs[at]
-        if not (checks.known[0, pair, e] and checks.known[1, pair, f]):
-            return False
-        if not compare(checks.operators[pair], checks.left[pair, e], checks.right[pair, f]):
-            return False
-    return True
 
 
 @njit(**INSIDE)

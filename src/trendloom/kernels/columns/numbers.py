@@ -40,6 +40,7 @@ Array = np.ndarray[Any, Any]
 
 INLINE: Any = {"forceinline": True}
 """Operations are compiled into the kernels that use them: a call that hands on arrays costs more than an addition."""
+IN_KERNELS = "this operation has no meaning outside of compiled kernels"
 LEAN: Any = {"nogil": True, "cache": True, "_nrt": False}
 """Kernels that allocate nothing need no references counted, which costs more than the additions they make."""
 
@@ -118,31 +119,31 @@ def integers(numbers: Wides | Limbs, lane: int) -> Array:
 
 def like(numbers: Numbers, rows: int, lanes: int) -> Numbers:
     """Numbers of the same system and width, all zero."""
-    raise NotImplementedError  # in kernels only, as are all operations below
+    raise TypeError(IN_KERNELS)
 
 
 def lanes_of(a: Numbers) -> int:
-    raise NotImplementedError
+    raise TypeError(IN_KERNELS)
 
 
 def clear(a: Numbers, i: int) -> None:
     """a[i] = 0, in all lanes."""
-    raise NotImplementedError
+    raise TypeError(IN_KERNELS)
 
 
 def copy(a: Numbers, i: int, b: Numbers, j: int) -> None:
     """a[i] = b[j], in all lanes."""
-    raise NotImplementedError
+    raise TypeError(IN_KERNELS)
 
 
 def add(a: Numbers, i: int, b: Numbers, j: int) -> None:
     """a[i] += b[j], in all lanes."""
-    raise NotImplementedError
+    raise TypeError(IN_KERNELS)
 
 
 def add_times(a: Numbers, i: int, b: Numbers, j: int, weight: int | float) -> None:
     """a[i] += weight · b[j], in all lanes. Exact systems take integer weights."""
-    raise NotImplementedError
+    raise TypeError(IN_KERNELS)
 
 
 def combine(
@@ -152,36 +153,36 @@ def combine(
 
     A term's factor is its coefficient, or `weights[weight, event]` where it has a weight.
     """
-    raise NotImplementedError
+    raise TypeError(IN_KERNELS)
 
 
 def add_unit(a: Numbers, i: int, lane: int, weight: int | float) -> None:
     """a[i] += weight in one lane."""
-    raise NotImplementedError
+    raise TypeError(IN_KERNELS)
 
 
 def add_lane(a: Numbers, i: int, lane: int, b: Numbers, j: int, other: int) -> None:
     """a[i] += b[j], from one lane of b to one lane of a."""
-    raise NotImplementedError
+    raise TypeError(IN_KERNELS)
 
 
 def multiply_into(a: Numbers, i: int, lane: int, b: Numbers, j: int, left: int, c: Numbers, k: int, right: int) -> None:
     """a[i] += b[j] · c[k], one lane of each."""
-    raise NotImplementedError
+    raise TypeError(IN_KERNELS)
 
 
 def is_zero(a: Numbers, i: int, lane: int) -> bool:
-    raise NotImplementedError
+    raise TypeError(IN_KERNELS)
 
 
 def forgive(a: Numbers) -> None:
     """Forget what spilled: the numbers are used for something new."""
-    raise NotImplementedError
+    raise TypeError(IN_KERNELS)
 
 
 def spilled(a: Numbers, lane: int) -> bool:
     """Whether some number of a lane did not fit since `forgive`."""
-    raise NotImplementedError
+    raise TypeError(IN_KERNELS)
 
 
 # ------------------------------------------------------------------------- one implementation per system

@@ -121,14 +121,22 @@ def compare(operator: int, left: int, right: int) -> bool:
 
 
 @numba.njit(cache=True, nogil=True, forceinline=True)
-def possible(e: int, f: int, move: int, checks: Checks) -> bool:
-    """Whether event f may follow event e by this move: every pair true, no NOT violated."""
+def pairs_hold(e: int, f: int, move: int, checks: Checks) -> bool:
+    """Whether every pair of a move is true of events e and f."""
     for at in range(checks.pairs_begin[move], checks.pairs_begin[move + 1]):
         pair = checks.pairs[at]
         if not (checks.known[0, pair, e] and checks.known[1, pair, f]):
             return False
         if not compare(checks.operators[pair], checks.left[pair, e], checks.right[pair, f]):
             return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True, forceinline=True)
+def possible(e: int, f: int, move: int, checks: Checks) -> bool:
+    """Whether event f may follow event e by this move: every pair true, no NOT violated."""
+    if not pairs_hold(e, f, move, checks):
+        return False
     low, high = checks.tie_end[e], checks.tie_start[f]
     for at in range(checks.nots_begin[move], checks.nots_begin[move + 1]):
         if high > low and checks.thresholds[checks.nots[at], high] >= low:
