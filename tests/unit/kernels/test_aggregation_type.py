@@ -96,3 +96,16 @@ def test_ties_are_letters() -> None:
     block, _, _ = query.block(rows)
     (totals,) = aggregate(query.spec, block, "exact")
     assert values(totals, ["p"]) == {("p", 0): [301**3 - 1]}
+
+
+def test_letters_with_large_coefficients() -> None:
+    """200 events of each of four types at one time are one letter, which makes 200⁴ matches of an AND at once."""
+    rows = [{"type": "ABCD"[i % 4], "time": i // 800, "x": 1, "f": 1.0, "k": "p"} for i in range(1600)]
+    query = planned("RETURN COUNT(*) PATTERN AND(A, B, C, D)")
+    assert query.spec.algebra
+    block, _, _ = query.block(rows)
+    for numeric in ("exact", "log"):
+        (totals,) = aggregate(query.spec, block, numeric)
+        matches = totals.values["matches"]
+        found = matches.values[0] if matches.exponent is None else np.ldexp(matches.values[0], int(matches.exponent[0]))
+        assert found == pytest.approx(400**4, rel=1e-12)

@@ -210,29 +210,40 @@ def _words_of_wides(
     lows: Array, highs: Array, new_low: Array, new_high: Array, at: int, end: int, codes: Array, tied: int,
     letters: int, offset: Array, words: Array, size: int, lanes: int,
 ) -> int:  # fmt: skip
-    """Coefficients are below 2^31 and numbers not negative, so a product fits if the high word is below 2^31 too."""
+    """Coefficients are below 2^31 and numbers not negative, so a product fits if the high word is below 2^31 too.
+
+    While all numbers are so small that a word's sums fit 64 bits (below 2^40: rows of coefficients add up to less than
+    2^24), the low words alone are multiplied.
+    """
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-    tops = np.int64(0)
+    bottoms, tops = np.uint64(0), np.int64(0)
     for row in range(size):
         for lane in range(lanes):
+            bottoms |= lows[row, lane]
             tops |= highs[row, lane]
     while at < end and 0 <= tops < 2**31:
         word, length = _word(codes, at, end, tied, letters, offset)
         if length == 0:
             break
-        tops = np.int64(0)
+        small = tops == 0 and bottoms < 2**40
+        bottoms, tops = np.uint64(0), np.int64(0)
         for row in range(size):
             for lane in range(lanes):
                 total, top = np.uint64(0), np.int64(0)
-                for source in range(size):
-                    factor = words[word, row, source]
-                    low, high = lows[source, lane], highs[source, lane]
-                    bottom = (low & mask) * np.uint64(factor)
-                    middle = (low >> half) * np.uint64(factor) + (bottom >> half)
-                    low = (middle << half) | (bottom & mask)
-                    total += low
-                    top += high * factor + np.int64(middle >> half) + (np.int64(1) if total < low else np.int64(0))
+                if small:
+                    for source in range(size):
+                        total += lows[source, lane] * np.uint64(words[word, row, source])
+                else:
+                    for source in range(size):
+                        factor = words[word, row, source]
+                        low, high = lows[source, lane], highs[source, lane]
+                        bottom = (low & mask) * np.uint64(factor)
+                        middle = (low >> half) * np.uint64(factor) + (bottom >> half)
+                        low = (middle << half) | (bottom & mask)
+                        total += low
+                        top += high * factor + np.int64(middle >> half) + (np.int64(1) if total < low else np.int64(0))
                 new_low[row, lane], new_high[row, lane] = total, top
+                bottoms |= total
                 tops |= top
         for row in range(size):
             for lane in range(lanes):
@@ -274,6 +285,8 @@ def _carry_words(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any
             return _words_of_wides(low, high, new, news, at, end, codes, tied, letters, offset, words, 3, 1)
         if size == 3 and lanes == 2:
             return _words_of_wides(low, high, new, news, at, end, codes, tied, letters, offset, words, 3, 2)
+        if size == 4 and lanes == 1:
+            return _words_of_wides(low, high, new, news, at, end, codes, tied, letters, offset, words, 4, 1)
         return _words_of_wides(low, high, new, news, at, end, codes, tied, letters, offset, words, size, lanes)
 
     def others(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any, words: Any,

@@ -24,6 +24,8 @@ Array = np.ndarray[Any, Any]
 LONGEST_WORD = 8
 MOST_ENTRIES = 1 << 14
 """Entries of the matrices of all words: they should stay in the processor's cache."""
+MOST_COEFFICIENTS = 1 << 24
+"""The coefficients of a row of a word add up to less, so that small numbers times a word stay small."""
 
 
 class Terms(NamedTuple):
@@ -119,12 +121,18 @@ class Matrices:
 def words_of(letters: list[Array], size: int, *, longest: int = LONGEST_WORD) -> tuple[Array, Array]:
     """The matrices of all words up to a length, [word, row, source], and where the words of each length begin.
 
-    Words of one length are numbered like numbers with letters as digits, the last one counting least.
+    Words of one length are numbered like numbers with letters as digits, the last one counting least. There are none
+    where many events of one time have letters with large coefficients.
     """
     alphabet = np.stack(letters) if letters else np.zeros((0, size, size), np.int64)
+    if alphabet.sum(axis=2).max(initial=0) >= MOST_COEFFICIENTS:
+        return np.zeros((0, size, size), np.int64), np.zeros(2, np.int64)
     words = [alphabet]
     while len(words) < longest and 2 * len(words[-1]) * len(alphabet) * size * size <= MOST_ENTRIES and letters:
-        words.append(np.einsum("bij,ajk->abik", alphabet, words[-1]).reshape(-1, size, size))
+        longer = np.einsum("bij,ajk->abik", alphabet, words[-1]).reshape(-1, size, size)
+        if longer.sum(axis=2).max() >= MOST_COEFFICIENTS:
+            break
+        words.append(longer)
     offset = np.cumsum([0, 0, *map(len, words)])[: len(words) + 1]
     return np.concatenate(words), offset.astype(np.int64)
 
