@@ -13,14 +13,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trendloom.errors import DataError
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, columns
 from trendloom.expr.vectors import Vector, from_arrow, is_true
+from trendloom.io.events import ticks, without_nan
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
 from trendloom.kernels.columns.sort import sorted_times
 from trendloom.model.schema import Kind
 from trendloom.physical.plan import Physical
+from trendloom.plan.logical import Plan
 
 Array = np.ndarray[Any, Any]
 
@@ -45,9 +48,24 @@ class Stream:
         return self.vector(expr.column)
 
 
-def build_block(physical: Physical, stream: Stream) -> tuple[Block, Keys]:
-    """The sorted block of a stream and the codes of its keys (key k of the block has code k)."""
-    keys = _keys(physical, stream)
+def stream_of_table(plan: Plan, table: pa.Table) -> Stream:
+    """The events of a table, which may have more columns than the stream's own: those hold integers."""
+    table = without_nan(table)
+    times = table[plan.schema.time]
+    if times.null_count:
+        raise DataError(
+            f"{times.null_count} of {len(times)} events have no time", hint="remove them, or give them a time"
+        )
+    kinds = dict.fromkeys(table.column_names, Kind.INT) | {one.name: one.kind for one in plan.schema.columns}
+    return Stream(table, kinds, ticks(times, plan.schema.axis))
+
+
+def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) -> tuple[Block, Keys]:
+    """The sorted block of a stream and the codes of its keys (key k of the block has code k).
+
+    `keys`: the codes of the rows, where others have numbered them.
+    """
+    keys = key_codes(physical.plan.partition, stream) if keys is None else keys
     fits, which = _fits(physical, stream)
     kept = keys.codes >= 0 if keys.valid is not None else None
     if physical.plan.scan.types is not None:
@@ -78,10 +96,10 @@ def _taken_vector(vector: Vector, rows: Array | None) -> Vector:
     return vector if rows is None else vector.take(rows)
 
 
-def _keys(physical: Physical, stream: Stream) -> Keys:
-    partition = physical.plan.partition
+def key_codes(partition: tuple[str, ...], stream: Stream) -> Keys:
+    """The codes of the rows by the columns that partition them."""
     if not partition:
-        return one_key(len(stream.ticks))
+        return one_key(len(stream.table))
     return encode_keys([stream.vector(name) for name in partition])
 
 

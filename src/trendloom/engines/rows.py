@@ -16,7 +16,6 @@ from trendloom.expr.nodes import Attribute
 from trendloom.expr.vectors import Vector, to_arrow
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.detection.complete import complete_only
 from trendloom.kernels.detection.matches import Matches
 from trendloom.lang.tree import Trends
 from trendloom.physical.plan import Physical
@@ -42,15 +41,6 @@ def _sorted(columns: list[Array]) -> bool:
     for column in columns:
         fine = (column[:-1] < column[1:]) | ((column[:-1] == column[1:]) & fine)
     return bool(fine.all())
-
-
-def only_complete(block: Block, matches: Matches) -> Matches:
-    """The complete trends of every window and partition."""
-    group = block.key[matches.first]
-    if matches.window_start is not None:
-        _, window = np.unique(matches.window_start, return_inverse=True)
-        group = group * (int(window.max(initial=0)) + 1) + window.reshape(-1)
-    return complete_only(matches, group)
 
 
 def match_rows(physical: Physical, stream: Stream, block: Block, keys: Keys, matches: Matches) -> pa.RecordBatch:

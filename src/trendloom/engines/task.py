@@ -10,16 +10,14 @@ import pyarrow as pa
 from trendloom.engines.events import Stream, build_block
 from trendloom.engines.partials import WINDOW, amount_columns, merge_partials
 from trendloom.engines.results import row_schema
-from trendloom.engines.rows import in_order, match_rows, only_complete
+from trendloom.engines.rows import in_order, match_rows
 from trendloom.engines.two_step import check_limit, chunk_partial
 from trendloom.expr.vectors import to_arrow
 from trendloom.kernels.aggregation.aggregate import Totals, aggregate
 from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.detection import kernel
 from trendloom.kernels.detection.matches import Matches, join
-from trendloom.lang.tree import Trends
 from trendloom.physical.plan import Physical
 
 Progress = Callable[[int], None]
@@ -38,7 +36,8 @@ BATCH_EVENTS = 1 << 22
 def detect(physical: Physical, stream: Stream) -> tuple[Block, Keys, Iterator[Matches]]:
     """Sort the events and start the kernel; matches come in chunks as they are found."""
     block, keys = build_block(physical, stream)
-    _, state = kernel.step(kernel.start(physical.kernel), block, None)
+    kernel = physical.kernel
+    _, state = kernel.step(kernel.start(), block, None)
     return block, keys, kernel.finish(state)
 
 
@@ -52,30 +51,29 @@ def rows(
     """
     block, keys, found = detect(physical, stream)
     schema = row_schema(physical.plan, stream.table.schema)
-    complete = physical.plan.output is Trends.COMPLETE
 
     def batches(matches: Matches) -> Iterator[pa.RecordBatch]:
         for some in parts_of(matches):
             batch = match_rows(physical, stream, block, keys, some).cast(schema)
             yield batch if with_times is None else _with_times(batch, block, some, with_times)
 
-    if not (ordered or complete or limit):
+    if not (ordered or limit):
         for matches in found:
             yield from batches(matches)
         return
     held: list[Matches] = []
     size, count, fits = 0, 0, True
     for matches in found:
-        if limit is not None and not complete and count + len(matches) > limit:
+        if limit is not None and count + len(matches) > limit:
             matches = matches.part(0, limit - count)
         count += len(matches)
         size += len(matches.events)
         held.append(matches)
         if progress is not None:
             progress(count)
-        if limit is not None and not complete and count >= limit:
+        if limit is not None and count >= limit:
             break
-        if size > MOST_SORTED and not complete:
+        if size > MOST_SORTED:
             fits = False
             if unsorted is not None:
                 unsorted()
@@ -84,12 +82,8 @@ def rows(
                 yield from batches(chunk)
             held = []
     whole = join(held)
-    if complete:
-        whole = only_complete(block, whole)
     if len(whole) and fits:
         whole = in_order(block, whole)
-    if complete and limit is not None:
-        whole = whole.part(0, min(limit, len(whole)))
     yield from batches(whole)
 
 

@@ -178,16 +178,6 @@ def unify(vectors: Sequence[Vector]) -> list[Vector]:
     ]
 
 
-def stack(vectors: Sequence[Vector]) -> Vector:
-    """Columns of one kind, one below the other."""
-    unified = unify(vectors)
-    valid = None
-    if any(vector.valid is not None for vector in unified):
-        known = [np.ones(len(vector), np.bool_) if vector.valid is None else vector.valid for vector in unified]
-        valid = np.concatenate(known)
-    return Vector(unified[0].kind, np.concatenate([v.values for v in unified]), valid, unified[0].dictionary)
-
-
 # ------------------------------------------------------------------------------------------ from and to Arrow
 
 TICKS: dict[str, Fraction] = {

@@ -27,8 +27,13 @@ class Physical:
 
     @property
     def kernel(self) -> DetectionKernel:
-        follows = self.choice.algorithm is Algorithm.RUNS
-        return DetectionKernel(self.choice.detection, self.choice.pairs if follows else None)
+        """The kernel that finds the matches."""
+        return DetectionKernel(
+            self.choice.detection,
+            self.choice.pairs if self.choice.algorithm is Algorithm.RUNS else None,
+            complete=self.plan.output is Trends.COMPLETE,
+            whole_windows=self.aggregates,
+        )
 
     @property
     def aggregates(self) -> bool:

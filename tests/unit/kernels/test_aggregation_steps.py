@@ -8,11 +8,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.unit.kernels.aggregated import Query, planned, values
 
-from trendloom.kernels.aggregation import kernel, pieces
+from trendloom.kernels.aggregation import pieces
 from trendloom.kernels.aggregation.aggregate import aggregate
+from trendloom.kernels.aggregation.kernel import AggregationKernel
 
 PATTERNS = ["A+", "SEQ(A+, B)", "SEQ(A+, NOT N, B)", "SEQ(NOT N, A+)", "SEQ(A+, NOT N)", "AND(A, B+)", "A{1,3}"]
 SEMANTICS = ["skip-till-any-match", "skip-till-next-match", "contiguous"]
@@ -95,14 +97,19 @@ def test_steps_with_watermarks(seed: int, predicates: bool) -> None:
     for _ in range(15):
         query, rows = query_of(chance, predicates=predicates), stream(chance, "p")
         numeric = chance.choice(["exact", "float", "log"])
-        state = kernel.start(kernel.AggregationKernel(query.spec, numeric))
-        left, found = list(range(len(rows))), []
+        summarised = query.spec.algebra and query.spec.pivot is None
+        kernel = AggregationKernel(query.spec, numeric, summarised)
+        state, found, kept = kernel.start(), [], []
         for watermark in [*sorted(chance.sample(range(-6, 31), 3)), None]:
-            now = [i for i in left if watermark is None or rows[i]["time"] < watermark or chance.random() < 0.3]
-            left = [i for i in left if i not in now]
-            if now:
-                results, state = kernel.step(state, query.block([rows[i] for i in now])[0], watermark)
-                found += list(results)
+            needs = None if state.before is None else kernel.clock.needs(state.before)
+            some = [row for row in rows if watermark is None or row["time"] < watermark]
+            some = [row for row in some if needs is None or row["time"] >= needs]
+            results, state = kernel.step(state, query.block(some)[0], watermark)
+            found += list(results)
+            if watermark is not None:
+                made = kernel.dump(state)
+                kept += [] if made is None else [made]
+                state = kernel.load(pa.concat_tables(kept) if kept else None, state.before)
         found += list(kernel.finish(state))
         merged: dict[tuple[str, int], list[Any]] = {}
         for totals in found:
@@ -114,13 +121,14 @@ def test_steps_with_watermarks(seed: int, predicates: bool) -> None:
 
 def test_the_state_does_not_grow_with_the_stream() -> None:
     query = planned("RETURN COUNT(*) PATTERN SEQ(A+, B)")
-    state = kernel.start(kernel.AggregationKernel(query.spec, "log"))
+    kernel = AggregationKernel(query.spec, "log", summarised=True)
+    state = kernel.start()
     for begin in range(0, 2000, 100):
         rows = [{"type": "AB"[t % 2], "time": t, "x": 1, "f": None, "k": "p"} for t in range(begin, begin + 100)]
         _, state = kernel.step(state, query.block(rows)[0], begin + 100)
-        assert state.pieces is not None
-        assert state.held is not None
-        assert (len(state.pieces), len(state.held)) == (1, 0)
+        assert state.new is not None
+        assert len(state.new) == 1
+    _, state = kernel.step(state, query.block([])[0], None)
     (totals,) = kernel.finish(state)
     matches = totals.values["matches"]
     assert np.log2(matches.values[0]) + matches.exponent[0] == pytest.approx(1001, abs=0.1)

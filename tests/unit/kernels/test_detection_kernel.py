@@ -1,23 +1,25 @@
-"""The contract of the detection kernel: start, step, finish; a state survives dump and load."""
+"""The contract of the detection kernel: start, step, finish; however the stream is cut, every match comes once."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 from tests.property.strategies import SCHEMA, Case, Knobs, cases, to_table
 
 from trendloom.engines.events import Stream, build_block
-from trendloom.errors import BindError, DataError, PlanError
+from trendloom.errors import BindError, PlanError
+from trendloom.kernels.clock import Certain
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.detection import kernel
+from trendloom.kernels.detection.kernel import DetectionKernel
 from trendloom.kernels.detection.matches import Matches, join
 from trendloom.lang.parser import parse_query
-from trendloom.model.schema import Column, Kind, Schema
+from trendloom.model.schema import Schema
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 
@@ -29,7 +31,8 @@ def prepared(query: str, table: pa.Table, schema: Schema = SCHEMA) -> tuple[Phys
     return physical, block
 
 
-def finished(state: kernel.State) -> Counter[tuple[object, ...]]:
+def finished(kernel: DetectionKernel, block: Block) -> Counter[tuple[object, ...]]:
+    _, state = kernel.step(kernel.start(), block, None)
     return as_multiset(join(list(kernel.finish(state))))
 
 
@@ -43,73 +46,61 @@ def as_multiset(matches: Matches) -> Counter[tuple[object, ...]]:
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-@given(cases(Knobs(outputs=("trends",))))
-def test_a_state_survives_dump_and_load(case: Case) -> None:
+@given(cases(Knobs(outputs=("trends", "complete"))), st.lists(st.integers(-2, 16), max_size=4))
+def test_steps_give_every_match_once(case: Case, watermarks: list[int]) -> None:
     try:
         physical, block = prepared(case.query, to_table(case.events))
     except (BindError, PlanError):
         assume(False)
         raise
-    _, state = kernel.step(kernel.start(physical.kernel), block, None)
-    restored = kernel.load(physical.kernel, kernel.dump(state))
-    assert finished(restored) == finished(state)
+    kernel = physical.kernel
+    assume(kernel.detection.window.within is not None)
+    found, state = [], kernel.start()
+    for watermark in sorted(set(watermarks)):
+        certain = block.time < watermark
+        if state.before is not None:
+            certain &= block.time >= kernel.clock.needs(state.before)
+        results, state = kernel.step(state, block.only(certain), watermark)
+        found += [renumbered(matches, np.flatnonzero(certain)) for matches in results]
+        assert kernel.dump(state) is None
+        state = kernel.load(None, state.before)
+    left = np.ones(len(block), np.bool_) if state.before is None else block.time >= kernel.clock.needs(state.before)
+    _, state = kernel.step(state, block.only(left), None)
+    found += [renumbered(matches, np.flatnonzero(left)) for matches in kernel.finish(state)]
+    assert as_multiset(join(found)) == finished(kernel, block)
 
 
-def test_every_kind_of_column_survives() -> None:
-    kinds = {"type": Kind.STRING, "time": Kind.INT, "i": Kind.INT, "f": Kind.FLOAT, "s": Kind.STRING, "b": Kind.BOOL}
-    schema = Schema(tuple(Column(name, kind) for name, kind in kinds.items()))
-    table = pa.table(
-        {
-            "type": ["A", "B"],
-            "time": [1, 2],
-            "i": pa.array([2**63, None], pa.uint64()),
-            "f": [0.5, None],
-            "s": ["ä", "b"],
-            "b": [True, False],
-        }
-    )
-    query = "PATTERN SEQ(A a, B b) WHERE coalesce(b.i, 1) < a.i AND a.s > b.s AND a.b != b.b AND coalesce(b.f, 1) > a.f"
-    physical, block = prepared(query, table, schema)
-    _, state = kernel.step(kernel.start(physical.kernel), block, None)
-    restored = kernel.load(physical.kernel, kernel.dump(state))
-    assert sum(finished(restored).values()) == 1
-    assert restored.block is not None
-    for name, vector in block.columns.items():
-        assert restored.block.columns[name].to_list() == vector.to_list()
+def renumbered(matches: Matches, rows: np.ndarray) -> Matches:
+    return replace(matches, events=rows[matches.events])
 
 
 def test_nothing_seen_nothing_found() -> None:
     physical, _ = prepared("PATTERN A", to_table([]))
-    state = kernel.start(physical.kernel)
-    assert list(kernel.finish(state)) == []
-    assert list(kernel.finish(kernel.load(physical.kernel, kernel.dump(state)))) == []
+    assert list(physical.kernel.finish(physical.kernel.start())) == []
 
 
 def test_an_empty_block() -> None:
     for query in ("PATTERN SEQ(A, NOT B, C)", "PATTERN A+ SEMANTICS contiguous WHERE [k]"):
         physical, block = prepared(query, to_table([]))
-        results, state = kernel.step(kernel.start(physical.kernel), block, None)
-        assert list(results) == []
-        assert finished(kernel.load(physical.kernel, kernel.dump(state))) == Counter()
+        assert finished(physical.kernel, block) == Counter()
 
 
-def test_one_block_per_state() -> None:
-    physical, block = prepared("PATTERN A", to_table([]))
-    _, state = kernel.step(kernel.start(physical.kernel), block, None)
-    with pytest.raises(DataError, match="one block per state"):
-        kernel.step(state, block, None)
-
-
-def test_an_unknown_version_is_refused() -> None:
-    physical, block = prepared("PATTERN A", to_table([]))
-    _, state = kernel.step(kernel.start(physical.kernel), block, None)
-    table = pa.ipc.open_stream(kernel.dump(state)).read_all()
-    meta = json.loads(table.schema.metadata[b"trendloom"]) | {"version": 99}
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema.with_metadata({"trendloom": json.dumps(meta)})):
-        pass
-    with pytest.raises(DataError, match="version 99"):
-        kernel.load(physical.kernel, bytes(sink.getvalue()))
+@pytest.mark.parametrize(
+    ("query", "rule", "needs"),
+    [
+        ("PATTERN SEQ(A, B) WITHIN 10", Certain.LAST, 91),
+        ("PATTERN SEQ(A, NOT C, B) WITHIN 10", Certain.LAST, 91),
+        ("PATTERN SEQ(A, B) WITHIN 10 SLIDE 4", Certain.LAST, 92),
+        ("PATTERN SEQ(A, B, NOT C) WITHIN 10", Certain.FIRST, 81),
+        ("RETURN COMPLETE TRENDS PATTERN A+ WITHIN 10", Certain.FIRST, 81),
+        ("PATTERN SEQ(A, B, NOT C) WITHIN 10 SLIDE 4", Certain.WINDOW, 92),
+        ("RETURN COMPLETE TRENDS PATTERN A+ WITHIN 10 SLIDE 4", Certain.WINDOW, 92),
+        ("RETURN COUNT(*) PATTERN SEQ(A, B) WITHIN 10 SLIDE 4", Certain.WINDOW, 92),
+    ],
+)
+def test_when_matches_are_certain(query: str, rule: Certain, needs: int) -> None:
+    clock = prepared(query, to_table([]))[0].kernel.clock
+    assert (clock.certain, clock.needs(100)) == (rule, needs)
 
 
 def test_chunks_are_bounded_and_complete() -> None:
@@ -129,7 +120,8 @@ def test_the_search_can_be_stopped() -> None:
     """Forty events have 2^40 trends; whoever wants three gets three."""
     rows = [{"id": n, "type": "A", "time": n, "x": n, "y": 0.5, "g": "u", "k": 1} for n in range(40)]
     physical, block = prepared("PATTERN A+", to_table(rows))
-    _, state = kernel.step(kernel.start(physical.kernel), block, None)
+    kernel = physical.kernel
+    _, state = kernel.step(kernel.start(), block, None)
     found = kernel.finish(state)
     assert sum(len(next(found)) for _ in range(3)) >= 3
 

@@ -18,7 +18,7 @@ from trendloom.engines import task
 from trendloom.engines.partials import WINDOW
 from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.engines.spark import paths
-from trendloom.engines.spark.session import ARROW_ROWS
+from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import (
     ERROR,
     Batches,
@@ -55,7 +55,7 @@ def run(
     plan = physical.plan
     scanned = pa.schema([schema.field(name) for name in plan.scan.columns])
     job = Job(physical, scanned, numeric, limit, order)
-    _set_arrow_rows(df)
+    set_arrow_rows(df.sparkSession)
     if not physical.aggregates:
         paths.refuse(physical, path)
         moved = by_key(needed(df, plan), plan.partition, partitions)
@@ -67,13 +67,6 @@ def run(
     found = mapped(moved, Task(job, _Partials(partial)), partial_schema(job))
     keys = [name for name in (WINDOW, *plan.group_by) if name != WINDOW or plan.window.sliding]
     return mapped(by_key(found, tuple(keys), partitions), Task(job, merged), final)
-
-
-def _set_arrow_rows(df: DataFrame) -> None:
-    """Larger Arrow batches than Spark's default, unless the user chose a size."""
-    conf = df.sparkSession.conf
-    if conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == "10000":
-        conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ARROW_ROWS))
 
 
 # ------------------------------------------------------------------------------------------ inside a task

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 from trendloom.engines.workload import Options, queries_of
 from trendloom.errors import OptionError, did_you_mean
+from trendloom.lang.tree import Query
 from trendloom.physical.spread import Path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+BUCKETS = 8
+"""Buckets of keys on a live stream: as many steps in every micro-batch, and as many tasks can share the work."""
 
 
 def detect(
@@ -24,31 +28,54 @@ def detect(
     query: str | None = None,
     partitions: int | None = None,
     path: str = "general",
+    watermark: str | None = None,
+    buckets: int = BUCKETS,
+    late_to: str | None = None,
+    checkpoint: str | None = None,
 ) -> DataFrame:
-    """The rows of a query over a batch DataFrame, as a DataFrame; nothing runs before you ask for its rows.
+    """The rows of a query over a batch or a streaming DataFrame, as a DataFrame of the same kind.
 
-    `query` picks one of a workload. `partitions` is the number of tasks (default: Spark decides). Warnings about the
-    query are Python warnings. `path` says how aggregates are spread over tasks: "general" moves all events by key;
-    "auto" lets the engine choose, and for that may look at the times and keys at once, in a small job; "reduced" and
-    "cut" ask for one way, if the query allows it.
+    Nothing runs before you ask for its rows. `query` picks one of a workload. Warnings about the query are Python
+    warnings.
+
+    Batch: `partitions` is the number of tasks (default: Spark decides). `path` says how aggregates are spread over
+    tasks: "general" moves all events by key; "auto" lets the engine choose, and for that may look at the times and keys
+    at once, in a small job; "reduced" and "cut" ask for one way, if the query allows it.
+
+    Streaming: `watermark` says how long to wait for events that come late, e.g. "10 seconds". Rows are given out once
+    they are certain (output mode append). Later events are counted (see the metrics of the query's progress) and
+    written to the Parquet folder `late_to`, if there is one. Keys are spread over `buckets`; their number belongs to
+    the checkpoint. A text with several queries runs as one stream, and every row carries the name of its query.
+    `checkpoint`: the folder that the stream will be started with; a workload that does not fit it is refused.
     """
+    options = Options(engine="spark", numeric=numeric, time=time, type=type, time_unit=time_unit)
+    queries = queries_of(text, query)
+    if df.isStreaming:
+        from trendloom.engines.spark.live.detect import detect_live
+
+        return detect_live(
+            df, queries, options, watermark=watermark, buckets=buckets, late_to=late_to, checkpoint=checkpoint
+        )
+    return _detect_batch(df, queries, options, partitions, _path(path))
+
+
+def _detect_batch(
+    df: DataFrame, queries: tuple[Query, ...], options: Options, partitions: int | None, path: Path | None
+) -> DataFrame:
     from trendloom.engines.spark import batch
     from trendloom.engines.spark.frames import describe
     from trendloom.engines.spark.workload import bind_all
     from trendloom.physical.plan import plan_physically
 
-    options = Options(engine="spark", numeric=numeric, time=time, type=type, time_unit=time_unit)
-    queries = queries_of(text, query)
     if len(queries) > 1:
         names = ", ".join(str(one.name) for one in queries)
-        raise OptionError("a DataFrame holds the rows of one query", hint=f"choose with query=: {names}")
+        raise OptionError("a batch DataFrame holds the rows of one query", hint=f"choose with query=: {names}")
     frame = describe(df, options.columns())
     (plan,) = bind_all(queries, frame)
     for warning in plan.warnings:
-        warnings.warn(str(warning), stacklevel=2)
-    return batch.run(
-        frame.df, plan_physically(plan), frame.arrow, numeric=numeric, partitions=partitions, path=_path(path)
-    )
+        warnings.warn(str(warning), stacklevel=3)
+    physical = plan_physically(plan)
+    return batch.run(frame.df, physical, frame.arrow, numeric=options.numeric, partitions=partitions, path=path)
 
 
 def _path(name: str) -> Path | None:

@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trendloom.engines.events import stream_of_table
 from trendloom.engines.spark.overlap import Part, contested
 from trendloom.engines.spark.reduce import Reduce, freight_of
-from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, mapped, stream_of_table
+from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, mapped
 from trendloom.errors import RunError
 from trendloom.io.events import ticks
 from trendloom.io.read import parquet_files

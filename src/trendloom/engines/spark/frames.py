@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trendloom.engines.spark.columns import column
-from trendloom.errors import DataError, OptionError
+from trendloom.errors import DataError
 from trendloom.io import iso
 from trendloom.io.events import prepare
 from trendloom.io.read import parquet_path, read
@@ -66,8 +66,6 @@ def describe(df: DataFrame, options: Columns) -> Frame:
     """Check the columns of a DataFrame as those of a stream; reads no event."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    if df.isStreaming:
-        raise OptionError("streaming DataFrames are not supported yet", hint="use a batch DataFrame (spark.read)")
     _refuse_names_alike(df)
     arrow = to_arrow_schema(df.schema, timezone="UTC")
     events = prepare(arrow.empty_table(), **options)

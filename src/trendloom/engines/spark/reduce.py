@@ -15,16 +15,18 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines import task
-from trendloom.engines.events import Stream, build_block
-from trendloom.engines.spark.freight import CUT, PANE, event_rows, freight_schema, piece_rows, pieces_from
+from trendloom.engines.events import Stream, build_block, stream_of_table
+from trendloom.engines.spark.freight import CUT, event_rows, freight_schema, piece_rows
 from trendloom.engines.spark.overlap import Zones
-from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, keyed_by, mapped, stream_of, stream_of_table
+from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, keyed_by, mapped, stream_of
 from trendloom.errors import RunError
 from trendloom.io.events import without_nan
+from trendloom.kernels.aggregation.packing import pieces_from
 from trendloom.kernels.aggregation.pieces import Pieces, join, reduce_block, results, sortables
 from trendloom.kernels.aggregation.widen import layout_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
+from trendloom.kernels.contract import PANE
 from trendloom.kernels.detection.windows import check_range
 
 if TYPE_CHECKING:

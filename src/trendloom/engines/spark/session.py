@@ -48,6 +48,12 @@ def session(
     return found
 
 
+def set_arrow_rows(spark: SparkSession) -> None:
+    """Larger Arrow batches than Spark's default, unless the user chose a size."""
+    if spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == "10000":
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ARROW_ROWS))
+
+
 def _settings(master: str | None) -> dict[str, str]:
     chosen = {
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from trendloom.engines.events import Stream
+from trendloom.engines.events import Stream, stream_of_table
 from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.partials import EXPONENT, WINDOW, merge_partials
 from trendloom.engines.results import aggregate_schema
 from trendloom.engines.spark.columns import column, needed_rows
-from trendloom.errors import DataError, TrendloomError
-from trendloom.io.events import ticks, without_nan
+from trendloom.errors import TrendloomError
 from trendloom.model.schema import Kind
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.plan import Physical
@@ -89,34 +89,29 @@ def mapped(df: DataFrame, function: Task, schema: pa.Schema) -> DataFrame:
 class Task:
     """A function over the Arrow batches of one task; our errors travel to the driver as text it can read."""
 
-    job: Job
-    body: Callable[[Job, Batches], Batches]
+    job: Any
+    body: Callable[[Any, Batches], Batches]
     names: tuple[str, ...] = ()
 
     def __call__(self, batches: Batches) -> Batches:
-        try:
+        with told_to_the_driver():
             yield from self.body(self.job, (batch.rename_columns(list(self.names)) for batch in batches))
-        except TrendloomError as error:
-            told = json.dumps({"class": type(error).__name__, "message": error.message, "hint": error.hint})
-            raise RuntimeError(f"{ERROR}{told}") from error
+
+
+@contextmanager
+def told_to_the_driver() -> Iterator[None]:
+    """Our errors as errors of Spark's, with all that `unwrap` needs to make ours of them again."""
+    try:
+        yield
+    except TrendloomError as error:
+        told = json.dumps({"class": type(error).__name__, "message": error.message, "hint": error.hint})
+        raise RuntimeError(f"{ERROR}{told}") from error
 
 
 def stream_of(job: Job, batches: Batches) -> Stream | None:
     """The events of a task; None where there are none."""
     found = [batch for batch in batches if batch.num_rows]
     return stream_of_table(job.plan, pa.Table.from_batches(found)) if found else None
-
-
-def stream_of_table(plan: Plan, table: pa.Table) -> Stream:
-    """The events of a table, which may have more columns than the stream's own: those hold integers."""
-    table = without_nan(table)
-    times = table[plan.schema.time]
-    if times.null_count:
-        raise DataError(
-            f"{times.null_count} of {len(times)} events in a task have no time", hint="remove them, or give them a time"
-        )
-    kinds = dict.fromkeys(table.column_names, Kind.INT) | {one.name: one.kind for one in plan.schema.columns}
-    return Stream(table, kinds, ticks(times, plan.schema.axis))
 
 
 def keyed_by(physical: Physical, name: str) -> Physical:

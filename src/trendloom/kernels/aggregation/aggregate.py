@@ -42,18 +42,22 @@ class Totals:
         return Totals(self.key[rows], self.start[rows], {name: one.take(rows) for name, one in self.values.items()})
 
 
-def aggregate(spec: Aggregation, block: Block, numeric: str) -> Iterator[Totals]:
-    """All results of a block; with a pivot in parts that add up. `block.columns` holds all columns used."""
+def aggregate(spec: Aggregation, block: Block, numeric: str, starts: tuple[int, int] | None = None) -> Iterator[Totals]:
+    """All results of a block; with a pivot in parts that add up. `block.columns` holds all columns used.
+
+    `starts`: only windows that start from the one time on and before the other.
+    """
     if spec.pivot is None:
-        yield _aggregate(spec, block, numeric)
+        yield _aggregate(spec, block, numeric, starts)
         return
     for part, key in by_pivot(block, spec.pivot, spec.detection.window):
-        totals = _aggregate(replace(spec, pivot=None), part, numeric)
+        totals = _aggregate(replace(spec, pivot=None), part, numeric, starts)
         yield replace(totals, key=key[totals.key])
 
 
-def _aggregate(spec: Aggregation, block: Block, numeric: str) -> Totals:
+def _aggregate(spec: Aggregation, block: Block, numeric: str, starts: tuple[int, int] | None) -> Totals:
     spans = spans_of(block, spec.detection.window, spec.detection.scopes[0].template.minimal_length)
+    spans = spans if starts is None else spans.starting(*starts)
     layout = layout_of(spec, numeric)
     extremes = [(m, sortable(m, block.columns[m.column])) for m in layout.extremes if m.column]
     found = []

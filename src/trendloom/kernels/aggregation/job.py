@@ -48,6 +48,10 @@ class Spans:
     def take(self, rows: Array) -> Spans:
         return Spans(self.key[rows], self.start[rows], self.low[rows], self.high[rows])
 
+    def starting(self, first: int, end: int) -> Spans:
+        """Those whose window starts from `first` on and before `end`."""
+        return self.take(np.flatnonzero((self.start >= first) & (self.start < end)))
+
 
 @dataclass(frozen=True, eq=False)
 class Found:

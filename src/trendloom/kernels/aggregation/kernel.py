@@ -1,126 +1,133 @@
-"""The aggregation kernel under the contract every kernel keeps: start, step, finish.
+"""Aggregates over the matches of windows, under the contract every kernel keeps.
 
-A step takes the events that arrived, in any order, and a watermark: from now on nothing earlier arrives. What lies
-before it is certain. Where events are matrices they are multiplied into one piece per key and pane and forgotten, so
-that the state does not grow with the stream; other grains keep the events of windows that are still open. Windows
-that have closed are given out. Keys are numbered by whoever calls, the same in every step.
+Where stretches of events are matrices (`summarised`), events that are certain are multiplied into pieces, few for each
+key and pane, and forgotten: the state does not grow with the events. Other grains ask for the events of open windows
+again. Windows are given out when they have ended. Cost of a step: that of the grain over the events given, and one
+product of pieces per window that has ended, shared between windows that overlap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from trendloom.errors import DataError
 from trendloom.kernels.aggregation import pieces as stored
 from trendloom.kernels.aggregation.aggregate import Totals, aggregate
+from trendloom.kernels.aggregation.packing import piece_columns, pieces_from
 from trendloom.kernels.aggregation.pieces import Pieces
 from trendloom.kernels.aggregation.spec import Aggregation
-from trendloom.kernels.columns.block import Block, join_blocks
-from trendloom.model.window import Window
+from trendloom.kernels.clock import Certain, Clock
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract import KEY
 
 Array = np.ndarray[Any, Any]
 
-
-@dataclass(frozen=True)
-class AggregationKernel:
-    """What to add up, and in which numbers."""
-
-    spec: Aggregation
-    numeric: str
+FAR = 2**62
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """`held`: events that are not certain yet, or still needed. `before`: windows that end here or earlier are out."""
+    """`old` are summaries as they were loaded, `new` those made since. `before`: windows that ended here are out."""
 
-    kernel: AggregationKernel
-    held: Block | None = None
-    pieces: Pieces | None = None
-    columns: dict[str, Any] = field(default_factory=dict)  # how MIN and MAX come back from pieces
+    block: Block | None = None
+    old: pa.Table | None = None
+    new: Pieces | None = None
     before: int | None = None
 
 
-def start(kernel: AggregationKernel) -> State:
-    return State(kernel)
+@dataclass(frozen=True)
+class AggregationKernel:
+    """What to add up, in which numbers, and whether events become summaries."""
 
+    spec: Aggregation
+    numeric: str
+    summarised: bool
 
-def step(state: State, block: Block, watermark: int | None) -> tuple[Iterator[Totals], State]:
-    """Take a block; give out the windows that end at the watermark or before it."""
-    held = block if state.held is None else join_blocks(state.held, block)
-    state = replace(state, held=held)
-    if watermark is None:
-        return iter(()), state
-    if state.kernel.spec.algebra and state.kernel.spec.pivot is None:
-        state = _reduced(state, held, held.time < watermark)
-    found = list(_closed(state, watermark))
-    return iter(found), _forget(state, watermark)
+    version = 1
 
+    @property
+    def clock(self) -> Clock:
+        window = self.spec.detection.window
+        return Clock(window, Certain.WINDOW, pane=(stored.pane_of(window) or 1) if self.summarised else None)
 
-def finish(state: State) -> Iterator[Totals]:
-    """All windows that are still open."""
-    if state.pieces is not None and state.held is not None:
-        state = _reduced(state, state.held, np.ones(len(state.held), np.bool_))
-    return _closed(state, None)
+    def start(self) -> State:
+        return State()
 
+    def step(self, state: State, block: Block, watermark: int | None) -> tuple[Iterator[Totals], State]:
+        """Take events; give out the windows that have ended."""
+        if watermark is None:
+            return iter(()), replace(state, block=block)
+        if self.summarised:
+            state = self._reduced(state, block)
+        else:
+            state = replace(state, block=block)
+        found = list(self._ended(state, block, watermark))
+        return iter(found), replace(state, before=watermark)
 
-def _reduced(state: State, held: Block, ready: Array) -> State:
-    """Events that are certain become pieces."""
-    if not ready.any():
-        return state
-    kernel = state.kernel
-    some = held.only(ready)
-    found = stored.reduce_block(kernel.spec, some, kernel.numeric)
-    if found is None:  # values that mean nothing outside of their block: keep the events
-        if state.pieces is not None:
-            raise DataError("MIN or MAX of the least or greatest 64-bit integer cannot be taken step by step")
-        return state
-    pieces = found if state.pieces is None else stored.join([state.pieces, found])
-    pieces = stored.compact(kernel.spec, kernel.numeric, pieces)
-    columns = stored.sortables(kernel.spec, some)
-    return replace(state, held=held.only(~ready), pieces=pieces, columns=columns)
+    def finish(self, state: State) -> Iterator[Totals]:
+        """All windows that are still open."""
+        if state.block is None:
+            return iter(())
+        block = state.block
+        if self.summarised:
+            state = self._reduced(state, block)
+        return self._ended(state, block, None)
 
+    def dump(self, state: State, *, whole: bool = False) -> pa.Table | None:
+        """The pieces that were made since `load`, or all, one for each key and pane."""
+        pieces = state.new
+        if whole:
+            assert state.block is not None
+            pieces = stored.compact(self.spec, self.numeric, self._pieces(state, state.block))
+        if pieces is None or not len(pieces):
+            return None
+        return pa.table({KEY: pa.array(pieces.key)} | piece_columns(pieces))
 
-def _closed(state: State, watermark: int | None) -> Iterator[Totals]:
-    """Results of windows that have ended and are not out yet; `watermark` None: of all that are left."""
-    kernel = state.kernel
-    window = kernel.spec.detection.window
-    if watermark is not None and window.within is None:
-        return
-    if state.pieces is not None:
-        parts: Iterator[Totals] = iter(
-            [stored.results(kernel.spec, kernel.numeric, state.pieces, state.columns)] if len(state.pieces) else []
-        )
-    else:
-        parts = aggregate(kernel.spec, state.held, kernel.numeric) if state.held is not None else iter(())
-    for totals in parts:
-        end = totals.start + (window.within or 0)
-        rows = np.ones(len(totals), np.bool_) if watermark is None else end <= watermark
-        if state.before is not None:
-            rows &= end > state.before
-        yield totals.take(np.flatnonzero(rows))
+    def load(self, summaries: pa.Table | None, before: int | None) -> State:
+        return State(old=summaries, before=before)
 
+    def _reduced(self, state: State, events: Block) -> State:
+        """Events become pieces; all are later than those of the pieces that are there."""
+        state = replace(state, block=events)
+        if not len(events):
+            return state
+        found = stored.reduce_block(self.spec, events, self.numeric)
+        if found is None:
+            raise DataError(
+                "MIN, MAX or SUM of integers near 2^63 cannot be taken step by step",
+                hint="cast the column to double, or run the query over a file",
+            )
+        if state.new is not None:
+            found = stored.compact(self.spec, self.numeric, stored.join([state.new, found]))
+        return replace(state, new=found)
 
-def _forget(state: State, watermark: int) -> State:
-    """Without what no open window holds."""
-    window = state.kernel.spec.detection.window
-    if window.within is None or window.slide is None:
-        return state
-    first = _first_open(window, watermark)
-    pane = stored.pane_of(window)
-    pieces, held = state.pieces, state.held
-    if pieces is not None and pane is not None:
-        pieces = pieces.take(np.flatnonzero(pieces.pane * pane >= first))
-    if held is not None:
-        held = held.only(held.time >= first)
-    return replace(state, pieces=pieces, held=held, before=watermark)
+    def _ended(self, state: State, block: Block, watermark: int | None) -> Iterator[Totals]:
+        """Results of windows that have ended and are not out yet; `watermark` None: of all that are left."""
+        window, clock = self.spec.detection.window, self.clock
+        starts = None
+        if window.within is not None:
+            first = -FAR if state.before is None else clock.oldest(state.before)
+            starts = first, FAR if watermark is None else clock.oldest(watermark)
+        elif watermark is not None:
+            return
+        if not self.summarised:
+            block = block if watermark is None else block.only(block.time < clock.last_end(watermark))
+            yield from aggregate(self.spec, block, self.numeric, starts)
+            return
+        pieces = self._pieces(state, block)
+        if len(pieces):
+            columns = stored.sortables(self.spec, block)
+            yield stored.results(self.spec, self.numeric, pieces, columns, starts)
 
-
-def _first_open(window: Window, watermark: int) -> int:
-    """The start of the first window that ends after the watermark."""
-    assert window.within is not None
-    assert window.slide is not None
-    return ((watermark - window.within) // window.slide + 1) * window.slide
+    def _pieces(self, state: State, block: Block) -> Pieces:
+        nothing = stored.reduce_block(self.spec, block.only(np.zeros(len(block), np.bool_)), self.numeric)
+        assert nothing is not None
+        parts = [] if state.new is None else [state.new]
+        if state.old is not None and len(state.old):
+            parts.append(pieces_from(state.old, state.old[KEY].to_numpy(), nothing))
+        return stored.join(parts) if parts else nothing

@@ -164,13 +164,20 @@ def compact(spec: Aggregation, numeric: str, pieces: Pieces) -> Pieces:
     return replace(kept, last=pieces.last[end - 1], stacks=tuple(stacks), least=least)
 
 
-def results(spec: Aggregation, numeric: str, pieces: Pieces, block_columns: dict[str, Any]) -> Totals:
-    """What all windows amount to. `block_columns` are the columns of MIN and MAX, for the way back to values."""
+def results(
+    spec: Aggregation, numeric: str, pieces: Pieces, block_columns: dict[str, Any],
+    starts: tuple[int, int] | None = None,
+) -> Totals:  # fmt: skip
+    """What all windows amount to. `block_columns` are the columns of MIN and MAX, for the way back to values.
+
+    `starts`: only windows that start from the one time on and before the other.
+    """
     layout, window = layout_of(spec, numeric), spec.detection.window
     pane = pane_of(window)
     keys = int(pieces.key.max(initial=-1)) + 1
-    starts = np.searchsorted(pieces.key, np.arange(keys + 1))
-    spans = spans_between(starts, pieces.pane * (pane or 1), window)
+    key_starts = np.searchsorted(pieces.key, np.arange(keys + 1))
+    spans = spans_between(key_starts, pieces.pane * (pane or 1), window)
+    spans = spans if starts is None else spans.starting(*starts)
     values: dict[str, Any] = {}
     matches = least = None
     for number, (part, shape) in enumerate(zip(layout.parts, _shapes(spec, layout), strict=True)):

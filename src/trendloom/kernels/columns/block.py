@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.expr.vectors import Vector, stack
+from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.segments import indices_with_bit, tie_ends, tie_starts
 
 Array = np.ndarray[Any, Any]
@@ -95,20 +95,3 @@ class Block:
             tuple(words[rows] for words in self.fits),
             self.bits,
         )
-
-
-def join_blocks(first: Block, second: Block) -> Block:
-    """The events of two blocks whose keys are numbered alike, sorted again. O(n log n)."""
-    keys = max(first.keys, second.keys)
-    names = {name: stack([first.columns[name], second.columns[name]]) for name in first.columns}
-    whole = Block(
-        np.zeros(1, np.int64),
-        np.concatenate([first.time, second.time]),
-        np.concatenate([first.row, second.row]),
-        names,
-        tuple(np.concatenate(words) for words in zip(first.fits, second.fits, strict=True)),
-        first.bits,
-    )
-    key = np.concatenate([first.key, second.key])
-    order = np.lexsort((whole.time, key))
-    return whole._with(np.searchsorted(key[order], np.arange(keys + 1)), order)

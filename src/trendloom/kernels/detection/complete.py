@@ -12,11 +12,21 @@ from typing import Any
 import numpy as np
 
 from trendloom.errors import RunError
+from trendloom.kernels.columns.block import Block
 from trendloom.kernels.detection.matches import Matches
 
 Array = np.ndarray[Any, Any]
 MOST_MATCHES = 50_000
 """Matches of one window and partition that are compared with each other."""
+
+
+def only_complete(block: Block, matches: Matches) -> Matches:
+    """The complete trends of every window and partition."""
+    group = block.key[matches.first]
+    if matches.window_start is not None:
+        _, window = np.unique(matches.window_start, return_inverse=True)
+        group = group * (int(window.max(initial=0)) + 1) + window.reshape(-1)
+    return complete_only(matches, group)
 
 
 def complete_only(matches: Matches, group: Array) -> Matches:

@@ -1,112 +1,105 @@
-"""The detection kernel under the contract every kernel keeps: start, step, finish, dump, load.
+"""Matches of a pattern, under the contract every kernel keeps.
 
-In batch the engine steps once with all events and no watermark, then finishes. A state holds the events that were not
-yet given to the search; it can be dumped as versioned Arrow at any time and loaded elsewhere.
+In batch there is one step with all events, then `finish`. On a live stream a step looks at the events that a match
+which is not certain yet could hold, and gives out the matches that have become certain. Events are asked for again
+(`clock` says how far back), so there is nothing to dump.
+Cost of a step: that of the search over these events. Matches that were given out are found again and passed over.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from trendloom.errors import DataError
-from trendloom.expr.vectors import Vector
+from trendloom.kernels.clock import Certain, Clock, between
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.detection.complete import only_complete
 from trendloom.kernels.detection.enumerate import enumerate_matches
-from trendloom.kernels.detection.matches import Matches
+from trendloom.kernels.detection.matches import Matches, join
 from trendloom.kernels.detection.runs import follow_runs
 from trendloom.kernels.detection.spec import Detection, Pair
-from trendloom.model.schema import Kind
-
-VERSION = 2
-
-
-@dataclass(frozen=True)
-class DetectionKernel:
-    """What to find and how: `pairs` is not None where runs can be followed by a table of successors."""
-
-    detection: Detection
-    pairs: tuple[Pair, ...] | None
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    kernel: DetectionKernel
-    block: Block | None
+    """`before`: what was certain at this watermark has been given out."""
+
+    block: Block | None = None
+    before: int | None = None
 
 
-def start(kernel: DetectionKernel) -> State:
-    return State(kernel, None)
+@dataclass(frozen=True)
+class DetectionKernel:
+    """What to find and how: `pairs` is not None where runs can be followed by a table of successors.
 
+    `complete`: only matches that no other contains. `whole_windows`: all matches of a window are wanted at once.
+    """
 
-def step(state: State, block: Block, watermark: int | None) -> tuple[Iterator[Matches], State]:
-    """Take a block; without a watermark nothing is certain before the end, so nothing is given out yet."""
-    if state.block is not None:
-        raise DataError("this kernel takes one block per state", hint="sort all events into one block")
-    return iter(()), State(state.kernel, block)
+    detection: Detection
+    pairs: tuple[Pair, ...] | None
+    complete: bool = False
+    whole_windows: bool = False
 
+    version = 1
 
-def finish(state: State) -> Iterator[Matches]:
-    """All matches of the events so far, in bounded chunks."""
-    if state.block is None:
-        return iter(())
-    kernel = state.kernel
-    if kernel.pairs is None:
-        return enumerate_matches(kernel.detection, state.block)
-    return follow_runs(kernel.detection, kernel.pairs, state.block)
+    @property
+    def clock(self) -> Clock:
+        window = self.detection.window
+        accepts = self.detection.scopes[0].template.accepts
+        trailing = any(crossings for ways in accepts for crossings in ways)
+        if window.sliding and (trailing or self.complete or self.whole_windows):
+            return Clock(window, Certain.WINDOW)
+        if trailing or self.complete:
+            return Clock(window, Certain.FIRST, reach=2)
+        return Clock(window, Certain.LAST)
 
+    def start(self) -> State:
+        return State()
 
-def dump(state: State) -> bytes:
-    """The events of a state as one Arrow stream, with the version of this format."""
-    block = state.block
-    arrays: dict[str, Any] = {}
-    meta: dict[str, Any] = {"version": VERSION, "empty": block is None, "columns": {}, "dictionaries": {}}
-    if block is not None:
-        arrays = {"time": block.time, "row": block.row, "key": block.key}
-        meta["keys"], meta["bits"] = block.keys, block.bits
-        arrays |= {f"fits {number}": words for number, words in enumerate(block.fits)}
-        for name, vector in block.columns.items():
-            arrays[f"value {name}"] = (
-                [str(v) for v in vector.values] if vector.values.dtype == object else vector.values
-            )
-            meta["columns"][name] = [vector.kind.name, vector.values.dtype == object]
-            if vector.valid is not None:
-                arrays[f"known {name}"] = vector.valid
-            if vector.dictionary is not None:
-                meta["dictionaries"][name] = vector.dictionary.tolist()
-    table = pa.table({name: pa.array(values) for name, values in arrays.items()})
-    table = table.replace_schema_metadata({"trendloom": json.dumps(meta)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+    def step(self, state: State, block: Block, watermark: int | None) -> tuple[Iterator[Matches], State]:
+        """Take events; give out the matches that have become certain."""
+        if watermark is None:
+            return iter(()), replace(state, block=block)
+        return self._found(block, state.before, watermark), State(block, watermark)
 
+    def finish(self, state: State) -> Iterator[Matches]:
+        """The matches that were not given out yet, in bounded chunks."""
+        return iter(()) if state.block is None else self._found(state.block, state.before, None)
 
-def load(kernel: DetectionKernel, content: bytes) -> State:
-    """The state that `dump` wrote; an unknown version is refused."""
-    table = pa.ipc.open_stream(content).read_all()
-    meta = json.loads(table.schema.metadata[b"trendloom"])
-    if meta["version"] != VERSION:
-        raise DataError(f"state of version {meta['version']} cannot be read by version {VERSION}")
-    if meta["empty"]:
-        return State(kernel, None)
-    arrays = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
-    columns = {name: _vector(name, kind, big, arrays, meta) for name, (kind, big) in meta["columns"].items()}
-    key_starts = np.searchsorted(arrays["key"], np.arange(meta["keys"] + 1))
-    fits = tuple(words for name, words in arrays.items() if name.startswith("fits "))
-    block = Block(key_starts, arrays["time"], arrays["row"], columns, fits, tuple(meta["bits"]))
-    return State(kernel, block)
+    def dump(self, state: State, *, whole: bool = False) -> pa.Table | None:
+        """Nothing: events are kept by the engine."""
+        return None
 
+    def load(self, summaries: pa.Table | None, before: int | None) -> State:
+        return State(None, before)
 
-def _vector(name: str, kind: str, big: bool, arrays: dict[str, Any], meta: dict[str, Any]) -> Vector:
-    values = arrays[f"value {name}"]
-    if big:
-        values = np.array([int(value) for value in values], dtype=object)
-    dictionary = meta["dictionaries"].get(name)
-    texts = None if dictionary is None else np.array(dictionary, dtype=object)
-    return Vector(Kind[kind], values, arrays.get(f"known {name}"), texts)
+    def _found(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Matches]:
+        clock = self.clock
+        if before is None and watermark is None:
+            yield from self._all(block)
+            return
+        if clock.certain is Certain.WINDOW and watermark is not None:
+            found = self._all_before(block, clock.last_end(watermark))
+        else:
+            found = self._all(block)
+        for matches in found:
+            moment = clock.moment(block.time[matches.first], block.time[matches.last], matches.window_start)
+            fresh = matches.take(np.flatnonzero(between(moment, before, watermark)))
+            if len(fresh):
+                yield fresh
+
+    def _all_before(self, block: Block, end: int) -> Iterator[Matches]:
+        """All matches of the events before a time, which is cheaper than to find more and pass over them."""
+        rows = np.flatnonzero(block.time < end)
+        for matches in self._all(block.only(block.time < end)):
+            yield replace(matches, events=rows[matches.events])
+
+    def _all(self, block: Block) -> Iterator[Matches]:
+        if self.pairs is None:
+            found = enumerate_matches(self.detection, block)
+        else:
+            found = follow_runs(self.detection, self.pairs, block)
+        return iter([only_complete(block, join(list(found)))]) if self.complete else found

@@ -1,0 +1,105 @@
+"""A query on a live stream: its kernel, how its results become rows, and what its state depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from trendloom.engines import task
+from trendloom.engines.events import Stream
+from trendloom.engines.finish import finish_aggregates
+from trendloom.engines.partials import merge_partials
+from trendloom.engines.results import aggregate_schema, row_schema
+from trendloom.engines.rows import match_rows
+from trendloom.engines.two_step import check_limit, chunk_partial
+from trendloom.kernels.aggregation.aggregate import Totals
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.contract import Kernel
+from trendloom.kernels.detection.matches import Matches
+from trendloom.lang.printer import write
+from trendloom.lang.tree import Trends
+from trendloom.physical.aggregation import measures_of
+from trendloom.physical.live import live_kernel
+from trendloom.physical.plan import Physical
+
+
+@dataclass(frozen=True)
+class Flow:
+    """`schema`: the columns of the events that are kept. `name`: that of the query, empty if it has none."""
+
+    name: str
+    physical: Physical
+    schema: pa.Schema
+    numeric: str
+    kernel: Kernel[Any, Any]
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether a group has several partitions, so that buckets give parts of results that others add up."""
+        plan = self.physical.plan
+        return self.physical.aggregates and set(plan.partition) != set(plan.group_by)
+
+    @property
+    def result(self) -> pa.Schema:
+        """The columns of result rows."""
+        plan = self.physical.plan
+        if self.physical.aggregates:
+            return aggregate_schema(plan, self.schema, self.numeric)
+        return row_schema(plan, self.schema)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The same for queries that can go on with each other's state: what may differ is RETURN and HAVING."""
+        plan = self.physical.plan
+        query = replace(plan.query, name=None, having=None, returns=Trends.ALL)
+        told: list[object] = [write(query), [[f.name, str(f.type)] for f in self.schema], plan.schema.time]
+        told += [plan.schema.type, str(plan.schema.axis), type(self.kernel).__name__, str(self.kernel.clock)]
+        if self.kernel.clock.pane is not None:
+            told += [self.numeric, sorted(measure.name for measure in measures_of(plan))]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:24]
+
+    def rows(self, stream: Stream, block: Block, keys: Keys, results: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        """Results of the kernel as rows, or as partial rows where buckets add up."""
+        if not self.physical.aggregates:
+            for matches in results:
+                for some in task.parts_of(matches):
+                    yield match_rows(self.physical, stream, block, keys, some).cast(self.result)
+            return
+        parts = list(self._partials(stream, block, keys, results))
+        if not parts:
+            return
+        whole = parts[0] if len(parts) == 1 else merge_partials(self.physical.plan, parts)
+        if self.adds_up:
+            yield from whole.combine_chunks().to_batches()
+        else:
+            yield from self.finished(whole)
+
+    def finished(self, whole: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Rows of groups that are all there."""
+        found = finish_aggregates(self.physical.plan, self.schema, whole, self.numeric, spark=True)
+        yield from found.cast(self.result).combine_chunks().to_batches()
+
+    def _partials(self, stream: Stream, block: Block, keys: Keys, results: Iterator[Any]) -> Iterator[pa.Table]:
+        count = 0
+        for found in results:
+            if isinstance(found, Totals):
+                if len(found):
+                    yield task.totals_table(self.physical, stream, keys, found)
+                continue
+            assert isinstance(found, Matches)
+            count += len(found)
+            check_limit(self.physical, count)
+            yield chunk_partial(self.physical, stream, block, keys.rows, found)
+
+
+def flow_of(physical: Physical, schema: pa.Schema, numeric: str) -> Flow:
+    """The flow of a planned query over events with these columns; what cannot be served is refused."""
+    scanned = pa.schema([schema.field(name) for name in physical.plan.scan.columns])
+    return Flow(physical.plan.name or "", physical, scanned, numeric, live_kernel(physical, numeric))

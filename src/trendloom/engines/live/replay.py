@@ -1,0 +1,95 @@
+"""A live stream played in this process: micro-batches, watermark, buckets and restarts as on a cluster, without Java.
+
+For tests of queries and of kernels: what a stream gives out can be compared, batch by batch, with the same query over
+all events. The watermark follows Spark's rule: after a batch it is the greatest time seen, less the delay; it never
+goes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.engines.events import Stream, key_codes
+from trendloom.engines.live.advance import Advance
+from trendloom.engines.live.flow import Flow
+from trendloom.engines.live.memory import Kept
+from trendloom.engines.partials import merge_partials
+from trendloom.io.events import ticks, without_nan
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class Replay:
+    """A stream under way: `delay` in ticks, events of a key in one of `buckets`. All late events are in `late`."""
+
+    flow: Flow
+    delay: int
+    buckets: int = 1
+    watermark: int | None = None
+    greatest: int | None = None
+    late: list[pa.Table] = field(default_factory=list)
+    memories: dict[int, Kept] = field(default_factory=dict)
+    numbers: dict[tuple[object, ...], int] = field(default_factory=dict)  # of keys, as they appear
+
+    def batch(self, events: pa.Table) -> pa.Table:
+        """Rows that are certain now; then the watermark moves."""
+        found: list[pa.RecordBatch] = []
+        for bucket, arrived in self._by_bucket(without_nan(events)):
+            memory = self.memories.setdefault(bucket, Kept())
+            awake = memory.wakes is not None and self.watermark is not None and memory.wakes <= self.watermark
+            if not len(arrived) and not awake:
+                continue
+            step = Advance(self.flow, memory, self.watermark)
+            found += step.rows(arrived if len(arrived) else None)
+            if step.late is not None:
+                self.late.append(step.late)
+        self._move(events)
+        return self._rows(found)
+
+    def all(self, batches: Iterable[pa.Table]) -> pa.Table:
+        """The rows of all batches together."""
+        found = [self.batch(events) for events in batches]
+        return pa.concat_tables(found) if found else self.flow.result.empty_table()
+
+    def flush(self) -> pa.Table:
+        """The rest, as if an event came after all windows have ended."""
+        self.watermark = 2**61
+        return self.batch(self.flow.schema.empty_table())
+
+    @property
+    def kept(self) -> int:
+        """Bytes of state."""
+        return sum(len(chunk) for memory in self.memories.values() for chunk in memory.chunks.values())
+
+    def _by_bucket(self, events: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        partition = self.flow.physical.plan.partition
+        kinds = {column.name: column.kind for column in self.flow.physical.plan.schema.columns}
+        codes = key_codes(partition, Stream(events, kinds, np.zeros(len(events), np.int64))).codes
+        names = events.select(list(partition)).to_pylist() if partition else [{}] * len(events)
+        bucket = np.zeros(len(events), np.int64)
+        for code in np.unique(codes):
+            row = int(np.flatnonzero(codes == code)[0])
+            number = self.numbers.setdefault(tuple(names[row].values()), len(self.numbers))
+            bucket[codes == code] = number % self.buckets
+        for number in range(self.buckets):
+            yield number, events.filter(pa.array(bucket == number))
+
+    def _move(self, events: pa.Table) -> None:
+        schema = self.flow.physical.plan.schema
+        times = ticks(events[schema.time].drop_null(), schema.axis)
+        if len(times):
+            self.greatest = max(int(times.max()), -(2**62) if self.greatest is None else self.greatest)
+            moved = self.greatest - self.delay
+            self.watermark = moved if self.watermark is None else max(self.watermark, moved)
+
+    def _rows(self, found: list[pa.RecordBatch]) -> pa.Table:
+        if self.flow.adds_up and found:
+            whole = merge_partials(self.flow.physical.plan, [pa.Table.from_batches([part]) for part in found])
+            found = list(self.flow.finished(whole))
+        return pa.Table.from_batches(found, self.flow.result)

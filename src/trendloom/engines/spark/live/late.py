@@ -1,0 +1,56 @@
+"""Events that came after the watermark had passed them: counted, and written to a side table if there is one.
+
+A task writes them itself, into a file that is named by batch, query and bucket: a batch that is done again writes the
+same file again, so every late event is in the table once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+
+import pyarrow as pa
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+
+from trendloom.errors import DataError
+
+
+def refuse_untimed(count: int, late_to: str | None) -> None:
+    """Events without a time belong nowhere: without a side table to put them in, the stream stops."""
+    if count and late_to is None:
+        raise DataError(
+            f"{count} events have no time", hint="give late_to (--late-to) a folder: they are put there, and counted"
+        )
+
+
+def write_late(events: pa.Table, late_to: str | None, query: str, bucket: int) -> None:
+    """Put late events into the side table: a folder of Parquet files."""
+    if late_to is None:
+        return
+    system, folder = place(late_to)
+    system.create_dir(folder, recursive=True)
+    name = f"{folder}/{_batch():09d}-{hashlib.sha256(query.encode()).hexdigest()[:8]}-{bucket:05d}"
+    if query:
+        events = events.append_column("query", pa.array([query] * len(events), pa.string()))
+    unfinished = f"{folder}/.{uuid.uuid4().hex}"
+    with system.open_output_stream(unfinished) as sink:
+        pq.write_table(events, sink)
+    system.move(unfinished, f"{name}.parquet")
+
+
+def place(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path or URI, and the path in it."""
+    if "://" in path or path.startswith("file:"):
+        system, inside = fs.FileSystem.from_uri(path)
+        return system, inside
+    return fs.LocalFileSystem(), path
+
+
+def _batch() -> int:
+    """The number of the micro-batch that this task belongs to."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    told = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+    return int(told) if told is not None else 0

@@ -1,0 +1,125 @@
+"""The stateful operator: one columnar step per query and bucket in every micro-batch, its state in Spark's store.
+
+State is a map from numbers to chunks of bytes, and an index. A timer in event time calls a bucket whose windows end
+though nothing arrives; when nothing is left to wait for, everything of the bucket is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from trendloom.engines.live.advance import Advance
+from trendloom.engines.live.chunks import pack, unpack
+from trendloom.engines.live.flow import Flow
+from trendloom.engines.spark.live.late import refuse_untimed, write_late
+from trendloom.engines.spark.tasks import told_to_the_driver
+from trendloom.model.time import TimeAxis
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+
+STATE = "trendloom"
+OUTPUT = "query string, route int, payload binary, kept long, late long, untimed long"
+
+
+def ticks_of(axis: TimeAxis, milliseconds: int) -> int | None:
+    """The watermark in ticks: no event before it is expected. Spark's is 0 as long as it has none."""
+    return -(-milliseconds * 1000 // int(axis.tick)) if milliseconds > 0 else None
+
+
+def milliseconds_of(axis: TimeAxis, ticks: int) -> int:
+    """The least watermark of Spark's that is at least so many ticks."""
+    return (ticks - 1) * int(axis.tick) // 1000 + 1
+
+
+class Processor(StatefulProcessor):
+    """Steps the flows of a workload."""
+
+    def __init__(self, flows: dict[str, Flow], late_to: str | None) -> None:
+        self.flows = flows
+        self.late_to = late_to
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.handle = handle
+        self.indexes = handle.getValueState(f"{STATE}_index", "content binary")
+        self.chunks = handle.getMapState(f"{STATE}_chunks", "number long", "content binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:
+        arrived = [unpack(bytes(row["payload"])) for row in rows]
+        yield from self._advanced(key, pa.concat_tables(arrived) if arrived else None, timerValues)
+
+    def handleExpiredTimer(
+        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
+    ) -> Iterator[Row]:
+        yield from self._advanced(key, None, timerValues)
+
+    def close(self) -> None:
+        pass
+
+    def _advanced(self, key: Any, arrived: pa.Table | None, timers: TimerValues) -> Iterator[Row]:
+        query, bucket = str(key[0]), int(key[1])
+        flow = self.flows.get(query)
+        if flow is None:  # a query that was removed from the workload
+            Store(self.handle, self.indexes, self.chunks, None).clear()
+            return
+        with told_to_the_driver():
+            axis = flow.physical.plan.schema.axis
+            store = Store(self.handle, self.indexes, self.chunks, axis)
+            step = Advance(flow, store, ticks_of(axis, timers.getCurrentWatermarkInMs()))
+            route = 0 if flow.adds_up else bucket
+            for batch in step.rows(arrived):
+                content = pack(pa.Table.from_batches([batch]), compress=False)
+                yield Row(query=query, route=route, payload=content, kept=0, late=0, untimed=0)
+            if step.late is not None:
+                refuse_untimed(step.untimed, self.late_to)
+                write_late(step.late, self.late_to, query, bucket)
+            late = 0 if step.late is None else len(step.late) - step.untimed
+            yield Row(query=query, route=route, payload=None, kept=step.kept, late=late, untimed=step.untimed)
+
+
+@dataclass
+class Store:
+    """The memory of one query and bucket in Spark's state store."""
+
+    handle: StatefulProcessorHandle
+    indexes: Any
+    chunks: Any
+    axis: TimeAxis | None
+
+    def index(self) -> bytes | None:
+        found = self.indexes.get()
+        return None if found is None else bytes(found[0])
+
+    def set_index(self, content: bytes) -> None:
+        self.indexes.update((content,))
+
+    def chunk(self, number: int) -> bytes:
+        return bytes(self.chunks.getValue((number,))[0])
+
+    def set_chunk(self, number: int, content: bytes) -> None:
+        self.chunks.updateValue((number,), (content,))
+
+    def drop_chunk(self, number: int) -> None:
+        self.chunks.removeKey((number,))
+
+    def clear(self) -> None:
+        self.indexes.clear()
+        self.chunks.clear()
+        for timer in list(self.handle.listTimers()):
+            self.handle.deleteTimer(timer)
+
+    def wake_at(self, watermark: int) -> None:
+        assert self.axis is not None
+        wanted = milliseconds_of(self.axis, watermark)
+        there = list(self.handle.listTimers())
+        for timer in there:
+            if timer != wanted:
+                self.handle.deleteTimer(timer)
+        if wanted not in there:
+            self.handle.registerTimer(wanted)

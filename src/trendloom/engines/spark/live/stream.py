@@ -1,0 +1,153 @@
+"""A workload over a streaming DataFrame: pack events by bucket → step the state → unpack result rows.
+
+The watermark is Spark's own. Spark does not drop late events here, because what reaches the stateful operator are
+parcels without a time; the step itself sets late events apart, and counts them.
+
+Buckets of one query step at the same watermark, so all that is known of a window leaves them in one micro-batch. Groups
+that span buckets are therefore added up by a plain shuffle within the batch: no second state is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from trendloom.engines.live.chunks import unpack
+from trendloom.engines.live.flow import Flow
+from trendloom.engines.partials import merge_partials
+from trendloom.engines.spark.columns import column, needed_rows
+from trendloom.engines.spark.live.packing import BUCKET, PARCEL, PAYLOAD, QUERY, Label, Packing
+from trendloom.engines.spark.live.processor import OUTPUT, Processor
+from trendloom.engines.spark.session import set_arrow_rows
+from trendloom.engines.spark.tasks import Batches, Task, key_columns, mapped
+from trendloom.errors import OptionError
+from trendloom.model.schema import Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+CLOCK = "_trendloom_clock"
+EVENTS, RESULTS = "trendloom_events", "trendloom_results"
+"""Names of observed metrics: of what came in, and of the rows given out."""
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How long to wait for late events, into how many buckets keys are put, and where later events go."""
+
+    watermark: str
+    buckets: int
+    late_to: str | None = None
+
+
+def run(df: DataFrame, flows: tuple[Flow, ...], schema: Schema, setting: Setting) -> DataFrame:
+    """The rows of a workload over a streaming DataFrame."""
+    _prepare(df.sparkSession)
+    result = result_schema(flows)
+    timed = df.withColumn(CLOCK, _clock(df, schema)).withWatermark(CLOCK, setting.watermark)
+    parcels = _parcels(timed, flows, setting)
+    processor = Processor({flow.name: flow for flow in flows}, setting.late_to)
+    stepped = parcels.groupBy(QUERY, BUCKET).transformWithState(processor, OUTPUT, "append", "EventTime")
+    stepped = stepped.observe(
+        EVENTS, *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("kept", "late", "untimed"))
+    )
+    if any(flow.adds_up for flow in flows):
+        stepped = stepped.repartition(QUERY, "route")
+    rows = mapped(stepped.select(QUERY, PAYLOAD), Task(None, Unpacking(flows)), result)
+    return rows.observe(RESULTS, F.count(F.lit(1)).alias("rows"))
+
+
+def result_schema(flows: tuple[Flow, ...]) -> pa.Schema:
+    """The columns of all queries together; a workload adds `query`."""
+    try:
+        joint = pa.unify_schemas([flow.result for flow in flows], promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+        raise OptionError(
+            f"the queries cannot share one table of results: {error}", hint="rename columns that differ with AS"
+        ) from None
+    return pa.schema([pa.field(QUERY, pa.string()), *joint]) if any(flow.name for flow in flows) else joint
+
+
+def _prepare(spark: SparkSession) -> None:
+    """What stateful operators of this kind need, unless the session has it already."""
+    set_arrow_rows(spark)
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+
+
+def _clock(df: DataFrame, schema: Schema) -> Column:
+    """The time of an event as a timestamp, for Spark's watermark; events that no query wants move it, too."""
+    time = column(schema.time)
+    if not schema.axis.timestamp:
+        return F.timestamp_micros(F.try_multiply(time.cast("long"), F.lit(int(schema.axis.tick))))
+    if dict(df.dtypes)[schema.time] == "timestamp":
+        return time
+    epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+    return F.timestamp_micros(F.timestamp_diff("MICROSECOND", epoch, time))
+
+
+def _parcels(df: DataFrame, flows: tuple[Flow, ...], setting: Setting) -> DataFrame:
+    labels, flags = [], []
+    given = [name for name in df.columns if name != CLOCK]
+    for number, flow in enumerate(flows):
+        plan = flow.physical.plan
+        keys = [F.xxhash64(*key_columns(df, plan.partition))] if plan.partition else [F.lit(0)]
+        flags.append(F.pmod(keys[0], F.lit(setting.buckets)).cast("int").alias(f" bucket {number}"))
+        decimals = frozenset(field.name for field in df.schema.fields if field.dataType.typeName() == "decimal")
+        test = needed_rows(plan, decimals)
+        wanted = None
+        if test is not None:
+            # The clock is named so that Spark does not move the test below the watermark, which all events shall move.
+            wanted = f" wanted {number}"
+            flags.append((F.coalesce(test, F.lit(False)) | column(CLOCK).isNull()).alias(wanted))
+        kept = given if setting.late_to is not None else flow.schema.names
+        labels.append(Label(flow.name, tuple(kept), f" bucket {number}", wanted))
+    columns = [name for name in given if any(name in label.columns for label in labels)]
+    chosen = df.select(*(column(name) for name in columns), *flags)
+    if all(label.wanted is not None for label in labels):
+        chosen = chosen.filter(" OR ".join(f"`{label.wanted}`" for label in labels))
+    return mapped(chosen, Task(None, Packing(tuple(labels))), PARCEL)
+
+
+@dataclass(frozen=True)
+class Unpacking:
+    """What a task makes of results that leave the state: rows, added up where buckets gave parts of them."""
+
+    flows: tuple[Flow, ...]
+
+    def __call__(self, _: object, batches: Batches) -> Batches:
+        known = {flow.name: flow for flow in self.flows}
+        result = result_schema(self.flows)
+        parts: dict[str, list[pa.Table]] = {}
+        for batch in batches:
+            names, payloads = batch.column(QUERY).to_pylist(), batch.column(PAYLOAD)
+            for name, payload in zip(names, payloads, strict=True):
+                if not payload.is_valid:
+                    continue
+                table = unpack(payload.as_buffer())
+                if known[name].adds_up:
+                    parts.setdefault(name, []).append(table)
+                else:
+                    yield from _aligned(table, name, result)
+        for name, tables in parts.items():
+            whole = merge_partials(known[name].physical.plan, tables)
+            for rows in known[name].finished(whole):
+                yield from _aligned(pa.Table.from_batches([rows]), name, result)
+
+
+def _aligned(table: pa.Table, name: str, result: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows with all columns of the workload."""
+    columns = [
+        pa.array([name] * len(table), pa.string())
+        if field.name == QUERY and QUERY not in table.column_names
+        else table[field.name].cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(len(table), field.type)
+        for field in result
+    ]
+    yield from pa.table(columns, schema=result).to_batches()

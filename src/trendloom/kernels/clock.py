@@ -1,0 +1,95 @@
+"""When results are certain, and how long events are needed: what a kernel tells the engine that feeds it a live stream.
+
+A watermark is a promise: from now on no event earlier than it arrives. Three rules cover every query:
+
+- LAST: a match is certain when the watermark has passed its last event;
+- FIRST: something later may still change it (a trailing NOT, a longer match): when nothing more can lie within WITHIN
+  of its first event;
+- WINDOW: when the window has ended.
+
+Every result has a *moment*, the least watermark at which it is certain. A step from one watermark to the next gives out
+the results whose moment lies between, so that each is given out once, however the stream is cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from trendloom.model.window import Window
+
+Array = np.ndarray[Any, Any]
+
+
+class Certain(Enum):
+    """By what a result's moment is decided."""
+
+    LAST = "last event"
+    FIRST = "first event"
+    WINDOW = "end of the window"
+
+
+@dataclass(frozen=True)
+class Clock:
+    """`reach`: how many times WITHIN a result without windows looks back.
+
+    `pane`: events that are certain become summaries, of so many ticks at most, and are not needed again.
+    """
+
+    window: Window
+    certain: Certain
+    reach: int = 1
+    pane: int | None = None
+
+    def needs(self, watermark: int) -> int:
+        """Events before this are not needed when the watermark has come so far."""
+        return self.oldest(watermark) if self.pane is None else watermark
+
+    def oldest(self, watermark: int) -> int:
+        """Nothing before this, be it events or summaries, matters for results that are not certain yet."""
+        if self.window.within is None:
+            return -(2**62)
+        if self.window.slide is None:
+            return watermark - self.reach * self.window.within + 1
+        return ((watermark - self.window.within) // self.window.slide + 1) * self.window.slide
+
+    def forgotten(self, time: int) -> int:
+        """The watermark at which an event of that time does not matter any more."""
+        assert self.window.within is not None
+        if self.window.slide is None:
+            return time + self.reach * self.window.within
+        return time // self.window.slide * self.window.slide + self.window.within
+
+    def closes(self, earliest: int, after: int) -> int:
+        """The least watermark beyond `after` that may make a result certain, where the earliest event has that time."""
+        assert self.window.within is not None
+        if self.window.slide is None:
+            return max(earliest + self.window.within, after + 1)
+        start = ((earliest - self.window.within) // self.window.slide + 1) * self.window.slide
+        return max(start, self.oldest(after)) + self.window.within
+
+    def last_end(self, watermark: int) -> int:
+        """The end of the latest window that the watermark has passed."""
+        assert self.window.within is not None
+        assert self.window.slide is not None
+        return self.oldest(watermark) - self.window.slide + self.window.within
+
+    def moment(self, first: Array, last: Array, start: Array | None) -> Array:
+        """The least watermark at which matches with these times of first and last events are certain."""
+        if self.certain is Certain.LAST:
+            return last + 1
+        assert self.window.within is not None
+        return (first if start is None else start) + self.window.within
+
+
+def between(moment: Array, before: int | None, watermark: int | None) -> Array:
+    """Which moments lie after `before` and not after the watermark; None: as far as it goes."""
+    found = np.ones(len(moment), np.bool_)
+    if before is not None:
+        found &= moment > before
+    if watermark is not None:
+        found &= moment <= watermark
+    return found

@@ -1,0 +1,88 @@
+"""A live stream gives the rows of the same query over all events that were not late: every kind of query, however the
+events are disordered, cut into micro-batches and spread over buckets, and wherever the stream is stopped and resumed.
+
+The stream is played in this process (`engines.live.replay`), with the same steps, state and bytes as on Spark;
+`tests/spark/test_live_on_spark.py` runs some of it on Spark itself.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from tests.property.compare import rows_of
+from tests.property.live_cases import KINDS, LiveCase, live_cases
+from tests.property.strategies import ARROW, SCHEMA
+
+import trendloom as tl
+from trendloom.engines.live import chunks
+from trendloom.engines.live.flow import Flow, flow_of
+from trendloom.engines.live.replay import Replay
+from trendloom.errors import BindError, PlanError
+from trendloom.lang.parser import parse_query
+from trendloom.physical.plan import plan_physically
+from trendloom.plan.bind import bind
+
+MORE = os.environ.get("TRENDLOOM_EXAMPLES")
+EXAMPLES = int(MORE or 150)
+WITH_ROWS = 0.1
+"""The least share of cases that have a row at all."""
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+
+
+def flow(query: str) -> Flow:
+    return flow_of(plan_physically(bind(parse_query(query), SCHEMA)), ARROW, "exact")
+
+
+def played(case: LiveCase) -> tuple[pa.Table, pa.Table, Replay]:
+    """What the stream gives out, the late events, and the stream at its end."""
+    replay = Replay(flow(case.query), case.delay, case.buckets)
+    found = []
+    for events, stop in zip(case.tables(), case.restarts, strict=True):
+        found.append(replay.batch(events))
+        replay = resumed(replay) if stop else replay
+    found.append(replay.flush())
+    return pa.concat_tables(found), pa.concat_tables([ARROW.empty_table(), *replay.late]), replay
+
+
+def resumed(replay: Replay) -> Replay:
+    """The stream with a state that has been through bytes, and a query that has been planned again."""
+    memories = pickle.loads(pickle.dumps({n: vars(memory) for n, memory in replay.memories.items()}))
+    again = copy.copy(replay)
+    again.flow = flow(replay.flow.physical.plan.query.text or "")
+    for number, content in memories.items():
+        vars(again.memories[number]).update(content)
+    return again
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_gives_what_a_batch_gives(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared, with_rows = 0, 0
+
+    @settings(thorough)
+    @given(live_cases(kind))
+    def check(case: LiveCase) -> None:
+        nonlocal compared, with_rows
+        monkeypatch.setattr(chunks, "MOST_CHUNKS", case.crowd)
+        try:
+            found, late, replay = played(case)
+        except (BindError, PlanError):
+            assume(False)
+            raise
+        events = pa.concat_tables([ARROW.empty_table(), *case.tables()])
+        missed = set(late["id"].to_pylist())
+        in_time = events.filter(pa.array([number not in missed for number in events["id"].to_pylist()], pa.bool_()))
+        expected = tl.run(case.query, in_time, engine="local")
+        assert rows_of(found) == rows_of(expected)
+        assert not any(memory.head or memory.chunks for memory in replay.memories.values())
+        compared += 1
+        with_rows += len(found) > 0
+
+    check()
+    assert with_rows >= WITH_ROWS * compared
