@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]
+Ticks = TypeVar("Ticks", int, Array)
 
 
 class Certain(Enum):
@@ -56,7 +57,7 @@ class Clock:
             return watermark - self.reach * self.window.within + 1
         return ((watermark - self.window.within) // self.window.slide + 1) * self.window.slide
 
-    def forgotten(self, time: int) -> int:
+    def forgotten(self, time: Ticks) -> Ticks:
         """The watermark at which an event of that time does not matter any more."""
         assert self.window.within is not None
         if self.window.slide is None:

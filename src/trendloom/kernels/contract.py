@@ -19,12 +19,15 @@ it loads: numbers mean nothing from one step to the next.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from trendloom.kernels.clock import Clock
 from trendloom.kernels.columns.block import Block
+
+Array = np.ndarray[Any, Any]
 
 KEY, PANE = " key", " pane"
 """Columns of what is dumped: the number of the key, and the number of the pane (time // length of a pane)."""
@@ -54,6 +57,10 @@ class Kernel(Protocol[State, Result]):
 
     def finish(self, state: State) -> Iterator[Result]:
         """What was not given out yet, as if the stream ended here."""
+        ...
+
+    def kept(self, state: State) -> Array | None:
+        """Which events of the last block may still be asked for; None: all that `clock.needs` says."""
         ...
 
     def dump(self, state: State, *, whole: bool = False) -> pa.Table | None:

@@ -7,6 +7,7 @@ from typing import Any
 from trendloom.errors import PlanError
 from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.contract import Kernel
+from trendloom.lang.tree import Semantics
 from trendloom.physical.plan import Physical
 from trendloom.physical.spread import Path, obstacle
 
@@ -25,3 +26,27 @@ def live_kernel(physical: Physical, numeric: str) -> Kernel[Any, Any]:
         summarised = obstacle(physical, Path.REDUCED) is None
         return AggregationKernel(physical.aggregation, numeric, summarised)
     return physical.kernel
+
+
+def refuse_early(physical: Physical) -> None:
+    """Refuse to give out rows early that might have to be taken back, or that no single bucket knows."""
+    plan = physical.plan
+    obstacles: dict[str, str | None] = {
+        "RETURN": None if physical.aggregates else "a match is given out once, when it is certain",
+        "SEMANTICS": None if plan.semantics is Semantics.ANY else "events that come late can change which run goes on",
+        "PATTERN": "events that come late can undo matches of a NOT"
+        if len(physical.choice.detection.scopes) > 1
+        else None,
+        "HAVING": "a row that passed may not pass later" if plan.query.having is not None else None,
+        "GROUP BY": None
+        if set(plan.partition) == set(plan.group_by)
+        else "a group has several partitions, which are added up only when a window ends",
+    }
+    for clause, reason in obstacles.items():
+        if reason is not None:
+            raise PlanError(
+                f"rows of this query cannot be given out early: {reason}",
+                plan.query.clause(clause),
+                hint="leave out early=True: rows are given out when they are certain",
+                text=plan.query.text,
+            )

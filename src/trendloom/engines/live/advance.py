@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.events import Stream, build_block, key_codes, stream_of_table
+from trendloom.engines.events import Stream, stream_of_table
 from trendloom.engines.live import chunks
 from trendloom.engines.live.chunks import (
     Chunk,
@@ -28,11 +28,12 @@ from trendloom.engines.live.chunks import (
 )
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.live.memory import Memory
+from trendloom.engines.live.scene import Cells, scene_of, valued
 from trendloom.errors import RunError
 from trendloom.io.events import ticks
 from trendloom.kernels.clock import Certain, Clock
-from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.contract import KEY, PANE
+from trendloom.kernels.contract import PANE
+from trendloom.kernels.detection.windows import windows_of
 
 Array = np.ndarray[Any, Any]
 
@@ -69,7 +70,11 @@ class Advance:
                 yield from self._counted(self._step(self.watermark))
             self.index = replace(self.index, before=self.watermark)
         if arrived is not None and len(arrived):
-            self._keep(arrived)
+            events, times = self._in_time(arrived)
+            if self.flow.early and len(events):
+                yield from self._counted(self._early(events))
+            for part, its_times in self._parts(events, times):
+                self._write(Holds.EVENTS, part, its_times)
         if self.watermark is not None:
             self._forget(self.watermark)
         self._save()
@@ -99,22 +104,40 @@ class Advance:
 
     def _step(self, watermark: int) -> Iterator[pa.RecordBatch]:
         flow, kernel, before = self.flow, self.flow.kernel, self.index.before
-        events = self._events(before, watermark)
+        read = self._certain(before, watermark)
         join = len(self.index.of(Holds.SUMMARIES)) > chunks.MOST_CHUNKS
         summaries = self._summaries() if join or self._closes() <= watermark else None
-        stream, keys = _with_summaries(flow, events, summaries)
-        numbered = None if summaries is None else _numbered(flow, summaries, keys.codes[len(events.ticks) :])
-        block, _ = build_block(flow.physical, events, replace(keys, codes=keys.codes[: len(events.ticks)]))
-        results, state = kernel.step(kernel.load(numbered, before), block, watermark)
+        scene = scene_of(flow, read.events, summaries)
+        stream, keys, block = scene.stream, scene.keys, scene.block
+        results, state = kernel.step(kernel.load(scene.summaries, before), block, watermark)
         yield from flow.rows(stream, block, keys, results)
+        kept = kernel.kept(state)
+        if kept is not None:
+            self._thin_out(read, block.row[kept])
         if join:
             self._drop(list(self.index.of(Holds.SUMMARIES)))
         made = kernel.dump(state, whole=join)
         if made is not None:
             assert self.clock.pane is not None
-            self._write(Holds.SUMMARIES, _valued(flow, stream, keys, made), made[PANE].to_numpy() * self.clock.pane)
+            self._write(Holds.SUMMARIES, valued(flow, stream, keys, made), made[PANE].to_numpy() * self.clock.pane)
 
-    def _events(self, before: int | None, watermark: int) -> Stream:
+    def _early(self, arrived: pa.Table) -> Iterator[pa.RecordBatch]:
+        """What the open windows amount to so far, of keys and windows that events have arrived for."""
+        kernel, before, plan = self.flow.kernel, self.index.before, self.flow.physical.plan
+        needs = -(2**63) if before is None else self.clock.needs(before)
+        tables = [self._read(chunk) for chunk in self.index.of(Holds.EVENTS) if chunk.high >= needs]
+        known = sum(map(len, tables))
+        events = stream_of_table(plan, pa.concat_tables([*tables, arrived]))
+        needed = np.flatnonzero(events.ticks >= needs)
+        scene = scene_of(self.flow, _rows(events, needed), self._summaries())
+        new = needed >= known
+        which, start = windows_of(events.ticks[needed][new], events.ticks[needed][new], plan.window)
+        touched = Cells(scene.keys.codes[: len(needed)][new][which], start)
+        _, state = kernel.step(kernel.load(scene.summaries, before), scene.block, None)
+        results = (touched.of(found, scene.block) for found in kernel.finish(state))
+        yield from self.flow.rows(scene.stream, scene.block, scene.keys, results)
+
+    def _certain(self, before: int | None, watermark: int) -> _Read:
         """The events that are certain and still needed."""
         needs = -(2**63) if before is None else self.clock.needs(before)
         chosen = [c for c in self.index.of(Holds.EVENTS) if c.low < watermark and c.high >= needs]
@@ -122,9 +145,19 @@ class Advance:
         stream = stream_of_table(self.flow.physical.plan, pa.concat_tables(tables))
         wanted = (stream.ticks >= needs) & (stream.ticks < watermark)
         if wanted.all():
-            return stream
-        rows = np.flatnonzero(wanted)
-        return Stream(stream.table.take(pa.array(rows)), stream.kinds, stream.ticks[rows])
+            return _Read(chosen, stream, _rows(stream, np.zeros(0, np.int64)))
+        uncertain = _rows(stream, np.flatnonzero(stream.ticks >= watermark))
+        return _Read(chosen, _rows(stream, np.flatnonzero(wanted)), uncertain)
+
+    def _thin_out(self, read: _Read, kept: Array) -> None:
+        """Write the events that are still needed anew, if there are few of them."""
+        left, all_ = len(kept) + len(read.uncertain.ticks), sum(chunk.rows for chunk in read.chunks)
+        if 2 * left > all_:
+            return
+        self._drop(read.chunks)
+        some = _rows(read.events, np.sort(kept))
+        for stream in (some, read.uncertain):
+            self._write(Holds.EVENTS, stream.table, stream.ticks)
 
     def _summaries(self) -> pa.Table | None:
         """What earlier steps have made of events, as far as it still matters."""
@@ -141,8 +174,8 @@ class Advance:
 
     # ----------------------------------------------------------------------------------------------- keeping
 
-    def _keep(self, arrived: pa.Table) -> None:
-        """Write the events that have arrived, apart from those that came too late."""
+    def _in_time(self, arrived: pa.Table) -> tuple[pa.Table, Array]:
+        """The events that have arrived, apart from those that came too late."""
         plan = self.flow.physical.plan
         timed = np.asarray(arrived[plan.schema.time].is_valid())
         self.untimed = int(len(timed) - timed.sum())
@@ -155,8 +188,7 @@ class Advance:
             with_time, times = with_time.filter(pa.array(~late)), times[~late]
         events = with_time.select(self.flow.schema.names).cast(self.flow.schema)
         self.kept = len(events)
-        for part, its_times in self._parts(events, times):
-            self._write(Holds.EVENTS, part, its_times)
+        return events, times
 
     def _parts(self, events: pa.Table, times: Array) -> Iterator[tuple[pa.Table, Array]]:
         within = self.clock.window.within or 1
@@ -213,6 +245,19 @@ class Advance:
         self.index = self.index.without({chunk.number for chunk in gone})
 
 
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """Chunks that were read, their events that are certain and needed, and those that are not certain yet."""
+
+    chunks: list[Chunk]
+    events: Stream
+    uncertain: Stream
+
+
+def _rows(stream: Stream, rows: Array) -> Stream:
+    return Stream(stream.table.take(pa.array(rows)), stream.kinds, stream.ticks[rows])
+
+
 def _checked(flow: Flow, index: Index) -> Index:
     """Refuse the state of another query."""
     named = f"query '{flow.name}'" if flow.name else "the query"
@@ -227,33 +272,3 @@ def _checked(flow: Flow, index: Index) -> Index:
             hint="go on with the version of Trendloom that wrote it, or start with a new checkpoint",
         )
     return index
-
-
-# ------------------------------------------------------------------------------------------------------- keys
-
-
-def _with_summaries(flow: Flow, events: Stream, summaries: pa.Table | None) -> tuple[Stream, Keys]:
-    """Events and, after them, one row per summary with its key's columns; and the keys of all these rows."""
-    partition = flow.physical.plan.partition
-    if summaries is None or not len(summaries):
-        return events, key_codes(partition, events)
-    if not partition:
-        rows = len(events.ticks) + len(summaries)
-        return events, Keys(np.zeros(rows, np.int64), 1, np.zeros(1, np.int64), None)
-    table = pa.concat_tables([events.table, summaries.select(list(partition))], promote_options="default")
-    stream = Stream(table, events.kinds, events.ticks)
-    return stream, key_codes(partition, stream)
-
-
-def _numbered(flow: Flow, summaries: pa.Table, codes: Array) -> pa.Table:
-    """Summaries with the numbers of their keys in place of the values."""
-    return summaries.drop_columns(list(flow.physical.plan.partition)).append_column(KEY, pa.array(codes))
-
-
-def _valued(flow: Flow, stream: Stream, keys: Keys, made: pa.Table) -> pa.Table:
-    """Summaries with the values of their keys in place of the numbers."""
-    rows = pa.array(keys.rows[made[KEY].to_numpy()])
-    made = made.drop_columns([KEY])
-    for name in flow.physical.plan.partition:
-        made = made.append_column(flow.schema.field(name), stream.table[name].take(rows))
-    return made

@@ -26,19 +26,23 @@ from trendloom.kernels.detection.matches import Matches
 from trendloom.lang.printer import write
 from trendloom.lang.tree import Trends
 from trendloom.physical.aggregation import measures_of
-from trendloom.physical.live import live_kernel
+from trendloom.physical.live import live_kernel, refuse_early
 from trendloom.physical.plan import Physical
 
 
 @dataclass(frozen=True)
 class Flow:
-    """`schema`: the columns of the events that are kept. `name`: that of the query, empty if it has none."""
+    """`schema`: the columns of the events that are kept. `name`: that of the query, empty if it has none.
+
+    `early`: rows of windows that are still open are given out, too, whenever events arrive for them.
+    """
 
     name: str
     physical: Physical
     schema: pa.Schema
     numeric: str
     kernel: Kernel[Any, Any]
+    early: bool = False
 
     @property
     def adds_up(self) -> bool:
@@ -99,7 +103,9 @@ class Flow:
             yield chunk_partial(self.physical, stream, block, keys.rows, found)
 
 
-def flow_of(physical: Physical, schema: pa.Schema, numeric: str) -> Flow:
+def flow_of(physical: Physical, schema: pa.Schema, numeric: str, *, early: bool = False) -> Flow:
     """The flow of a planned query over events with these columns; what cannot be served is refused."""
     scanned = pa.schema([schema.field(name) for name in physical.plan.scan.columns])
-    return Flow(physical.plan.name or "", physical, scanned, numeric, live_kernel(physical, numeric))
+    if early:
+        refuse_early(physical)
+    return Flow(physical.plan.name or "", physical, scanned, numeric, live_kernel(physical, numeric), early)

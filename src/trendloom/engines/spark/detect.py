@@ -32,6 +32,7 @@ def detect(
     buckets: int = BUCKETS,
     late_to: str | None = None,
     checkpoint: str | None = None,
+    early: bool = False,
 ) -> DataFrame:
     """The rows of a query over a batch or a streaming DataFrame, as a DataFrame of the same kind.
 
@@ -47,6 +48,7 @@ def detect(
     written to the Parquet folder `late_to`, if there is one. Keys are spread over `buckets`; their number belongs to
     the checkpoint. A text with several queries runs as one stream, and every row carries the name of its query.
     `checkpoint`: the folder that the stream will be started with; a workload that does not fit it is refused.
+    `early`: windows that are still open give rows, too, whenever events arrive for them (output mode update).
     """
     options = Options(engine="spark", numeric=numeric, time=time, type=type, time_unit=time_unit)
     queries = queries_of(text, query)
@@ -54,8 +56,9 @@ def detect(
         from trendloom.engines.spark.live.detect import detect_live
 
         return detect_live(
-            df, queries, options, watermark=watermark, buckets=buckets, late_to=late_to, checkpoint=checkpoint
-        )
+            df, queries, options, watermark=watermark, buckets=buckets, late_to=late_to, checkpoint=checkpoint,
+            early=early,
+        )  # fmt: skip
     return _detect_batch(df, queries, options, partitions, _path(path))
 
 

@@ -78,6 +78,10 @@ class AggregationKernel:
             state = self._reduced(state, block)
         return self._ended(state, block, None)
 
+    def kept(self, state: State) -> Array | None:
+        """No event that is in a summary is asked for again."""
+        return np.zeros(len(state.block), np.bool_) if self.summarised and state.block is not None else None
+
     def dump(self, state: State, *, whole: bool = False) -> pa.Table | None:
         """The pieces that were made since `load`, or all, one for each key and pane."""
         pieces = state.new

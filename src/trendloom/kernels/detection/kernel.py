@@ -2,7 +2,8 @@
 
 In batch there is one step with all events, then `finish`. On a live stream a step looks at the events that a match
 which is not certain yet could hold, and gives out the matches that have become certain. Events are asked for again
-(`clock` says how far back), so there is nothing to dump.
+(`clock` says how far back), so there is nothing to dump. Of runs that are followed only events of runs that may go on
+are asked for again (see `unfinished`).
 Cost of a step: that of the search over these events. Matches that were given out are found again and passed over.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +21,20 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.detection.complete import only_complete
 from trendloom.kernels.detection.enumerate import enumerate_matches
 from trendloom.kernels.detection.matches import Matches, join
-from trendloom.kernels.detection.runs import follow_runs
+from trendloom.kernels.detection.runs import follow_runs, matches_of, prepare_runs
 from trendloom.kernels.detection.spec import Detection, Pair
+from trendloom.kernels.detection.unfinished import unfinished
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """`before`: what was certain at this watermark has been given out."""
+    """`before`: what was certain at this watermark has been given out. `kept`: events of the block that are needed."""
 
     block: Block | None = None
     before: int | None = None
+    kept: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -63,11 +69,21 @@ class DetectionKernel:
         """Take events; give out the matches that have become certain."""
         if watermark is None:
             return iter(()), replace(state, block=block)
-        return self._found(block, state.before, watermark), State(block, watermark)
+        if not self._prunes or not len(block):
+            return self._found(block, state.before, watermark), State(block, watermark)
+        assert self.pairs is not None
+        runs = prepare_runs(self.detection, self.pairs, block)
+        kept = unfinished(runs, self.clock.forgotten(block.time) > watermark)
+        found = self._fresh(block, matches_of(runs), state.before, watermark)
+        return found, State(block, watermark, kept)
 
     def finish(self, state: State) -> Iterator[Matches]:
         """The matches that were not given out yet, in bounded chunks."""
         return iter(()) if state.block is None else self._found(state.block, state.before, None)
+
+    def kept(self, state: State) -> Array | None:
+        """Of runs that are followed only those matter that may go on."""
+        return state.kept
 
     def dump(self, state: State, *, whole: bool = False) -> pa.Table | None:
         """Nothing: events are kept by the engine."""
@@ -76,26 +92,39 @@ class DetectionKernel:
     def load(self, summaries: pa.Table | None, before: int | None) -> State:
         return State(None, before)
 
-    def _found(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Matches]:
-        clock = self.clock
-        if before is None and watermark is None:
-            yield from self._all(block)
-            return
-        if clock.certain is Certain.WINDOW and watermark is not None:
-            found = self._all_before(block, clock.last_end(watermark))
-        else:
-            found = self._all(block)
-        for matches in found:
-            moment = clock.moment(block.time[matches.first], block.time[matches.last], matches.window_start)
-            fresh = matches.take(np.flatnonzero(between(moment, before, watermark)))
-            if len(fresh):
-                yield fresh
+    @property
+    def _prunes(self) -> bool:
+        """Whether a run that has gone on is done with all other events: not where a NOT may look at them."""
+        certain = self.clock.certain is Certain.LAST
+        return certain and self.pairs is not None and len(self.detection.scopes) == 1
 
-    def _all_before(self, block: Block, end: int) -> Iterator[Matches]:
-        """All matches of the events before a time, which is cheaper than to find more and pass over them."""
-        rows = np.flatnonzero(block.time < end)
-        for matches in self._all(block.only(block.time < end)):
-            yield replace(matches, events=rows[matches.events])
+    def _found(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Matches]:
+        if before is None and watermark is None:
+            return self._all(block)
+        wanted = np.ones(len(block), np.bool_)
+        if self.clock.certain is Certain.WINDOW and watermark is not None:
+            wanted = block.time < self.clock.last_end(watermark)
+        elif self.clock.certain is Certain.LAST and before is not None:
+            wanted = _of_keys_with_news(block, before)
+        return self._fresh(block, self._among(block, wanted), before, watermark)
+
+    def _fresh(
+        self, block: Block, found: Iterator[Matches], before: int | None, watermark: int | None
+    ) -> Iterator[Matches]:
+        """The matches that have become certain since the step before."""
+        for matches in found:
+            moment = self.clock.moment(block.time[matches.first], block.time[matches.last], matches.window_start)
+            fresh = between(moment, before, watermark)
+            if fresh.all():
+                yield matches
+            elif fresh.any():
+                yield matches.take(np.flatnonzero(fresh))
+
+    def _among(self, block: Block, wanted: Array) -> Iterator[Matches]:
+        """All matches of some of the events, which is cheaper than to find more and pass over them."""
+        rows = np.flatnonzero(wanted)
+        for matches in self._all(block.only(wanted)):
+            yield matches if len(rows) == len(block) else replace(matches, events=rows[matches.events])
 
     def _all(self, block: Block) -> Iterator[Matches]:
         if self.pairs is None:
@@ -103,3 +132,10 @@ class DetectionKernel:
         else:
             found = follow_runs(self.detection, self.pairs, block)
         return iter([only_complete(block, join(list(found)))]) if self.complete else found
+
+
+def _of_keys_with_news(block: Block, before: int) -> Array:
+    """The events of keys that have an event since `before`: no other key has a match that is new."""
+    news = np.zeros(block.keys, np.bool_)
+    news[block.key[block.time >= before]] = True
+    return news[block.key]

@@ -10,6 +10,7 @@ resumed at any point. See docs/semantics.md on skip-till-next-match; Poppe, "Eve
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numba
@@ -37,40 +38,65 @@ class Starts(NamedTuple):
     state: Array
 
 
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """All that following runs over a block needs: `limit[e]` is the first event that no run from e can hold."""
+
+    machine: Machine
+    block: Block
+    moves: Moves
+    checks: Checks
+    starts: Starts
+    fits: Array
+    key_end: Array
+    limit: Array
+    successors: Successors
+
+
 def follow_runs(spec: Detection, pairs: tuple[Pair, ...], block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
     """Chunks of matches; each match once per window that holds it."""
+    if len(block):
+        yield from matches_of(prepare_runs(spec, pairs, block), chunk)
+
+
+def prepare_runs(spec: Detection, pairs: tuple[Pair, ...], block: Block) -> Runs:
+    """Find all successors, in one sweep. The block has at least one event."""
     check_range(block.time, spec.window)
-    if len(block) == 0:
-        return
     machine = Machine(spec)
-    for offsets, events, steps in _chunks(machine, pairs, block, chunk):
-        found = Matches(offsets, events, machine.position_of.astype(np.int32)[steps])
-        if spec.window.sliding:
-            which, start = windows_of(block.time[found.first], block.time[found.last], spec.window)
+    key_end = np.repeat(block.key_starts[1:], np.diff(block.key_starts))
+    horizon = horizons(block, spec.window)
+    moves, checks, fits = moves_of(machine, pairs), checks_of(machine, pairs, block), fitting_bits(block)
+    successors = successors_of(machine, block, fits, key_end, moves, checks)
+    limit = key_end if horizon is None else horizon
+    return Runs(machine, block, moves, checks, _starts(machine, block), fits, key_end, limit, successors)
+
+
+def matches_of(runs: Runs, chunk: int = CHUNK) -> Iterator[Matches]:
+    """The matches of all runs, a chunk at a time."""
+    block, window = runs.block, runs.machine.spec.window
+    for offsets, events, steps in _chunks(runs, chunk):
+        found = Matches(offsets, events, runs.machine.position_of.astype(np.int32)[steps])
+        if window.sliding:
+            which, start = windows_of(block.time[found.first], block.time[found.last], window)
             taken = found.take(which)
             found = Matches(taken.offsets, taken.events, taken.positions, start)
         if len(found):
             yield found
 
 
-def _chunks(
-    machine: Machine, pairs: tuple[Pair, ...], block: Block, chunk: int
-) -> Iterator[tuple[Array, Array, Array]]:
+def _chunks(runs: Runs, chunk: int) -> Iterator[tuple[Array, Array, Array]]:
     """Offsets, events and steps of matches, a chunk at a time."""
-    key_end = np.repeat(block.key_starts[1:], np.diff(block.key_starts))
-    horizon = horizons(block, machine.spec.window)
-    limit = key_end if horizon is None else horizon
-    moves, checks, starts = moves_of(machine, pairs), checks_of(machine, pairs, block), _starts(machine, block)
-    fits = fitting_bits(block)
-    accepts = np.array([bool(ways) for ways in machine.spec.scopes[0].template.accepts], np.bool_)
-    successors = successors_of(machine, block, fits, key_end, moves, checks)
-    longest = int(np.diff(block.key_starts).max())
+    accepts = np.array([bool(ways) for ways in runs.machine.spec.scopes[0].template.accepts], np.bool_)
+    longest = int(np.diff(runs.block.key_starts).max())
     stack = np.zeros((5, longest + 1), np.int64)
     place = np.zeros(4, np.int64)  # next start; of the run under way: its depth, open places, whether its top is new
     size = max(chunk, longest + 1)
-    while place[0] < len(starts.event) or place[1] > 0:
+    while place[0] < len(runs.starts.event) or place[1] > 0:
         offsets, events, steps = np.zeros(size + 1, np.int64), np.empty(size, np.int64), np.empty(size, np.int32)
-        count = _follow(starts, limit, fits, successors, accepts, moves, checks, stack, place, offsets, events, steps)
+        count = _follow(
+            runs.starts, runs.limit, runs.fits, runs.successors, accepts, runs.moves, runs.checks, stack, place,
+            offsets, events, steps,
+        )  # fmt: skip
         used = int(offsets[count])
         yield offsets[: count + 1], events[:used], steps[:used]
 

@@ -31,6 +31,7 @@ def detect_live(
     buckets: int,
     late_to: str | None,
     checkpoint: str | None,
+    early: bool,
 ) -> DataFrame:
     """The rows of a workload over a streaming DataFrame; see `trendloom.spark.detect`."""
     if watermark is None:
@@ -46,7 +47,7 @@ def detect_live(
     plans = [bind(query, frame.schema) for query in queries]
     for warning in (warning for plan in plans for warning in plan.warnings):
         warnings.warn(str(warning), stacklevel=4)
-    flows = tuple(flow_of(plan_physically(plan), frame.arrow, options.numeric) for plan in plans)
+    flows = tuple(flow_of(plan_physically(plan), frame.arrow, options.numeric, early=early) for plan in plans)
     if checkpoint is not None:
         check_manifest(checkpoint, flows, buckets)
     return run(frame.df, flows, frame.schema, Setting(watermark, buckets, late_to))

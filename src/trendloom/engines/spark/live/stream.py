@@ -53,7 +53,8 @@ def run(df: DataFrame, flows: tuple[Flow, ...], schema: Schema, setting: Setting
     timed = df.withColumn(CLOCK, _clock(df, schema)).withWatermark(CLOCK, setting.watermark)
     parcels = _parcels(timed, flows, setting)
     processor = Processor({flow.name: flow for flow in flows}, setting.late_to)
-    stepped = parcels.groupBy(QUERY, BUCKET).transformWithState(processor, OUTPUT, "append", "EventTime")
+    mode = "update" if any(flow.early for flow in flows) else "append"
+    stepped = parcels.groupBy(QUERY, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
     stepped = stepped.observe(
         EVENTS, *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("kept", "late", "untimed"))
     )

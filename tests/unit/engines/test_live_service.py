@@ -1,0 +1,121 @@
+"""A stream that fails: what is tried again, how often, and what people are told. The query stands in for Spark's."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from trendloom.engines.spark.live import service
+from trendloom.engines.spark.live.failures import explained
+from trendloom.engines.spark.live.service import Service, Watch, serve
+from trendloom.engines.spark.tasks import ERROR
+from trendloom.errors import DataError, OptionError, RunError, TrendloomError
+
+PLAN = "\n=== Streaming Query ===\nLogical Plan: CHECKPOINT_ No space left on device"
+
+
+@dataclass
+class Query:
+    """A query that has ended, well or with an error."""
+
+    error: Exception | None = None
+    id: str = "stand-in"
+    isActive: bool = False
+    lastProgress: None = None
+    recentProgress: list[Any] = field(default_factory=list)
+
+    def stop(self) -> None:
+        pass
+
+    def exception(self) -> Exception | None:
+        return self.error
+
+
+@pytest.fixture
+def serving(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, list[float]]]:
+    """Serve queries that end with these errors, one after another; how many were started, and the pauses between."""
+
+    def serve_them(*errors: Exception | None, retries: int = 3) -> tuple[int, list[float]]:
+        left, pauses = list(errors), []
+        monkeypatch.setattr(service, "start", lambda *_: Query(left.pop(0)))
+        try:
+            setting = Service("state", retries=retries, pause=0.001)
+            serve(None, lambda *_: None, setting, Event(), Watch(failed=lambda _, pause: pauses.append(pause)))  # type: ignore[arg-type]
+        finally:
+            serve_them.started = len(errors) - len(left)  # type: ignore[attr-defined]
+        return len(errors) - len(left), pauses
+
+    return serve_them
+
+
+def test_a_failure_is_tried_again_with_growing_pauses(serving: Callable[..., Any]) -> None:
+    assert serving(OSError("away"), OSError("away"), None) == (3, [0.001, 0.002])
+
+
+def test_after_too_many_failures_the_error_says_how_often(serving: Callable[..., Any]) -> None:
+    with pytest.raises(RunError, match=r"away \(tried 3 times\)"):
+        serving(*[OSError("away")] * 9, retries=2)
+    assert serving.started == 3  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'Job aborted: {ERROR}{{"class": "DataError", "message": "2 events have no time", "hint": null}} at x',
+        "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected in record parsing: [1,x]",
+        "Failed to read log file file:/state/offsets/3. Incomplete log file",
+    ],
+)
+def test_what_would_fail_again_is_not_tried_again(serving: Callable[..., Any], text: str) -> None:
+    with pytest.raises(TrendloomError) as raised:
+        serving(RuntimeError(text), None)
+    assert serving.started == 1  # type: ignore[attr-defined]
+    assert "tried" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "parts"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), RunError, ("the disk is full", "make room")),
+        (RuntimeError("java.io.IOException: No space left on device"), RunError, ("the disk is full",)),
+        (RuntimeError("database or disk is full"), RunError, ("the disk is full",)),
+        (RuntimeError("assertion failed" + PLAN), RunError, ("the checkpoint state cannot be read", "copy")),
+        (RuntimeError("[CANNOT_LOAD_STATE_STORE.X] An error occurred"), RunError, ("the checkpoint state",)),
+        (RuntimeError("the state directory is empty or missing."), RunError, ("the checkpoint state",)),
+        (RuntimeError("This query does not support recovering from checkpoint location."), OptionError, ("memory",)),
+        (RuntimeError("Malformed records are detected in record parsing: [1,x]"), DataError, ("[1,x]", "--late-to")),
+        (RuntimeError("Some data may have been lost; set failOnDataLoss"), DataError, ("failOnDataLoss=false",)),
+        (RuntimeError("java.io.FileNotFoundException: File 3.csv does not exist"), DataError, ("3.csv", "put it back")),
+        (RuntimeError("who knows" + PLAN), RunError, ("the stream failed: who knows", "--checkpoint")),
+        (OptionError("ours"), OptionError, ("ours",)),
+    ],
+)
+def test_failures_in_our_words(error: Exception, kind: type[TrendloomError], parts: tuple[str, ...]) -> None:
+    found = explained(error, "state")
+    assert type(found) is kind
+    assert "=== Streaming" not in str(found)
+    for part in parts:
+        assert part in str(found)
+
+
+def test_the_last_cause_in_a_long_message_is_told() -> None:
+    text = (
+        "An error occurred while calling o12.start.\n"
+        ": org.apache.spark.SparkException: Job aborted\n\tat a.b.C\n"
+        "Caused by: java.io.IOException: [SOME_CLASS] the share is away\n\tat d.e.F"
+    )
+    assert explained(RuntimeError(text), "state").message == "the stream failed: the share is away"
+
+
+def test_a_stream_that_is_stopped_while_it_waits_ends_well(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stop = Event()
+    monkeypatch.setattr(service, "start", lambda *_: Query(OSError("away")))
+    setting = Service(str(tmp_path), pause=60.0)
+    end = serve(None, lambda *_: None, setting, stop, Watch(failed=lambda *_: stop.set()))  # type: ignore[arg-type]
+    assert end.batches == 0

@@ -1,0 +1,80 @@
+"""A kernel that the engines have never heard of: it adds up x per key and window, with summaries per pane.
+
+It keeps the contract and nothing else, so it shows that the contract is all that streaming needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.kernels.aggregation.aggregate import Totals
+from trendloom.kernels.aggregation.widen import Amounts
+from trendloom.kernels.clock import Certain, Clock
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract import KEY, PANE
+from trendloom.model.window import Window
+
+Array = np.ndarray[Any, Any]
+SUMMARY = pa.schema([(KEY, pa.int64()), (PANE, pa.int64()), ("sum", pa.int64())])
+
+
+@dataclass(frozen=True)
+class Toy:
+    """`window` slides; the result is called `measure`."""
+
+    window: Window
+    measure: str
+    column: str
+
+    version = 7
+
+    @property
+    def clock(self) -> Clock:
+        assert self.window.within is not None
+        assert self.window.slide is not None
+        return Clock(self.window, Certain.WINDOW, pane=gcd(self.window.within, self.window.slide))
+
+    def start(self) -> dict[str, Any]:
+        return {"old": SUMMARY.empty_table(), "new": SUMMARY.empty_table(), "before": None, "events": 0}
+
+    def load(self, summaries: pa.Table | None, before: int | None) -> dict[str, Any]:
+        old = SUMMARY.empty_table() if summaries is None else summaries.select(SUMMARY.names)
+        return self.start() | {"old": old, "before": before}
+
+    def step(
+        self, state: dict[str, Any], block: Block, watermark: int | None
+    ) -> tuple[Iterator[Totals], dict[str, Any]]:
+        pane = self.clock.pane or 1
+        columns = [pa.array(block.key), pa.array(block.time // pane), pa.array(block.columns[self.column].values)]
+        state = state | {"new": pa.table(columns, schema=SUMMARY), "events": len(block)}
+        found = list(self._ended(state, watermark)) if watermark is not None else []
+        return iter(found), state | {"before": watermark if watermark is not None else state["before"]}
+
+    def finish(self, state: dict[str, Any]) -> Iterator[Totals]:
+        return self._ended(state, None)
+
+    def kept(self, state: dict[str, Any]) -> Array | None:
+        return np.zeros(state["events"], np.bool_)
+
+    def dump(self, state: dict[str, Any], *, whole: bool = False) -> pa.Table | None:
+        table = pa.concat_tables([state["old"], state["new"]]) if whole else state["new"]
+        added = table.group_by([KEY, PANE]).aggregate([("sum", "sum")])
+        return added.rename_columns([KEY, PANE, "sum"]) if len(added) else None
+
+    def _ended(self, state: dict[str, Any], watermark: int | None) -> Iterator[Totals]:
+        table, sums = pa.concat_tables([state["old"], state["new"]]), dict[tuple[int, int], int]()
+        within, slide, pane = self.window.within or 0, self.window.slide or 1, self.clock.pane or 1
+        for row in table.to_pylist():
+            time = row[PANE] * pane
+            for start in range(time // slide * slide, time - within, -slide):
+                end, before = start + within, state["before"]
+                if (before is None or end > before) and (watermark is None or end <= watermark):
+                    sums[row[KEY], start] = sums.get((row[KEY], start), 0) + row["sum"]
+        key, start = (np.array([one[at] for one in sums], np.int64) for at in (0, 1))
+        yield Totals(key, start, {self.measure: Amounts(np.array(list(sums.values()), np.int64))})
