@@ -15,14 +15,14 @@ from trendloom.engines.live import chunks
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.live.replay import Replay
 
-QUERY = "RETURN k, SUM(A.x) AS total PATTERN A WHERE [k] GROUP BY k WITHIN 10 SLIDE 4"
+QUERY = "RETURN k, COUNT(*) AS total PATTERN A WHERE [k] GROUP BY k WITHIN 10 SLIDE 4"
 
 
 def toy_flow() -> Flow:
     """The flow of a query, with the toy in place of its kernel."""
     found = flow(QUERY)
     (measure,) = found.kernel.spec.measures
-    return replace(found, kernel=Toy(found.kernel.clock.window, measure.name, "x"))
+    return replace(found, kernel=Toy(found.kernel.clock.window, measure.name))
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,4 +1,4 @@
-"""A kernel that the engines have never heard of: it adds up x per key and window, with summaries per pane.
+"""A kernel that the engines have never heard of: it counts events per key and window, with summaries per pane.
 
 It keeps the contract and nothing else, so it shows that the contract is all that streaming needs.
 """
@@ -30,7 +30,6 @@ class Toy:
 
     window: Window
     measure: str
-    column: str
 
     version = 7
 
@@ -51,7 +50,7 @@ class Toy:
         self, state: dict[str, Any], block: Block, watermark: int | None
     ) -> tuple[Iterator[Totals], dict[str, Any]]:
         pane = self.clock.pane or 1
-        columns = [pa.array(block.key), pa.array(block.time // pane), pa.array(block.columns[self.column].values)]
+        columns = [pa.array(block.key), pa.array(block.time // pane), pa.array(np.ones(len(block), np.int64))]
         state = state | {"new": pa.table(columns, schema=SUMMARY), "events": len(block)}
         found = list(self._ended(state, watermark)) if watermark is not None else []
         return iter(found), state | {"before": watermark if watermark is not None else state["before"]}
