@@ -18,6 +18,7 @@ from trendloom.lang.tree import Trends
 from trendloom.optimize import RULES, optimize
 from trendloom.pattern.template import Crossings, Edge, Template
 from trendloom.physical.detection import Algorithm, describe
+from trendloom.physical.live import describe_live
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.physical.spread import Path, ways
 from trendloom.plan.display import Branch, describe_condition, show_component, show_expression
@@ -93,7 +94,14 @@ def describe_physical(plan: Plan, engine: str) -> Branch:
             *templates,
             Branch("result", _result(physical)),
             Branch("execution", f"engine {engine}", tuple(_execution(physical, engine))),
+            *(_live(physical) if engine == "spark" else ()),
         ),
+    )
+
+
+def _live(physical: Physical) -> Iterator[Branch]:
+    yield Branch(
+        "live", "on a live stream", tuple(Branch(f"{n}.", t) for n, t in enumerate(describe_live(physical), 1))
     )
 
 

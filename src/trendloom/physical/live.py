@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from trendloom.errors import PlanError
 from trendloom.kernels.aggregation.kernel import AggregationKernel
+from trendloom.kernels.clock import Certain
 from trendloom.kernels.contract import Kernel
+from trendloom.kernels.detection.kernel import DetectionKernel
 from trendloom.lang.tree import Semantics
 from trendloom.physical.plan import Physical
 from trendloom.physical.spread import Path, obstacle
@@ -26,6 +29,31 @@ def live_kernel(physical: Physical, numeric: str) -> Kernel[Any, Any]:
         summarised = obstacle(physical, Path.REDUCED) is None
         return AggregationKernel(physical.aggregation, numeric, summarised)
     return physical.kernel
+
+
+def describe_live(physical: Physical) -> Iterator[str]:
+    """How a query runs on a live stream, for EXPLAIN."""
+    plan = physical.plan
+    if plan.window.within is None:
+        yield "not at all: without WITHIN nothing would ever be done"
+        return
+    kernel = live_kernel(physical, "exact")
+    yield MOMENTS[kernel.clock.certain]
+    if isinstance(kernel, DetectionKernel):
+        yield "keeps the events of runs that may go on" if kernel.prunes else "keeps the events of open windows"
+    else:
+        yield (
+            "keeps matrices, per key and pane" if kernel.clock.pane is not None else "keeps the events of open windows"
+        )
+    if physical.aggregates and set(plan.partition) != set(plan.group_by):
+        yield "adds up what buckets of keys found, per group and window, in the same batch"
+
+
+MOMENTS = {
+    Certain.LAST: "gives out a match when the watermark has passed its last event",
+    Certain.FIRST: "gives out a match when the watermark has passed all that could still change it",
+    Certain.WINDOW: "gives out a window when the watermark has passed its end",
+}
 
 
 def refuse_early(physical: Physical) -> None:

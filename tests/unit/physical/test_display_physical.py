@@ -154,13 +154,30 @@ def test_complete_trends_are_filtered_afterwards() -> None:
 
 def test_spark_spreads_the_events_by_the_partition_key() -> None:
     shown = physical("RETURN user, MIN(A.type) PATTERN SEQ(A, B) WHERE [x] GROUP BY user", "spark")
-    assert shown.splitlines()[-5:] == [
-        "└─ execution  engine spark",
-        "   ├─ 1.  read 4 of 5 columns, events of 2 types: project and filter as Spark columns",
-        "   ├─ 2.  repartition by x, user",
-        "   ├─ 3.  mapInArrow: one columnar call per task, for all its partitions",
-        "   └─ 4.  add up what the tasks found, per group and window",
+    assert shown.splitlines()[-7:-2] == [
+        "├─ execution  engine spark",
+        "│  ├─ 1.  read 4 of 5 columns, events of 2 types: project and filter as Spark columns",
+        "│  ├─ 2.  repartition by x, user",
+        "│  ├─ 3.  mapInArrow: one columnar call per task, for all its partitions",
+        "│  └─ 4.  add up what the tasks found, per group and window",
     ]
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("PATTERN SEQ(A, B) SEMANTICS contiguous WITHIN 1 h", ["passed its last event", "runs that may go on"]),
+        ("PATTERN SEQ(A, NOT B) WITHIN 1 h", ["all that could still change it", "events of open windows"]),
+        ("RETURN COUNT(*) PATTERN A+ WHERE [x] WITHIN 1 h", ["passed its end", "matrices, per key", "adds up"]),
+        ("RETURN COUNT(*) PATTERN A+ WHERE A.x < NEXT(A).x WITHIN 1 h", ["passed its end", "events of open windows"]),
+        ("PATTERN SEQ(A, B)", ["without WITHIN"]),
+    ],
+)
+def test_how_a_live_stream_is_served(query: str, told: list[str]) -> None:
+    lines = physical(query, "spark").splitlines()
+    at = lines.index("└─ live       on a live stream")
+    assert len(lines[at + 1 :]) == len(told)
+    assert all(part in line for part, line in zip(told, lines[at + 1 :], strict=True))
 
 
 def test_spark_moves_matrices_where_it_can() -> None:

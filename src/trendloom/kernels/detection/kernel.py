@@ -69,7 +69,7 @@ class DetectionKernel:
         """Take events; give out the matches that have become certain."""
         if watermark is None:
             return iter(()), replace(state, block=block)
-        if not self._prunes or not len(block):
+        if not self.prunes or not len(block):
             return self._found(block, state.before, watermark), State(block, watermark)
         assert self.pairs is not None
         runs = prepare_runs(self.detection, self.pairs, block)
@@ -93,7 +93,7 @@ class DetectionKernel:
         return State(None, before)
 
     @property
-    def _prunes(self) -> bool:
+    def prunes(self) -> bool:
         """Whether a run that has gone on is done with all other events: not where a NOT may look at them."""
         certain = self.clock.certain is Certain.LAST
         return certain and self.pairs is not None and len(self.detection.scopes) == 1
