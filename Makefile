@@ -3,20 +3,23 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format bench docs clean
+.PHONY: help setup demo demo-stream test check lint format bench soak docs clean
 
 # Where set-up put things, and the Java it found; sourced before every command.
 IN := source .venv/env.sh &&
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
-		|| grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST)
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
+		|| grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST)
 
 setup: ## make .venv with the locked packages, and find or install Java 17+
 	@bash scripts/setup.sh
 
 demo: setup ## find patterns in real server metrics, on Spark
 	@$(IN) python examples/demo.py
+
+demo-stream: setup ## feed the metrics as a live stream, and see patterns appear
+	@$(IN) python examples/demo_stream.py
 
 lint: setup
 	@$(IN) ruff check .
@@ -37,10 +40,13 @@ format: setup ## let ruff put every file in shape
 bench: setup ## a quick run of the benchmarks, answers checked
 	@$(IN) python -m benchmarks.run --quick
 
+soak: setup ## twenty minutes of a live stream on a cluster, with kills: nothing lost, nothing double, flat memory
+	@$(IN) python -m tests.soak.run
+
 docs: setup ## run the code of README and docs, check their links
 	@$(IN) python -m pytest -q tests/docs
 
 clean: ## remove everything that set-up, tools and runs have made
-	rm -rf .venv build dist out demo-output benchmark-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -rf .venv .venv-flink build dist out demo-output benchmark-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf src/*.egg-info

@@ -42,10 +42,35 @@ def test_warnings_are_python_warnings(events: Any) -> None:
         detect(events, "PATTERN SEQ(A+, B+)")
 
 
-def test_streams_are_refused_for_now(spark: Any) -> None:
+@pytest.mark.parametrize(
+    ("query", "options", "message"),
+    [
+        ("PATTERN A WITHIN 1 h", {}, "needs a watermark"),
+        ("PATTERN A WITHIN 1 h", {"watermark": "soon"}, "'soon' is no delay"),
+        ("PATTERN A WITHIN 1 h", {"watermark": "1 second", "buckets": 0}, "at least one bucket"),
+        ("PATTERN A", {"watermark": "1 second"}, "a live stream has no end"),
+        ("PATTERN A WITHIN 1 h", {"watermark": "1 second", "early": True}, "cannot be given out early"),
+        (
+            "QUERY p: RETURN a.time AS v PATTERN A a WITHIN 1 h QUERY q: RETURN a.type AS v PATTERN A a WITHIN 1 h",
+            {"watermark": "1 second"},
+            "cannot share one table",
+        ),
+    ],
+)
+def test_what_a_live_stream_cannot_do_is_told_at_once(
+    spark: Any, query: str, options: dict[str, Any], message: str
+) -> None:
     stream = spark.readStream.format("rate").load().selectExpr("timestamp AS time", "'A' AS type")
-    with pytest.raises(OptionError, match="streaming DataFrames are not supported yet"):
-        detect(stream, "PATTERN A")
+    with pytest.raises((OptionError, PlanError), match=message):
+        detect(stream, query, **options)
+
+
+def test_a_live_result_has_the_columns_of_all_queries(spark: Any) -> None:
+    stream = spark.readStream.format("rate").load().selectExpr("timestamp AS time", "'A' AS type", "value AS x")
+    text = "QUERY p: RETURN a.x PATTERN A a WITHIN 1 h  QUERY q: RETURN COUNT(*) PATTERN A+ WITHIN 1 h"
+    found = detect(stream, text, watermark="1 second")
+    assert found.isStreaming
+    assert found.columns == ["query", "a.x", "window_start", "window_end", "COUNT(*)"]
 
 
 def test_bad_text_is_told_at_once(events: Any) -> None:
