@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from trendloom import __version__
-from trendloom.cli import check, explain, run
+from trendloom.cli import check, explain, run, stream
 
 EXAMPLES = r"""
 [bold]Try[/]
@@ -55,6 +55,7 @@ def _trendloom(
 
 
 app.command(epilog=run.EPILOG)(run.run)
+app.command(epilog=stream.EPILOG)(stream.stream)
 app.command(epilog=check.EPILOG)(check.check)
 app.command(epilog=explain.EPILOG)(explain.explain)
 

@@ -24,6 +24,11 @@ class Numeric(StrEnum):
     log = "log"
 
 
+class LiveFormat(StrEnum):
+    table = "table"
+    jsonl = "jsonl"
+
+
 class Format(StrEnum):
     table = "table"
     jsonl = "jsonl"
@@ -86,6 +91,24 @@ EngineName = Annotated[
         rich_help_panel=ENGINE,
         help="spark: all cores, or a cluster. local: this process, starts at once. "
         "reference: the definitions, for small streams.",
+    ),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        rich_help_panel=ENGINE,
+        show_default=False,
+        help="Spark master, or sc://host:port for Spark Connect; all cores of this machine if not given.",
+    ),
+]
+NumericName = Annotated[
+    Numeric,
+    typer.Option(
+        "--numeric",
+        rich_help_panel=ENGINE,
+        help="Counts and sums: exact at any size, float, or log (base-10 logarithms).",
     ),
 ]
 Quiet = Annotated[

@@ -31,20 +31,8 @@ def run(
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
     engine: o.EngineName = o.Engine.spark,
-    master: Annotated[
-        str | None,
-        typer.Option(
-            "--master", metavar="URL", rich_help_panel=o.ENGINE, show_default=False,
-            help="Spark master, or sc://host:port for Spark Connect; all cores of this machine if not given.",
-        ),
-    ] = None,
-    numeric: Annotated[
-        o.Numeric,
-        typer.Option(
-            "--numeric", rich_help_panel=o.ENGINE,
-            help="Counts and sums: exact at any size, float, or log (base-10 logarithms).",
-        ),
-    ] = o.Numeric.exact,
+    master: o.Master = None,
+    numeric: o.NumericName = o.Numeric.exact,
     format: Annotated[
         o.Format | None,
         typer.Option(

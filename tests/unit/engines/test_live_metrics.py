@@ -14,7 +14,7 @@ def report(batch: int, events: int = 10, **counted: int) -> dict[str, Any]:
     return {
         "id": "stream",
         "batchId": batch,
-        "numInputRows": events,
+        "sources": [{"numInputRows": events}],
         "durationMs": {"addBatch": 1, "triggerExecution": 2000},
         "eventTime": {"watermark": "2024-01-01T00:00:10.000Z"},
         "stateOperators": [
@@ -35,6 +35,16 @@ def test_totals_and_the_last_batch() -> None:
         batch=5, batches=2, events=40, late=3, untimed=1, results=4, batch_events=30, batch_results=2,
         batch_seconds=2.0, events_per_second=15.0, watermark=1704067210.0, state_rows=7, state_bytes=750,
     )  # fmt: skip
+
+
+def test_reports_of_spark_connect_have_another_shape() -> None:
+    def apart(counted: dict[str, int]) -> dict[str, Any]:
+        return {"values": list(counted.values()), "schema": {"fields": [{"name": name} for name in counted]}}
+
+    told = report(0, late=3)
+    ledger = Ledger()
+    ledger.add([{**told, "observedMetrics": {name: apart(one) for name, one in told["observedMetrics"].items()}}])
+    assert (ledger.metrics.late, ledger.metrics.results) == (3, 2)
 
 
 def test_a_batch_counts_once() -> None:

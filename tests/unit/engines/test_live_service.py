@@ -113,6 +113,24 @@ def test_the_last_cause_in_a_long_message_is_told() -> None:
     assert explained(RuntimeError(text), "state").message == "the stream failed: the share is away"
 
 
+def test_no_batch_begins_when_the_stream_is_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop, given = Event(), []
+
+    class Rows:
+        _jdf = None
+
+    def start(rows: Any, sink: Any, _: Service) -> Query:
+        sink(rows, 0)
+        stop.set()
+        with pytest.raises(RunError, match="being stopped"):
+            sink(rows, 1)
+        return Query()
+
+    monkeypatch.setattr(service, "start", start)
+    serve(Rows(), lambda _, batch: given.append(batch), Service("state"), stop)  # type: ignore[arg-type]
+    assert given == [0]
+
+
 def test_a_stream_that_is_stopped_while_it_waits_ends_well(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stop = Event()
     monkeypatch.setattr(service, "start", lambda *_: Query(OSError("away")))

@@ -14,7 +14,7 @@ import pyarrow.fs as fs
 
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.spark.live.late import place
-from trendloom.errors import OptionError
+from trendloom.errors import OptionError, RunError
 
 NAME = "trendloom.json"
 
@@ -55,6 +55,12 @@ def _named(flow: Flow) -> str:
 def _read(system: fs.FileSystem, path: str) -> dict[str, Any] | None:
     if system.get_file_info(path).type is not fs.FileType.File:
         return None
-    with system.open_input_stream(path) as source:
-        found: dict[str, Any] = json.loads(source.read())
+    try:
+        with system.open_input_stream(path) as source:
+            found: dict[str, Any] = json.loads(source.read())
+    except ValueError as error:
+        raise RunError(
+            f"the checkpoint cannot be read: {path}: {error}",
+            hint="put back a copy of the whole folder, or give a new checkpoint, which begins from the start",
+        ) from None
     return found

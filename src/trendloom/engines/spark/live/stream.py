@@ -22,6 +22,7 @@ from trendloom.engines.partials import merge_partials
 from trendloom.engines.spark.columns import column, needed_rows
 from trendloom.engines.spark.live.packing import BUCKET, PARCEL, PAYLOAD, QUERY, Label, Packing
 from trendloom.engines.spark.live.processor import OUTPUT, Processor
+from trendloom.engines.spark.live.setting import Setting
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import Batches, Task, key_columns, mapped
 from trendloom.errors import OptionError
@@ -37,19 +38,11 @@ EVENTS, RESULTS = "trendloom_events", "trendloom_results"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-@dataclass(frozen=True)
-class Setting:
-    """How long to wait for late events, into how many buckets keys are put, and where later events go."""
-
-    watermark: str
-    buckets: int
-    late_to: str | None = None
-
-
 def run(df: DataFrame, flows: tuple[Flow, ...], schema: Schema, setting: Setting) -> DataFrame:
     """The rows of a workload over a streaming DataFrame."""
     _prepare(df.sparkSession)
     result = result_schema(flows)
+    assert setting.watermark is not None
     timed = df.withColumn(CLOCK, _clock(df, schema)).withWatermark(CLOCK, setting.watermark)
     parcels = _parcels(timed, flows, setting)
     processor = Processor({flow.name: flow for flow in flows}, setting.late_to)

@@ -1,0 +1,190 @@
+"""A live stream under the command: check everything, start Spark, serve until the end or a signal, say how it went.
+
+What Spark itself prints (its workers are talkative) goes to a log, so that standard error is ours.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Event, current_thread, main_thread
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from trendloom.cli.console import INTERRUPTED, errors_console, tell_note, tell_warnings
+from trendloom.cli.watch import Screen, console_of, show_table, watching
+from trendloom.engines.spark.live.service import Service, serve
+from trendloom.engines.spark.live.setting import Setting
+from trendloom.engines.spark.live.sources import Source, note_columns, open_source
+from trendloom.engines.spark.live.targets import Target, check_file, check_folder
+from trendloom.engines.workload import Options, queries_of
+from trendloom.errors import OptionError
+
+if TYPE_CHECKING:
+    from trendloom.engines.spark.live.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class Request:
+    """A stream that was asked for: everything that can be told without Spark."""
+
+    text: str
+    source: Source
+    target: Target
+    options: Options
+    service: Service
+    watermark: str
+    buckets: int
+    late_to: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def on_connect(self) -> bool:
+        """Whether a server does the work, to which all folders then belong."""
+        return (self.options.master or "").startswith("sc://")
+
+    def check(self) -> None:
+        """Refuse what is wrong before Spark starts, which takes a while."""
+        queries_of(self.text, self.options.query)
+        Setting(self.watermark, self.buckets, self.late_to)
+        if self.on_connect and self.target.kind == "console":
+            raise OptionError(
+                "rows of Spark Connect do not come to this console", hint="give another sink: its place is the server's"
+            )
+        if not self.on_connect:
+            check_folder(self.service.checkpoint, "the checkpoint")
+            if self.late_to is not None:
+                check_folder(self.late_to, "the folder of late events")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What people and programs get to see beside the rows."""
+
+    format: str | None = None
+    metrics: str | None = None
+    log: str | None = None
+    quiet: bool = False
+    debug: bool = False
+
+
+def serve_request(request: Request, report: Report) -> None:
+    """Serve a stream; ends when it is stopped, or when all is read (available-now)."""
+    request.check()
+    for file in filter(None, (report.metrics, report.log)):
+        check_file(file)
+    if not report.quiet:
+        tell_note("starting Spark")
+    stop = Event()
+    with _warnings_told(quiet=report.quiet), _spark_says_into(report):
+        rows, schema, spark = _opened(request)
+    show = console_of(report.format, schema, stop)
+    sink = request.target.sink(show)
+    screen = Screen(wanted=not report.quiet, metrics=report.metrics, name=_name(request))
+    try:
+        with _stopped_by_signals(stop), watching(screen) as watch:
+            end = serve(rows, sink, request.service, stop, watch)
+    except KeyboardInterrupt:
+        errors_console().print("[yellow]stopped at once[/]: the batch under way is done again at the next start")
+        raise typer.Exit(INTERRUPTED) from None
+    if request.service.memory is not None:
+        show_table(spark.table(request.service.memory).toArrow(), schema)
+    if not report.quiet:
+        tell_note(_totals(end, stopped=stop.is_set()))
+    if show.broken:
+        raise BrokenPipeError
+
+
+def _opened(request: Request) -> tuple[Any, Any, Any]:
+    """The rows as a streaming DataFrame, what the columns of the events mean, and the session."""
+    from trendloom.engines.spark.frames import describe
+    from trendloom.spark import detect, session
+
+    options = request.options
+    spark = session(options.master, name="trendloom stream", settings=dict(request.settings))
+    notes = None if request.on_connect else request.service.checkpoint
+    strict = request.late_to is None
+    events = open_source(spark, request.source, time=options.time, strict=strict, checkpoint=notes)
+    rows = detect(
+        events, request.text, time=options.time, type=options.type, time_unit=options.time_unit,
+        numeric=options.numeric, query=options.query, watermark=request.watermark, buckets=request.buckets,
+        late_to=request.late_to, checkpoint=request.service.checkpoint,
+    )  # fmt: skip
+    if notes is not None:
+        note_columns(events, notes)
+    return rows, describe(events, options.columns()).schema, spark
+
+
+def _name(request: Request) -> str:
+    return f"{request.source.kind}:{request.source.place} → {request.target.kind}:{request.target.place}".rstrip(":")
+
+
+def _totals(end: Metrics, *, stopped: bool) -> str:
+    found = f"{'stopped' if stopped else 'ended'} after {_counted(end.batches, 'batch', 'batches')}: "
+    found += f"{_counted(end.events, 'event')}, {_counted(end.results, 'row')}, {end.late:,} late"
+    return found + (f", {end.untimed:,} without a time" if end.untimed else "")
+
+
+def _counted(count: int, word: str, words: str | None = None) -> str:
+    return f"{count:,} {word if count == 1 else words or word + 's'}"
+
+
+# ------------------------------------------------------------------------------------- the process around it
+
+
+@contextmanager
+def _stopped_by_signals(stop: Event) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the stream in good order; a second one ends it at once."""
+    if current_thread() is not main_thread():
+        yield
+        return
+
+    def handle(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _spark_says_into(report: Report) -> Iterator[None]:
+    """Start Spark with its standard error in the log (or nowhere); it and its workers keep it, we get ours back."""
+    if report.debug and report.log is None:
+        yield
+        return
+    # The link to Spark logs a traceback for every failure, which is told in our words anyway.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    sys.stderr.flush()
+    ours = os.dup(2)
+    theirs = os.open(report.log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(theirs, 2)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(theirs)
+        os.close(ours)
+
+
+@contextmanager
+def _warnings_told(*, quiet: bool) -> Iterator[None]:
+    """Warnings about the query, as other commands tell them."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        yield
+    if not quiet:
+        tell_warnings(str(one.message) for one in told if one.category is UserWarning)

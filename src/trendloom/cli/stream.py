@@ -1,0 +1,189 @@
+"""`trendloom stream`: queries over events as they come, until somebody stops it; rows appear once they are certain."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from trendloom.cli import options as o
+from trendloom.cli.console import reporting
+from trendloom.cli.query import read_query
+from trendloom.errors import OptionError
+
+STREAM = "Stream"
+EPILOG = """
+[bold]Examples[/]
+
+  trendloom stream kites.tql --source parquet:checks --sink sqlite:rows.db/kites --checkpoint state
+
+  trendloom stream pulse.tql --source rate:1000 --sink console --checkpoint state
+
+  trendloom stream all.tql --source kafka:broker:9092/trades --schema "time timestamp, type string, price double"
+  --sink parquet:rows --checkpoint state --trigger "5 seconds" --late-to late --metrics trendloom.prom
+
+Ctrl-C ends the stream in good order; started again with the same --checkpoint, it goes on where it was.
+"""
+
+
+def stream(
+    query_file: o.QueryFile,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--source", "-s", metavar="KIND:PLACE", rich_help_panel=o.INPUT, show_default=False,
+            help="parquet:FOLDER, csv:FOLDER or jsonl:FOLDER (or a folder whose files tell), kafka:HOST:PORT/TOPIC, "
+            "rate:ROWS (made-up events, so many a second).",
+        ),
+    ],
+    checkpoint: Annotated[
+        str,
+        typer.Option(
+            "--checkpoint", metavar="FOLDER", rich_help_panel=STREAM, show_default=False,
+            help="Where the stream keeps its state and how far it is; the same folder goes on.",
+        ),
+    ],
+    sink: Annotated[
+        str,
+        typer.Option(
+            "--sink", metavar="KIND:PLACE", rich_help_panel=o.OUTPUT,
+            help="console, parquet:FOLDER, jsonl:FOLDER, sqlite:FILE/TABLE, or memory:NAME (shown at the end).",
+        ),
+    ] = "console",
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            "--schema", metavar="COLUMNS", rich_help_panel=o.INPUT, show_default=False,
+            help='The columns, e.g. "time timestamp, type string, x long"; else what the files there have.',
+        ),
+    ] = None,
+    max_files: Annotated[
+        int | None,
+        typer.Option(
+            "--max-files", metavar="N", rich_help_panel=o.INPUT, show_default=False, help="At most N files per batch."
+        ),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option", metavar="KEY=VALUE", rich_help_panel=o.INPUT, show_default=False,
+            help="An option of Spark's reader, e.g. startingOffsets=latest; may be given several times.",
+        ),
+    ] = None,
+    query: o.QueryName = None,
+    time: o.Time = "time",
+    type: o.Type = "type",
+    time_unit: o.TimeUnit = "s",
+    watermark: Annotated[
+        str,
+        typer.Option(
+            "--watermark", metavar="DELAY", rich_help_panel=STREAM,
+            help="How long to wait for events that come late; what comes later still is set apart and counted.",
+        ),
+    ] = "10 seconds",
+    late_to: Annotated[
+        str | None,
+        typer.Option(
+            "--late-to", metavar="FOLDER", rich_help_panel=STREAM, show_default=False,
+            help="Parquet of events that came too late, have no time or cannot be read.",
+        ),
+    ] = None,
+    trigger: Annotated[
+        str | None,
+        typer.Option(
+            "--trigger", metavar="WHEN", rich_help_panel=STREAM, show_default=False,
+            help='A batch every so often, e.g. "5 seconds", or available-now: what is there, then end. '
+            "Default: one batch after another.",
+        ),
+    ] = None,
+    buckets: Annotated[
+        int,
+        typer.Option(
+            "--buckets", metavar="N", rich_help_panel=STREAM,
+            help="Into how many parts keys are spread; belongs to the checkpoint.",
+        ),
+    ] = 8,
+    retries: Annotated[
+        int,
+        typer.Option(
+            "--retries", metavar="N", rich_help_panel=STREAM,
+            help="How often a failed batch is tried again before the command gives up.",
+        ),
+    ] = 3,
+    numeric: o.NumericName = o.Numeric.exact,
+    master: o.Master = None,
+    packages: Annotated[
+        str | None,
+        typer.Option(
+            "--packages", metavar="MAVEN", rich_help_panel=o.ENGINE, show_default=False,
+            help="Packages that Spark fetches, e.g. its connector to Kafka.",
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--conf", metavar="KEY=VALUE", rich_help_panel=o.ENGINE, show_default=False,
+            help="A setting of the Spark session; may be given several times.",
+        ),
+    ] = None,
+    format: Annotated[
+        o.LiveFormat | None,
+        typer.Option(
+            "--format", "-f", rich_help_panel=o.OUTPUT, show_default=False,
+            help="Rows on the console. Default: table on a terminal, else jsonl.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics", metavar="FILE", rich_help_panel=o.OUTPUT, show_default=False,
+            help="Rewrite this file after every batch, as Prometheus reads it.",
+        ),
+    ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option(
+            "--log", metavar="FILE", rich_help_panel=o.OUTPUT, show_default=False,
+            help="What Spark itself says; else it is not kept (--debug shows it).",
+        ),
+    ] = None,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:  # fmt: skip
+    """Run queries over events as they come and give out rows once they are certain."""
+    with reporting(debug=debug):
+        from trendloom.cli.live import Report, Request, serve_request
+        from trendloom.engines.spark.live.service import Service
+        from trendloom.engines.spark.live.setting import absolute
+        from trendloom.engines.spark.live.sources import source_of
+        from trendloom.engines.spark.live.targets import target_of
+        from trendloom.engines.workload import Options
+
+        settings = _pairs(conf, "--conf") | ({"spark.jars.packages": packages} if packages else {})
+        target = target_of(sink)
+        memory = target.place if target.kind == "memory" else None
+        if format is not None and target.kind != "console":
+            raise OptionError("--format is for rows on the console", hint="leave it out, or give --sink console")
+        request = Request(
+            text=read_query(query_file),
+            source=source_of(source, schema=schema, max_files=max_files, options=_pairs(option, "--option")),
+            target=target,
+            options=Options("spark", time, type, time_unit, numeric=numeric.value, query=query, master=master),
+            service=Service(absolute(checkpoint), trigger, retries, memory=memory),
+            watermark=watermark,
+            buckets=buckets,
+            late_to=None if late_to is None else absolute(late_to),
+            settings=settings,
+        )
+        serve_request(request, Report(format.value if format else None, metrics, log, quiet=quiet, debug=debug))
+
+
+def _pairs(given: list[str] | None, name: str) -> dict[str, str]:
+    """Settings written as KEY=VALUE."""
+    found = {}
+    for pair in given or ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise OptionError(f"'{pair}' is no setting", hint=f"{name} KEY=VALUE")
+        found[key] = value
+    return found

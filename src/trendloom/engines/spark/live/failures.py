@@ -1,0 +1,94 @@
+"""What went wrong in a live stream, in our words and with the way out.
+
+Spark tells a failure as a long text with the cause somewhere in it. Here the causes that people meet are recognised;
+anything else keeps Spark's own first line.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+
+from trendloom.errors import DataError, OptionError, QueryError, RunError, TrendloomError
+
+FULL = re.compile(r"No space left on device|disk is full|Disk quota exceeded", re.IGNORECASE)
+BROKEN_CHECKPOINT = re.compile(
+    r"Incomplete log file|malformed log|Malformed log|Failed to read log file|Log file was malformed"
+    r"|BATCH_METADATA_NOT_FOUND|CANNOT_LOAD_STATE_STORE|STATE_STORE_|STATE_SCHEMA|INVALID_LOG_VERSION|MALFORMED_LOG"
+    r"|MALFORMED_CHECKPOINT|CHECKPOINT_|StreamMetadata|OperatorStateMetadata|batch \d+ doesn't exist"
+    r"|state directory is empty or missing|Error reading delta file"
+)
+UNREADABLE = re.compile(r"MALFORMED_RECORD_IN_PARSING|Malformed records are detected|CSV header does not conform")
+GONE = re.compile(r"FILE_NOT_EXIST|FileNotFoundException")
+LOST_OFFSETS = re.compile(r"failOnDataLoss|some data may have been lost", re.IGNORECASE)
+NO_RECOVERY = re.compile(r"does not support recovering from checkpoint")
+ASSERTION = "assertion failed"
+"""All that Spark says where its notes in a checkpoint contradict each other, as when files of it are missing."""
+
+PLAN = "=== Streaming Query ==="
+STACK = "JVM stacktrace:"
+SAME_CHECKPOINT = "the same --checkpoint: nothing is lost, and nothing is done twice"
+
+
+def first_line(error: object) -> str:
+    """The first line of a message, without the class that Spark puts in front."""
+    text = str(error).strip().partition("\n")[0]
+    return re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text).removesuffix(" SQLSTATE: 42601")
+
+
+def explained(error: BaseException, checkpoint: str) -> TrendloomError:
+    """The error in our words."""
+    from trendloom.engines.spark.batch import unwrap
+
+    found = unwrap(error) if isinstance(error, Exception) else error
+    if isinstance(found, TrendloomError):
+        return found
+    text = _told(error)
+    if (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)) or FULL.search(text):
+        return RunError(f"the disk is full: {cause(error)}", hint=f"make room and start again with {SAME_CHECKPOINT}")
+    if NO_RECOVERY.search(text):
+        return OptionError(
+            "rows in memory are gone when a stream ends, so it cannot go on from a checkpoint",
+            hint="give a new --checkpoint, or a sink that lasts: parquet:FOLDER, jsonl:FOLDER, sqlite:FILE/TABLE",
+        )
+    if UNREADABLE.search(text):
+        return DataError(
+            f"an event cannot be read: {cause(error)}",
+            hint="correct it where it lies, or give --late-to FOLDER: such events are then counted and put there",
+        )
+    if BROKEN_CHECKPOINT.search(text) or first_line(text) == ASSERTION:
+        return RunError(
+            f"the checkpoint {checkpoint} cannot be read: {cause(error)}",
+            hint="put back a copy of the whole folder, or give a new --checkpoint, which begins from the start",
+        )
+    if LOST_OFFSETS.search(text):
+        return DataError(
+            f"the source no longer has all events: {cause(error)}",
+            hint="put them back, or go on without them: --option failOnDataLoss=false",
+        )
+    if GONE.search(text):
+        return DataError(
+            f"a file that the stream was about to read is gone: {cause(error)}",
+            hint="put it back; files may be removed once a later batch is done",
+        )
+    return RunError(f"the stream failed: {cause(error)}", hint=f"start again with {SAME_CHECKPOINT}")
+
+
+def _told(error: BaseException) -> str:
+    """What Spark says, without the plan of the query, in which anything may be written."""
+    message, _, rest = str(error).partition(PLAN)
+    return message + rest.partition(STACK)[2]
+
+
+def is_lasting(error: TrendloomError) -> bool:
+    """Whether the same would happen again: the query, the options or the events are wrong."""
+    return isinstance(error, QueryError | OptionError | DataError) or "checkpoint" in error.message
+
+
+def cause(error: object) -> str:
+    """The line of a long message that says most: the last cause in it."""
+    text = (_told(error) if isinstance(error, BaseException) else str(error)).strip()
+    told = re.findall(r"^(?:: |Caused by: )?(?:[\w$.]+\.)?(\w*(?:Exception|Error)): (.+)$", text, flags=re.MULTILINE)
+    if told:
+        return first_line(told[-1][1]).strip()
+    return first_line(text) or type(error).__name__

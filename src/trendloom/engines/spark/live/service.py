@@ -1,0 +1,156 @@
+"""A live stream as a service: start it, watch it, start it again where something outside failed, stop it in good order.
+
+A failure of the sink, of the source or of a machine loses nothing: the checkpoint knows the last batch that is done,
+and Spark does the one after it again. So the query is simply started again, a few times, with growing pauses; a batch
+that is done in between makes the count begin anew. What would fail again in the same way (a bad query, unreadable
+events, a broken checkpoint) is not tried again.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from trendloom.engines.spark.live.failures import explained, is_lasting
+from trendloom.engines.spark.live.metrics import Ledger, Metrics, reports_of
+from trendloom.engines.spark.live.sinks import Sink
+from trendloom.errors import OptionError, RunError, TrendloomError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+AVAILABLE_NOW = "available-now"
+INTERVAL = re.compile(r"\s*\d+(\.\d+)?\s+(millisecond|second|minute|hour)s?\s*", re.IGNORECASE)
+LOOK_EVERY = 0.2
+"""Seconds between two looks at the stream."""
+
+GRACE = 10.0
+"""Seconds that a batch under way gets to end when the stream is stopped; then it is cancelled, and done again later."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """How a stream is run. `trigger`: a batch every so often ("5 seconds"), "available-now", or as fast as it goes."""
+
+    checkpoint: str
+    trigger: str | None = None
+    retries: int = 3
+    pause: float = 1.0
+    memory: str | None = None  # a table in Spark's memory, instead of a sink
+
+    def __post_init__(self) -> None:
+        if self.trigger is not None and self.trigger != AVAILABLE_NOW and not INTERVAL.fullmatch(self.trigger):
+            raise OptionError(
+                f"'{self.trigger}' says not when to run a batch", hint='"5 seconds", "1 minute" or available-now'
+            )
+        if self.retries < 0:
+            raise OptionError("--retries is a number of times, 0 or more")
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What a caller wants to hear: every batch that is done, and every failure that will be tried again."""
+
+    batch: Callable[[Metrics], None] = lambda _: None
+    failed: Callable[[TrendloomError, float], None] = lambda _error, _pause: None
+
+
+UNWATCHED = Watch()
+
+
+@dataclass
+class _Gate:
+    """Before a sink: no new batch enters when the stream is to stop, and what the sink raised is kept.
+
+    Spark tells of it only in a long text.
+    """
+
+    sink: Sink
+    stop: Event
+    error: Exception | None = field(default=None)
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        if self.stop.is_set():
+            raise RunError("the stream is being stopped")
+        try:
+            self.sink(rows, batch)
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def serve(rows: DataFrame, sink: Sink, service: Service, stop: Event, watch: Watch = UNWATCHED) -> Metrics:
+    """Run a stream until it ends or `stop` is set; its metrics at the end. An error is one of ours."""
+    ledger, failures = Ledger(), 0
+    while True:
+        gate, done = _Gate(sink, stop), ledger.metrics.batches
+        try:
+            # A server of Spark Connect gets a copy of the sink, which a gate here could not stop.
+            query = start(rows, gate if hasattr(rows, "_jdf") else sink, service)
+            _follow(query, ledger, stop, watch)
+            return ledger.metrics
+        except Exception as error:
+            found = explained(gate.error or error, service.checkpoint)
+            failures = 1 if ledger.metrics.batches > done else failures + 1
+            if stop.is_set():
+                return ledger.metrics
+            if is_lasting(found) or failures > service.retries:
+                raise _given_up(found, failures) from error
+            pause = service.pause * 2 ** (failures - 1)
+            watch.failed(found, pause)
+            stop.wait(pause)
+
+
+def start(rows: DataFrame, sink: Sink, service: Service) -> StreamingQuery:
+    """Start the stream on its checkpoint."""
+    writer = rows.writeStream.outputMode("append").option("checkpointLocation", service.checkpoint)
+    if service.trigger == AVAILABLE_NOW:
+        writer = writer.trigger(availableNow=True)
+    elif service.trigger is not None:
+        writer = writer.trigger(processingTime=service.trigger)
+    if service.memory is not None:
+        return writer.format("memory").queryName(service.memory).start()
+    return writer.foreachBatch(sink).start()
+
+
+def _follow(query: StreamingQuery, ledger: Ledger, stop: Event, watch: Watch) -> None:
+    """Tell of every batch until the query ends; raise its error if it has one."""
+    try:
+        while query.isActive and not stop.is_set():
+            _tell(query, ledger, watch)
+            stop.wait(LOOK_EVERY)
+        if stop.is_set():
+            _finish_batch(query)
+    finally:
+        query.stop()
+        _tell(query, ledger, watch)
+    error: Any = query.exception()
+    if error is not None and not stop.is_set():
+        raise error
+
+
+def _tell(query: StreamingQuery, ledger: Ledger, watch: Watch) -> None:
+    for metrics in ledger.add(reports_of(query, ledger.metrics.batch)):
+        watch.batch(metrics)
+
+
+def _finish_batch(query: StreamingQuery) -> None:
+    """Wait for the batch under way, but not for long."""
+    until = time.monotonic() + GRACE
+    running = query.lastProgress
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until:
+        last = query.lastProgress
+        if (last and last.batchId) != (running and running.batchId):
+            return
+        time.sleep(LOOK_EVERY)
+
+
+def _given_up(error: TrendloomError, failures: int) -> TrendloomError:
+    if failures == 1 or not isinstance(error, RunError):
+        return error
+    return RunError(f"{error.message} (tried {failures} times)", hint=error.hint)

@@ -1,0 +1,342 @@
+"""Where live events come from: folders into which files are put, Kafka, and a rate of made-up events for trying things.
+
+`source_of` reads what people write behind `--source` without starting Spark; `open_source` makes a streaming DataFrame
+of it. Files are read as `trendloom run` reads them: the same kinds are recognised, and times in text are parsed by us.
+
+What cannot be read never becomes a row of NULLs in silence: it stops the stream (`strict`), or becomes an event without
+a time, which the stream sets apart and counts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.fs as fs
+
+from trendloom.engines.spark.live.failures import first_line
+from trendloom.engines.spark.live.late import place
+from trendloom.errors import DataError, OptionError, RunError, did_you_mean
+from trendloom.io.read import read
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+ENDINGS = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv",),
+    "jsonl": (".jsonl", ".ndjson", ".json"),
+}
+KINDS = (*ENDINGS, "rate", "kafka")
+WAYS = "parquet:FOLDER, csv:FOLDER, jsonl:FOLDER, rate:ROWS or kafka:HOST:PORT/TOPIC"
+FILES_LOOKED_AT = 5
+"""Files of text whose columns are looked at; what they leave open, `schema` says."""
+
+NO_VALUE = "\x01"
+COLUMNS = "trendloom_columns.json"
+KAFKA = "kafka"
+"""The format under which Spark knows its connector."""
+
+UNREADABLE = "_trendloom_unreadable"
+MESSAGE = {"kafka_" + name: name for name in ("key", "topic", "partition", "offset", "timestamp")}
+"""Columns that come from the message itself, not from its value, if the schema names them."""
+
+CYCLE, KEYS = "ABC", 10
+"""Types and number of keys of made-up events."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A place of events: a folder of files of one kind, `HOST:PORT/TOPIC`, or rows per second."""
+
+    kind: str
+    place: str
+    schema: str | None = None
+    max_files: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_folder(self) -> bool:
+        return self.kind in ENDINGS
+
+
+def source_of(
+    text: str, *, schema: str | None = None, max_files: int | None = None, options: Mapping[str, str] | None = None
+) -> Source:
+    """What is meant by `parquet:FOLDER`, `kafka:HOST:PORT/TOPIC`, ...; what cannot be meant is refused."""
+    kind, colon, place = text.partition(":")
+    if colon and kind not in KINDS and re.fullmatch(r"\w+", kind) and not place.startswith("//"):
+        raise OptionError(f"there is no source '{kind}'", hint=did_you_mean(kind, KINDS))
+    if not colon or kind not in KINDS:
+        kind, place = _kind_of_folder(text), text
+    found = Source(kind, place, schema, max_files, dict(options or {}))
+    _CHECKS.get(kind, _check_folder)(found)
+    if max_files is not None and (max_files < 1 or not found.is_folder):
+        raise OptionError("--max-files is a number of files, at least 1, and for folders only")
+    return found
+
+
+def open_source(
+    spark: SparkSession, source: Source, *, time: str = "time", strict: bool = True, checkpoint: str | None = None
+) -> DataFrame:
+    """The events as a streaming DataFrame.
+
+    `time`: the column of times, which may be text. `strict`: what cannot be read stops the stream; else it becomes an
+    event without a time. `checkpoint`: where an earlier start has noted the columns (`note_columns`).
+    """
+    if source.kind == "rate":
+        return _made_up(spark, source)
+    if source.kind == "kafka":
+        assert source.schema is not None
+        return events_of_kafka(_messages(spark, source), source.schema, strict=strict)
+    return _files(spark, source, time, strict, checkpoint)
+
+
+def note_columns(events: DataFrame, checkpoint: str) -> None:
+    """Note the columns in the checkpoint: files that come later must not change what they are at the next start."""
+    system, folder = place(checkpoint)
+    system.create_dir(folder, recursive=True)
+    with system.open_output_stream(f"{folder}/{COLUMNS}") as sink:
+        sink.write(events.schema.json().encode())
+
+
+def _noted_columns(checkpoint: str) -> StructType | None:
+    from pyspark.sql.types import StructType
+
+    system, folder = place(checkpoint)
+    path = f"{folder}/{COLUMNS}"
+    if system.get_file_info(path).type is not fs.FileType.File:
+        return None
+    try:
+        with system.open_input_stream(path) as source:
+            return StructType.fromJson(json.loads(source.read()))
+    except (ValueError, KeyError) as error:
+        raise RunError(
+            f"the checkpoint {checkpoint} cannot be read: {COLUMNS}: {error}",
+            hint="put back a copy of the whole folder, or say the columns with --schema",
+        ) from None
+
+
+# --------------------------------------------------------------------------------------- what was written
+
+
+def _kind_of_folder(text: str) -> str:
+    if "://" in text:
+        raise OptionError(f"{text} does not tell its format", hint=f"give {WAYS}")
+    folder = Path(text)
+    _refuse_no_folder(folder)
+    present = {kind for kind in ENDINGS if _files_in(folder, kind)}
+    if len(present) == 1:
+        return present.pop()
+    state = "holds files of several formats" if present else "holds no files of events yet"
+    raise OptionError(
+        f"{text} {state}, so its format is not known", hint=f"say parquet:{text}, csv:{text} or jsonl:{text}"
+    )
+
+
+def _files_in(folder: Path, kind: str) -> list[Path]:
+    """The files Spark would read: hidden ones are not finished."""
+    found = (path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS[kind] and path.is_file())
+    return sorted(path for path in found if not any(p.startswith((".", "_")) for p in path.relative_to(folder).parts))
+
+
+def _refuse_no_folder(folder: Path) -> None:
+    if folder.is_file():
+        raise OptionError(
+            f"{folder} is a file, and a live stream reads a folder into which files are put",
+            hint=f"give its folder, or use trendloom run --events {folder}",
+        )
+    if not folder.is_dir():
+        raise DataError(f"the folder {folder} does not exist", hint=f"make it first; a source is {WAYS}")
+
+
+def _check_folder(source: Source) -> None:
+    if not source.place:
+        raise OptionError(f"the source {source.kind} needs a folder", hint=f"{source.kind}:FOLDER")
+    if "://" not in source.place:
+        _refuse_no_folder(Path(source.place))
+        if source.schema is None and not _files_in(Path(source.place), source.kind):
+            raise OptionError(
+                f"{source.place} holds no {source.kind} files yet, so its columns are not known",
+                hint='give --schema "time timestamp, type string, ..."',
+            )
+    elif source.schema is None and source.kind != "parquet":
+        raise OptionError(
+            f"the columns of {source.place} are not known", hint='give --schema "time timestamp, type string, ..."'
+        )
+
+
+def _check_rate(source: Source) -> None:
+    if not source.place.isdecimal() or int(source.place) < 1:
+        raise OptionError(f"'{source.place}' is no rate", hint="rate:ROWS is a number of events per second: rate:1000")
+    if source.schema is not None:
+        raise OptionError("made-up events have columns of their own", hint="leave out --schema: time, type, key, value")
+
+
+def _check_kafka(source: Source) -> None:
+    servers, slash, topics = source.place.rpartition("/")
+    if not slash or not topics or not all(re.fullmatch(r".+:\d+", one) for one in servers.split(",")):
+        raise OptionError(f"'{source.place}' does not name a broker and a topic", hint="kafka:HOST:PORT/TOPIC")
+    if source.schema is None:
+        raise OptionError(
+            "the columns of the messages are not known",
+            hint='give --schema "time timestamp, type string, ...": the fields of the JSON in their values',
+        )
+
+
+_CHECKS = {"rate": _check_rate, "kafka": _check_kafka}
+
+
+# ------------------------------------------------------------------------------------------------ folders
+
+
+def _files(spark: SparkSession, source: Source, time: str, strict: bool, checkpoint: str | None) -> DataFrame:
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    local = "://" not in source.place
+    path = str(Path(source.place).resolve()) if local else source.place
+    if source.schema is not None:
+        schema = struct_of(source.schema)
+    else:
+        noted = None if checkpoint is None else _noted_columns(checkpoint)
+        schema = noted or _found_schema(spark, source, path, time)
+    reader = spark.readStream.format("json" if source.kind == "jsonl" else source.kind)
+    if source.kind == "csv":
+        # A header whose names differ from the schema's is refused, not read by position.
+        # With any other NULL than the empty text, an empty field is NULL and "" is empty text.
+        reader = reader.options(header=True, enforceSchema=False, multiLine=True, nullValue=NO_VALUE)
+    if source.max_files is not None:
+        reader = reader.option("maxFilesPerTrigger", source.max_files)
+    reader = reader.options(**source.options)
+    if source.kind == "parquet":
+        return reader.schema(schema).load(path)
+    if strict:
+        return reader.option("mode", "FAILFAST").schema(schema).load(path)
+    marked = StructType([*schema.fields, StructField(UNREADABLE, StringType())])
+    read = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=UNREADABLE).schema(marked).load(path)
+    return _without_unreadable(read, schema.names)
+
+
+def _found_schema(spark: SparkSession, source: Source, path: str, time: str) -> StructType:
+    """The columns of the files that are there; text of times stays text, and is parsed as `trendloom run` does."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    if source.kind == "parquet":
+        return spark.read.parquet(path).schema
+    files = _files_in(Path(path), source.kind)[:FILES_LOOKED_AT]
+    schemas = [
+        pa.schema([(f.name, _as_read(f.type, is_time=f.name == time)) for f in read(file).schema]) for file in files
+    ]
+    try:
+        joint = pa.unify_schemas(schemas, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise DataError(
+            f"the files of {source.place} do not have the same columns: {first_line(error)}",
+            hint='say what they are: --schema "time timestamp, type string, ..."',
+        ) from None
+    fields = [pa.field(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in joint]
+    return from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=True)
+
+
+def _as_read(kind: pa.DataType, *, is_time: bool) -> pa.DataType:
+    if is_time and pa.types.is_temporal(kind):
+        return pa.string()
+    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
+
+
+def struct_of(schema: str) -> StructType:
+    """The columns that a text such as "time timestamp, type string" names; needs a session."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    try:
+        found = StructType.fromDDL(schema)
+    except PySparkException as error:
+        raise OptionError(
+            f"the schema cannot be read: {first_line(error)}", hint='for example "time timestamp, type string, x long"'
+        ) from None
+    assert isinstance(found, StructType)
+    return found
+
+
+def _without_unreadable(df: DataFrame, names: list[str]) -> DataFrame:
+    """Events with NULL in every column where something could not be read: they have no time, and are set apart."""
+    from pyspark.sql import functions as F
+
+    from trendloom.engines.spark.columns import column
+
+    readable = F.col(UNREADABLE).isNull()
+    return df.select(*(F.when(readable, column(name)).alias(name) for name in names))
+
+
+# -------------------------------------------------------------------------------------------------- Kafka
+
+
+def _messages(spark: SparkSession, source: Source) -> DataFrame:
+    """The messages of topics, from the earliest on where the checkpoint does not know better."""
+    import pyspark
+    from pyspark.errors import AnalysisException
+
+    servers, _, topics = source.place.rpartition("/")
+    reader = spark.readStream.format(KAFKA).option("kafka.bootstrap.servers", servers).option("subscribe", topics)
+    try:
+        return reader.options(**{"startingOffsets": "earliest", **source.options}).load()
+    except AnalysisException as error:
+        if "Failed to find data source" not in str(error) and error.getCondition() != "DATA_SOURCE_NOT_FOUND":
+            raise OptionError(f"the topic cannot be read: {first_line(error)}") from None
+    raise OptionError(
+        "Spark's connector to Kafka is not there",
+        hint=f"--packages org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__} "
+        "(spark.jars.packages of a session of your own) fetches it; without a network, put its jars into spark.jars",
+    )
+
+
+def events_of_kafka(messages: DataFrame, schema: str | StructType, *, strict: bool = True) -> DataFrame:
+    """Kafka's messages (key, value, topic, partition, offset, timestamp) as events: the JSON in their values, decoded.
+
+    `schema` names the fields. Columns named kafka_key, kafka_topic, kafka_partition, kafka_offset or kafka_timestamp
+    come from the message. A message without a value (a tombstone) is no event. One that does not fit the schema stops
+    the stream, or, if not `strict`, becomes an event without a time; topic, partition and offset then tell which.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    wanted = struct_of(schema) if isinstance(schema, str) else schema
+    own = [each for each in wanted.fields if each.name not in MESSAGE]
+    mark = [] if strict else [StructField(UNREADABLE, StringType())]
+    mode = {"mode": "FAILFAST"} if strict else {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREADABLE}
+    content = F.from_json(F.col("value").cast("string"), StructType([*own, *mark]), mode)
+    given = messages.filter(F.col("value").isNotNull()).select("*", content.alias(UNREADABLE))
+    readable = F.lit(True) if strict else F.col(UNREADABLE)[UNREADABLE].isNull()
+
+    def value(each: Any) -> Any:
+        if each.name not in MESSAGE:
+            return F.when(readable, F.col(UNREADABLE)[each.name]).alias(each.name)
+        found = F.col(MESSAGE[each.name]).cast("string" if each.name == "kafka_key" else each.dataType)
+        return (F.when(readable, found) if each.name == "kafka_timestamp" else found).alias(each.name)
+
+    return given.select(*map(value, wanted.fields))
+
+
+# -------------------------------------------------------------------------------------------- made-up events
+
+
+def _made_up(spark: SparkSession, source: Source) -> DataFrame:
+    """So many events a second, now: types A, B, C in turn, ten keys, a number that grows."""
+    from pyspark.sql import functions as F
+
+    rate = spark.readStream.format("rate").option("rowsPerSecond", source.place).options(**source.options).load()
+    number = F.col("value")
+    types = F.array(*map(F.lit, CYCLE))
+    return rate.select(
+        F.col("timestamp").alias("time"),
+        F.get(types, F.pmod(number, F.lit(len(CYCLE))).cast("int")).alias("type"),
+        F.pmod(F.floor(number / len(CYCLE)), F.lit(KEYS)).cast("int").alias("key"),
+        number.alias("value"),
+    )

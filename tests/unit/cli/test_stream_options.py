@@ -1,0 +1,124 @@
+"""Every way to ask for a stream wrongly: refused before Spark starts, with the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+Command = Callable[..., Result]
+
+BAD_DATA, BAD_OPTIONS = 1, 2
+
+
+@pytest.fixture
+def stream(trendloom: Command, folder: Path) -> Command:
+    """`stream(...)` with a source, a sink and a checkpoint that are fine, unless a test says other ones."""
+    (folder / "days").mkdir()
+    (folder / "days" / "1.csv").write_text("time,type\n1,A\n")
+    (folder / "empty").mkdir()
+
+    def call(*words: str, text: str = "PATTERN A WITHIN 5", **other: str) -> Result:
+        given = {"source": "days", "checkpoint": "state", **other}
+        return trendloom("stream", "-", *(f"--{name}={value}" for name, value in given.items()), *words, text=text)
+
+    return call
+
+
+def refused(result: Result, status: int, *parts: str) -> None:
+    assert result.exit_code == status, result.output
+    assert result.stdout == ""
+    errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1, result.stderr
+    assert "starting Spark" not in result.stderr
+    for part in parts:
+        assert part in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("parqet:days", "did you mean 'parquet'?"),
+        ("empty", "holds no files of events yet"),
+        ("csv:empty", "its columns are not known"),
+        ("csv:", "needs a folder"),
+        ("days/1.csv", "is a file"),
+        ("s3://bucket/days", "does not tell its format"),
+        ("csv:s3://bucket/days", "are not known"),
+        ("rate:many", "'many' is no rate"),
+        ("rate:0", "'0' is no rate"),
+        ("kafka:broker/topic", "does not name a broker and a topic"),
+        ("kafka:broker:9092", "does not name a broker and a topic"),
+        ("kafka:broker:9092/topic", "give --schema"),
+    ],
+)
+def test_a_bad_source(stream: Command, source: str, message: str) -> None:
+    refused(stream(source=source), BAD_OPTIONS, message)
+
+
+def test_a_folder_with_files_of_two_formats(stream: Command, folder: Path) -> None:
+    (folder / "days" / "2.jsonl").write_text('{"time": 1, "type": "A"}\n')
+    refused(stream(), BAD_OPTIONS, "files of several formats", "say parquet:days, csv:days or jsonl:days")
+
+
+def test_a_folder_that_is_not_there_is_bad_data(stream: Command) -> None:
+    refused(stream(source="csv:nowhere"), BAD_DATA, "the folder nowhere does not exist")
+
+
+@pytest.mark.parametrize(
+    ("sink", "message"),
+    [
+        ("parket:rows", "did you mean 'parquet'?"),
+        ("rows", "give console, memory:NAME"),
+        ("console:here", "needs no place"),
+        ("parquet:", "needs a place"),
+        ("memory:two words", "no name of a table"),
+        ("sqlite:rows.db", "does not name a file and a table"),
+        ("sqlite:/rows.db", "does not name a file and a table"),
+        ("sqlite:days/matches", "days is a folder"),
+        ("sqlite:nowhere/rows.db/matches", "there is no folder nowhere"),
+    ],
+)
+def test_a_bad_sink(stream: Command, sink: str, message: str) -> None:
+    refused(stream(sink=sink), BAD_OPTIONS, message)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--watermark", "soon"], "'soon' is no delay"),
+        (["--trigger", "now and then"], "available-now"),
+        (["--buckets", "0"], "at least one bucket"),
+        (["--retries", "-1"], "0 or more"),
+        (["--max-files", "0"], "at least 1"),
+        (["--source", "rate:5", "--max-files", "2"], "for folders only"),
+        (["--source", "rate:5", "--schema", "time long"], "columns of their own"),
+        (["--conf", "spark.x"], "--conf KEY=VALUE"),
+        (["--option", "=5"], "--option KEY=VALUE"),
+        (["--format", "table", "--sink", "parquet:rows"], "for rows on the console"),
+        (["--query", "kites"], "there is no query 'kites'"),
+        (["--metrics", "nowhere/m.prom"], "there is no folder nowhere"),
+        (["--master", "sc://127.0.0.1:1", "--sink", "console"], "do not come to this console"),
+    ],
+)
+def test_a_bad_option(stream: Command, options: list[str], message: str) -> None:
+    refused(stream(*options), BAD_OPTIONS, message)
+
+
+def test_a_bad_query(stream: Command) -> None:
+    refused(stream(text="PATTERN"), BAD_OPTIONS, "line 1")
+
+
+@pytest.mark.parametrize("option", ["--checkpoint", "--late-to"])
+def test_a_folder_that_cannot_be_written(stream: Command, option: str) -> None:
+    refused(stream(option, "days/1.csv/state"), BAD_DATA, "cannot be written: Not a directory", "give another folder")
+
+
+@pytest.mark.parametrize("missing", ["--source", "--checkpoint"])
+def test_source_and_checkpoint_must_be_given(trendloom: Command, missing: str) -> None:
+    words = [word for name in ("--source", "--checkpoint") if name != missing for word in (name, "x")]
+    result = trendloom("stream", "-", *words, text="PATTERN A")
+    assert result.exit_code == BAD_OPTIONS
+    assert missing in result.stderr
