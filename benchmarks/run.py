@@ -2,7 +2,8 @@
 
 Every rate stands beside a baseline of the same run, and every answer is checked against another way to compute it.
 Parts: `detection` (rows per match, local and Spark), `kernels` (aggregation on one core), `growth` (one inequality),
-`local` (aggregates end to end, and their memory), `long` (10⁸ events in a window), `spark` (aggregates, path by path).
+`local` (aggregates end to end, and their memory), `long` (10⁸ events in a window), `spark` (aggregates, path by path),
+`live` (live streams, beside Flink).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import trendloom as tl
 from benchmarks.aggregation import measure_aggregation
 from benchmarks.end_to_end import measure_end_to_end
 from benchmarks.growth import measure_growth
+from benchmarks.live import measure_live
 from benchmarks.long_window import measure_long_window
 from benchmarks.on_spark import PATHS, drop_batches, measure_spark, run_all
 from benchmarks.report import Report, Result, best_of
@@ -29,6 +31,7 @@ MEASURES = {
     "growth": measure_growth,
     "local": measure_end_to_end,
     "long": measure_long_window,
+    "live": measure_live,
 }
 PARTS = ("detection", *MEASURES, "spark")
 
