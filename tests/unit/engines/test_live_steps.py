@@ -183,6 +183,28 @@ def test_another_query_does_not_touch_the_state() -> None:
     assert (memory.head, memory.chunks) == before
 
 
+def test_another_number_of_buckets_is_refused() -> None:
+    memory = stored(COUNTS, [("A", 1, 1, 0)])
+    with pytest.raises(RunError, match="made with 1 buckets, not 3"):
+        Advance(flow(COUNTS), memory, 100, buckets=3)
+
+
+def test_a_query_that_was_away_starts_afresh() -> None:
+    memory = stored(COUNTS, [("A", 1, 1, 0)])
+    again = replace(flow(COUNTS), generation=1)
+    assert list(Advance(again, memory, 1).rows(events([("B", 2, 1, 0)]))) == []
+    assert list(Advance(again, memory, 100).rows()) == []  # the A came before it went
+
+
+def test_a_flood_of_matches_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trendloom.engines.live.flow.MOST_ENTRIES", 1000)
+    live = stream("PATTERN A+ WITHIN 1000")
+    live.batch(events([("A", time, 1, 0) for time in range(30)]))
+    live.batch(events([("A", 100, 1, 0)]))
+    with pytest.raises(RunError, match="more than 1,000 events in the matches of one step"):
+        live.flush()
+
+
 def test_another_having_goes_on_with_the_state() -> None:
     memory = stored(COUNTS, [("A", 1, 1, 0), ("B", 2, 1, 0), ("A", 1, 2, 0)])
     (found,) = Advance(flow(COUNTS.replace("WITHIN 10", "HAVING COUNT(*) > 0 WITHIN 10")), memory, 100).rows()

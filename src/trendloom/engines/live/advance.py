@@ -48,6 +48,7 @@ class Advance:
     flow: Flow
     memory: Memory
     watermark: int | None
+    buckets: int = 1  # of the query
     found: int = 0
     kept: int = 0
     untimed: int = 0
@@ -55,9 +56,15 @@ class Advance:
     index: Index = field(init=False)
 
     def __post_init__(self) -> None:
-        stored = self.memory.index()
-        fresh = Index(self.flow.fingerprint, self.flow.kernel.version)
-        self.index = fresh if stored is None else _checked(self.flow, unpack_index(stored))
+        flow, stored = self.flow, self.memory.index()
+        self.index = Index(flow.fingerprint, flow.kernel.version, self.buckets, flow.generation)
+        if stored is None:
+            return
+        found = unpack_index(stored)
+        if found.generation < flow.generation:
+            self.memory.clear()  # the query was away, and has missed events
+        else:
+            self.index = _checked(flow, found, self.buckets)
 
     @property
     def clock(self) -> Clock:
@@ -258,13 +265,18 @@ def _rows(stream: Stream, rows: Array) -> Stream:
     return Stream(stream.table.take(pa.array(rows)), stream.kinds, stream.ticks[rows])
 
 
-def _checked(flow: Flow, index: Index) -> Index:
+def _checked(flow: Flow, index: Index, buckets: int) -> Index:
     """Refuse the state of another query."""
     named = f"query '{flow.name}'" if flow.name else "the query"
     if index.fingerprint != flow.fingerprint:
         raise RunError(
             f"{named} has changed, and what the checkpoint holds for it belongs to the old one",
             hint="put the old query back, or give the new one another name (QUERY name: ...): it then starts afresh",
+        )
+    if index.buckets != buckets:
+        raise RunError(
+            f"the state of {named} was made with {index.buckets} buckets, not {buckets}",
+            hint=f"use {index.buckets} buckets, or a new checkpoint",
         )
     if index.kernel != flow.kernel.version:
         raise RunError(

@@ -43,10 +43,12 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Index:
-    """What is kept of one query in one bucket. `before`: the watermark of the last step."""
+    """What is kept of one query in one of its buckets. `before`: the watermark of the last step."""
 
     fingerprint: str
     kernel: int
+    buckets: int = 1
+    generation: int = 0
     before: int | None = None
     following: int = 0  # the number of the next chunk
     chunks: tuple[Chunk, ...] = field(default=())

@@ -18,6 +18,7 @@ from trendloom.engines.partials import merge_partials
 from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.engines.rows import match_rows
 from trendloom.engines.two_step import check_limit, chunk_partial
+from trendloom.errors import RunError
 from trendloom.kernels.aggregation.aggregate import Totals
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
@@ -29,12 +30,16 @@ from trendloom.physical.aggregation import measures_of
 from trendloom.physical.live import live_kernel, refuse_early
 from trendloom.physical.plan import Physical
 
+MOST_ENTRIES = 50_000_000
+"""Events in all matches of one query, bucket and batch."""
+
 
 @dataclass(frozen=True)
 class Flow:
     """`schema`: the columns of the events that are kept. `name`: that of the query, empty if it has none.
 
-    `early`: rows of windows that are still open are given out, too, whenever events arrive for them.
+    `early`: rows of windows that are still open are given out, too, whenever events arrive for them. `generation`:
+    how often the query was taken out of the workload and put back; state of an earlier one is no use.
     """
 
     name: str
@@ -43,6 +48,7 @@ class Flow:
     numeric: str
     kernel: Kernel[Any, Any]
     early: bool = False
+    generation: int = 0
 
     @property
     def adds_up(self) -> bool:
@@ -72,7 +78,9 @@ class Flow:
     def rows(self, stream: Stream, block: Block, keys: Keys, results: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         """Results of the kernel as rows, or as partial rows where buckets add up."""
         if not self.physical.aggregates:
+            size = 0
             for matches in results:
+                size = self._refuse_floods(size + len(matches.events))
                 for some in task.parts_of(matches):
                     yield match_rows(self.physical, stream, block, keys, some).cast(self.result)
             return
@@ -84,6 +92,15 @@ class Flow:
             yield from whole.combine_chunks().to_batches()
         else:
             yield from self.finished(whole)
+
+    def _refuse_floods(self, size: int) -> int:
+        """A batch must end some time, and its rows must fit Spark's columns."""
+        if size > MOST_ENTRIES:
+            raise RunError(
+                f"more than {MOST_ENTRIES:,} events in the matches of one step of the live stream",
+                hint="use a smaller WITHIN, more partition attributes or conditions; COUNT(*) needs no list of matches",
+            )
+        return size
 
     def finished(self, whole: pa.Table) -> Iterator[pa.RecordBatch]:
         """Rows of groups that are all there."""

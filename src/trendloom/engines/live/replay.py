@@ -45,7 +45,7 @@ class Replay:
             awake = memory.wakes is not None and self.watermark is not None and memory.wakes <= self.watermark
             if not len(arrived) and not awake:
                 continue
-            step = Advance(self.flow, memory, self.watermark)
+            step = Advance(self.flow, memory, self.watermark, self.buckets)
             found += step.rows(arrived if len(arrived) else None)
             if step.late is not None:
                 self.late.append(step.late)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from trendloom.engines.live.flow import flow_of
 from trendloom.engines.spark.frames import describe
-from trendloom.engines.spark.live.manifest import check_manifest
-from trendloom.engines.spark.live.metrics import listen
+from trendloom.engines.spark.live.manifest import agreed
 from trendloom.engines.spark.live.setting import Setting, absolute
 from trendloom.engines.spark.live.stream import run
 from trendloom.engines.workload import Options
@@ -39,6 +38,5 @@ def detect_live(
         warnings.warn(str(warning), stacklevel=4)
     flows = tuple(flow_of(plan_physically(plan), frame.arrow, options.numeric, early=early) for plan in plans)
     if checkpoint is not None:
-        check_manifest(absolute(checkpoint), flows, buckets)
-    listen(df.sparkSession)
+        flows = agreed(absolute(checkpoint), flows, buckets)
     return run(frame.df, flows, frame.schema, setting)

@@ -41,8 +41,9 @@ def milliseconds_of(axis: TimeAxis, ticks: int) -> int:
 class Processor(StatefulProcessor):
     """Steps the flows of a workload."""
 
-    def __init__(self, flows: dict[str, Flow], late_to: str | None) -> None:
+    def __init__(self, flows: dict[str, Flow], buckets: int, late_to: str | None) -> None:
         self.flows = flows
+        self.buckets = buckets
         self.late_to = late_to
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -71,7 +72,7 @@ class Processor(StatefulProcessor):
         with told_to_the_driver():
             axis = flow.physical.plan.schema.axis
             store = Store(self.handle, self.indexes, self.chunks, axis)
-            step = Advance(flow, store, ticks_of(axis, timers.getCurrentWatermarkInMs()))
+            step = Advance(flow, store, ticks_of(axis, timers.getCurrentWatermarkInMs()), self.buckets)
             route = 0 if flow.adds_up else bucket
             for batch in step.rows(arrived):
                 content = pack(pa.Table.from_batches([batch]), compress=False)

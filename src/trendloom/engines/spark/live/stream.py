@@ -45,7 +45,7 @@ def run(df: DataFrame, flows: tuple[Flow, ...], schema: Schema, setting: Setting
     assert setting.watermark is not None
     timed = df.withColumn(CLOCK, _clock(df, schema)).withWatermark(CLOCK, setting.watermark)
     parcels = _parcels(timed, flows, setting)
-    processor = Processor({flow.name: flow for flow in flows}, setting.late_to)
+    processor = Processor({flow.name: flow for flow in flows}, setting.buckets, setting.late_to)
     mode = "update" if any(flow.early for flow in flows) else "append"
     stepped = parcels.groupBy(QUERY, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
     stepped = stepped.observe(
@@ -72,6 +72,7 @@ def _prepare(spark: SparkSession) -> None:
     """What stateful operators of this kind need, unless the session has it already."""
     set_arrow_rows(spark)
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
 
 
 def _clock(df: DataFrame, schema: Schema) -> Column:
