@@ -225,7 +225,8 @@ def test_rows_on_the_console_and_what_a_checkpoint_refuses(stream: Callable[...,
     (tmp_path / "state" / "trendloom.json").write_text("{{")
     garbled = stream()
     assert (garbled.exit_code, garbled.stdout) == (1, "")
-    assert "cannot be read: trendloom.json: " in garbled.stderr
+    assert "the checkpoint cannot be read: " in garbled.stderr
+    assert "trendloom.json: " in garbled.stderr
 
     foreign = tmp_path / "foreign"
     (foreign / "offsets").mkdir(parents=True)
