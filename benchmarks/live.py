@@ -36,7 +36,7 @@ RUNS = f"""
     RETURN a.id AS first_id, c.id AS last_id, count(b[]) AS count_b
     PATTERN SEQ(A a, B+ b[], C c) SEMANTICS {{semantics}} WHERE [key] WITHIN {WITHIN} seconds
 """
-COUNTS = "RETURN key, COUNT(*) AS n PATTERN SEQ(A, B+, C) WHERE [key] GROUP BY key WITHIN 100 seconds SLIDE 1 second"
+COUNTS = "RETURN key, COUNT(*) AS n PATTERN SEQ(A, B+, C) WHERE [key] GROUP BY key WITHIN 1000 seconds SLIDE 10 seconds"
 COLUMNS = "id long, time timestamp, type string, key long"
 WARM_UP = 2
 """Batches that are not counted: compiling, and Java's own warming."""
