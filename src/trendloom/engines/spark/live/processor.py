@@ -34,8 +34,8 @@ def ticks_of(axis: TimeAxis, milliseconds: int) -> int | None:
 
 
 def milliseconds_of(axis: TimeAxis, ticks: int) -> int:
-    """The least watermark of Spark's that is at least so many ticks."""
-    return (ticks - 1) * int(axis.tick) // 1000 + 1
+    """The least watermark of Spark's that is at least so many ticks; there is none before 1970."""
+    return max((ticks - 1) * int(axis.tick) // 1000 + 1, 1)
 
 
 class Processor(StatefulProcessor):
