@@ -16,7 +16,7 @@ from tests.spark.streaming_cluster import Cluster, Driver, descendants
 
 EVERY = 2.0
 COLLECTION = re.compile(r"^\[([^\]]+)\].* \d+M->(\d+)M\(")
-MEMORY = ("driver, Python", "driver, JVM", "largest executor, JVM", "all Python workers")
+MEMORY = ("driver, Python", "driver, JVM", "largest executor, JVM", "largest Python worker")
 HEAP = ("heap of driver after collections", "heap of executors after collections")
 STATE = ("memory of state stores", "state on disk")
 ROWS = "rows of state"
@@ -69,7 +69,8 @@ class Watch:
             "driver, Python": resident(process.pid) if process is not None else 0,
             "driver, JVM": sum(map(resident, java)),
             "largest executor, JVM": max(map(resident, self.cluster.executors()), default=0),
-            "all Python workers": sum(map(resident, self.cluster.python_workers())),
+            # not their sum: how many there are changes with every kill
+            "largest Python worker": max(map(resident, self.cluster.python_workers()), default=0),
             "state on disk": bytes_in(self.driver.path("checkpoint") / "state"),
             "whole checkpoint on disk": bytes_in(self.driver.path("checkpoint")),
         }
