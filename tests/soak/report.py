@@ -54,7 +54,7 @@ def page(outcome: Outcome) -> str:
             ["query", "rows", "lost", "double"],
             [[name, count, *outcome.differences.get(name, (0, 0))] for name, count in outcome.rows.items()],
         ),
-        f"Late events in the side table: {'they DIFFER' if outcome.late_differ else 'all, once per query'}.",
+        f"Late events in the side table: {'they DIFFER' if outcome.late_differ else 'all, once (compared for m)'}.",
         "## Kills",
         table(
             ["after (s)", "kind", "in batch", "batch done after (s)"],
