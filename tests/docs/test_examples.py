@@ -15,7 +15,8 @@ import trendloom as tl
 from trendloom.errors import PlanError
 
 EXAMPLES = ROOT / "examples"
-SPECIAL = ("nab", "quickstart", "clock_drift", "trend_counts")  # their events are elsewhere, or have no precise time
+# their events are elsewhere, or have no precise time
+SPECIAL = ("nab", "demo_stream", "quickstart", "clock_drift", "trend_counts")
 WITH_EVENTS = sorted(path for path in EXAMPLES.glob("*.tql") if path.stem not in SPECIAL)
 
 
