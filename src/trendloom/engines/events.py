@@ -54,7 +54,7 @@ def stream_of_table(plan: Plan, table: pa.Table) -> Stream:
     times = table[plan.schema.time]
     if times.null_count:
         raise DataError(
-            f"{times.null_count} of {len(times)} events have no time", hint="remove them, or give them a time"
+            f"{times.null_count} of {len(times)} events in a task have no time", hint="remove them, or give them a time"
         )
     kinds = dict.fromkeys(table.column_names, Kind.INT) | {one.name: one.kind for one in plan.schema.columns}
     return Stream(table, kinds, ticks(times, plan.schema.axis))
