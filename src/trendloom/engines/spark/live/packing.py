@@ -34,27 +34,13 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Types:
-    """The column of types travels as numbers, which Spark hands over faster than text: these are the names of them."""
-
-    column: str
-    names: tuple[str, ...]
-
-    def restored(self, table: pa.Table) -> pa.Table:
-        at = table.column_names.index(self.column)
-        return table.set_column(at, self.column, pa.chunked_array([pa.array(self.names)]).take(table[self.column]))
-
-
-@dataclass(frozen=True)
 class Packing:
     """What an input task does with its events."""
 
     labels: tuple[Label, ...]
-    types: Types | None = None
 
     def __call__(self, _: object, batches: Batches) -> Batches:
         for table in _gathered(batches):
-            table = table if self.types is None else self.types.restored(table)
             parcels = [parcel for label in self.labels for parcel in _parcels(table, label)]
             if parcels:
                 queries, buckets, payloads = zip(*parcels, strict=True)

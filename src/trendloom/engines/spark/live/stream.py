@@ -20,7 +20,7 @@ from trendloom.engines.live.chunks import unpack
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.partials import merge_partials
 from trendloom.engines.spark.columns import column, needed_rows
-from trendloom.engines.spark.live.packing import BUCKET, PARCEL, PAYLOAD, QUERY, Label, Packing, Types
+from trendloom.engines.spark.live.packing import BUCKET, PARCEL, PAYLOAD, QUERY, Label, Packing
 from trendloom.engines.spark.live.processor import OUTPUT, Processor
 from trendloom.engines.spark.live.setting import Setting
 from trendloom.engines.spark.session import set_arrow_rows
@@ -35,9 +35,6 @@ CLOCK = "_trendloom_clock"
 EVENTS, RESULTS = "trendloom_events", "trendloom_results"
 """Names of observed metrics: of what came in, and of the rows given out."""
 
-MOST_TYPES = 64
-"""Types up to which a chain of comparisons is faster than text."""
-
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -47,7 +44,7 @@ def run(df: DataFrame, flows: tuple[Flow, ...], schema: Schema, setting: Setting
     result = result_schema(flows)
     assert setting.watermark is not None
     timed = df.withColumn(CLOCK, _clock(df, schema)).withWatermark(CLOCK, setting.watermark)
-    parcels = _parcels(timed, flows, schema, setting)
+    parcels = _parcels(timed, flows, setting)
     processor = Processor({flow.name: flow for flow in flows}, setting.buckets, setting.late_to)
     mode = "update" if any(flow.early for flow in flows) else "append"
     stepped = parcels.groupBy(QUERY, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
@@ -89,14 +86,14 @@ def _clock(df: DataFrame, schema: Schema) -> Column:
     return F.timestamp_micros(F.timestamp_diff("MICROSECOND", epoch, time))
 
 
-def _parcels(df: DataFrame, flows: tuple[Flow, ...], schema: Schema, setting: Setting) -> DataFrame:
+def _parcels(df: DataFrame, flows: tuple[Flow, ...], setting: Setting) -> DataFrame:
     labels, flags = [], []
     given = [name for name in df.columns if name != CLOCK]
-    decimals = frozenset(field.name for field in df.schema.fields if field.dataType.typeName() == "decimal")
     for number, flow in enumerate(flows):
         plan = flow.physical.plan
-        key = F.xxhash64(*key_columns(df, plan.partition)) if plan.partition else F.lit(0)
-        flags.append(F.pmod(key, F.lit(setting.buckets)).cast("int").alias(f" bucket {number}"))
+        keys = [F.xxhash64(*key_columns(df, plan.partition))] if plan.partition else [F.lit(0)]
+        flags.append(F.pmod(keys[0], F.lit(setting.buckets)).cast("int").alias(f" bucket {number}"))
+        decimals = frozenset(field.name for field in df.schema.fields if field.dataType.typeName() == "decimal")
         test = needed_rows(plan, decimals)
         wanted = None
         if test is not None:
@@ -105,28 +102,11 @@ def _parcels(df: DataFrame, flows: tuple[Flow, ...], schema: Schema, setting: Se
             flags.append((F.coalesce(test, F.lit(False)) | column(CLOCK).isNull()).alias(wanted))
         kept = given if setting.late_to is not None else flow.schema.names
         labels.append(Label(flow.name, tuple(kept), f" bucket {number}", wanted))
-    types = _types(flows, schema) if setting.late_to is None else None
     columns = [name for name in given if any(name in label.columns for label in labels)]
-    chosen = df.select(*(_as_told(name, types) for name in columns), *flags)
+    chosen = df.select(*(column(name) for name in columns), *flags)
     if all(label.wanted is not None for label in labels):
         chosen = chosen.filter(" OR ".join(f"`{label.wanted}`" for label in labels))
-    return mapped(chosen, Task(None, Packing(tuple(labels), types)), PARCEL)
-
-
-def _types(flows: tuple[Flow, ...], schema: Schema) -> Types | None:
-    """The types that the queries speak of. Others need no name: at most they stand in the way of contiguous matches."""
-    names = sorted({place.type for flow in flows for place in flow.physical.choice.detection.places})
-    return Types(schema.type, tuple(names)) if len(names) <= MOST_TYPES else None
-
-
-def _as_told(name: str, types: Types | None) -> Column:
-    """A column as it travels: types as their numbers."""
-    if types is None or name != types.column:
-        return column(name)
-    number = F.lit(None).cast("tinyint")
-    for at, kind in reversed(list(enumerate(types.names))):
-        number = F.when(column(name) == kind, F.lit(at).cast("tinyint")).otherwise(number)
-    return number.alias(name)
+    return mapped(chosen, Task(None, Packing(tuple(labels))), PARCEL)
 
 
 @dataclass(frozen=True)
