@@ -39,12 +39,12 @@ def describe_live(physical: Physical) -> Iterator[str]:
         return
     kernel = live_kernel(physical, "exact")
     yield MOMENTS[kernel.clock.certain]
-    if isinstance(kernel, DetectionKernel):
-        yield "keeps the events of runs that may go on" if kernel.prunes else "keeps the events of open windows"
+    if isinstance(kernel, DetectionKernel) and kernel.prunes:
+        yield "keeps the events of runs that may go on"
+    elif kernel.clock.pane is not None:
+        yield "keeps matrices, per key and pane"
     else:
-        yield (
-            "keeps matrices, per key and pane" if kernel.clock.pane is not None else "keeps the events of open windows"
-        )
+        yield "keeps the events of open windows"
     if physical.aggregates and set(plan.partition) != set(plan.group_by):
         yield "adds up what buckets of keys found, per group and window, in the same batch"
 

@@ -49,7 +49,6 @@ class Advance:
     memory: Memory
     watermark: int | None
     buckets: int = 1  # of the query
-    found: int = 0
     kept: int = 0
     untimed: int = 0
     late: pa.Table | None = None  # events that came too late or have no time
@@ -74,22 +73,17 @@ class Advance:
         """The results that have become certain; then the events that have arrived are kept."""
         if self.watermark is not None:
             if self._moves(self.watermark):
-                yield from self._counted(self._step(self.watermark))
+                yield from self._step(self.watermark)
             self.index = replace(self.index, before=self.watermark)
         if arrived is not None and len(arrived):
             events, times = self._in_time(arrived)
             if self.flow.early and len(events):
-                yield from self._counted(self._early(events))
+                yield from self._early(events)
             for part, its_times in self._parts(events, times):
                 self._write(Holds.EVENTS, part, its_times)
         if self.watermark is not None:
             self._forget(self.watermark)
         self._save()
-
-    def _counted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            self.found += batch.num_rows
-            yield batch
 
     # ---------------------------------------------------------------------------------------------- stepping
 

@@ -7,7 +7,7 @@ goes back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,11 +51,6 @@ class Replay:
                 self.late.append(step.late)
         self._move(events)
         return self._rows(found)
-
-    def all(self, batches: Iterable[pa.Table]) -> pa.Table:
-        """The rows of all batches together."""
-        found = [self.batch(events) for events in batches]
-        return pa.concat_tables(found) if found else self.flow.result.empty_table()
 
     def flush(self) -> pa.Table:
         """The rest, as if an event came after all windows have ended."""
