@@ -32,6 +32,8 @@ def run(
     limit: int | None = None,
     query: str | None = None,
     master: str | None = None,
+    memory_limit: str | int | None = None,
+    max_trends: int = 1_000_000_000,
 ) -> pa.Table:
     """Run a query, or a workload of queries, over events and return the rows.
 
@@ -42,7 +44,7 @@ def run(
     from trendloom.engines.workload import Options, answers, table_of
 
     options = Options(
-        engine, time, type, time_unit, time_low, time_high, numeric, limit, query, master
+        engine, time, type, time_unit, time_low, time_high, numeric, limit, query, master, memory_limit, max_trends
     )  # fmt: skip
     return table_of(answers(text, events, options))
 

@@ -20,11 +20,19 @@ import trendloom as tl
 from trendloom.errors import BindError, PlanError
 from trendloom.kernels.detection import kernel
 from trendloom.kernels.detection.enumerate import enumerate_matches
+from trendloom.kernels.detection.postponed import construct_matches
 from trendloom.kernels.detection.runs import follow_runs
 
 ROWS = ("trends", "values")
 KNOBS = {
     "any": Knobs(semantics=(ANY,), outputs=ROWS),
+    "any, of neighbours": Knobs(
+        semantics=(ANY,),
+        outputs=ROWS,
+        classes=("local", "adjacent", "previous"),
+        conjunction=False,
+        predicates=False,
+    ),
     "next": Knobs(semantics=(NEXT,), outputs=ROWS),
     "next, of whole variables": Knobs(
         semantics=(NEXT,),
@@ -56,6 +64,7 @@ def in_small_pieces(chunk: int) -> dict[str, Callable[..., object]]:
     return {
         "enumerate_matches": partial(enumerate_matches, chunk=chunk),
         "follow_runs": partial(follow_runs, chunk=chunk),
+        "construct_matches": partial(construct_matches, chunk=chunk),
     }
 
 

@@ -136,9 +136,13 @@ def _marked(word: str, style: str, text: str) -> Text:
 
 @dataclass(frozen=True)
 class Shown:
-    """Progress under way: how to name the stage, to count matches (None: nobody watches), and to end it."""
+    """Progress under way: how to name the stage, to count matches and say how many there will be, and to end it.
+
+    None: nobody watches.
+    """
 
     found: Callable[[int], None] | None = None
+    foreseen: Callable[[str], None] | None = None
     say: Callable[[str], None] = lambda _: None
     stop: Callable[[], None] = lambda: None
 
@@ -161,4 +165,10 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
         def say(text: str) -> None:
             shown.update(task, description=text)
 
-        yield Shown(lambda matches: say(f"{matches:,} matches so far"), say, shown.stop)
+        expected: list[str] = []
+        yield Shown(
+            lambda matches: say(f"{matches:,} matches so far{f', of {expected[-1]}' if expected else ''}"),
+            lambda number: expected.append(number) or say(f"{number} matches to find"),  # type: ignore[func-returns-value]
+            say,
+            shown.stop,
+        )

@@ -111,6 +111,26 @@ NumericName = Annotated[
         help="Counts and sums: exact at any size, float, or log (base-10 logarithms).",
     ),
 ]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit",
+        metavar="SIZE",
+        rich_help_panel=ENGINE,
+        show_default=False,
+        help="Memory for trends that are stored to find others faster, e.g. 512M (on Spark: of each task); "
+        "default: a quarter of what is free.",
+    ),
+]
+MaxTrends = Annotated[
+    int,
+    typer.Option(
+        "--max-trends",
+        metavar="N",
+        rich_help_panel=ENGINE,
+        help="Refuse to give out more matches one by one, before any is built; --limit bypasses it.",
+    ),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", rich_help_panel=OUTPUT, help="No warnings, notes or progress; errors only.")
 ]

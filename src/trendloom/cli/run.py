@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trendloom.cli import options as o
-from trendloom.cli.console import progress, reporting, tell_note, tell_warnings
+from trendloom.cli.console import Shown, progress, reporting, tell_note, tell_warnings
 from trendloom.cli.query import read_query
+
+if TYPE_CHECKING:
+    from trendloom.engines.workload import Watch
 
 EPILOG = """
 [bold]Examples[/]
@@ -54,23 +57,26 @@ def run(
             help="At most N rows per query.",
         ),
     ] = None,
+    memory_limit: o.MemoryLimit = None,
+    max_trends: o.MaxTrends = 1_000_000_000,
     quiet: o.Quiet = False,
     debug: o.Debug = False,
 ) -> None:  # fmt: skip
     """Run queries over a file of events and give out the rows."""
     with reporting(debug=debug):
         from trendloom.cli.deliver import choose_delivery, deliver
-        from trendloom.engines.workload import Options, Watch, answers
+        from trendloom.engines.workload import Options, answers
 
         delivery = choose_delivery(format.value if format else None, output, events)
         text = read_query(query_file)
         options = Options(
-            engine.value, time, type, time_unit, time_low, time_high, numeric.value, limit, query, master
+            engine.value, time, type, time_unit, time_low, time_high, numeric.value, limit, query, master,
+            memory_limit, max_trends,
         )  # fmt: skip
         unsorted: list[bool] = []
         told: list[str] = []
         with progress(wanted=not quiet) as shown:
-            rows = answers(text, events, options, Watch(shown.found, lambda: unsorted.append(True), told.append))
+            rows = answers(text, events, options, _watch(shown, unsorted, told))
             for answer in () if quiet else rows:
                 tell_warnings(answer.plan.warnings, answer.plan.name)
             shown.say("looking for matches")
@@ -81,3 +87,9 @@ def run(
             tell_note("rows are in the order in which they were found: sorted, they would not fit in memory")
         if output is not None and not quiet:
             tell_note(f"{count:,} row{'' if count == 1 else 's'} written to {output}")
+
+
+def _watch(shown: Shown, unsorted: list[bool], told: list[str]) -> Watch:
+    from trendloom.engines.workload import Watch
+
+    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, told.append)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from trendloom.errors import DataError
 from trendloom.expr.nodes import Attribute
+from trendloom.io.text import EXACT
 from trendloom.lang.tree import Trends
 from trendloom.model.schema import Kind
 from trendloom.plan.logical import Aggregation, Plan, Value
@@ -57,14 +58,16 @@ def value_type(value: Value, plan: Plan, schema: pa.Schema) -> pa.DataType:
     }[value.kind]
 
 
-def row_schema(plan: Plan, schema: pa.Schema) -> pa.Schema:
-    """The columns of rows per match."""
+def row_schema(plan: Plan, schema: pa.Schema, exact: pa.DataType = EXACT_ON_SPARK) -> pa.Schema:
+    """The columns of rows per match, with exact integers as `exact`."""
     fields = [pa.field(name, schema.field(name).type) for name in plan.partition]
     fields += window_fields(plan, schema)
     if isinstance(plan.output, Trends):
         fields.append(pa.field("events", events_type(schema)))
     else:
         fields += [pa.field(value.name, value_type(value, plan, schema)) for value in plan.output.values]
+    if plan.output is Trends.COLLAPSED:
+        fields.append(pa.field("matches", exact, metadata=EXACT if pa.types.is_string(exact) else None))
     return pa.schema(fields)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trendloom.engines.collapsed import number_of_matches
 from trendloom.engines.events import Stream
-from trendloom.engines.results import events_type, time_array
+from trendloom.engines.results import EXACT_ON_SPARK, events_type, time_array
 from trendloom.engines.values import MatchValues
 from trendloom.errors import RunError
 from trendloom.expr.evaluate import evaluate
@@ -43,8 +44,10 @@ def _sorted(columns: list[Array]) -> bool:
     return bool(fine.all())
 
 
-def match_rows(physical: Physical, stream: Stream, block: Block, keys: Keys, matches: Matches) -> pa.RecordBatch:
-    """One row per match, in the order of the chunk."""
+def match_rows(
+    physical: Physical, stream: Stream, block: Block, keys: Keys, matches: Matches, exact: pa.DataType = EXACT_ON_SPARK
+) -> pa.RecordBatch:
+    """One row per match, in the order of the chunk; how many matches a row stands for is given as `exact`."""
     plan = physical.plan
     names, arrays = [], []
     key_rows = pa.array(keys.rows[block.key[matches.first]])
@@ -66,6 +69,9 @@ def match_rows(physical: Physical, stream: Stream, block: Block, keys: Keys, mat
         for value in plan.output.values:
             names.append(value.name)
             arrays.append(_value(value, values, stream, len(matches)))
+    if matches.stands_for is not None:
+        names.append("matches")
+        arrays.append(number_of_matches(matches.stands_for, exact))
     return pa.RecordBatch.from_arrays(arrays, names)
 
 
@@ -77,10 +83,10 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
 def _events(physical: Physical, stream: Stream, block: Block, matches: Matches) -> pa.Array:
     """The events of every match as a list of structs: all input columns and the variable."""
     rows = pa.array(block.row[matches.events])
-    variables = np.array([place.variable for place in physical.choice.detection.places], dtype=object)
-    taken = stream.table.take(rows)
+    variables = pa.array([place.variable for place in physical.choice.detection.places], pa.string())
+    taken = stream.joined.take(rows)
     fields = [_plain(taken[name]) for name in taken.column_names]
-    fields.append(pa.array(variables[matches.positions], pa.string()))
+    fields.append(variables.take(pa.array(matches.positions)))
     struct = pa.StructArray.from_arrays(fields, fields=list(events_type(stream.table.schema).value_type))
     return pa.ListArray.from_arrays(pa.array(matches.offsets, pa.int32()), struct)
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from trendloom.engines.budget import MOST_BATCHED, budget_of
 from trendloom.engines.events import Stream, build_block
+from trendloom.engines.forecast import Forecast, forecast_matches, forecast_trends, refuse_too_many, too_many
 from trendloom.engines.partials import WINDOW, amount_columns, merge_partials
 from trendloom.engines.results import row_schema
 from trendloom.engines.rows import in_order, match_rows
@@ -17,20 +19,17 @@ from trendloom.kernels.aggregation.aggregate import Totals, aggregate
 from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.complete.trends import trends_of
 from trendloom.kernels.detection.matches import Matches, join
 from trendloom.physical.plan import Physical
 
 Progress = Callable[[int], None]
 Keep = Callable[[Stream, Keys, Totals], Totals]
 
-MOST_SORTED = 50_000_000
-"""Entries (events of matches) that are held and sorted; beyond that rows leave in the order they are found."""
 MOST_PARTIAL_ROWS = 1_000_000
 """Rows of partial results that are held before they are merged."""
 BATCH = 1 << 16
 """Rows of a result batch."""
-BATCH_EVENTS = 1 << 22
-"""Events of matches in a result batch."""
 
 
 def detect(physical: Physical, stream: Stream) -> tuple[Block, Keys, Iterator[Matches]]:
@@ -44,16 +43,20 @@ def detect(physical: Physical, stream: Stream) -> tuple[Block, Keys, Iterator[Ma
 def rows(
     physical: Physical, stream: Stream, *, limit: int | None = None, progress: Progress | None = None,
     unsorted: Callable[[], None] | None = None, with_times: tuple[str, str] | None = None, ordered: bool = True,
+    foreseen: Callable[[Forecast], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
     """Rows per match, `ordered` where they fit in memory (else `unsorted` is told); `limit` stops the search.
 
-    `with_times` names two more columns for the times of the first and last event, for whoever sorts later.
+    `with_times` names two more columns for the times of the first and last event, for whoever sorts later. `foreseen`
+    is told how many matches there will be, where they are counted first: more than allowed are refused.
     """
-    block, keys, found = detect(physical, stream)
+    block, keys, found = _counted(physical, stream, limit, foreseen)
     schema = row_schema(physical.plan, stream.table.schema)
+    budget = budget_of(physical)
+    batched = budget.batched(stream.table)
 
     def batches(matches: Matches) -> Iterator[pa.RecordBatch]:
-        for some in parts_of(matches):
+        for some in parts_of(matches, batched):
             batch = match_rows(physical, stream, block, keys, some).cast(schema)
             yield batch if with_times is None else _with_times(batch, block, some, with_times)
 
@@ -73,7 +76,7 @@ def rows(
             progress(count)
         if limit is not None and count >= limit:
             break
-        if size > MOST_SORTED:
+        if size > budget.held:
             fits = False
             if unsorted is not None:
                 unsorted()
@@ -87,11 +90,39 @@ def rows(
     yield from batches(whole)
 
 
-def parts_of(matches: Matches) -> Iterator[Matches]:
+def _counted(
+    physical: Physical, stream: Stream, limit: int | None, foreseen: Callable[[Forecast], None] | None
+) -> tuple[Block, Keys, Iterator[Matches]]:
+    """The events and their matches; too many matches are refused, before they are found or when there are too many."""
+    block, keys = build_block(physical, stream)
+    if physical.graph is not None:
+        trends = trends_of(physical.graph, block, physical.limits.memory)
+        forecast = None if limit is not None else forecast_trends(trends)
+        found = trends.matches()
+    else:
+        forecast = None if limit is not None else forecast_matches(physical, block)
+        kernel = physical.kernel
+        found = kernel.finish(kernel.step(kernel.start(), block, None)[1])
+    refuse_too_many(physical, forecast)
+    if forecast is not None and foreseen is not None:
+        foreseen(forecast)
+    return block, keys, found if limit is not None else _at_most(physical, found)
+
+
+def _at_most(physical: Physical, found: Iterator[Matches]) -> Iterator[Matches]:
+    count = 0
+    for matches in found:
+        count += len(matches)
+        if count > physical.limits.trends:
+            raise too_many(physical, f"more than {physical.limits.trends:,}")
+        yield matches
+
+
+def parts_of(matches: Matches, most_events: int = MOST_BATCHED) -> Iterator[Matches]:
     """Parts of bounded size: few rows, and few events in all unless one match alone has more."""
     begin = 0
     while begin < len(matches):
-        end = int(np.searchsorted(matches.offsets, matches.offsets[begin] + BATCH_EVENTS, side="right")) - 1
+        end = int(np.searchsorted(matches.offsets, matches.offsets[begin] + most_events, side="right")) - 1
         end = min(max(end, begin + 1), begin + BATCH, len(matches))
         yield matches.part(begin, end)
         begin = end

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trendloom.engines.memory import bytes_of
 from trendloom.errors import OptionError, QueryError, did_you_mean
 from trendloom.io.events import Events, prepare
 from trendloom.io.read import parquet_columns, parquet_path, read
 from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
 from trendloom.model.schema import Column, Schema
+from trendloom.physical.limits import MOST_TRENDS, Limits
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Aggregation, Plan
 
@@ -53,15 +55,24 @@ class Options:
     limit: int | None = None
     query: str | None = None
     master: str | None = None
+    memory_limit: str | int | None = None
+    max_trends: int = MOST_TRENDS
 
     def __post_init__(self) -> None:
         for name, value, known in (("engine", self.engine, ENGINES), ("numeric", self.numeric, NUMERIC)):
             if value not in known:
                 raise OptionError(f"there is no {name} '{value}'", hint=did_you_mean(value, known))
-        if self.limit is not None and self.limit < 1:
-            raise OptionError("limit must be at least 1")
+        for name, number in (("limit", self.limit), ("max_trends", self.max_trends)):
+            if number is not None and number < 1:
+                raise OptionError(f"{name} must be at least 1")
+        bytes_of(self.memory_limit)
         if self.numeric != "exact" and self.engine == "reference":
             raise OptionError("the reference engine has exact numbers only", hint="use another engine")
+
+    @property
+    def limits(self) -> Limits:
+        """What the run may use and give out."""
+        return Limits(bytes_of(self.memory_limit), self.max_trends)
 
     def columns(self) -> Columns:
         """The options that say how the events are read."""
@@ -80,6 +91,7 @@ class Watch:
 
     progress: Callable[[int], None] | None = None  # how many matches were found so far
     unsorted: Callable[[], None] | None = None
+    foreseen: Callable[[str], None] | None = None  # how many matches there will be
     warn: Callable[[str], None] = warnings.warn
 
 
@@ -178,7 +190,7 @@ def _answers(text: str, source: object, options: Options, watch: Watch) -> list[
         return [Answer(plan, oracle.run(plan, events, limit=options.limit)) for plan in plans]
     from trendloom.physical.plan import plan_physically
 
-    physical = [plan_physically(plan) for plan in plans]
+    physical = [plan_physically(plan, options.limits) for plan in plans]
     return [Answer(one.plan, _local(one, events, options, watch)) for one in physical]
 
 
@@ -192,6 +204,7 @@ def _local(physical: Physical, events: Events, options: Options, watch: Watch) -
         limit=options.limit,
         progress=watch.progress,
         unsorted=watch.unsorted,
+        foreseen=watch.foreseen,
     )
 
 

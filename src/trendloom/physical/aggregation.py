@@ -33,10 +33,23 @@ class Grained:
 
 def choose_aggregation(plan: Plan, detection: Detection) -> Grained:
     """The coarsest grain that is right for an aggregating plan."""
+    detection = replace(detection, sieves=())  # they number steps of a machine that finds matches
     found = _by_pivot(detection) if _needs_pivot(detection) else _grain(detection)
     if found.aggregation is None:
         return found
     return replace(found, aggregation=replace(found.aggregation, measures=measures_of(plan)))
+
+
+def count_of(detection: Detection) -> tuple[Aggregation | None, bool]:
+    """How matches are counted without finding them, and whether exactly: what cannot be decided is left out."""
+    count = (Measure("matches", "matches", None, None, Kind.INT),)
+    found = _by_pivot(detection) if _needs_pivot(detection) else _grain(detection)
+    if found.aggregation is not None:
+        return replace(found.aggregation, measures=count), True
+    if detection.earliest or detection.adjacent or len(detection.scopes) > 1:
+        return None, False
+    bound = _grain(_without_rules(detection))
+    return (None if bound.aggregation is None else replace(bound.aggregation, measures=count)), False
 
 
 # ------------------------------------------------------------------------------------------------- grains

@@ -14,9 +14,10 @@ from trendloom.kernels.aggregation.spec import Grain
 from trendloom.kernels.aggregation.structures import structures
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.spec import Detection, Scope
-from trendloom.lang.tree import Trends
+from trendloom.lang.tree import Semantics, Trends
 from trendloom.optimize import RULES, optimize
 from trendloom.pattern.template import Crossings, Edge, Template
+from trendloom.physical.consistency import describe_predicates
 from trendloom.physical.detection import Algorithm, describe
 from trendloom.physical.live import describe_live
 from trendloom.physical.plan import Physical, plan_physically
@@ -26,6 +27,7 @@ from trendloom.plan.logical import Aggregation, Plan
 
 IDEAS = {
     Algorithm.RUNS: "follow each run from an event to its successor",
+    Algorithm.POSTPONED: "find what can be part of a match for all matches at once, then build them one by one",
     Algorithm.EXPANSION: "extend partial matches, many at a time",
 }
 GRAINS = {
@@ -55,7 +57,10 @@ def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
     for position, expr in after.filters[len(before.filters) :]:
         yield Branch(f"{components[position]} must pass", show_expression(expr, after.schema.axis))
     left = [condition for condition in before.conditions if condition not in after.conditions]
-    if left and len(after.filters) == len(before.filters):
+    if len(after.conditions) == len(before.conditions):
+        both = zip(before.conditions, after.conditions, strict=True)
+        yield from (Branch(old.text, f"rewritten as {new.text}") for old, new in both if old != new)
+    elif left and len(after.filters) == len(before.filters):
         yield from (Branch("dropped", condition.text) for condition in left)
     if after.scan.types != before.scan.types:
         yield Branch("reads only events of type", ", ".join(after.scan.types or ("any",)))
@@ -106,16 +111,36 @@ def _live(physical: Physical) -> Iterator[Branch]:
 
 
 def _algorithm(physical: Physical) -> Iterator[Branch]:
-    chosen, grained = physical.choice, physical.grained
+    chosen, grained, collapsing = physical.choice, physical.grained, physical.collapsing
+    if collapsing is not None and collapsing.spec.spine is not None:
+        yield Branch("algorithm", "spines: events outside Kleene variables first, then what may lie between them")
+        yield Branch("why", collapsing.reason)
+        yield Branch("cost", collapsing.cost)
+        return
     if grained is None or grained.aggregation is None:
         yield Branch("algorithm", f"{chosen.algorithm.value}: {IDEAS[chosen.algorithm]}")
         yield Branch("why", chosen.reason if grained is None else f"two steps, because {grained.reason}")
         yield Branch("cost", chosen.cost)
+        yield from _predicates(physical)
         return
     spec = grained.aggregation
     yield Branch("algorithm", f"{spec.grain.value}: {GRAINS[spec.grain]}")
     yield Branch("why", grained.reason)
     yield Branch("cost", grained.cost, tuple(_structures(spec)))
+
+
+def _predicates(physical: Physical) -> Iterator[Branch]:
+    """Under skip-till-any-match: the class of every condition, which says where it may be tested."""
+    plan, chosen = physical.plan, physical.choice
+    if plan.semantics is not Semantics.ANY:
+        return
+    pairs = None if chosen.algorithm is Algorithm.EXPANSION else chosen.pairs
+    found = tuple(
+        Branch(text, f"{kind.value}: {where}")
+        for text, kind, where in describe_predicates(plan, chosen.detection, pairs)
+    )
+    if found:
+        yield Branch("predicates", below=found)
 
 
 def _structures(spec: kernels.Aggregation) -> Iterator[Branch]:
@@ -129,6 +154,9 @@ def _structures(spec: kernels.Aggregation) -> Iterator[Branch]:
 
 def _result(physical: Physical) -> str:
     plan = physical.plan
+    if physical.collapsing is not None:
+        together = "one row for all matches with the same events outside Kleene variables"
+        return together if physical.collapsing.spec.spine is not None else f"{together}: {physical.collapsing.reason}"
     if isinstance(plan.output, Aggregation):
         having = ", keep rows that pass HAVING" if plan.output.having is not None else ""
         if physical.one_step:

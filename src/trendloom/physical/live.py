@@ -11,6 +11,7 @@ from trendloom.kernels.clock import Certain
 from trendloom.kernels.contract import Kernel
 from trendloom.kernels.detection.kernel import DetectionKernel
 from trendloom.lang.tree import Semantics
+from trendloom.physical.collapsed import may_lack_a_spine
 from trendloom.physical.plan import Physical
 from trendloom.physical.spread import Path, obstacle
 
@@ -25,17 +26,31 @@ def live_kernel(physical: Physical, numeric: str) -> Kernel[Any, Any]:
             hint="add WITHIN, e.g. WITHIN 10 minutes SLIDE 1 minute",
             text=plan.query.text,
         )
+    if _never_done(physical):
+        raise PlanError(
+            "matches without events outside Kleene variables are one row for the whole of a live stream, never done",
+            plan.query.clause("WITHIN"),
+            hint="add SLIDE: windows end",
+            text=plan.query.text,
+        )
     if physical.one_step:
         summarised = obstacle(physical, Path.REDUCED) is None
         return AggregationKernel(physical.aggregation, numeric, summarised)
     return physical.kernel
 
 
+def _never_done(physical: Physical) -> bool:
+    """Whether matches all over the stream are one row: collapsed trends of Kleene variables alone, without windows."""
+    spanning = physical.collapsing is not None and physical.plan.window.spanning
+    return spanning and may_lack_a_spine(physical.choice.detection)
+
+
 def describe_live(physical: Physical) -> Iterator[str]:
     """How a query runs on a live stream, for EXPLAIN."""
     plan = physical.plan
-    if plan.window.within is None:
-        yield "not at all: without WITHIN nothing would ever be done"
+    if plan.window.within is None or _never_done(physical):
+        missing = "WITHIN" if plan.window.within is None else "SLIDE"
+        yield f"not at all: without {missing} nothing would ever be done"
         return
     kernel = live_kernel(physical, "exact")
     yield MOMENTS[kernel.clock.certain]

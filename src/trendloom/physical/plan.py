@@ -9,11 +9,15 @@ from dataclasses import dataclass
 
 from trendloom.errors import PlanError
 from trendloom.kernels.aggregation import spec as kernels
+from trendloom.kernels.complete.spec import Complete
 from trendloom.kernels.detection.kernel import DetectionKernel
 from trendloom.lang.tree import Trends
 from trendloom.optimize import optimize
 from trendloom.physical.aggregation import Grained, choose_aggregation
+from trendloom.physical.collapsed import Collapsing, choose_collapsing
+from trendloom.physical.complete import complete_of
 from trendloom.physical.detection import Algorithm, Choice, choose_detection
+from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.plan.logical import Aggregation, Plan
 
 
@@ -24,15 +28,21 @@ class Physical:
     plan: Plan
     choice: Choice
     grained: Grained | None = None  # how aggregates are computed
+    graph: Complete | None = None  # complete trends by the trend graph
+    limits: Limits = NO_LIMITS
+    collapsing: Collapsing | None = None  # how matches become collapsed trends
 
     @property
     def kernel(self) -> DetectionKernel:
         """The kernel that finds the matches."""
         return DetectionKernel(
             self.choice.detection,
-            self.choice.pairs if self.choice.algorithm is Algorithm.RUNS else None,
+            None if self.choice.algorithm is Algorithm.EXPANSION else self.choice.pairs,
             complete=self.plan.output is Trends.COMPLETE,
             whole_windows=self.aggregates,
+            graph=self.graph,
+            memory=self.limits.memory,
+            collapsed=None if self.collapsing is None else self.collapsing.spec,
         )
 
     @property
@@ -51,21 +61,22 @@ class Physical:
         return self.grained.aggregation
 
 
-def plan_physically(plan: Plan) -> Physical:
+def plan_physically(plan: Plan, limits: Limits = NO_LIMITS) -> Physical:
     """Optimize a logical plan and choose its algorithms."""
     _refuse_missing_features(plan)
     optimized = optimize(plan)
     choice = choose_detection(optimized)
-    if not isinstance(optimized.output, Aggregation):
-        return Physical(optimized, choice)
-    return Physical(optimized, choice, choose_aggregation(optimized, choice.detection))
+    if isinstance(optimized.output, Aggregation):
+        return Physical(optimized, choice, choose_aggregation(optimized, choice.detection), limits=limits)
+    graph = complete_of(choice.detection)[0] if optimized.output is Trends.COMPLETE else None
+    collapsing = choose_collapsing(choice.detection) if optimized.output is Trends.COLLAPSED else None
+    return Physical(optimized, choice, graph=graph, limits=limits, collapsing=collapsing)
 
 
 def _refuse_missing_features(plan: Plan) -> None:
     missing = [
         ("RANK BY", plan.ranking is not None, "RANK BY"),
         ("imprecise time", plan.schema.imprecise, "CONFIDENCE"),
-        ("COLLAPSED TRENDS", plan.output is Trends.COLLAPSED, "RETURN"),
         ("EXISTS", bool(plan.hidden), "PATTERN"),
     ]
     for feature, wanted, clause in missing:

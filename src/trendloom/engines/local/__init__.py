@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from trendloom.engines import task
+from trendloom.engines.budget import with_memory
 from trendloom.engines.events import Stream
 from trendloom.engines.finish import finish_aggregates
+from trendloom.engines.local.collapsed import collapsed_rows
 from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.io.events import Events
 from trendloom.physical.plan import Physical
@@ -22,9 +24,10 @@ def run(
     limit: int | None = None,
     progress: task.Progress | None = None,
     unsorted: Callable[[], None] | None = None,
+    foreseen: Callable[[str], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one query, in batches; at least one batch, so that columns are known where there is no row."""
-    plan = physical.plan
+    plan, physical = physical.plan, with_memory(physical)
     assert events.ticks is not None
     table = events.table.select(list(plan.scan.columns))
     kinds = {column.name: column.kind for column in plan.schema.columns}
@@ -38,8 +41,12 @@ def run(
         result = finish_aggregates(plan, table.schema, merged, numeric, spark=False)
         yield from result.slice(0, limit).combine_chunks().to_batches() or [_empty(result.schema)]
         return
+    if physical.collapsing is not None:
+        yield from collapsed_rows(physical, stream, limit=limit, progress=progress)
+        return
     yield _empty(row_schema(plan, table.schema))
-    yield from task.rows(physical, stream, limit=limit, progress=progress, unsorted=unsorted)
+    told = None if foreseen is None else lambda forecast: foreseen(str(forecast))
+    yield from task.rows(physical, stream, limit=limit, progress=progress, unsorted=unsorted, foreseen=told)
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

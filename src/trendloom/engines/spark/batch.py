@@ -8,6 +8,7 @@ Aggregates whose groups are coarser than the partition are added up by a second,
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from trendloom.engines import task
+from trendloom.engines.budget import with_memory
 from trendloom.engines.partials import WINDOW
 from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.engines.spark import paths
@@ -83,7 +85,8 @@ def _rows(job: Job, batches: Batches) -> Batches:
     stream = stream_of(job, batches)
     if stream is not None:
         times = (FIRST, LAST) if job.order else None
-        yield from task.rows(job.physical, stream, limit=job.limit, with_times=times, ordered=False)
+        physical = with_memory(job.physical, os.cpu_count() or 1)
+        yield from task.rows(physical, stream, limit=job.limit, with_times=times, ordered=False)
 
 
 @dataclass(frozen=True)

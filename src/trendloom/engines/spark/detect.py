@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trendloom.engines.workload import Options, queries_of
 from trendloom.errors import OptionError, did_you_mean
 from trendloom.lang.tree import Query
+from trendloom.physical.limits import MOST_TRENDS
 from trendloom.physical.spread import Path
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ def detect(
     type: str = "type",
     time_unit: str = "s",
     numeric: str = "exact",
+    memory_limit: str | int | None = None,
+    max_trends: int = MOST_TRENDS,
     query: str | None = None,
     partitions: int | None = None,
     path: str = "general",
@@ -37,7 +40,8 @@ def detect(
     """The rows of a query over a batch or a streaming DataFrame, as a DataFrame of the same kind.
 
     Nothing runs before you ask for its rows. `query` picks one of a workload. Warnings about the query are Python
-    warnings.
+    warnings. `memory_limit`, of each task, is for trends that are stored to find others faster; more than `max_trends`
+    rows per match in one task are refused.
 
     Batch: `partitions` is the number of tasks (default: Spark decides). `path` says how aggregates are spread over
     tasks: "general" moves all events by key; "auto" lets the engine choose, and for that may look at the times and keys
@@ -50,7 +54,10 @@ def detect(
     `checkpoint`: the folder that the stream will be started with; a workload that does not fit it is refused.
     `early`: windows that are still open give rows, too, whenever events arrive for them (output mode update).
     """
-    options = Options(engine="spark", numeric=numeric, time=time, type=type, time_unit=time_unit)
+    options = Options(
+        engine="spark", numeric=numeric, time=time, type=type, time_unit=time_unit, memory_limit=memory_limit,
+        max_trends=max_trends,
+    )  # fmt: skip
     queries = queries_of(text, query)
     if df.isStreaming:
         from trendloom.engines.spark.live.detect import detect_live
@@ -77,7 +84,7 @@ def _detect_batch(
     (plan,) = bind_all(queries, frame)
     for warning in plan.warnings:
         warnings.warn(str(warning), stacklevel=3)
-    physical = plan_physically(plan)
+    physical = plan_physically(plan, options.limits)
     return batch.run(frame.df, physical, frame.arrow, numeric=options.numeric, partitions=partitions, path=path)
 
 

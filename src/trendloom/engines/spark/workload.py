@@ -29,7 +29,7 @@ def answers(
     frame = open_frame(session(options.master), source, options)
     frame = frame if frame.schema.present is not None else inspect(frame)
     plans = bind_all(queries, frame)
-    physical = [plan_physically(plan) for plan in plans]
+    physical = [plan_physically(plan, options.limits) for plan in plans]
     return [(plan, _collected(one, frame, options)) for plan, one in zip(plans, physical, strict=True)]
 
 

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.detection.expansion import CHUNK, Expansion
+from trendloom.kernels.detection.expansion import CHUNK, Expansion, Filters
 from trendloom.kernels.detection.gaps import Gaps
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.matches import Matches
 from trendloom.kernels.detection.paths import Paths, without_context
+from trendloom.kernels.detection.sieve import sifted
 from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.detection.viability import end_bounds
 from trendloom.kernels.detection.windows import check_range, horizons, surroundings, windows_of
 
 Array = np.ndarray[Any, Any]
@@ -30,8 +32,9 @@ def enumerate_matches(spec: Detection, block: Block, chunk: int = CHUNK) -> Iter
     check_range(block.time, spec.window)
 
     def make(gaps: Gaps, scope: int) -> Expansion:
-        return Expansion(machine, block, gaps, scope, chunk)
+        return Expansion(machine, block, gaps, scope, chunk, filters if scope == 0 else None)
 
+    filters = None if spec.earliest or spec.adjacent else Filters(end_bounds(machine, block), sifted(machine, block))
     gaps = Gaps(machine, block, make)
     roots = without_context(machine, block, 0, block.keys)
     expansion = make(gaps, 0)

@@ -8,6 +8,11 @@ the number of matches, and whoever consumes the matches can stop at any time.
 Under skip-till-any-match every later event that fits extends a partial match. Under skip-till-next-match and contiguous
 only those at the earliest time at which one fits: candidates are tried in growing stretches of time.
 
+Under skip-till-any-match two early filters drop partial matches at once that can never be completed: `ends` says how
+early a match can end that goes on from an event and a state, rules and NOTs left out (see `viability`); `sieves` say
+which events a step can never bind, whatever was bound before (see `sieve`). A run of the other semantics must not be
+told: the earliest event that fits extends it even into a dead end.
+
 Cost: O(length) per partial match and rule with one quantified variable besides the newest event.
 """
 
@@ -15,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,15 +35,25 @@ CHUNK = 1 << 20
 """Most entries (rows × length) of a matrix of partial matches."""
 
 
+class Filters(NamedTuple):
+    """`ends[state, event]`: the least index a match's last event can have. `passed[step]`: events the step may bind."""
+
+    ends: Array | None
+    passed: dict[int, Array]
+
+
 class Expansion:
     """Growth of the matches of one scope over one block.
 
     `low`, `high` bound, for every root, the indices of events a match may use; `horizon` bounds them by the first
-    event.
+    event. `filters`: which events a partial match of the outermost scope can go on with, see above.
     """
 
-    def __init__(self, machine: Machine, block: Block, gaps: Gaps, scope: int, chunk: int = CHUNK) -> None:
+    def __init__(
+        self, machine: Machine, block: Block, gaps: Gaps, scope: int, chunk: int = CHUNK, filters: Filters | None = None
+    ) -> None:
         self.machine, self.block, self.gaps = machine, block, gaps
+        self.filters = filters or Filters(None, {})
         self.scope = machine.spec.scopes[scope]
         self.chunk = chunk
         outermost = scope == 0
@@ -90,7 +105,8 @@ class Expansion:
                 if horizon is not None:
                     inside = horizon[events] > events
                     rows, events = rows[inside], events[inside]
-                yield from self._kept(roots, rows, events, step)
+                limit = high[rows] if horizon is None else np.minimum(high[rows], horizon[events])
+                yield from self._kept(roots, *self._viable(rows, events, step, limit), step)
 
     def _joined(self, pieces: Iterator[Paths]) -> Iterator[Paths]:
         found = list(pieces)
@@ -107,7 +123,15 @@ class Expansion:
             last = paths.events[rows, -1]
             low = self.block.tie_start[last] if step.may_tie else self.block.tie_end[last]
             for picked, events in self._pieces(step, np.arange(len(rows)), low, limit[rows], width):
-                yield from self._kept(paths, rows[picked], events, step)
+                yield from self._kept(paths, *self._viable(rows[picked], events, step, limit[rows[picked]]), step)
+
+    def _viable(self, rows: Array, events: Array, step: Step, limit: Array) -> tuple[Array, Array]:
+        """The extensions after which a match can still end before the limit of its row."""
+        if self.filters.ends is not None:
+            inside = self.filters.ends[step.target, events] < limit
+            rows, events = rows[inside], events[inside]
+        passed = self.filters.passed.get(step.number)
+        return (rows, events) if passed is None else (rows[passed[events]], events[passed[events]])
 
     def _moves(self, paths: Paths) -> Iterator[tuple[Array, Step]]:
         """The rows in each state, with each step that leads on from it."""

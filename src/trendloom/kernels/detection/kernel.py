@@ -17,10 +17,16 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.kernels.clock import Certain, Clock, between
+from trendloom.kernels.collapsed.collapse import collapse
+from trendloom.kernels.collapsed.merge import merged
+from trendloom.kernels.collapsed.spec import Collapsed
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.complete.spec import Complete
+from trendloom.kernels.complete.trends import trends_of
 from trendloom.kernels.detection.complete import only_complete
 from trendloom.kernels.detection.enumerate import enumerate_matches
 from trendloom.kernels.detection.matches import Matches, join
+from trendloom.kernels.detection.postponed import construct_matches
 from trendloom.kernels.detection.runs import follow_runs, matches_of, prepare_runs
 from trendloom.kernels.detection.spec import Detection, Pair
 from trendloom.kernels.detection.unfinished import unfinished
@@ -39,15 +45,21 @@ class State:
 
 @dataclass(frozen=True)
 class DetectionKernel:
-    """What to find and how: `pairs` is not None where runs can be followed by a table of successors.
+    """What to find and how: `pairs` is not None where a step depends on the two events it joins alone.
 
-    `complete`: only matches that no other contains. `whole_windows`: all matches of a window are wanted at once.
+    Then runs are followed by a table of successors, and matches under skip-till-any-match are built last (postponed).
+    `complete`: only matches that no other contains; `graph`: what the trend graph is told, where it finds them (within
+    `memory` bytes). `whole_windows`: all matches of a window are wanted at once. `collapsed`: matches that differ in
+    events of Kleene variables alone are one row.
     """
 
     detection: Detection
     pairs: tuple[Pair, ...] | None
     complete: bool = False
     whole_windows: bool = False
+    graph: Complete | None = None
+    memory: int | None = None
+    collapsed: Collapsed | None = None
 
     version = 1
 
@@ -56,9 +68,10 @@ class DetectionKernel:
         window = self.detection.window
         accepts = self.detection.scopes[0].template.accepts
         trailing = any(crossings for ways in accepts for crossings in ways)
-        if window.sliding and (trailing or self.complete or self.whole_windows):
+        together = self.complete or self.collapsed is not None
+        if window.sliding and (trailing or together or self.whole_windows):
             return Clock(window, Certain.WINDOW)
-        if trailing or self.complete:
+        if trailing or together:
             return Clock(window, Certain.FIRST, reach=2)
         return Clock(window, Certain.LAST)
 
@@ -96,7 +109,12 @@ class DetectionKernel:
     def prunes(self) -> bool:
         """Whether a run that has gone on is done with all other events: not where a NOT may look at them."""
         certain = self.clock.certain is Certain.LAST
-        return certain and self.pairs is not None and len(self.detection.scopes) == 1
+        return certain and self.follows_runs and len(self.detection.scopes) == 1
+
+    @property
+    def follows_runs(self) -> bool:
+        """Whether an event of a match has one time at which the match goes on, which a table can say."""
+        return self.pairs is not None and (self.detection.earliest or self.detection.adjacent)
 
     def _found(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Matches]:
         if before is None and watermark is None:
@@ -113,7 +131,8 @@ class DetectionKernel:
     ) -> Iterator[Matches]:
         """The matches that have become certain since the step before."""
         for matches in found:
-            moment = self.clock.moment(block.time[matches.first], block.time[matches.last], matches.window_start)
+            first = matches.first if matches.certain_from is None else matches.certain_from
+            moment = self.clock.moment(block.time[first], block.time[matches.last], matches.window_start)
             fresh = between(moment, before, watermark)
             if fresh.all():
                 yield matches
@@ -124,13 +143,24 @@ class DetectionKernel:
         """All matches of some of the events, which is cheaper than to find more and pass over them."""
         rows = np.flatnonzero(wanted)
         for matches in self._all(block.only(wanted)):
-            yield matches if len(rows) == len(block) else replace(matches, events=rows[matches.events])
+            if len(rows) < len(block):
+                since = None if matches.certain_from is None else rows[matches.certain_from]
+                matches = replace(matches, events=rows[matches.events], certain_from=since)
+            yield matches
 
     def _all(self, block: Block) -> Iterator[Matches]:
+        if self.graph is not None:
+            return trends_of(self.graph, block, self.memory).matches()
+        if self.collapsed is not None and self.collapsed.spine is not None:
+            return collapse(self.collapsed.spine, self.detection, block)
         if self.pairs is None:
             found = enumerate_matches(self.detection, block)
-        else:
+        elif self.follows_runs:
             found = follow_runs(self.detection, self.pairs, block)
+        else:
+            found = construct_matches(self.detection, self.pairs, block)
+        if self.collapsed is not None:
+            return merged(found, self.detection, block)
         return iter([only_complete(block, join(list(found)))]) if self.complete else found
 
 

@@ -2,6 +2,8 @@
 
 Match m binds `events[offsets[m]:offsets[m+1]]` (indices into the block) at `positions` of the same slice, in time
 order. With sliding windows a match appears once per window that holds it, with that window's start.
+
+A row may also stand for many matches (collapsed trends): it then binds the union of their events.
 """
 
 from __future__ import annotations
@@ -16,10 +18,17 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Matches:
+    """`stands_for`: how many matches each row stands for, integers of any size; None: one.
+
+    `certain_from`: the event whose time decides when a row is certain; None: its first.
+    """
+
     offsets: Array
     events: Array
     positions: Array
     window_start: Array | None = None
+    stands_for: Array | None = None
+    certain_from: Array | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -41,16 +50,19 @@ class Matches:
     def part(self, begin: int, end: int) -> Matches:
         """The matches from `begin` up to `end`, as views."""
         low, high = self.offsets[begin], self.offsets[end]
-        start = None if self.window_start is None else self.window_start[begin:end]
-        return Matches(self.offsets[begin : end + 1] - low, self.events[low:high], self.positions[low:high], start)
+        per_row = self._per_row(slice(begin, end))
+        return Matches(self.offsets[begin : end + 1] - low, self.events[low:high], self.positions[low:high], *per_row)
 
     def take(self, rows: Array) -> Matches:
         """Some of the matches, in the order given."""
         lengths = np.diff(self.offsets)[rows]
         offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
         flat = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        start = None if self.window_start is None else self.window_start[rows]
-        return Matches(offsets, self.events[flat], self.positions[flat], start)
+        return Matches(offsets, self.events[flat], self.positions[flat], *self._per_row(rows))
+
+    def _per_row(self, rows: Array | slice) -> list[Array | None]:
+        columns = (self.window_start, self.stands_for, self.certain_from)
+        return [None if column is None else column[rows] for column in columns]
 
 
 def join(chunks: list[Matches]) -> Matches:
@@ -60,10 +72,16 @@ def join(chunks: list[Matches]) -> Matches:
     if not chunks:
         return Matches(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
     lengths = np.concatenate([np.diff(chunk.offsets) for chunk in chunks])
-    starts = [chunk.window_start for chunk in chunks if chunk.window_start is not None]
     return Matches(
         np.r_[0, np.cumsum(lengths)].astype(np.int64),
         np.concatenate([chunk.events for chunk in chunks]),
         np.concatenate([chunk.positions for chunk in chunks]),
-        np.concatenate(starts) if starts else None,
+        _together([chunk.window_start for chunk in chunks]),
+        _together([chunk.stands_for for chunk in chunks]),
+        _together([chunk.certain_from for chunk in chunks]),
     )
+
+
+def _together(columns: list[Array | None]) -> Array | None:
+    there = [column for column in columns if column is not None]
+    return np.concatenate(there) if there else None

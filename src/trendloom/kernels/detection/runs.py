@@ -22,7 +22,7 @@ from trendloom.kernels.detection.matches import Matches
 from trendloom.kernels.detection.spec import Detection, Pair
 from trendloom.kernels.detection.successors import NONE, Successors, successors_of
 from trendloom.kernels.detection.tables import Checks, Moves, checks_of, fits_at, fitting_bits, moves_of, possible
-from trendloom.kernels.detection.windows import check_range, horizons, windows_of
+from trendloom.kernels.detection.windows import check_range, horizons, in_each_window, numbers_of_windows
 
 Array = np.ndarray[Any, Any]
 
@@ -76,11 +76,10 @@ def matches_of(runs: Runs, chunk: int = CHUNK) -> Iterator[Matches]:
     block, window = runs.block, runs.machine.spec.window
     for offsets, events, steps in _chunks(runs, chunk):
         found = Matches(offsets, events, runs.machine.position_of.astype(np.int32)[steps])
-        if window.sliding:
-            which, start = windows_of(block.time[found.first], block.time[found.last], window)
-            taken = found.take(which)
-            found = Matches(taken.offsets, taken.events, taken.positions, start)
-        if len(found):
+        if window.slide is not None:
+            low, count = numbers_of_windows(block.time[found.first], block.time[found.last], window)
+            yield from in_each_window(found, low, count, window.slide, chunk)
+        elif len(found):
             yield found
 
 

@@ -69,6 +69,7 @@ class Detection:
     earliest: bool = False
     adjacent: bool = False
     plural: frozenset[str] = frozenset()
+    sieves: tuple[Sieve, ...] = ()
 
     def binds(self, scope: int, variable: str) -> int | None:
         """The scope, this one or the nearest around it, that binds a variable."""
@@ -92,3 +93,14 @@ class Pair:
     operator: str
     right: Expr
     steps: frozenset[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Sieve:
+    """The steps of the pair can bind event f only if the pair is true of some earlier event e at these positions.
+
+    A necessary condition, used to discard events early; a rule of the pattern still decides.
+    """
+
+    pair: Pair
+    positions: tuple[int, ...]

@@ -8,12 +8,15 @@ window itself; they are decided per window.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from trendloom.errors import DataError
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.detection.matches import Matches
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]
@@ -36,14 +39,38 @@ def horizons(block: Block, window: Window) -> Array | None:
 
 def windows_of(first: Array, last: Array, window: Window) -> tuple[Array, Array]:
     """The windows that hold each stretch [first, last]: (which stretch, start of the window), by stretch and start."""
-    assert window.within is not None
     assert window.slide is not None
-    lowest = np.floor_divide(last - window.within, window.slide) + 1
-    highest = np.floor_divide(first, window.slide)
-    count = np.maximum(highest - lowest + 1, 0)
+    lowest, count = numbers_of_windows(first, last, window)
     which = np.repeat(np.arange(len(first)), count)
     within_stretch = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
     return which, (lowest[which] + within_stretch) * window.slide
+
+
+def numbers_of_windows(first: Array, last: Array, window: Window) -> tuple[Array, Array]:
+    """The windows that hold each stretch [first, last]: the number of the first, and how many."""
+    assert window.within is not None
+    assert window.slide is not None
+    lowest = np.floor_divide(last - window.within, window.slide) + 1
+    return lowest, np.maximum(np.floor_divide(first, window.slide) - lowest + 1, 0)
+
+
+def in_each_window(found: Matches, low: Array, count: Array, slide: int, most: int) -> Iterator[Matches]:
+    """Matches once per window that they belong to: `count` windows from number `low` on; in parts of `most` entries."""
+    lengths, count = np.diff(found.offsets), np.maximum(count, 0)
+    if (count == 1).all():
+        yield replace(found, window_start=low * slide)
+        return
+    size = np.cumsum(count * lengths)
+    begin = 0
+    while begin < len(found):
+        done = size[begin - 1] if begin else 0
+        end = max(int(np.searchsorted(size, done + most, side="right")), begin + 1)
+        some = slice(begin, end)
+        which = np.repeat(np.arange(begin, end), count[some])
+        nth = np.arange(len(which)) - np.repeat(np.cumsum(count[some]) - count[some], count[some])
+        if len(which):
+            yield replace(found.take(which), window_start=(low[which] + nth) * slide)
+        begin = end
 
 
 def surroundings(block: Block, first: Array, last: Array, start: Array | None, window: Window) -> tuple[Array, Array]:

@@ -1,0 +1,97 @@
+"""How many matches there will be, before the first one is built: trends are counted where they cannot be listed.
+
+Complete trends are counted on their graph, other matches by the aggregation kernels, in doubles (exact below 2^53).
+Conditions that these cannot count are left out, and a bare WITHIN is counted in windows twice as long: then the number
+is an upper bound. Work that is small anyway is not counted first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trendloom.errors import RunError
+from trendloom.kernels.aggregation.aggregate import aggregate
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.complete import trends as complete
+from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.detection.windows import horizons
+from trendloom.lang.tree import Trends
+from trendloom.model.window import Window
+from trendloom.physical.aggregation import count_of
+from trendloom.physical.plan import Physical
+
+WORTH_COUNTING = 1e6
+"""Matches that there could be at most, up to which nothing is counted first."""
+MOST_STEPS = 5e8
+"""Steps that counting complete trends may take."""
+EXACT = 2.0**53
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """`exact`: that many there will be; else an upper bound."""
+
+    matches: float
+    exact: bool
+
+    def __str__(self) -> str:
+        number = f"{int(self.matches):,}" if self.matches < EXACT else f"{self.matches:.3g}"
+        if not self.exact:
+            return f"at most {number}"
+        return number if self.matches < EXACT else f"about {number}"
+
+
+def forecast_trends(trends: complete.Trends) -> Forecast | None:
+    """The number of complete trends; None where counting them would take long."""
+    return Forecast(trends.count(), True) if trends.counting <= MOST_STEPS else None
+
+
+def forecast_matches(physical: Physical, block: Block) -> Forecast | None:
+    """The number of matches, or a bound; None where there cannot be many, or nothing can be counted."""
+    detection = physical.choice.detection
+    if _crude_bound(detection, block) <= WORTH_COUNTING:
+        return None
+    window = detection.window
+    counted = (window.within is None or window.sliding) and physical.plan.output is not Trends.COMPLETE
+    if window.spanning:
+        assert window.within is not None
+        detection = replace(detection, window=Window(2 * window.within, window.within))
+    spec, exact = count_of(detection)
+    if spec is None:
+        return None
+    found = [totals.values["matches"].values for totals in aggregate(spec, block, "float")]
+    return Forecast(float(sum(np.sum(values.astype(np.float64)) for values in found)), exact and counted)
+
+
+def _crude_bound(detection: Detection, block: Block) -> float:
+    """At most so many: every choice of later events, of as many as a match without Kleene parts can have."""
+    if len(block) == 0:
+        return 0.0
+    horizon = horizons(block, detection.window)
+    limit = block.key_starts[1:][block.key] if horizon is None else horizon
+    reach = np.maximum(limit - np.arange(len(block)), 1).astype(np.float64)
+    kleene = bool(detection.plural)
+    positions = sum(place.scope == 0 for place in detection.places)
+    with np.errstate(over="ignore"):
+        # with several positions an event can stand at more than one of them
+        choices = (1.0 + positions) ** reach if kleene else reach ** (positions - 1) * positions
+    overlap = 1.0
+    if detection.window.slide is not None and detection.window.within is not None:
+        overlap = max(1.0, detection.window.within / detection.window.slide)
+    return float(choices.sum() * overlap)
+
+
+def refuse_too_many(physical: Physical, forecast: Forecast | None) -> None:
+    """Refuse to give out more matches than allowed, before anything is built."""
+    if forecast is not None and forecast.exact and forecast.matches > physical.limits.trends:
+        raise too_many(physical, str(forecast))
+
+
+def too_many(physical: Physical, number: str) -> RunError:
+    return RunError(
+        f"there are {number} matches, more than {physical.limits.trends:,} to give out one by one",
+        hint="RETURN COLLAPSED TRENDS or COUNT(*) say the same in few rows, RANK BY gives the best ones, a smaller WITHIN "
+        "has fewer; --limit N gives out N of them, --max-trends N allows more",
+    )

@@ -1,0 +1,30 @@
+"""What the kernel of complete trends is told: the conditions on two adjacent events of `v+`, and the window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from trendloom.kernels.aggregation.spec import Test
+from trendloom.kernels.detection.spec import Pair
+from trendloom.model.window import Window
+
+
+class Plan(Enum):
+    """How trends are taken from the graph. AUTO lets costs decide; the others are for comparison."""
+
+    AUTO = "auto"
+    ONE_BY_ONE = "M-CET"  # one trend at a time, nothing stored
+    ALL_STORED = "T-CET"  # one graphlet: all trends are stored
+    BEST_CUTS = "H-CET"  # the cuts of least cost that fit the memory
+    GREEDY_CUTS = "H-CET, greedy"  # the first balanced cuts that fit
+
+
+@dataclass(frozen=True)
+class Complete:
+    """A flat Kleene pattern: event f may follow event e if all `pairs` and `tests` are true of them."""
+
+    window: Window
+    pairs: tuple[Pair, ...] = ()
+    tests: tuple[Test, ...] = ()
+    plan: Plan = Plan.AUTO

@@ -1,0 +1,40 @@
+"""Which queries for complete trends are served by the trend graph: one flat Kleene variable, adjacent conditions."""
+
+from __future__ import annotations
+
+from trendloom.kernels.aggregation.spec import Test
+from trendloom.kernels.complete.spec import Complete
+from trendloom.kernels.detection.machine import Machine
+from trendloom.kernels.detection.spec import Detection, Pair
+from trendloom.physical.adjacent import adjacent
+
+
+def complete_of(detection: Detection) -> tuple[Complete | None, str]:
+    """What the kernel of complete trends is told, and the reason for it or against it."""
+    template = detection.scopes[0].template
+    if len(detection.scopes) > 1 or len(detection.places) > 1:
+        return None, "the pattern is more than one variable with +"
+    if len(template.starts) != 1 or [len(edges) for edges in template.edges] != [1] or not template.accepts[0]:
+        return None, "the pattern is no variable with +"
+    machine = Machine(detection)
+    found: list[Pair | Test] = []
+    for rule in detection.scopes[0].rules:
+        one, obstacle = adjacent(rule, detection, machine)
+        if one is None:
+            return None, obstacle or "a predicate looks at more than two events"
+        found.append(one)
+    pairs = tuple(one for one in found if isinstance(one, Pair))
+    tests = tuple(one for one in found if isinstance(one, Test))
+    return Complete(detection.window, pairs, tests), _how(pairs, tests)
+
+
+def _how(pairs: tuple[Pair, ...], tests: tuple[Test, ...]) -> str:
+    """How the edges of the graph are found."""
+    flat = "a variable with +, conditions on adjacent events"
+    if tests:
+        return f"{flat}; a condition fits no index: each event is tested with those of its windows, in columns"
+    if any(pair.operator == "=" for pair in pairs):
+        return f"{flat}; events before another are found by value"
+    if any(pair.operator != "!=" for pair in pairs):
+        return f"{flat}; events before another are found in order of value and time"
+    return f"{flat}; each event is related with those of its windows" if pairs else f"{flat}; events in order of time"

@@ -1,0 +1,66 @@
+"""Collapsed trends: the local engine gives the rows of the reference, and each row, enumerated, gives its matches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from tests.property.compare import rows_of
+from tests.property.strategies import ANY, Case, Knobs, cases, to_table
+
+import trendloom as tl
+from trendloom.errors import BindError, PlanError
+from trendloom.kernels.collapsed import collapse, merge
+
+COLLAPSED = {"semantics": (ANY,), "outputs": ("collapsed",)}
+PAIRS = ("adjacent", "indexed")
+KNOBS = {
+    "anything": Knobs(**COLLAPSED),
+    "spines": Knobs(**COLLAPSED, negation=False, conjunction=False, most_conjuncts=1),
+    "conditions": Knobs(**COLLAPSED, negation=False, conjunction=False, most_atoms=3),
+    "no conditions": Knobs(**COLLAPSED, negation=False, conjunction=False, most_conjuncts=0, predicates=False),
+    "extreme values": Knobs(**COLLAPSED, negation=False, conjunction=False, extreme=True, most_atoms=3),
+}
+MORE = os.environ.get("TRENDLOOM_EXAMPLES")
+EXAMPLES = int(MORE or 300)
+WITH_ROWS = 0.2
+"""The least share of pairs that have a row at all."""
+
+
+@contextmanager
+def in_small_pieces(size: int) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(collapse, "CHUNK", size)
+        patch.setattr(merge, "MOST_HELD", size)
+        yield
+
+
+@pytest.mark.parametrize("kind", KNOBS)
+def test_local_equals_reference(kind: str) -> None:
+    compared, with_rows = 0, 0
+
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+    @given(cases(KNOBS[kind]))
+    def compare(case: Case) -> None:
+        nonlocal compared, with_rows
+        events = to_table(case.events)
+        try:
+            found = tl.run(case.query, events, engine="local")
+        except (BindError, PlanError):
+            assume(False)
+            raise
+        expected = tl.run(case.query, events, engine="reference")
+        assert rows_of(found) == rows_of(expected), case.query
+        assert found.schema == expected.schema
+        with in_small_pieces(1 + len(case.query) % 7):
+            pieces = tl.run(case.query, to_table(case.events[::-1]), engine="local")
+        assert rows_of(pieces) == rows_of(expected), f"in small pieces, rows reversed: {case.query}"
+        compared += 1
+        with_rows += expected.num_rows > 0
+
+    compare()
+    assert compared >= 0.95 * EXAMPLES
+    assert with_rows >= WITH_ROWS * compared
