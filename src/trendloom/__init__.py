@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from trendloom import errors
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
 __version__ = "0.1.0"
@@ -77,13 +79,42 @@ def explain(
     time_unit: str = "s",
     time_low: str | None = None,
     time_high: str | None = None,
+    memory_limit: str | int | None = None,
+    analyze: bool = False,
 ) -> str:
-    """The logical, optimized and physical plan of a query, and why each algorithm was chosen."""
+    """The logical, optimized and physical plan of a query, and why each algorithm was chosen.
+
+    `analyze` also runs the query over the events, in this process, and says what time and memory that took.
+    """
     from trendloom.engines.inspect import explain_text
     from trendloom.engines.workload import Options
 
-    options = Options(engine, time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high)
-    return explain_text(text, events, options)
+    options = Options(
+        engine, time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high,
+        memory_limit=memory_limit,
+    )  # fmt: skip
+    return explain_text(text, events, options, analyze=analyze)
 
 
-__all__ = ["__version__", "check", "errors", "explain", "run"]
+def expand(
+    text: str,
+    row: object,
+    events: object = None,
+    *,
+    time: str = "time",
+    type: str = "type",
+    time_unit: str = "s",
+    query: str | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The matches that one row of RETURN COLLAPSED TRENDS stands for, in batches, found as they are read.
+
+    `row` is a dict of `Table.to_pylist()`, or a table or batch of one row. Memory is bounded however many matches there
+    are, and the caller may stop at any time. A query with NOT needs the `events` it was run over as well.
+    """
+    from trendloom.engines.expand import expand as expanded
+    from trendloom.engines.workload import Options
+
+    return expanded(text, row, events, Options(time=time, type=type, time_unit=time_unit, query=query))
+
+
+__all__ = ["__version__", "check", "errors", "expand", "explain", "run"]

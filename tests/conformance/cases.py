@@ -59,7 +59,6 @@ class Case:
         found = {
             "RANK BY": query.rank_by is not None,
             "imprecise time": self.imprecise,
-            "COLLAPSED TRENDS": query.returns is Trends.COLLAPSED,
             "EXISTS": has_exists(query.pattern),
         }
         return (*(name for name, needed in found.items() if needed), *self.needs)

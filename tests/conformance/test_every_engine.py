@@ -20,7 +20,6 @@ CASES = [*GOLDEN, *read_cases("decisions.json")]
 OF_THE_KERNELS = (
     "RANK BY",
     "imprecise time",
-    "COLLAPSED TRENDS",
     "EXISTS",
     "a NOT at an optional end of a part of AND",
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from tests.property.compare import rows_of
@@ -16,7 +18,6 @@ from trendloom.errors import BindError, PlanError
 from trendloom.kernels.collapsed import collapse, merge
 
 COLLAPSED = {"semantics": (ANY,), "outputs": ("collapsed",)}
-PAIRS = ("adjacent", "indexed")
 KNOBS = {
     "anything": Knobs(**COLLAPSED),
     "spines": Knobs(**COLLAPSED, negation=False, conjunction=False, most_conjuncts=1),
@@ -64,3 +65,39 @@ def test_local_equals_reference(kind: str) -> None:
     compare()
     assert compared >= 0.95 * EXAMPLES
     assert with_rows >= WITH_ROWS * compared
+
+
+@pytest.mark.parametrize("kind", ["anything", "spines", "conditions"])
+def test_rows_enumerated_are_the_matches(kind: str) -> None:
+    compared, with_rows = 0, 0
+
+    @settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+    @given(cases(KNOBS[kind]))
+    def compare(case: Case) -> None:
+        nonlocal compared, with_rows
+        events = to_table(case.events)
+        try:
+            rows = tl.run(case.query, events, engine="local")
+        except (BindError, PlanError):
+            assume(False)
+            raise
+        shown = rows_of(rows)
+        # rows that look alike differ in positions that no row shows
+        assume(len(set(shown)) == len(shown))
+        source = events if "NOT" in case.query else None
+        found = [batch for row in rows.to_pylist() for batch in expanded(case.query, row, source)]
+        listed = [row for batch in found for row in batch.to_pylist()]
+        matches = tl.run(case.query.replace("COLLAPSED TRENDS", "TRENDS"), events, engine="local")
+        assert rows_of(listed) == rows_of(matches), case.query
+        compared += 1
+        with_rows += len(rows) > 0
+
+    compare()
+    assert with_rows >= WITH_ROWS * compared
+
+
+def expanded(query: str, row: dict[str, Any], source: pa.Table | None) -> list[pa.RecordBatch]:
+    """The matches of a row, as many as it says."""
+    found = list(tl.expand(query, row, source))
+    assert sum(batch.num_rows for batch in found) == row["matches"], query
+    return found

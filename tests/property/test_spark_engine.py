@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from tests.property.compare import rows_of
-from tests.property.strategies import ARROW, Knobs, Row, queries, streams
+from tests.property.strategies import ANY, ARROW, Knobs, Row, queries, streams
 from tests.property.strategies_patterns import TYPES, variables_of
 
 import trendloom as tl
@@ -29,6 +29,7 @@ from trendloom.spark import detect
 STREAMS = 6
 KNOBS = {
     "matches": (Knobs(outputs=("trends", "complete", "values")), 8),
+    "collapsed": (Knobs(semantics=(ANY,), outputs=("collapsed",)), 3),
     "totals": (Knobs(outputs=("aggregates",)), 4),
     "coarse totals": (Knobs(outputs=("aggregates",), most_conjuncts=1), 4),
 }
@@ -133,7 +134,7 @@ def test_spark_equals_reference(kind: str, spark: Any) -> None:
         partitions = (1, 2, 7)[number % 3]
         with arrow_rows(spark, (3, 10_000)[number % 2]):
             df = spark.createDataFrame(table).repartition(partitions)
-            for path in ("general",) if kind == "matches" else ("general", "auto", "reduced", "cut"):
+            for path in ("general",) if kind in ("matches", "collapsed") else ("general", "auto", "reduced", "cut"):
                 result = run_on_path(df, batch.query, (None, 7, 1, 2)[number % 4], path)
                 assert result is None or rows_of(result) == expected, (path, batch.query)
 

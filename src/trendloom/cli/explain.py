@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 from rich.text import Text
 
@@ -15,8 +17,10 @@ EPILOG = """
   trendloom explain kites.tql
 
   trendloom explain kites.tql --events checks.parquet --engine local --query kites
+
+  trendloom explain kites.tql --events checks.parquet --memory-limit 512M --analyze
 """
-HEADINGS = r"^(Logical|Optimized|Physical) plan$"
+HEADINGS = r"^((Logical|Optimized|Physical) plan|Trend graph|Measured  .*)$"
 GUIDES = r"(?m)^[│├└─ ]+"
 
 
@@ -30,17 +34,28 @@ def explain(
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
     engine: o.EngineName = o.Engine.spark,
+    memory_limit: o.MemoryLimit = None,
+    analyze: Annotated[
+        bool,
+        typer.Option(
+            "--analyze", rich_help_panel=o.ENGINE, help="Also run the query, in this process, and show what it took."
+        ),
+    ] = False,
     debug: o.Debug = False,
 ) -> None:
-    """Show the logical, optimized and physical plan of queries, and why each algorithm was chosen. Nothing runs."""
+    """Show the logical, optimized and physical plan of queries, and why each algorithm was chosen.
+
+    Nothing runs without --analyze. Of complete trends the graph is built, to show how it is cut.
+    """
     with reporting(debug=debug):
         from trendloom.engines.inspect import explain_text
         from trendloom.engines.workload import Options
 
         options = Options(
-            engine.value, time, type, time_unit, time_low=time_low, time_high=time_high, query=query
+            engine.value, time, type, time_unit, time_low=time_low, time_high=time_high, query=query,
+            memory_limit=memory_limit,
         )  # fmt: skip
-        _show(explain_text(read_query(query_file), events, options))
+        _show(explain_text(read_query(query_file), events, options, analyze=analyze))
 
 
 def _show(text: str) -> None:

@@ -36,7 +36,7 @@ class Budget:
     def batched(self, table: pa.Table) -> int:
         """Events of matches in a batch of rows."""
         width = table.nbytes / max(table.num_rows, 1) + 16
-        return min(MOST_BATCHED, max(int(self.memory / 8 / width), 1))
+        return min(MOST_BATCHED, max(int(self.memory / 12 / width), 1))
 
 
 def with_memory(physical: Physical, tasks: int = 1) -> Physical:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trendloom.errors import RunError
+from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregation.aggregate import aggregate
+from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.complete import trends as complete
 from trendloom.kernels.detection.spec import Detection
@@ -37,6 +39,8 @@ class Forecast:
     exact: bool
 
     def __str__(self) -> str:
+        if np.isinf(self.matches):
+            return "more than 1e308" if self.exact else "unknown: the bound is beyond 1e308"
         number = f"{int(self.matches):,}" if self.matches < EXACT else f"{self.matches:.3g}"
         if not self.exact:
             return f"at most {number}"
@@ -61,8 +65,17 @@ def forecast_matches(physical: Physical, block: Block) -> Forecast | None:
     spec, exact = count_of(detection)
     if spec is None:
         return None
-    found = [totals.values["matches"].values for totals in aggregate(spec, block, "float")]
-    return Forecast(float(sum(np.sum(values.astype(np.float64)) for values in found)), exact and counted)
+    found = sum(_number(totals.values["matches"]) for totals in aggregate(spec, block, "float"))
+    return Forecast(found, exact and counted)
+
+
+def _number(amounts: Amounts | Vector) -> float:
+    assert isinstance(amounts, Amounts)
+    values = amounts.values.astype(np.float64)
+    if amounts.exponent is not None:
+        with np.errstate(over="ignore"):
+            values = np.ldexp(values, np.minimum(amounts.exponent, 1 << 20).astype(np.int32))
+    return float(values.sum())
 
 
 def _crude_bound(detection: Detection, block: Block) -> float:
@@ -92,6 +105,6 @@ def refuse_too_many(physical: Physical, forecast: Forecast | None) -> None:
 def too_many(physical: Physical, number: str) -> RunError:
     return RunError(
         f"there are {number} matches, more than {physical.limits.trends:,} to give out one by one",
-        hint="RETURN COLLAPSED TRENDS or COUNT(*) say the same in few rows, RANK BY gives the best ones, a smaller WITHIN "
-        "has fewer; --limit N gives out N of them, --max-trends N allows more",
+        hint="RETURN COLLAPSED TRENDS or COUNT(*) say the same in few rows, RANK BY gives the best ones, a smaller "
+        "WITHIN has fewer; --limit N gives out N of them, --max-trends N allows more",
     )

@@ -1,8 +1,9 @@
 """Look at queries without running them: CHECK and EXPLAIN.
 
 Both need no more than a schema. For Parquet that is in the footers of the files; of the events the type column alone is
-read, to tell which types there are. Without any events a schema is *assumed*: every attribute that the query names is
-there and fits everywhere, so what is still wrong is wrong for all data (unknown variables, a NOT out of place, ...).
+read, to tell which types there are. (Complete trends are explained with their graph, for which events are read.)
+Without any events a schema is *assumed*: every attribute that the query names is there and fits everywhere, so what is
+still wrong is wrong for all data (unknown variables, a NOT out of place, ...).
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from trendloom.engines.workload import Options, load, queries_of, schema_of_columns
-from trendloom.errors import BindError, QueryWarning
+from trendloom.engines.workload import Options, load, load_needed, queries_of, schema_of_columns
+from trendloom.errors import BindError, OptionError, PlanError, QueryWarning
 from trendloom.io.events import short_unit
 from trendloom.io.read import parquet_path, read
 from trendloom.lang import tree
@@ -34,9 +35,15 @@ def check_text(text: str, schema_or_events: object, options: Options) -> list[Qu
     return [warning for plan in _plans(text, schema_or_events, options) for warning in plan.warnings]
 
 
-def explain_text(text: str, events: object, options: Options) -> str:
-    """The plans of all queries of a text, for people to read."""
-    sections = [_section(plan, options.engine) for plan in _plans(text, events, options)]
+def explain_text(text: str, events: object, options: Options, *, analyze: bool = False) -> str:
+    """The plans of all queries of a text, for people to read; `analyze` also runs them and says what that took."""
+    if analyze and events is None:
+        raise OptionError("analyze runs the query, so it needs events", hint="give events (--events FILE)")
+    plans = _plans(text, events, options)
+    sections = [_section(plan, options.engine) for plan in plans]
+    if events is not None and options.engine != "reference":
+        with_events = [_with_events(plan, events, options, analyze) for plan in plans]
+        sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
     if events is None:
         sections = [f"-- {ASSUMED}", *sections]
     return "\n\n".join(sections)
@@ -48,6 +55,24 @@ def _section(plan: Plan, engine: str) -> str:
 
     trees = (describe_logical(plan), describe_optimized(plan), describe_physical(plan, engine))
     return "\n\n".join([write(plan.query), *("\n".join(draw(tree)) for tree in trees)])
+
+
+def _with_events(plan: Plan, events: object, options: Options, analyze: bool) -> list[str]:
+    """What only the events can tell; they are read for complete trends and for `analyze`."""
+    if isinstance(events, Schema | pa.Schema) or not (analyze or plan.output is tree.Trends.COMPLETE):
+        return []
+    from trendloom.engines.analyze import describe_trends, measure
+    from trendloom.physical.plan import plan_physically
+
+    try:
+        physical = plan_physically(plan, options.limits)
+    except PlanError:
+        return []
+    loaded = load_needed((plan.query,), events, options)
+    found = [describe_trends(physical, loaded)] if physical.graph is not None else []
+    if analyze:
+        found.append(measure(physical, loaded).describe())
+    return ["\n".join(draw(one)) for one in found]
 
 
 def _plans(text: str, schema_or_events: object, options: Options) -> list[Plan]:

@@ -71,6 +71,13 @@ def row_schema(plan: Plan, schema: pa.Schema, exact: pa.DataType = EXACT_ON_SPAR
     return pa.schema(fields)
 
 
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with these columns; cast only if types differ: Arrow's cast breaks lists of structs with NULL columns."""
+    if batch.schema.types == schema.types:
+        return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+    return batch.cast(schema)
+
+
 def window_fields(plan: Plan, schema: pa.Schema) -> list[pa.Field]:
     """`window_start` and `window_end` where the query has windows."""
     if not plan.window.sliding:

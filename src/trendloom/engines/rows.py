@@ -84,8 +84,7 @@ def _events(physical: Physical, stream: Stream, block: Block, matches: Matches) 
     """The events of every match as a list of structs: all input columns and the variable."""
     rows = pa.array(block.row[matches.events])
     variables = pa.array([place.variable for place in physical.choice.detection.places], pa.string())
-    taken = stream.joined.take(rows)
-    fields = [_plain(taken[name]) for name in taken.column_names]
+    fields = [column.take(rows) for column in stream.whole_columns]
     fields.append(variables.take(pa.array(matches.positions)))
     struct = pa.StructArray.from_arrays(fields, fields=list(events_type(stream.table.schema).value_type))
     return pa.ListArray.from_arrays(pa.array(matches.offsets, pa.int32()), struct)

@@ -11,7 +11,7 @@ from trendloom.engines.budget import MOST_BATCHED, budget_of
 from trendloom.engines.events import Stream, build_block
 from trendloom.engines.forecast import Forecast, forecast_matches, forecast_trends, refuse_too_many, too_many
 from trendloom.engines.partials import WINDOW, amount_columns, merge_partials
-from trendloom.engines.results import row_schema
+from trendloom.engines.results import fitted, row_schema
 from trendloom.engines.rows import in_order, match_rows
 from trendloom.engines.two_step import check_limit, chunk_partial
 from trendloom.expr.vectors import to_arrow
@@ -57,7 +57,7 @@ def rows(
 
     def batches(matches: Matches) -> Iterator[pa.RecordBatch]:
         for some in parts_of(matches, batched):
-            batch = match_rows(physical, stream, block, keys, some).cast(schema)
+            batch = fitted(match_rows(physical, stream, block, keys, some), schema)
             yield batch if with_times is None else _with_times(batch, block, some, with_times)
 
     if not (ordered or limit):

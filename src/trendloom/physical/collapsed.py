@@ -230,7 +230,9 @@ class _Planner:
             tuple((NOTHING,) if self._leads(node, None) else () for node in nodes),
             position_of,
         )
-        scope = Scope(0, 0, template, self.rules.spine, frozenset())
+        # the first event of a match is a Kleene event that no gap holds: conditions on it are conditions of the spine
+        anchors = tuple(Rule(one.expr, None) for one in self.rules.settled) if self.anchored else ()
+        scope = Scope(0, 0, template, (*self.rules.spine, *anchors), frozenset())
         return Detection(self.detection.places, (scope,), self.detection.window)
 
     # ---------------------------------------------------------------------------------------------- gaps

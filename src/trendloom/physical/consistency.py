@@ -115,11 +115,18 @@ def _arithmetic(expr: nodes.Arithmetic, plural: frozenset[str]) -> Trend:
     if expr.operator in ("+", "-"):
         return _together([left, right if expr.operator == "+" else OPPOSITE[right]])
     for side, other in ((left, expr.right), (right, expr.left)):
-        factor = other.value if isinstance(other, nodes.Constant) else None
-        scales = expr.operator == "*" or (expr.operator == "/" and other is expr.right)
-        if scales and isinstance(factor, int | float) and factor:
-            return side if factor > 0 else OPPOSITE[side]
+        sign = _sign(other)
+        if sign and (expr.operator == "*" or (expr.operator == "/" and other is expr.right)):
+            return side if sign > 0 else OPPOSITE[side]
     return _fixed_or_either((expr.left, expr.right), plural)
+
+
+def _sign(expr: Expr) -> int:
+    """1 or −1 for a number that is written down, else 0."""
+    if isinstance(expr, nodes.Negate):
+        return -_sign(expr.operand)
+    value = expr.value if isinstance(expr, nodes.Constant) else None
+    return (value > 0) - (value < 0) if isinstance(value, int | float) else 0
 
 
 def _fixed_or_either(exprs: Iterable[Expr], plural: frozenset[str]) -> Trend:

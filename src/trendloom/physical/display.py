@@ -17,6 +17,7 @@ from trendloom.kernels.detection.spec import Detection, Scope
 from trendloom.lang.tree import Semantics, Trends
 from trendloom.optimize import RULES, optimize
 from trendloom.pattern.template import Crossings, Edge, Template
+from trendloom.physical.complete import complete_of
 from trendloom.physical.consistency import describe_predicates
 from trendloom.physical.detection import Algorithm, describe
 from trendloom.physical.live import describe_live
@@ -112,6 +113,11 @@ def _live(physical: Physical) -> Iterator[Branch]:
 
 def _algorithm(physical: Physical) -> Iterator[Branch]:
     chosen, grained, collapsing = physical.choice, physical.grained, physical.collapsing
+    if physical.graph is not None:
+        yield Branch("algorithm", "trend graph (CET): an edge where no longer path leads from one event to the other")
+        yield Branch("why", complete_of(chosen.detection)[1])
+        yield Branch("cost", "O(edges · log events + events of trends), trends stored as far as the memory allows")
+        return
     if collapsing is not None and collapsing.spec.spine is not None:
         yield Branch("algorithm", "spines: events outside Kleene variables first, then what may lie between them")
         yield Branch("why", collapsing.reason)
@@ -163,7 +169,10 @@ def _result(physical: Physical) -> str:
             return f"one step: aggregates per group and window{having}"
         return f"two steps: find the matches, then add up per group and window{having}"
     if plan.output is Trends.COMPLETE:
-        return "find all matches, then drop those that another one contains"
+        if physical.graph is not None:
+            return "walk the graph: one trend at a time (M-CET), or by graphlets whose trends are stored (H-CET)"
+        reason = complete_of(physical.choice.detection)[1]
+        return f"find all matches, then drop those that another one contains ({reason})"
     return "matches as they are found, sorted where they fit in memory"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from itertools import combinations, pairwise
@@ -19,7 +20,10 @@ from hypothesis import strategies as st
 
 import trendloom as tl
 
-QUICK = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+MORE = os.environ.get("TRENDLOOM_EXAMPLES")
+QUICK = settings(
+    max_examples=int(MORE or 60), deadline=None, derandomize=not MORE, suppress_health_check=list(HealthCheck)
+)
 RISES = "RETURN COMPLETE TRENDS PATTERN Stock S+ WHERE [company] AND S.price < NEXT(S).price"
 WINDOWS = st.one_of(st.just((None, None)), st.tuples(st.integers(1, 6), st.integers(1, 6)))
 ALGORITHMS = {"all kept": baseline_trends, "stack": sase_stack_trends}

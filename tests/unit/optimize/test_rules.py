@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import pyarrow as pa
 import pytest
@@ -10,12 +11,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from tests.property.compare import rows_of
 from tests.property.strategies import SCHEMA, Case, Knobs, cases, to_table
 
+import trendloom as tl
 from trendloom.engines import local
 from trendloom.errors import BindError, PlanError
 from trendloom.io.events import prepare
 from trendloom.lang.parser import parse_query
 from trendloom.optimize import RULES, optimize
 from trendloom.optimize.push_predicates_to_positions import push_predicates_to_positions
+from trendloom.optimize.rewrite_running_extremes import rewrite_running_extremes
 from trendloom.optimize.scan_needed_columns import scan_needed_columns
 from trendloom.optimize.scan_pattern_types import scan_pattern_types
 from trendloom.physical.detection import choose_detection
@@ -64,6 +67,57 @@ class TestPushPredicatesToPositions:
         """A predicate written at a component of `p{2}` is one predicate for each copy."""
         plan = push_predicates_to_positions(plan_of("PATTERN (SEQ(A a, (B b: b.x > 1))){2}"))
         assert sorted(position for position, _ in plan.filters) == [1, 3]
+
+
+class TestRewriteRunningExtremes:
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("a[i].x >= max(a[..i-1].x)", "a[i].x >= a[i-1].x"),
+            ("a[i].x > max(a[..i-1].x)", "a[i].x > a[i-1].x"),
+            ("a[i].x = max(a[..i-1].x)", "a[i].x = a[i-1].x"),
+            ("a[i].x <= min(a[..i-1].x)", "a[i].x <= a[i-1].x"),
+            ("a[i].g < min(a[..i-1].g)", "a[i].g < a[i-1].g"),
+            ("min(a[..i-1].y) = a[i].y", "a[i-1].y = a[i].y"),
+            ("max(a[..i-1].x) < a[i].x", "a[i-1].x < a[i].x"),
+            ("a[i].x < max(a[..i-1].x)", None),
+            ("a[i].x != max(a[..i-1].x)", None),
+            ("a[i].x >= min(a[..i-1].x)", None),
+            ("a[i].x >= avg(a[..i-1].x)", None),
+            ("a[i].x >= count(a[..i-1].x)", None),
+            ("a[i].x >= max(a[..i-1].y)", None),
+            ("a[i].x >= max(a[..i-1].x) + 1", None),
+            ("a[i].x + 1 >= max(a[..i-1].x)", None),
+            ("a[last].x >= max(a[].x)", None),
+            ("a[i].x >= max(a[..i-1].x) OR a[i].x > 1", None),
+        ],
+    )
+    def test_before_and_after(self, before: str, after: str | None) -> None:
+        plan = plan_of(f"PATTERN A+ a[] WHERE {before}")
+        (condition,) = rewrite_running_extremes(plan).conditions
+        assert condition.text == (after or before)
+        (written,) = plan_of(f"PATTERN A+ a[] WHERE {after or before}").conditions
+        assert condition.expr == written.expr
+
+    def test_a_round_stays_a_round(self) -> None:
+        query = "PATTERN (SEQ(B, (A a: a[i].x > max(a[..i-1].x))+))+"
+        (before,), (after,) = plan_of(query).conditions, rewrite_running_extremes(plan_of(query)).conditions
+        assert (after.part, after.scope) == (before.part, before.scope)
+
+    @pytest.mark.parametrize("operator", ["<", "<=", ">", ">=", "="])
+    @pytest.mark.parametrize("function", ["min", "max"])
+    @pytest.mark.parametrize("semantics", ["skip-till-any-match", "skip-till-next-match", "contiguous"])
+    def test_nulls_and_ties(self, operator: str, function: str, semantics: str) -> None:
+        """Every stream of four values, NULLs among them, is a partition; the reference knows no rewriting."""
+        values = list(product([None, 0, 1, 2], repeat=4))
+        events = [
+            {"id": n, "type": "A", "time": n, "x": x, "y": None, "g": None, "k": k}
+            for k, some in enumerate(values)
+            for n, x in enumerate(some)
+        ]
+        query = f"PATTERN A+ a[] SEMANTICS {semantics} WHERE [k] AND a[i].x {operator} {function}(a[..i-1].x)"
+        table = to_table(events)
+        assert rows_of(tl.run(query, table, engine="local")) == rows_of(tl.run(query, table, engine="reference"))
 
 
 class TestScanPatternTypes:

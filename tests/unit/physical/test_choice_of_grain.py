@@ -57,7 +57,7 @@ def test_one_step(query: str, grain: Grain, reason: str) -> None:
     ("query", "reason"),
     [
         ("PATTERN A+ a[] WHERE avg(a[].x) > 1", "more than two events"),
-        ("PATTERN A+ a[] WHERE a[i].x > max(a[..i-1].x)", "more than two events"),
+        ("PATTERN A+ a[] WHERE a[i].x < max(a[..i-1].x)", "more than two events"),
         ("PATTERN (SEQ(A a, B b))+ WHERE a[i].x > a[i-1].x", "looks back past other events"),
         ("PATTERN SEQ(A a, B+ b[], C c, D d) WHERE a.x < c.x AND b.x < d.x", "no single event of a match decides"),
         ("PATTERN SEQ((A a)?, B+ b[], C c) WHERE a.x < c.x AND b.x < a.x", "no single event of a match decides"),

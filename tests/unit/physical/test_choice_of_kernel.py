@@ -50,9 +50,30 @@ def test_runs(query: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "cost"),
+    [
+        ("PATTERN SEQ(A, B)", "O(events + output)"),
+        ("RETURN count(a[]) PATTERN SEQ(A+ a[], NOT X, B) WITHIN 10 SLIDE 2", "O(events + output)"),
+        ("PATTERN A+ a[] WHERE a.g = NEXT(a).g", "O(events + output)"),
+        ("PATTERN A+ a[] WHERE a.x < NEXT(a).x", "O(events · log events + output)"),
+        ("PATTERN A+ a[] WHERE a[i].x > max(a[..i-1].x)", "O(events · log events + output)"),
+    ],
+)
+def test_postponed(query: str, cost: str) -> None:
+    choice = choice_of(query)
+    assert choice.algorithm is Algorithm.POSTPONED
+    assert "depends on the two events it joins alone" in choice.reason
+    assert choice.cost == cost
+
+
+@pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("PATTERN SEQ(A, B)", "every later event that fits"),
+        ("PATTERN SEQ(NOT X, A)", "a leading or trailing NOT"),
+        ("PATTERN AND(A, B)", "AND lets events of one time follow each other"),
+        ("PATTERN A+ a[] WHERE count(a[]) > 2", "more than two events"),
+        ("PATTERN A+ a[] WHERE a[i].x < max(a[..i-1].x)", "more than two events"),
+        ("PATTERN SEQ(A a, B+ b[], C c) WHERE b.x < c.x", "not next to each other"),
         (f"PATTERN SEQ(NOT X, A) {NEXT}", "a leading or trailing NOT"),
         (f"PATTERN SEQ(A, NOT X) {CONTIGUOUS}", "a leading or trailing NOT"),
         (f"PATTERN SEQ(A a, NOT (X x: x.x = a.x), B b) {NEXT}", "a NOT depends on the match around it"),

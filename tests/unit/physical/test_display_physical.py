@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import dedent
 
 import pytest
@@ -42,6 +43,7 @@ def physical(text: str, engine: str = "local") -> str:
 def test_every_rule_says_what_it_changed() -> None:
     assert optimized("RETURN COUNT(*) PATTERN SEQ(A a, B b) WHERE [user] AND a.x > 1 AND a.x < b.x") == dedent("""\
         Optimized plan
+        ├─ rewrite_running_extremes  no change
         ├─ push_predicates_to_positions
         │  └─ 0 A a must pass  a.x > 1
         ├─ scan_pattern_types
@@ -54,12 +56,51 @@ def test_every_rule_says_what_it_changed() -> None:
 def test_a_rule_that_changed_nothing_says_so() -> None:
     assert optimized("PATTERN A a SEMANTICS contiguous") == dedent("""\
         Optimized plan
+        ├─ rewrite_running_extremes      no change
         ├─ push_predicates_to_positions  no change
         ├─ scan_pattern_types            no change
         └─ scan_needed_columns           no change""")
 
 
+def test_a_rewritten_condition_is_shown_with_what_it_was() -> None:
+    lines = optimized("PATTERN A a+ WHERE max(a[..i-1].x) < a[i].x AND a[i].y < a[i-1].y").splitlines()
+    assert lines[1:3] == [
+        "├─ rewrite_running_extremes",
+        "│  └─ max(a[..i-1].x) < a[i].x  rewritten as a[i-1].x < a[i].x",
+    ]
+
+
 # ---------------------------------------------------------------------------------------------- physical
+
+
+def predicates(text: str) -> dict[str, str]:
+    lines = physical(text).splitlines()
+    begin = lines.index("├─ predicates") + 1
+    shown = [re.split("  +", line[6:]) for line in lines[begin : begin + text.count(" AND ") + 1]]
+    return {condition: place for condition, place in shown}
+
+
+def test_predicates_with_their_classes_and_places() -> None:
+    walked = "inconsistent: looked up in shared matching, walked by in result construction"
+    assert predicates("PATTERN SEQ(A a, B b+, C c) WHERE b.x > 1 AND b[i].x >= b[i-1].x AND a.y != NEXT(b).y") == {
+        "b.x > 1": "true- and false-value consistent: decides which events fit, before matching",
+        "b[i].x >= b[i-1].x": walked,
+        "a.y != NEXT(b).y": walked,
+    }
+    on_the_fly = "decides when a partial match binds the last of its events"
+    assert predicates("PATTERN SEQ(A a, B b+) WHERE b[i].x < max(b[..i-1].x) AND count(b[]) > 2 AND a.x < b.x") == {
+        "b[i].x < max(b[..i-1].x)": f"false-value consistent: discards events before matching, then {on_the_fly}",
+        "count(b[]) > 2": "false-value consistent: postponed to the complete match",
+        "a.x < b.x": f"true- and false-value consistent: {on_the_fly}",
+    }
+    bound = "inconsistent: a bound in shared matching, for a step has two; decides in result construction"
+    assert predicates("PATTERN A a+ WHERE a.x < NEXT(a).x AND a.y < NEXT(a).y") == dict.fromkeys(
+        ["a.x < NEXT(a).x", "a.y < NEXT(a).y"], bound
+    )
+
+
+def test_classes_are_about_skip_till_any_match() -> None:
+    assert "predicates" not in physical("PATTERN A a+ SEMANTICS skip-till-next-match WHERE a.x < NEXT(a).x")
 
 
 def test_aggregates_with_a_comparison_of_neighbours() -> None:
@@ -91,8 +132,8 @@ def test_nots_stand_on_transitions_and_have_templates_of_their_own() -> None:
     assert physical("PATTERN SEQ(A a, NOT SEQ(N n, M m), B b+, NOT D) WHERE n.x = a.x") == dedent("""\
         Physical plan
         ├─ algorithm  expansion: extend partial matches, many at a time
-        ├─ why        skip-till-any-match: every later event that fits extends a partial match
-        ├─ cost       O(partial matches), in bounded memory
+        ├─ why        skip-till-any-match, but a leading or trailing NOT is decided on each complete match
+        ├─ cost       O(partial matches that can still be completed), in bounded memory
         ├─ template
         │  ├─ positions
         │  │  ├─ 0 A a

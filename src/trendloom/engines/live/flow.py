@@ -15,7 +15,7 @@ from trendloom.engines import task
 from trendloom.engines.events import Stream
 from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.partials import merge_partials
-from trendloom.engines.results import aggregate_schema, row_schema
+from trendloom.engines.results import aggregate_schema, fitted, row_schema
 from trendloom.engines.rows import match_rows
 from trendloom.engines.two_step import check_limit, chunk_partial
 from trendloom.errors import RunError
@@ -82,7 +82,7 @@ class Flow:
             for matches in results:
                 size = self._refuse_floods(size + len(matches.events))
                 for some in task.parts_of(matches):
-                    yield match_rows(self.physical, stream, block, keys, some).cast(self.result)
+                    yield fitted(match_rows(self.physical, stream, block, keys, some), self.result)
             return
         parts = list(self._partials(stream, block, keys, results))
         if not parts:

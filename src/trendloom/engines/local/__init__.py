@@ -28,10 +28,8 @@ def run(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one query, in batches; at least one batch, so that columns are known where there is no row."""
     plan, physical = physical.plan, with_memory(physical)
-    assert events.ticks is not None
-    table = events.table.select(list(plan.scan.columns))
-    kinds = {column.name: column.kind for column in plan.schema.columns}
-    stream = Stream(table, kinds, events.ticks, {plan.schema.type: events.types})
+    stream = stream_of(physical, events)
+    table = stream.table
     if physical.aggregates:
         merged = task.partial(physical, stream, numeric=numeric, progress=progress)
         schema = aggregate_schema(plan, table.schema, numeric, pa.int64())
@@ -47,6 +45,15 @@ def run(
     yield _empty(row_schema(plan, table.schema))
     told = None if foreseen is None else lambda forecast: foreseen(str(forecast))
     yield from task.rows(physical, stream, limit=limit, progress=progress, unsorted=unsorted, foreseen=told)
+
+
+def stream_of(physical: Physical, events: Events) -> Stream:
+    """The events with the columns that the query reads."""
+    plan = physical.plan
+    assert events.ticks is not None
+    table = events.table.select(list(plan.scan.columns))
+    kinds = {column.name: column.kind for column in plan.schema.columns}
+    return Stream(table, kinds, events.ticks, {plan.schema.type: events.types})
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

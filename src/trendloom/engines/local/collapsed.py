@@ -13,7 +13,7 @@ import pyarrow as pa
 from trendloom.engines import task
 from trendloom.engines.collapsed import width_of
 from trendloom.engines.events import Stream
-from trendloom.engines.results import row_schema
+from trendloom.engines.results import fitted, row_schema
 from trendloom.engines.rows import in_order, match_rows
 from trendloom.kernels.detection.matches import Matches, join
 from trendloom.physical.plan import Physical
@@ -38,4 +38,4 @@ def collapsed_rows(
     schema = row_schema(physical.plan, stream.table.schema, exact)
     yield pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
     for some in task.parts_of(rows):
-        yield match_rows(physical, stream, block, keys, some, exact).cast(schema)
+        yield fitted(match_rows(physical, stream, block, keys, some, exact), schema)

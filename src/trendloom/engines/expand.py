@@ -1,0 +1,161 @@
+"""The matches that one row of collapsed trends stands for, one batch after another, as long as the caller asks.
+
+The row's events are all that its matches can use, and its events outside Kleene variables all that they must. So the
+pattern, narrowed to these (`physical.one_spine`), is enumerated over the events of the row alone, in bounded memory.
+A NOT looks at events that no row holds: such a query needs the stream as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.engines.events import Stream, build_block
+from trendloom.engines.results import fitted, row_schema
+from trendloom.engines.row_events import RowEvents, read_row
+from trendloom.engines.rows import match_rows
+from trendloom.engines.task import parts_of
+from trendloom.engines.workload import Options, load, queries_of
+from trendloom.errors import DataError, OptionError
+from trendloom.io.events import Events, prepare, ticks
+from trendloom.kernels.columns.block import WORD, Block
+from trendloom.kernels.detection.enumerate import enumerate_matches
+from trendloom.kernels.detection.kernel import DetectionKernel
+from trendloom.kernels.detection.matches import Matches
+from trendloom.kernels.detection.spec import Detection
+from trendloom.lang.tree import Query, Trends
+from trendloom.model.window import Window
+from trendloom.physical.collapsed import choose_collapsing
+from trendloom.physical.detection import describe
+from trendloom.physical.one_spine import with_spine
+from trendloom.physical.plan import Physical, plan_physically
+from trendloom.plan.bind import bind
+from trendloom.plan.logical import Plan
+
+Array = np.ndarray[Any, Any]
+
+CHUNK = 1 << 16
+"""Entries of partial matches that are held for each event of a match."""
+
+
+def expand(text: str, row: object, source: object | None, options: Options) -> Iterator[pa.RecordBatch]:
+    """Check the row; then its matches, as RETURN TRENDS gives them, are found as they are read."""
+    query = _collapsed_query(queries_of(text, options.query))
+    given = read_row(row)
+    if source is None:
+        events = prepare(given.bare, **options.columns())
+        plan = bind(replace(query, returns=Trends.ALL), events.schema)
+        given = given.numbered(plan.kleene)
+        events = prepare(given.stream(), **options.columns())
+    else:
+        events = load(source, options)
+        plan = bind(replace(query, returns=Trends.ALL), events.schema)
+        given = given.numbered(plan.kleene).found_in(events.table)
+    return _Row(plan_physically(plan), events, given, from_source=source is not None).batches()
+
+
+def _collapsed_query(queries: tuple[Query, ...]) -> Query:
+    if len(queries) > 1:
+        names = ", ".join(str(query.name) for query in queries)
+        raise OptionError("a row belongs to one query", hint=f"choose with query=: {names}")
+    if queries[0].returns is not Trends.COLLAPSED:
+        raise OptionError("only rows of RETURN COLLAPSED TRENDS stand for matches that can be expanded")
+    return queries[0]
+
+
+class _Row:
+    """A row, and the stream that holds its events."""
+
+    def __init__(self, physical: Physical, events: Events, given: RowEvents, *, from_source: bool) -> None:
+        self.physical, self.given = physical, given
+        self.detection = describe(physical.plan)
+        self.stream = _stream_of(physical.plan, events)
+        if len(self.detection.scopes) > 1 and not from_source:
+            raise OptionError(
+                "a NOT looks at events that are in no match, so in no row",
+                hint="give the stream too: expand(text, row, events)",
+            )
+        unknown = set(given.variables) - {place.variable for place in self.detection.places if place.scope == 0}
+        if unknown:
+            raise OptionError(f"the query has no variable '{min(unknown)}', which the row binds")
+        whole, self.keys = build_block(physical, self.stream)
+        self.block = self._of_row(whole)
+        self.wanted = with_spine(self._in_window(), self._spine())
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        schema = row_schema(self.physical.plan, self.stream.table.schema)
+        for found in enumerate_matches(self.wanted, self.block, CHUNK):
+            matches = found if self.start is None else replace(found, window_start=np.full(len(found), self.start))
+            for some in parts_of(matches):
+                yield fitted(match_rows(self.physical, self.stream, self.block, self.keys, some), schema)
+
+    @cached_property
+    def start(self) -> int | None:
+        """Where the row's window starts."""
+        plan = self.physical.plan
+        if not plan.window.sliding:
+            return None
+        start = self.given.window_start(self.stream.table.schema.field(plan.schema.time).type)
+        return int(ticks(start, plan.schema.axis)[0])
+
+    def _in_window(self) -> Detection:
+        """All events lie in the row's window, so that it bounds nothing any more."""
+        return self.detection if self.start is None else replace(self.detection, window=Window())
+
+    def _of_row(self, block: Block) -> Block:
+        """The events of the row's partition and window; only its own fit positions outside NOTs, each those it binds."""
+        row = np.zeros(len(self.stream.table), np.bool_)
+        row[self.given.rows] = True
+        mine = np.flatnonzero(row[block.row])
+        kept = block.key == (block.key[mine[0]] if len(mine) else -1)
+        if self.start is not None:
+            assert self.physical.plan.window.within is not None
+            kept &= (block.time >= self.start) & (block.time < self.start + self.physical.plan.window.within)
+        places = self.detection.places
+        words = [np.zeros(len(block), np.uint64) for _ in range(0, len(places), WORD)]
+        for position, place in enumerate(places):
+            fits = block.members[position]
+            if place.scope == 0:
+                allowed = np.zeros(len(self.stream.table), np.bool_)
+                allowed[self.given.rows[self.given.names == place.variable]] = True
+                fits = fits[allowed[block.row[fits]]]
+            words[position // WORD][fits] |= np.uint64(1 << position % WORD)
+        return replace(block, fits=tuple(words), bits=tuple(range(len(places)))).only(kept)
+
+    def _spine(self) -> frozenset[int]:
+        """The positions of the row's events outside Kleene variables."""
+        detection, names = self.detection, set(self.given.variables) - self.detection.plural
+        choices = [p for p, place in enumerate(detection.places) if place.scope == 0 and place.variable in names]
+        collapsed = choose_collapsing(self._in_window()).spec
+        if collapsed.spine is None and len(choices) == len(names):
+            return frozenset(choices)  # nothing to choose, and no cheap way to look
+        kernel = DetectionKernel(self._in_window(), None, collapsed=collapsed)
+        _, state = kernel.step(kernel.start(), self.block, None)
+        for rows in kernel.finish(state):
+            for number in range(len(rows)):
+                one = rows.part(number, number + 1)
+                if self._is_row(one):
+                    plural = {p for p, place in enumerate(detection.places) if place.variable in detection.plural}
+                    return frozenset(one.positions.tolist()) - plural
+        raise DataError(
+            "these events are no row of the query", hint="a row must be as the query gave it, with all its events"
+        )
+
+    def _is_row(self, one: Matches) -> bool:
+        """Whether a collapsed trend has the row's events, and stands for as many matches."""
+        assert one.stands_for is not None
+        variables = [self.detection.places[position].variable for position in one.positions]
+        found = sorted(zip(self.block.row[one.events].tolist(), variables, strict=True))
+        asked = sorted(zip(self.given.rows.tolist(), self.given.variables, strict=True))
+        return found == asked and self.given.matches in (None, int(one.stands_for[0]))
+
+
+def _stream_of(plan: Plan, events: Events) -> Stream:
+    assert events.ticks is not None
+    kinds = {column.name: column.kind for column in plan.schema.columns}
+    return Stream(events.table.select(list(plan.schema.names)), kinds, events.ticks, {plan.schema.type: events.types})

@@ -1,0 +1,154 @@
+"""Memory, number and limit of trends: what a run may hold, what it refuses before it starts, and when it stops."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+import trendloom as tl
+from trendloom.engines.memory import bytes_of, free_memory
+from trendloom.engines.workload import Options, Watch, answers
+from trendloom.errors import OptionError, RunError
+from trendloom.kernels.complete import walk
+
+COMPLETE = "RETURN COMPLETE TRENDS PATTERN Check c+ WHERE c.destination = NEXT(c).source"
+
+
+def chain_of_choices(choices: int, ways: int = 3, steps: int = 1) -> pa.Table:
+    """Money that goes from hub to hub by one of some ways of some steps each: ways^choices complete trends."""
+    rows = []
+    for choice in range(choices):
+        for way in range(ways):
+            stops = [f"hub {choice}", *(f"{choice}/{way}/{s}" for s in range(1, steps)), f"hub {choice + 1}"]
+            rows += [(choice * steps + s, stops[s], stops[s + 1]) for s in range(steps)]
+    time, source, destination = zip(*sorted(rows), strict=True)
+    return pa.table({"type": ["Check"] * len(rows), "time": time, "source": source, "destination": destination})
+
+
+class TestRefusal:
+    def test_names_the_number_and_the_ways_out(self) -> None:
+        with pytest.raises(RunError) as caught:
+            tl.run(COMPLETE, chain_of_choices(19))
+        assert f"{3**19:,} matches, more than 1,000,000,000" in caught.value.message
+        for way in ("COLLAPSED", "COUNT(*)", "RANK BY", "WITHIN", "--limit", "--max-trends"):
+            assert way in (caught.value.hint or "")
+
+    def test_numbers_beyond_doubles_are_about(self) -> None:
+        with pytest.raises(RunError, match=r"there are about 2\.66e\+95 matches"):
+            tl.run(COMPLETE, chain_of_choices(200))
+
+    def test_the_limit_is_an_option(self) -> None:
+        events = chain_of_choices(4)
+        assert tl.run(COMPLETE, events, max_trends=81).num_rows == 81
+        with pytest.raises(RunError, match="there are 81 matches, more than 80"):
+            tl.run(COMPLETE, events, max_trends=80)
+
+    def test_matches_of_any_pattern_are_counted_first(self) -> None:
+        events = pa.table({"type": ["A"] * 60 + ["B"], "time": range(61)})
+        with pytest.raises(RunError, match=f"there are about {2.0**60 - 1:.3g} matches".replace("+", r"\+")):
+            tl.run("RETURN TRENDS PATTERN SEQ(A+, B)", events)
+
+    def test_what_cannot_be_counted_stops_when_there_are_too_many(self) -> None:
+        events = pa.table({"type": ["A"] * 14, "time": range(14), "x": [1] * 14})
+        query = "RETURN TRENDS PATTERN A+ a[] WHERE count(a[]) >= 2"
+        assert tl.run(query, events).num_rows == 2**14 - 1 - 14
+        with pytest.raises(RunError, match="more than 1,000 matches"):
+            tl.run(query, events, max_trends=1000)
+
+    def test_a_number_of_trends_must_be_positive(self) -> None:
+        with pytest.raises(OptionError, match="max_trends must be at least 1"):
+            tl.run(COMPLETE, chain_of_choices(1), max_trends=0)
+
+
+class TestForecast:
+    def said(self, query: str, events: pa.Table) -> list[str]:
+        told: list[str] = []
+        for answer in answers(query, events, Options(), Watch(foreseen=told.append)):
+            next(answer.batches)
+            next(answer.batches)
+        return told
+
+    def test_is_the_number_where_there_is_an_online_count(self) -> None:
+        assert self.said(COMPLETE, chain_of_choices(13)) == [f"{3**13:,}"]
+        ticks = pa.table({"type": ["A"] * 22, "time": range(22)})
+        assert self.said("RETURN TRENDS PATTERN A+", ticks) == [f"{2**22 - 1:,}"]
+
+    def test_is_marked_where_it_is_a_bound(self) -> None:
+        ticks = pa.table({"type": ["A"] * 22, "time": range(22)})
+        (bound,) = self.said("RETURN TRENDS PATTERN A+ a[] WHERE count(a[]) < 9", ticks)
+        assert bound == f"at most {2**22 - 1:,}"
+        (bound,) = self.said("RETURN TRENDS PATTERN A+ WITHIN 21", ticks)
+        assert bound.startswith("at most ")
+
+
+class TestLimit:
+    def test_bypasses_the_refusal_and_stops_the_work(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        chunks = 0
+        true_walk = walk._walk
+
+        def counted(*arguments: object) -> int:
+            nonlocal chunks
+            chunks += 1
+            return int(true_walk(*arguments))
+
+        monkeypatch.setattr(walk, "_walk", counted)
+        found = tl.run(COMPLETE, chain_of_choices(60), limit=7, memory_limit=0)
+        assert found.num_rows == 7
+        assert all(len(row["events"]) == 60 for row in found.to_pylist())
+        assert chunks == 1
+
+    def test_of_other_matches(self) -> None:
+        ticks = pa.table({"type": ["A"] * 200, "time": range(200)})
+        assert tl.run("RETURN TRENDS PATTERN A+", ticks, limit=5).num_rows == 5
+
+
+class TestMemory:
+    @pytest.mark.parametrize(
+        ("text", "number"),
+        [("512M", 512 << 20), ("2 GiB", 2 << 30), ("1.5g", 3 << 29), ("100", 100), (7, 7), ("64kb", 64 << 10)],
+    )
+    def test_amounts(self, text: str | int, number: int) -> None:
+        assert bytes_of(text) == number
+
+    @pytest.mark.parametrize("text", ["much", "-1", "1X", "", "G"])
+    def test_no_amounts(self, text: str) -> None:
+        with pytest.raises(OptionError, match="no amount of memory"):
+            tl.run(COMPLETE, chain_of_choices(1), memory_limit=text)
+
+    def test_something_is_free(self) -> None:
+        assert free_memory() > 1 << 20
+
+    def test_a_hundred_million_trend_events_within_the_limit(self) -> None:
+        """Peak memory of a run, in a process of its own, beside what it held before (after a small run)."""
+        done = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
+        found = json.loads(done.stdout)
+        assert found["rows"] == 3**13
+        assert found["events"] == 3**13 * 13 * 5 >= 1e8
+        assert found["memory"] < found["limit"]
+
+
+PEAK = f"""
+import json, sys
+sys.path.insert(0, {json.dumps(str(__file__.rsplit("/", 1)[0]))})
+from test_trend_limits import COMPLETE, chain_of_choices
+from trendloom.engines.analyze import measure
+from trendloom.engines.workload import Options, load, queries_of
+from trendloom.physical.limits import Limits
+from trendloom.physical.plan import plan_physically
+from trendloom.plan.bind import bind
+
+LIMIT = 128 << 20
+
+def run(choices):
+    events = load(chain_of_choices(choices, 3, 5), Options())
+    plan = bind(queries_of(COMPLETE)[0], events.schema)
+    return measure(plan_physically(plan, Limits(LIMIT)), events)
+
+run(7)
+found = run(13)
+print(json.dumps({{"rows": found.rows, "events": found.events, "memory": found.memory, "limit": LIMIT}}))
+"""
