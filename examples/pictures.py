@@ -6,14 +6,23 @@ The outages are those of the demo and need its events; the other pictures need n
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 import trendloom as tl
+from trendloom.engines.analyze import trend_graph
+from trendloom.engines.workload import Options
+from trendloom.kernels.complete.spec import Plan as CetPlan
+from trendloom.kernels.complete.trends import Trends
 from trendloom.viz.aggregation import draw_panes, draw_running
 from trendloom.viz.query import draw_query_pattern, plan_of
 from trendloom.viz.timeline import draw_matches
+from trendloom.viz.trends import Walked, draw_trade_off, draw_trend_graph
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
@@ -39,6 +48,8 @@ COUNTED = {
     "running-numbers": ("SEQ(A+, B)", "a1 a2 b3 a4 b5"),
     "not-progress": ("SEQ(A+, NOT SEQ(C, D), B)", "a1 c2 a3 b4 d5 b6"),
 }
+SERIES = "realAWSCloudwatch/rds_cpu_utilization_e47b3b"
+COMPLETE = "RETURN COMPLETE TRENDS  PATTERN Metric m+  WHERE m.value < NEXT(m).value"
 IN_PANES = "a1 a2 b3 b4 a5 a6 a8 b9 a10 b13 a14 b15"
 
 
@@ -66,6 +77,45 @@ def draw_counting() -> None:
     draw_panes(plan_of(f"RETURN COUNT(*)  PATTERN {query}", events), events, PICTURES / "panes.svg", title=query)
 
 
+def draw_complete_trends() -> None:
+    """Rising complete trends of real server load: the graph of two hours, and what cutting a day's graph costs."""
+    metrics = pq.read_table(ROOT / "examples" / "data" / "nab_metrics.parquet")
+    series = metrics.filter(pc.equal(metrics["series"], SERIES)).sort_by("time")
+    few, day = series.slice(500, 24), series.slice(500, 288)
+    graph = trend_graph(COMPLETE, few, Options()).graph
+    edges = [(e, int(f)) for e in range(len(graph)) for f in graph.target[graph.begin[e] : graph.begin[e + 1]]]
+    trends = [row["events"] for row in tl.run(COMPLETE, few).to_pylist()]
+    times = few["time"].to_pylist()
+    longest = [times.index(event["time"]) for event in max(trends, key=len)]
+    draw_trend_graph(
+        few["value"].to_pylist(), edges, PICTURES / "trend-graph.svg", bounds=[0, 8, 16, 24], trend=longest,
+        title=f"{len(few)} values, {len(edges)} edges, {len(trends)} complete rising trends", ylabel="CPU load",
+    )  # fmt: skip
+    ways = list(walk_in_all_ways(day))
+    draw_trade_off(ways, PICTURES / "trade-off.svg", title=f"{len(day)} values: a day of CPU load")
+
+
+def walk_in_all_ways(events: pa.Table) -> Iterator[Walked]:
+    """The graph of some events walked one trend at a time, and cut for less and less memory; all trends copied out."""
+    yield timed(trend_graph(COMPLETE, events, Options(), CetPlan.ONE_BY_ONE), "one trend at a time (M-CET)")
+    for plan, name in ((CetPlan.BEST_CUTS, "best cuts (H-CET)"), (CetPlan.GREEDY_CUTS, "balanced cuts (greedy)")):
+        for memory in (1 << 31, 24 << 20, 6 << 20, 2 << 20, 1 << 20, 600 << 10, 380 << 10, 300 << 10):
+            found = timed(trend_graph(COMPLETE, events, Options(memory_limit=memory), plan), name)
+            if found.graphlets:
+                yield found
+
+
+def timed(trends: Trends, name: str) -> Walked:
+    began = time.process_time()
+    for _ in trends.matches():
+        pass
+    seconds = time.process_time() - began
+    graphlets, stored = 0, 0
+    for chosen, size in trends.measured:
+        graphlets, stored = len(chosen.bounds) - 1 if chosen.bounds is not None else 0, size
+    return Walked(name, graphlets, seconds, stored)
+
+
 def stream(text: str) -> pa.Table:
     """`a1 b2`: an event of type A at time 1, one of type B at time 2."""
     words = text.split()
@@ -83,6 +133,7 @@ def main() -> None:
     draw_semantics()
     draw_patterns()
     draw_counting()
+    draw_complete_trends()
     demo = ROOT / "demo-output"
     if (demo / "pattern.png").exists():
         copy_outages(demo)

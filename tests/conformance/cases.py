@@ -16,7 +16,7 @@ import pyarrow as pa
 from tests.property.compare import canonical
 
 from trendloom.lang.parser import parse_query
-from trendloom.lang.tree import And, Exists, Or, Pattern, Repeat, Seq, Trends
+from trendloom.lang.tree import And, Exists, Or, Pattern, Repeat, Seq
 
 HERE = Path(__file__).parent
 Row = dict[str, Any]

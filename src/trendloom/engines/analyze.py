@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +20,29 @@ from trendloom.engines import local
 from trendloom.engines.budget import with_memory
 from trendloom.engines.events import build_block
 from trendloom.engines.forecast import forecast_trends
+from trendloom.engines.workload import Options, load_needed, queries_of
+from trendloom.errors import PlanError
 from trendloom.io.events import Events
+from trendloom.kernels.complete.spec import Plan
 from trendloom.kernels.complete.trends import Chosen, Trends, trends_of
-from trendloom.physical.plan import Physical
+from trendloom.physical.plan import Physical, plan_physically
+from trendloom.plan.bind import bind
 from trendloom.plan.display import Branch
 
 MOST_SHOWN = 3
 MOST_SIZES = 16
 MEBI = 1 << 20
+
+
+def trend_graph(text: str, source: object, options: Options, plan: Plan = Plan.AUTO) -> Trends:
+    """The trend graph of one query for complete trends over a stream, to be looked at or walked in other ways."""
+    (query,) = queries_of(text, options.query)
+    events = load_needed((query,), source, options)
+    physical = with_memory(plan_physically(bind(query, events.schema), options.limits))
+    if physical.graph is None:
+        raise PlanError("only RETURN COMPLETE TRENDS of one variable with + has a trend graph", text=text)
+    block, _ = build_block(physical, local.stream_of(physical, events))
+    return trends_of(replace(physical.graph, plan=plan), block, physical.limits.memory)
 
 
 def describe_trends(physical: Physical, events: Events) -> Branch:

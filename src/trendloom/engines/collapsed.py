@@ -1,14 +1,24 @@
-"""The column `matches` of collapsed trends: exact integers, which may have any number of digits."""
+"""Collapsed trends as rows: `matches`, exact integers of any size, and an order of events that have the same time.
+
+A union may hold many events of one time. They are listed by their values, so that the order of the input does not show.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from trendloom.engines.events import Stream
 from trendloom.errors import RunError
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.detection.matches import Matches
+from trendloom.kernels.detection.spec import Place
 from trendloom.model.numbers import exact_array, to_text
+from trendloom.model.schema import Kind
 
 Array = np.ndarray[Any, Any]
 
@@ -32,3 +42,50 @@ def width_of(numbers: Array) -> pa.DataType:
     """The narrowest type that holds all of them."""
     most = [] if numbers.dtype == np.int64 else [max(numbers, default=0)]
     return exact_array(most).type
+
+
+# ------------------------------------------------------------------------------------- events of one time
+
+
+def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[Place, ...]) -> Matches:
+    """The same rows, events of one time ordered by their values, then by variable. O(entries with such events)."""
+    tie = block.tie_start[matches.events]
+    tied = np.flatnonzero(block.tie_end[matches.events] - tie > 1)
+    if not len(tied):
+        return matches
+    events, positions = matches.events[tied], matches.positions[tied]
+    names = [place.variable for place in places]
+    variable = np.array([sorted(set(names)).index(name) for name in names])[positions]
+    order = np.lexsort((events, variable, _ranks(stream, block, events), tie[tied], matches.match[tied]))
+    changed = replace(matches, events=matches.events.copy(), positions=matches.positions.copy())
+    changed.events[tied], changed.positions[tied] = events[order], positions[order]
+    return changed
+
+
+def _ranks(stream: Stream, block: Block, events: Array) -> Array:
+    """Numbers that order events by their values, column by column, NULL first; equal events have equal numbers."""
+    different, of = np.unique(events, return_inverse=True)
+    columns = list(_sortable(stream, block.row[different]))
+    order = np.lexsort(columns[::-1])
+    steps = np.zeros(len(order), np.bool_)
+    for column in columns:
+        steps[1:] |= column[order][1:] != column[order][:-1]
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(steps)
+    return ranks[of.reshape(-1)]
+
+
+def _sortable(stream: Stream, rows: Array) -> Iterator[Array]:
+    for name in stream.table.column_names:
+        if stream.kinds[name] is Kind.OTHER:
+            texts = [repr(value) for value in stream.table[name].take(pa.array(rows)).to_pylist()]
+            yield np.unique(texts, return_inverse=True)[1].reshape(-1)
+            continue
+        vector = stream.vector(name).take(rows)
+        values = vector.values
+        if values.dtype == object:
+            values = np.unique(values, return_inverse=True)[1].reshape(-1)
+        if vector.valid is not None:
+            yield vector.valid
+            values = np.where(vector.valid, values, values.dtype.type(0))
+        yield values

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.collapsed import number_of_matches
+from trendloom.engines.collapsed import by_content, number_of_matches
 from trendloom.engines.events import Stream
 from trendloom.engines.results import EXACT_ON_SPARK, events_type, time_array
 from trendloom.engines.values import MatchValues
@@ -49,6 +49,8 @@ def match_rows(
 ) -> pa.RecordBatch:
     """One row per match, in the order of the chunk; how many matches a row stands for is given as `exact`."""
     plan = physical.plan
+    if matches.stands_for is not None:
+        matches = by_content(matches, stream, block, physical.choice.detection.places)
     names, arrays = [], []
     key_rows = pa.array(keys.rows[block.key[matches.first]])
     for name in plan.partition:

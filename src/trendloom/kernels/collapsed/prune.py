@@ -1,14 +1,15 @@
 """Which events of a block are on a match at all, and at which positions, without building a match.
 
 Idea: an event is on a match at a position iff a partial match reaches it there and from there a match can be completed;
-the two have nothing to do with each other. So one sweep forwards and one backwards over each key decide it. Most events
-are reached by a step that compares nothing, which one word per key decides; only what is left is compared with the
-events before it, the nearest first.
-Cost: O(events · moves); an event that fails to find a partner has tried all of its key.
+the two have nothing to do with each other. So one sweep forwards and one backwards over each key decide it. What a step
+asks of the events before (after) it is one word where it compares nothing, and one extreme value where it asks for an
+order; only for other comparisons are the events themselves tried, the nearest first.
+Cost: O(events · moves); with `=`, `!=` or two comparisons on a step O(events) more for an event that finds no partner.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numba
@@ -17,55 +18,68 @@ import numpy as np
 from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.detection.machine import Machine
-from trendloom.kernels.detection.tables import Checks, checks_of, moves_of, pairs_hold
+from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves, checks_of, compare, moves_of, pairs_hold
 
 Array = np.ndarray[Any, Any]
+SCAN = -1
+FIRST_ORDER, FIRST_DESCENDING = OPERATORS.index("<"), OPERATORS.index(">")
 
 
 class Graph(NamedTuple):
-    """Moves between positions, seen from both ends: those into (out of) p are entries `begin[p]` to `begin[p + 1]`.
+    """Moves that compare, seen from one end: those at position p are entries `begin[p]` to `begin[p + 1]`.
 
-    `free`: for each position a word with the positions that moves without comparisons come from (lead to).
+    `other` is the position at the other end; `pair` the one comparison of a move if it asks for an order, else `SCAN`.
+    `free`: for each position a word with the positions at the other end of moves that compare nothing.
     """
 
     begin: Array
     move: Array
     other: Array
+    pair: Array
     free: Array
 
 
 def on_a_match(spec: Aggregation, block: Block) -> Array:
     """Per event a word: the positions at which some match binds it. The pattern has no NOT, no AND, no tests."""
     machine = Machine(spec.detection)
-    moves = moves_of(machine, spec.pairs)
-    checks = checks_of(machine, spec.pairs, block)
+    moves, checks = moves_of(machine, spec.pairs), checks_of(machine, spec.pairs, block)
     source = np.repeat(np.arange(len(moves.begin) - 1), np.diff(moves.begin))
     template = spec.detection.scopes[0].template
     starts = _word(edge.target for edge in template.starts)
     ends = _word(state for state, ways in enumerate(template.accepts) if ways)
-    into = _graph(moves.target, source, moves.free, len(template.position_of))
-    out_of = _graph(source, moves.target, moves.free, len(template.position_of))
-    reached = np.zeros(len(block), np.uint64)
+    reached, found = np.zeros(len(block), np.uint64), np.zeros(len(block), np.uint64)
+    into, out_of = _graph(moves.target, source, moves, checks), _graph(source, moves.target, moves, checks)
     _forwards(reached, block.fits[0], block.key_starts, block.tie_end, starts, into, checks)
-    found = np.zeros(len(block), np.uint64)
     _backwards(found, reached, block.key_starts, block.tie_start, ends, out_of, checks)
     return found
 
 
-def _word(bits: Any) -> np.uint64:
-    return np.uint64(sum(1 << bit for bit in set(bits)))
+def _word(bits: Iterable[int]) -> int:
+    return sum(1 << bit for bit in set(bits))
 
 
-def _graph(here: Array, other: Array, free: Array, positions: int) -> Graph:
-    order = np.argsort(here, kind="stable")
-    begin = np.searchsorted(here[order], np.arange(positions + 1))
-    words = np.array([_word(other[(here == p) & free].tolist()) for p in range(positions)], np.uint64)
-    compared = order[~free[order]]
-    begin = np.searchsorted(here[compared], np.arange(positions + 1))
-    return Graph(begin.astype(np.int64), compared.astype(np.int64), other[compared].astype(np.int64), words)
+def _graph(here: Array, other: Array, moves: Moves, checks: Checks) -> Graph:
+    positions = len(moves.begin) - 1
+    words = [_word(other[(here == position) & moves.free].tolist()) for position in range(positions)]
+    compared = np.flatnonzero(~moves.free)
+    compared = compared[np.argsort(here[compared], kind="stable")]
+    pairs = [checks.pairs[checks.pairs_begin[move] : checks.pairs_begin[move + 1]] for move in compared]
+    ordered = [len(some) == 1 and checks.operators[some[0]] >= FIRST_ORDER for some in pairs]
+    return Graph(
+        np.searchsorted(here[compared], np.arange(positions + 1)).astype(np.int64),
+        compared.astype(np.int64),
+        other[compared].astype(np.int64),
+        np.array([some[0] if alone else SCAN for some, alone in zip(pairs, ordered, strict=True)], np.int64),
+        np.array(words, np.uint64),
+    )
 
 
 # ------------------------------------------------------------------------------------------------ compiled
+
+
+@numba.njit(cache=True, nogil=True, forceinline=True)
+def _has(word: int, position: int) -> bool:
+    return (np.uint64(word) >> np.uint64(position)) & np.uint64(1) != np.uint64(0)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -73,40 +87,43 @@ def _forwards(
     reached: Array, fits: Array, key_starts: Array, tie_end: Array, starts: int, into: Graph, checks: Checks
 ) -> None:
     """`reached[e]`: the positions at which a partial match can bind event e."""
-    one, none = np.uint64(1), np.uint64(0)
+    best, seen = np.zeros(len(into.move), np.int64), np.zeros(len(into.move), np.bool_)
     for key in range(len(key_starts) - 1):
-        earlier = none
+        earlier = np.uint64(0)
+        seen[:] = False
         at = key_starts[key]
         while at < key_starts[key + 1]:
-            fresh = none
-            for event in range(at, tie_end[at]):
-                word = np.uint64(fits[event])
+            end = tie_end[at]
+            for event in range(at, end):
                 for position in range(len(into.free)):
-                    if not (word >> np.uint64(position)) & one:
-                        continue
-                    if (
-                        (starts >> np.uint64(position)) & one
+                    if _has(fits[event], position) and (
+                        _has(starts, position)
                         or into.free[position] & earlier
-                        or _follows(event, position, key_starts[key], at, earlier, reached, into, checks)
+                        or _follows(event, position, key_starts[key], at, reached, best, seen, into, checks)
                     ):
-                        reached[event] |= one << np.uint64(position)
-                fresh |= reached[event]
-            earlier |= fresh
-            at = tie_end[at]
+                        reached[event] |= np.uint64(1) << np.uint64(position)
+            for event in range(at, end):
+                earlier |= reached[event]
+                _offer(event, reached[event], 0, best, seen, into, checks)
+            at = end
 
 
 @numba.njit(cache=True, nogil=True)
 def _follows(
-    event: int, position: int, low: int, high: int, earlier: int, reached: Array, into: Graph, checks: Checks
-) -> bool:
-    """Whether an event from low to high stands where a compared move leads on to this one."""
-    one = np.uint64(1)
+    event: int, position: int, low: int, high: int, reached: Array, best: Array, seen: Array, into: Graph,
+    checks: Checks,
+) -> bool:  # fmt: skip
+    """Whether an event from low to high stands where a move that compares leads on to this one."""
     for at in range(into.begin[position], into.begin[position + 1]):
-        bit = np.uint64(into.other[at])
-        if (earlier >> bit) & one:
-            for before in range(high - 1, low - 1, -1):
-                if (reached[before] >> bit) & one and pairs_hold(before, event, into.move[at], checks):
-                    return True
+        pair = into.pair[at]
+        if pair != SCAN:
+            known = seen[at] and checks.known[1, pair, event]
+            if known and compare(checks.operators[pair], best[at], checks.right[pair, event]):
+                return True
+            continue
+        for before in range(high - 1, low - 1, -1):
+            if _has(reached[before], into.other[at]) and pairs_hold(before, event, into.move[at], checks):
+                return True
     return False
 
 
@@ -115,38 +132,55 @@ def _backwards(
     found: Array, reached: Array, key_starts: Array, tie_start: Array, ends: int, out_of: Graph, checks: Checks
 ) -> None:
     """Of the positions that are reached, those from which a match can be completed."""
-    one, none = np.uint64(1), np.uint64(0)
+    best, seen = np.zeros(len(out_of.move), np.int64), np.zeros(len(out_of.move), np.bool_)
     for key in range(len(key_starts) - 1):
-        later = none
+        later = np.uint64(0)
+        seen[:] = False
         at = key_starts[key + 1]
         while at > key_starts[key]:
-            fresh = none
             first = tie_start[at - 1]
             for event in range(first, at):
                 for position in range(len(out_of.free)):
-                    if not (reached[event] >> np.uint64(position)) & one:
-                        continue
-                    if (
-                        (ends >> np.uint64(position)) & one
+                    if _has(reached[event], position) and (
+                        _has(ends, position)
                         or out_of.free[position] & later
-                        or _leads(event, position, at, key_starts[key + 1], later, found, out_of, checks)
+                        or _leads(event, position, at, key_starts[key + 1], found, best, seen, out_of, checks)
                     ):
-                        found[event] |= one << np.uint64(position)
-                fresh |= found[event]
-            later |= fresh
+                        found[event] |= np.uint64(1) << np.uint64(position)
+            for event in range(first, at):
+                later |= found[event]
+                _offer(event, found[event], 1, best, seen, out_of, checks)
             at = first
 
 
 @numba.njit(cache=True, nogil=True)
 def _leads(
-    event: int, position: int, low: int, high: int, later: int, found: Array, out_of: Graph, checks: Checks
-) -> bool:
-    """Whether a compared move leads from this event to one from low to high that is on a match."""
-    one = np.uint64(1)
+    event: int, position: int, low: int, high: int, found: Array, best: Array, seen: Array, out_of: Graph,
+    checks: Checks,
+) -> bool:  # fmt: skip
+    """Whether a move that compares leads from this event to one from low to high that is on a match."""
     for at in range(out_of.begin[position], out_of.begin[position + 1]):
-        bit = np.uint64(out_of.other[at])
-        if (later >> bit) & one:
-            for after in range(low, high):
-                if (found[after] >> bit) & one and pairs_hold(event, after, out_of.move[at], checks):
-                    return True
+        pair = out_of.pair[at]
+        if pair != SCAN:
+            known = seen[at] and checks.known[0, pair, event]
+            if known and compare(checks.operators[pair], checks.left[pair, event], best[at]):
+                return True
+            continue
+        for after in range(low, high):
+            if _has(found[after], out_of.other[at]) and pairs_hold(event, after, out_of.move[at], checks):
+                return True
     return False
+
+
+@numba.njit(cache=True, nogil=True)
+def _offer(event: int, word: int, side: int, best: Array, seen: Array, graph: Graph, checks: Checks) -> None:
+    """Keep the value that most partners can be compared with: the least on the side that must be less."""
+    for at in range(len(graph.move)):
+        pair = graph.pair[at]
+        if pair == SCAN or not _has(word, graph.other[at]) or not checks.known[side, pair, event]:
+            continue
+        value = checks.left[pair, event] if side == 0 else checks.right[pair, event]
+        wants_less = (checks.operators[pair] < FIRST_DESCENDING) == (side == 0)
+        if not seen[at] or (value < best[at] if wants_less else value > best[at]):
+            best[at] = value
+            seen[at] = True
