@@ -6,6 +6,7 @@ reused buffer, as they would to a consumer; a sum over every event of every tren
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numba import njit
+
+from trendloom.kernels.detection.matches import Matches
 
 Array = np.ndarray[Any, Any]
 
@@ -143,5 +146,25 @@ def count_one(size: int, ends: Any, state: Any) -> None:
 
 def found(state: Array, out: Array, ends: Array, counts: Array, built: int) -> Found:
     offsets = ends[: state[FILLED] + 1]
-    totals = (int(state[place]) for place in (TRENDS, EVENTS, CHECKSUM))
-    return Found(*totals, built, counts, offsets, out[: state[AT]], state[FLUSHES] == 0)
+    trends, events, checksum = (int(state[place]) for place in (TRENDS, EVENTS, CHECKSUM))
+    whole = bool(state[FLUSHES] == 0)
+    return Found(trends, events, checksum, built, counts, offsets, out[: state[AT]], whole)
+
+
+def taken(chunks: Iterable[Matches]) -> tuple[int, int]:
+    """Take trends and drop them: how many, and how many events they have."""
+    trends = events = 0
+    for chunk in chunks:
+        trends += len(chunk.offsets) - 1
+        events += len(chunk.events)
+    return trends, events
+
+
+def summed(chunks: Iterable[Matches]) -> tuple[int, int, int]:
+    """Trends, their events, and the sum of the numbers of these events."""
+    trends = events = total = 0
+    for chunk in chunks:
+        trends += len(chunk.offsets) - 1
+        events += len(chunk.events)
+        total += int(np.sum(chunk.events, dtype=np.int64))
+    return trends, events, total

@@ -15,6 +15,7 @@ KINDS: dict[str, Aimed | Knobs] = {
     "matches, any": Knobs(outputs=("trends", "values"), semantics=(ANY,)),
     "matches, runs": Knobs(outputs=("trends", "values"), semantics=(NEXT, CONTIGUOUS)),
     "complete": Knobs(outputs=("complete",), semantics=(ANY,), most_events=7),
+    "complete, one variable": Knobs(outputs=("complete",), semantics=(ANY,), most_atoms=1, negation=False),
     "collapsed": Knobs(outputs=("collapsed",), semantics=(ANY,), most_conjuncts=1),
     "negation": Knobs(outputs=("trends", "aggregates"), nesting=1, most_conjuncts=1),
     "matrices": Aimed(PLAIN + NEGATED, ("nothing", "alone"), GROUPINGS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 from tests.property.compare import rows_of
-from tests.property.strategies import ANY, Case, Knobs, cases, to_table
+from tests.property.strategies import ANY, Case, Knobs, cases, streams, to_table, windows
 
 import trendloom as tl
 from trendloom.errors import BindError, PlanError
@@ -107,3 +109,42 @@ def expanded(query: str, row: dict[str, Any], source: pa.Table | None) -> list[p
     found = list(tl.expand(query, row, source))
     assert sum(batch.num_rows for batch in found) == row["matches"], query
     return found
+
+
+# ------------------------------------------------------------------------------------------ conditions on gaps
+
+PATTERNS = (
+    "SEQ(A a, B+ b[], C c)", "SEQ(A a, (B b)*, C c)", "SEQ(B+ b[], C c)", "SEQ(A a, B+ b[])", "B+ b[]",
+    "SEQ(A a, (SEQ(B b, C c))+)", "SEQ((A a)?, B+ b[], (C c)?)", "SEQ(A a, B+ b[], C+ c[])",
+)  # fmt: skip
+CONDITIONS = (
+    "a.x < NEXT(b).x", "a.x = NEXT(b).x", "abs(a.x - NEXT(b).x) < 2", "a.x < b.x", "a.y != b.y", "a.x + c.x > b.x",
+    "b.x < NEXT(b).x", "b.x >= NEXT(b).x", "b.x != NEXT(b).x", "b.x = NEXT(b).x", "abs(b.x - NEXT(b).x) < 2",
+    "(b.x < NEXT(b).x OR b.g = NEXT(b).g)", "b.x < NEXT(b).x AND b.y > NEXT(b).y", "b.x > NEXT(c).x",
+    "abs(b.y - NEXT(c).y) < 2", "a.x < c.x", "b[i].x > b[i-1].x", "abs(b[i].x - b[i-1].x) < 3",
+)  # fmt: skip
+
+
+@st.composite
+def on_gaps(draw: st.DrawFn) -> Case:
+    """A pattern with conditions on adjacent events, and on Kleene events with others, where the pattern has them."""
+    pattern = draw(st.sampled_from(PATTERNS))
+    known = [one for one in CONDITIONS if set(re.findall(r"\b([abc])\b(?=[.\[)])", one)) <= set(pattern)]
+    where = draw(st.lists(st.sampled_from(known), max_size=3, unique=True))
+    clauses = ["RETURN COLLAPSED TRENDS", f"PATTERN {pattern}", f"WHERE {' AND '.join(where)}" if where else ""]
+    return Case("\n".join([*clauses, *draw(windows())]), draw(streams(9, "ABBBC")))
+
+
+def test_conditions_on_gaps() -> None:
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+    @given(on_gaps())
+    def compare(case: Case) -> None:
+        events = to_table(case.events)
+        try:
+            found = tl.run(case.query, events, engine="local")
+        except BindError:
+            assume(False)
+            raise
+        assert entries_of(found) == entries_of(tl.run(case.query, events, engine="reference")), case.query
+
+    compare()

@@ -47,6 +47,7 @@ KNOBS = {
     "contiguous": Knobs(semantics=(CONTIGUOUS,), outputs=ROWS),
     "aggregates": Knobs(outputs=("aggregates",)),
     "complete": Knobs(semantics=(ANY,), outputs=("complete",)),
+    "complete, one variable": Knobs(semantics=(ANY,), outputs=("complete",), most_atoms=1, negation=False),
     "few rules": Knobs(most_conjuncts=1, predicates=False),
     "extreme values": Knobs(outputs=("trends", "aggregates"), extreme=True, negation=False, most_atoms=3),
     "not in not": Knobs(outputs=("trends",), nesting=3, partitions=False, most_conjuncts=2),

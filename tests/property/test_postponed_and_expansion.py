@@ -10,9 +10,11 @@ import os
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from tests.property.strategies import ANY, SCHEMA, Knobs, queries
+from tests.property.compare import rows_of
+from tests.property.strategies import ANY, SCHEMA, Case, Knobs, queries, streams, windows
 from tests.property.test_runs_and_expansion import BYTES, as_multiset, block_of, stream_of
 
+import trendloom as tl
 from trendloom.errors import BindError, PlanError
 from trendloom.kernels.detection.enumerate import enumerate_matches
 from trendloom.kernels.detection.matches import join
@@ -32,6 +34,65 @@ KNOBS = Knobs(
     conjunction=False,
     predicates=False,
 )
+
+WITH_NOTS = (
+    "SEQ(A+ a[], NOT C, B b)",
+    "SEQ(A a, NOT C, B+ b[])",
+    "SEQ(A a, NOT SEQ(C, D), B+ b[], D d)",
+    "SEQ(A a, NOT (C c: c.x > 1), NOT D, B b)",
+    "SEQ(A+ a[], NOT C, B+ b[], NOT SEQ(A, C), D d)",
+    "(SEQ(A a, NOT C, B b))+",
+    "SEQ(A a, (SEQ(B b, NOT C, A))+, D)",
+)
+CONDITIONS = (
+    "a.x < NEXT(b).x",
+    "a.x != NEXT(b).x",
+    "a.x >= NEXT(a).x",
+    "b.g = NEXT(b).g",
+    "b[i].x <= b[i-1].x",
+    "a.y < NEXT(b).x",
+)
+
+
+@st.composite
+def cases_with_nots(draw: st.DrawFn) -> Case:
+    """NOTs between events, together with comparisons of neighbours: ends are then only bounds."""
+    pattern = draw(st.sampled_from(WITH_NOTS))
+    where = draw(st.lists(st.sampled_from(CONDITIONS), max_size=2, unique=True))
+    where += draw(st.sampled_from([[], [], [], ["[k]"]]))
+    clauses = [
+        f"PATTERN {pattern}",
+        *([f"WHERE {' AND '.join(where)}"] if where else []),
+        *draw(st.just([]) | windows()),
+    ]
+    # mostly an A, then Bs, then a D, with a C here and there
+    kinds = [draw(st.sampled_from(some)) for some in ("AAB", "ABC", "ABB", "ABC", "BBC", "ABBD", "BD", "CD")]
+    rows = draw(streams(len(kinds)).filter(lambda rows: len(rows) >= 5))
+    in_time = sorted(rows, key=lambda row: row["time"])
+    return Case("\n".join(clauses), tuple(row | {"type": kind} for row, kind in zip(in_time, kinds, strict=False)))
+
+
+def test_nots_and_neighbours() -> None:
+    compared, with_rows = 0, 0
+
+    @settings(max_examples=2 * EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+    @given(cases_with_nots())
+    def compare(case: Case) -> None:
+        nonlocal compared, with_rows
+        try:
+            physical = plan_physically(bind(parse_query(case.query), SCHEMA))
+        except BindError:  # not every condition speaks of variables of every pattern
+            assume(False)
+            raise
+        assume(physical.choice.algorithm is Algorithm.POSTPONED)
+        found, expected = (tl.run(case.query, case.table(), engine=engine) for engine in ("local", "reference"))
+        assert rows_of(found) == rows_of(expected), case.query
+        compared += 1
+        with_rows += expected.num_rows > 0
+
+    compare()
+    assert compared >= EXAMPLES
+    assert with_rows >= 0.2 * compared
 
 
 def test_postponed_equals_expansion() -> None:

@@ -108,7 +108,7 @@ class _Row:
         return self.detection if self.start is None else replace(self.detection, window=Window())
 
     def _of_row(self, block: Block) -> Block:
-        """The events of the row's partition and window; only its own fit positions outside NOTs, each those it binds."""
+        """The events of the row's partition and window; only the row's own fit positions outside NOTs."""
         row = np.zeros(len(self.stream.table), np.bool_)
         row[self.given.rows] = True
         mine = np.flatnonzero(row[block.row])

@@ -72,7 +72,7 @@ def row_schema(plan: Plan, schema: pa.Schema, exact: pa.DataType = EXACT_ON_SPAR
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with these columns; cast only if types differ: Arrow's cast breaks lists of structs with NULL columns."""
+    """The batch with these columns; cast only where types differ: Arrow's cast breaks structs with columns of NULLs."""
     if batch.schema.types == schema.types:
         return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
     return batch.cast(schema)

@@ -1,8 +1,8 @@
 """How RETURN COLLAPSED TRENDS is computed: spine by spine without enumerating matches, or by putting matches together.
 
-The first is right where, once the events outside Kleene variables are known, every gap between two of them can be filled
-by itself: no NOT, no AND, and every condition is about the spine alone, about one Kleene event and the spine, or about
-two adjacent events.
+The first is right where, once the events outside Kleene variables are known (the spine), every gap between two of them
+can be filled by itself: no NOT, no AND, and every condition is about the spine alone, about one Kleene event and the
+spine, or about two adjacent events.
 """
 
 from __future__ import annotations
@@ -104,8 +104,6 @@ def _sorted_rules(detection: Detection) -> tuple[_Rules | None, str | None]:
         one, reason = adjacent(rule, detection, machine)
         if one is None:
             return None, reason
-        if isinstance(one, Test):
-            return None, "a predicate on adjacent events is no comparison of one with the other"
         moves.append((one, frozenset((state, machine.steps[step].target) for state, step in one.steps)))
     return _Rules(tuple(spine), tuple(settled), tuple(moves)), None
 
@@ -243,16 +241,19 @@ class _Planner:
         numbers = _Numbers(inside, source, target)
         detection = self._inside(numbers)
         machine = Machine(detection)
-        pairs = tuple(self._pairs(numbers, machine))
-        algebra = not pairs and program_obstacle(detection) is None
-        ways = Aggregation(detection, Grain.TYPE if algebra else Grain.MIXED, (MATCHES,), pairs, algebra=algebra)
+        compared = list(self._compared(numbers, machine))
+        pairs = tuple(one for one in compared if isinstance(one, Pair))
+        tests = tuple(one for one in compared if isinstance(one, Test))
+        algebra = not compared and program_obstacle(detection) is None
+        grain = Grain.TYPE if algebra else Grain.EVENT if tests else Grain.MIXED
+        ways = Aggregation(detection, grain, (MATCHES,), pairs, tests, algebra)
         position_of = self.template.position_of
         return Gap(
             None if source is None else position_of[source],
             None if target is None else position_of[target],
             tuple(position_of[state] for state in inside),
             ways,
-            free=not inside and not pairs,
+            free=not inside and not compared,
         )
 
     def _inside(self, numbers: _Numbers) -> Detection:
@@ -278,8 +279,8 @@ class _Planner:
     def _edges(self, states: set[int], numbers: _Numbers) -> tuple[Edge, ...]:
         return tuple(Edge(at, at) for state, at in numbers.targets() if state in states)
 
-    def _pairs(self, numbers: _Numbers, machine: Machine) -> Iterator[Pair]:
-        """The comparisons of adjacent events on the steps of this gap."""
+    def _compared(self, numbers: _Numbers, machine: Machine) -> Iterator[Pair | Test]:
+        """The conditions on adjacent events on the steps of this gap."""
         original = {at: state for state, at in numbers.sources()}
         reached = {at: state for state, at in numbers.targets()}
         for one, moves in self.rules.moves:
@@ -290,7 +291,6 @@ class _Planner:
                 if (original[state], reached[step.target]) in moves
             )
             if steps:
-                assert isinstance(one, Pair)
                 yield replace(one, steps=steps)
 
 

@@ -69,8 +69,19 @@ def plan_physically(plan: Plan, limits: Limits = NO_LIMITS) -> Physical:
     if isinstance(optimized.output, Aggregation):
         return Physical(optimized, choice, choose_aggregation(optimized, choice.detection), limits=limits)
     graph = complete_of(choice.detection)[0] if optimized.output is Trends.COMPLETE else None
-    collapsing = choose_collapsing(choice.detection) if optimized.output is Trends.COLLAPSED else None
+    collapsing = _collapsing(optimized, choice) if optimized.output is Trends.COLLAPSED else None
     return Physical(optimized, choice, graph=graph, limits=limits, collapsing=collapsing)
+
+
+def _collapsing(plan: Plan, choice: Choice) -> Collapsing:
+    if "matches" in plan.partition:
+        raise PlanError(
+            "the result would have two columns named 'matches'",
+            plan.query.clause("RETURN"),
+            hint="rename the attribute: collapsed trends have a column 'matches' of their own",
+            text=plan.query.text,
+        )
+    return choose_collapsing(choice.detection)
 
 
 def _refuse_missing_features(plan: Plan) -> None:

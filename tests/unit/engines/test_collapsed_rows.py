@@ -38,7 +38,7 @@ def test_numbers_are_as_wide_as_they_need(size: int, wide: pa.DataType) -> None:
 
 def test_text_is_written_as_a_number() -> None:
     (line,) = json_lines(tl.run(QUERY, events(300)).to_batches()[-1])
-    assert line.endswith(f'"matches": {2**300 - 1}}}') or line.endswith(f'"matches":{2**300 - 1}}}')
+    assert line.endswith(f"{2**300 - 1}}}")
 
 
 def test_no_row_has_columns_all_the_same() -> None:

@@ -112,6 +112,20 @@ def test_earliest_ends_are_those_found_by_trial() -> None:
     assert exact >= 60
 
 
+@pytest.mark.parametrize("operator", ["=", "!=", "<", "<=", ">", ">="])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_operator_finds_the_earliest_end(operator: str, seed: int) -> None:
+    """Few values, many ways: the nearest event that passes is often not the one with the earliest end."""
+    random = np.random.default_rng(seed)
+    x = random.integers(0, 3, 60)
+    table = stream("".join(random.choice(list("ABC"), 60)), x, x.astype(float))
+    query = f"PATTERN SEQ(A a, B b, C c) WHERE a.x {operator} NEXT(b).y AND b.x {operator} NEXT(c).x"
+    found = shared(query, table)
+    ends = earliest_ends(found.machine, found.block, found.moves, found.checks, cuts_of(found.checks)).ends
+    assert found.exact
+    assert (ends == by_trial(found)).all()
+
+
 @pytest.mark.parametrize(
     ("query", "growth"),
     [

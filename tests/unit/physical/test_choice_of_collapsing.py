@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from tests.property.strategies import SCHEMA
@@ -10,6 +11,7 @@ from tests.property.strategies import SCHEMA
 from trendloom.errors import PlanError
 from trendloom.kernels.clock import Certain
 from trendloom.lang.parser import parse_query
+from trendloom.model.schema import Column, Kind
 from trendloom.physical.collapsed import Collapsing
 from trendloom.physical.display import describe_physical
 from trendloom.physical.live import describe_live, live_kernel
@@ -36,6 +38,7 @@ def collapsing(pattern: str) -> Collapsing:
         "SEQ(A a?, B+ b[], C c?)",
         "OR(SEQ(A a, B+ b[]), SEQ(C c, (SEQ(B d, A e))+))",
         "SEQ(A a, B+ b[]) WHERE a.x = b.x",
+        "SEQ(A a, B+ b[]) WHERE abs(b[i].x - b[i-1].x) < 2",
         "SEQ(A a, B+ b[], C c) WHERE a.x + c.x < b.x AND a.y < c.y",
         "SEQ(A a, B+ b[]) WHERE b[i].x > b[i-1].x AND a.x < NEXT(b).x",
         "(SEQ(A a, (B b: b.x = a.x)))+",
@@ -84,6 +87,12 @@ def test_a_bound_on_the_match_ties_its_ends_together(pattern: str, anchored: boo
 def test_plans_travel() -> None:
     physical = physical_of("SEQ(A a, B+ b[], C c) WHERE b[i].x > b[i-1].x AND a.x = b.x WITHIN 5")
     assert pickle.loads(pickle.dumps(physical)) == physical
+
+
+def test_a_partition_named_like_the_number_of_matches() -> None:
+    schema = replace(SCHEMA, columns=(*SCHEMA.columns, Column("matches", Kind.INT)))
+    with pytest.raises(PlanError, match="two columns named 'matches'"):
+        plan_physically(bind(parse_query("RETURN COLLAPSED TRENDS PATTERN A+ WHERE [matches]"), schema))
 
 
 class TestLive:

@@ -2,11 +2,11 @@
 
 Idea: the events outside Kleene variables are the *spine* of a match, and there are only polynomially many spines. Once
 a spine is known, each gap between two of its events is a small problem of its own: which events may lie in it, and in
-how many ways (see `fill`). The union is what lies in the gaps, the number of matches the product of the ways. A gap that
-several spines share is filled once. Where a gap depends on more, matches are enumerated and put together (`merge`).
+how many ways (see `fill`). The union is what lies in the gaps, the number of matches the product of the ways. A gap
+that several spines share is filled once. Where a gap depends on more, matches are put together instead (`merge`).
 
-Cost: O(events of all rows), be the matches as many as they like. See Zhang, "Complex Event Processing", ch. 4
-(SASE++: the collapsed format).
+Cost: O(events of all rows), be the matches as many as they like. See Zhang, "High-Performance
+Complex Event Processing for Decision Analytics", ch. 4 (SASE++: the collapsed format).
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class _Rows:
                 filled.append(filling.fill(gaps))
         ways = _product([one.ways for one in filled], which)
         kept = np.flatnonzero(ways != 0)
-        lists = [(one.offsets, one.events, one.positions) for one in filled]
-        offsets, events, positions = _assembled(*_pooled(lists), which[kept], spines.events[kept], spines.positions[kept])
+        pool = _pooled([(one.offsets, one.events, one.positions) for one in filled])
+        offsets, events, positions = _assembled(*pool, which[kept], spines.events[kept], spines.positions[kept])
         start = None if spines.start is None else spines.start[kept]
         return Matches(offsets, events, positions, start, ways[kept], self._certain_from(spines, kept, offsets, events))
 

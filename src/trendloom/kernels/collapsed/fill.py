@@ -1,4 +1,4 @@
-"""What lies in the gaps of spines: the Kleene events on some match, and the number of ways through, for many gaps at once.
+"""What lies in the gaps of spines: Kleene events on some match, and the number of ways through, for many gaps at once.
 
 All gaps of one kind become the keys of one block: the event before the gap, the events between that may take part, the
 event after it. Conditions with events of the spine drop events, `prune` drops those on no match, and the aggregation
@@ -32,7 +32,7 @@ NOBODY = -1
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """Gaps of one kind to be filled: the events around each (`NOBODY`: start or end), and between which indices to look.
+    """Gaps of one kind to be filled: the events around each (`NOBODY`: start or end), and the indices between them.
 
     `spine`: for variables of the spine that conditions use, the event each gap's spine binds, or `NOBODY`.
     """

@@ -3,7 +3,8 @@
 Idea: an event is on a match at a position iff a partial match reaches it there and from there a match can be completed;
 the two have nothing to do with each other. So one sweep forwards and one backwards over each key decide it. What a step
 asks of the events before (after) it is one word where it compares nothing, and one extreme value where it asks for an
-order; only for other comparisons are the events themselves tried, the nearest first.
+order; only for other comparisons are the events themselves tried, the nearest first. Conditions on two events that are
+no comparison are evaluated by columns (see `tested`), and only for what no other step decides.
 Cost: O(events · moves); with `=`, `!=` or two comparisons on a step O(events) more for an event that finds no partner.
 """
 
@@ -16,6 +17,7 @@ import numba
 import numpy as np
 
 from trendloom.kernels.aggregation.spec import Aggregation
+from trendloom.kernels.collapsed.tested import Tested
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves, checks_of, compare, moves_of, pairs_hold
@@ -40,28 +42,38 @@ class Graph(NamedTuple):
 
 
 def on_a_match(spec: Aggregation, block: Block) -> Array:
-    """Per event a word: the positions at which some match binds it. The pattern has no NOT, no AND, no tests."""
+    """Per event a word: the positions at which some match binds it. The pattern has no NOT and no AND."""
     machine = Machine(spec.detection)
     moves, checks = moves_of(machine, spec.pairs), checks_of(machine, spec.pairs, block)
     source = np.repeat(np.arange(len(moves.begin) - 1), np.diff(moves.begin))
     template = spec.detection.scopes[0].template
     starts = _word(edge.target for edge in template.starts)
     ends = _word(state for state, ways in enumerate(template.accepts) if ways)
-    reached, found = np.zeros(len(block), np.uint64), np.zeros(len(block), np.uint64)
-    into, out_of = _graph(moves.target, source, moves, checks), _graph(source, moves.target, moves, checks)
-    _forwards(reached, block.fits[0], block.key_starts, block.tie_end, starts, into, checks)
-    _backwards(found, reached, block.key_starts, block.tie_start, ends, out_of, checks)
-    return found
+    tests = Tested(spec, block, source, moves, checks)
+    into = _graph(moves.target, source, moves, checks, tests.moves)
+    out_of = _graph(source, moves.target, moves, checks, tests.moves)
+
+    def forwards(reached: Array) -> None:
+        _forwards(reached, block.fits[0], block.key_starts, block.tie_end, starts, into, checks)
+
+    reached = tests.closed(forwards, block.fits[0], later=True)
+
+    def backwards(found: Array) -> None:
+        _backwards(found, reached, block.key_starts, block.tie_start, ends, out_of, checks)
+
+    return tests.closed(backwards, reached, later=False)
 
 
 def _word(bits: Iterable[int]) -> int:
     return sum(1 << bit for bit in set(bits))
 
 
-def _graph(here: Array, other: Array, moves: Moves, checks: Checks) -> Graph:
+def _graph(here: Array, other: Array, moves: Moves, checks: Checks, tested: list[int]) -> Graph:
     positions = len(moves.begin) - 1
-    words = [_word(other[(here == position) & moves.free].tolist()) for position in range(positions)]
-    compared = np.flatnonzero(~moves.free)
+    swept = np.ones(len(moves.free), np.bool_)
+    swept[tested] = False
+    words = [_word(other[(here == position) & moves.free & swept].tolist()) for position in range(positions)]
+    compared = np.flatnonzero(~moves.free & swept)
     compared = compared[np.argsort(here[compared], kind="stable")]
     pairs = [checks.pairs[checks.pairs_begin[move] : checks.pairs_begin[move + 1]] for move in compared]
     ordered = [len(some) == 1 and checks.operators[some[0]] >= FIRST_ORDER for some in pairs]
@@ -86,7 +98,7 @@ def _has(word: int, position: int) -> bool:
 def _forwards(
     reached: Array, fits: Array, key_starts: Array, tie_end: Array, starts: int, into: Graph, checks: Checks
 ) -> None:
-    """`reached[e]`: the positions at which a partial match can bind event e."""
+    """`reached[e]`: the positions at which a partial match can bind event e, besides those that are there already."""
     best, seen = np.zeros(len(into.move), np.int64), np.zeros(len(into.move), np.bool_)
     for key in range(len(key_starts) - 1):
         earlier = np.uint64(0)

@@ -1,7 +1,7 @@
 """What the kernel of collapsed trends is told: the spine of a pattern, and what may lie in its gaps. Frozen, picklable.
 
 The *spine* of a match are its events outside Kleene variables. Matches with the same spine are one row. Between two
-neighbours of a spine lies a *gap*: its Kleene events depend on these neighbours and on each other, never on another gap.
+neighbours of a spine lies a *gap*: its Kleene events depend on these neighbours and on each other, not on other gaps.
 """
 
 from __future__ import annotations

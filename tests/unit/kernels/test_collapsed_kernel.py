@@ -43,8 +43,7 @@ def collapsed(pattern: str, types: str, x: list[int | None] | None = None) -> Ma
 
 
 def numbers(matches: Matches) -> list[int]:
-    assert matches.stands_for is not None
-    return [int(number) for number in matches.stands_for]
+    return [int(number) for number in ([] if matches.stands_for is None else matches.stands_for)]
 
 
 @pytest.mark.parametrize("size", [1, 62, 63, 64, 100, 5000])
@@ -55,7 +54,7 @@ def test_numbers_are_exact_at_any_size(size: int) -> None:
 
 
 def test_products_of_gaps_are_exact() -> None:
-    found = collapsed("SEQ(B+ b[], A a, C+ c[], D d, E* e)", "B" * 50 + "A" + "C" * 50 + "D" + "E" * 50)
+    found = collapsed("SEQ(B+ b[], A a, C+ c[], D d, E* e[])", "B" * 50 + "A" + "C" * 50 + "D" + "E" * 50)
     assert numbers(found) == [(2**50 - 1) * (2**50 - 1) * 2**50]
 
 
@@ -137,7 +136,7 @@ def test_positions_of_one_event() -> None:
 
 class TestMerging:
     def test_rows_stay_apart_by_position(self) -> None:
-        found = collapsed("SEQ(OR(A, SEQ(A, NOT X, A?)), B+ b[])", "AB")
+        found = collapsed("SEQ(OR(A, SEQ(A, NOT X, C?)), B+ b[])", "AB")
         assert numbers(found) == [1, 1]
 
     def test_too_many_matches(self, monkeypatch: pytest.MonkeyPatch) -> None:
