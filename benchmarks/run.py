@@ -1,7 +1,8 @@
 """Measure the engines: `python -m benchmarks.run [--quick] [--only PART ...]`.
 
 Every rate stands beside a baseline of the same run, and every answer is checked against another way to compute it.
-Parts: `detection` (rows per match, local and Spark), `kernels` (aggregation on one core), `growth` (one inequality),
+Parts: `detection` (rows per match, local and Spark), `trends` (complete trends and postponing beside the papers'
+algorithms, on one core; over partitions on Spark), `kernels` (aggregation on one core), `growth` (one inequality),
 `local` (aggregates end to end, and their memory), `long` (10⁸ events in a window), `spark` (aggregates, path by path),
 `live` (live streams, beside Flink).
 """
@@ -23,6 +24,8 @@ from benchmarks.live import measure_live
 from benchmarks.long_window import measure_long_window
 from benchmarks.on_spark import PATHS, drop_batches, measure_spark, run_all
 from benchmarks.report import Report, Result, best_of
+from benchmarks.trends import measure_trends
+from benchmarks.trends_on_spark import measure_trends_on_spark
 from benchmarks.workloads import RUN_TRENDS, RUN_VALUES, expected_runs, random_events, same_rows
 
 KEYS = 1_000
@@ -33,7 +36,7 @@ MEASURES = {
     "long": measure_long_window,
     "live": measure_live,
 }
-PARTS = ("detection", *MEASURES, "spark")
+PARTS = ("detection", "trends", *MEASURES, "spark")
 
 
 def main() -> None:
@@ -48,6 +51,9 @@ def main() -> None:
     for part in chosen.only:
         if part == "detection":
             measure_detection(report, chosen.events, 3 if chosen.quick else 7)
+        elif part == "trends":
+            measure_trends(report, quick=chosen.quick)
+            measure_trends_on_spark(report, quick=chosen.quick)
         elif part == "spark":
             measure_spark(report, quick=chosen.quick, paths=chosen.paths)
         else:

@@ -106,7 +106,7 @@ def _extend(cells: Any, length: Any, kept: int, event: int, prefix: Any, inside:
     total, mask = kept, len(seen) - 1
     for row in range(kept):
         size = prefix[row]
-        if size == 0 or False:
+        if size == 0 or inside[cells[row, size - 1]] == event:
             continue
         if size == length[row]:
             cells[row, size] = event

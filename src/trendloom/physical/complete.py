@@ -14,9 +14,10 @@ def complete_of(detection: Detection) -> tuple[Complete | None, str]:
     template = detection.scopes[0].template
     if len(detection.scopes) > 1 or len(detection.places) > 1:
         return None, "the pattern is more than one variable with +"
-    if len(template.starts) != 1 or [len(edges) for edges in template.edges] != [1] or not template.accepts[0]:
-        return None, "the pattern is no variable with +"
     machine = Machine(detection)
+    steps = (len(machine.starts[0]), [len(moves) for moves in machine.moves[0]])
+    if steps != (1, [1]) or not template.accepts[0]:
+        return None, "the pattern is no variable with +"
     found: list[Pair | Test] = []
     for rule in detection.scopes[0].rules:
         one, obstacle = adjacent(rule, detection, machine)

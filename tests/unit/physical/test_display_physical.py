@@ -186,8 +186,15 @@ def test_and_needs_more_states_than_positions() -> None:
     assert "4:c  → 0:a, 2:b (NOT 1), 3:d" in shown
 
 
-def test_complete_trends_are_filtered_afterwards() -> None:
-    assert "drop those that another one contains" in physical("RETURN COMPLETE TRENDS PATTERN A a+")
+def test_complete_trends_of_one_variable_come_from_the_graph() -> None:
+    shown = physical("RETURN COMPLETE TRENDS PATTERN A a+")
+    assert "trend graph (CET)" in shown
+    assert "by graphlets whose trends are stored (H-CET)" in shown
+
+
+def test_other_complete_trends_are_filtered_afterwards() -> None:
+    shown = physical("RETURN COMPLETE TRENDS PATTERN SEQ(A a+, B b)")
+    assert "drop those that another one contains (the pattern is more than one variable with +)" in shown
 
 
 # ------------------------------------------------------------------------------------- engines, refusals

@@ -1,0 +1,55 @@
+"""Which queries for complete trends the trend graph serves, and how it finds its edges."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from trendloom.engines.workload import Options, load, queries_of
+from trendloom.physical.complete import complete_of
+from trendloom.physical.plan import Physical, plan_physically
+from trendloom.plan.bind import bind
+
+EVENTS = pa.table({"type": ["A", "B"], "time": [1, 2], "x": [1, 2], "y": [1, 2], "k": [1, 1]})
+
+
+def planned(query: str) -> Physical:
+    (parsed,) = queries_of(f"RETURN COMPLETE TRENDS PATTERN {query}")
+    return plan_physically(bind(parsed, load(EVENTS, Options()).schema))
+
+
+@pytest.mark.parametrize(
+    ("query", "pairs", "tests", "how"),
+    [
+        ("A a+", 0, 0, "in order of time"),
+        ("(A a+)+", 0, 0, "in order of time"),
+        ("A a+ WHERE a.x > 0 AND [k]", 0, 0, "in order of time"),
+        ("A a+ WHERE a.x < NEXT(a).x", 1, 0, "in order of value and time"),
+        ("A a+ WHERE a[i].x >= a[i-1].x WITHIN 5", 1, 0, "in order of value and time"),
+        ("A a+ WHERE a[i].x >= max(a[..i-1].x)", 1, 0, "in order of value and time"),
+        ("A a+ WHERE a.x = NEXT(a).y AND a.x < NEXT(a).x", 2, 0, "found by value"),
+        ("A a+ WHERE abs(a.x - NEXT(a).y) < 2", 0, 1, "tested with those of its windows"),
+    ],
+)
+def test_one_variable_with_conditions_on_neighbours(query: str, pairs: int, tests: int, how: str) -> None:
+    physical = planned(query)
+    assert physical.graph is not None
+    assert (len(physical.graph.pairs), len(physical.graph.tests)) == (pairs, tests)
+    assert how in complete_of(physical.choice.detection)[1]
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SEQ(A a+, B b)", "more than one variable"),
+        ("A a{2,}", "more than one variable"),
+        ("A a", "no variable with +"),
+        ("SEQ(A a+, NOT B b)", "more than one variable"),
+        ("A+ a[] WHERE count(a[]) > 2", "more than two events"),
+        ("A+ a[] WHERE a[i].x > avg(a[..i-1].x)", "more than two events"),
+    ],
+)
+def test_other_patterns_go_the_general_way(query: str, why: str) -> None:
+    physical = planned(query)
+    assert physical.graph is None
+    assert why in complete_of(physical.choice.detection)[1]
