@@ -27,7 +27,7 @@ from trendloom.kernels.detection.matches import Matches
 from trendloom.kernels.detection.spec import Detection, Pair
 from trendloom.kernels.detection.tables import Checks, Moves, checks_of, moves_of, pairs_hold
 from trendloom.kernels.detection.viability import accepting, cuts_of, earliest_ends, first_cut
-from trendloom.kernels.detection.windows import check_range, horizons, windows_of
+from trendloom.kernels.detection.windows import check_range, horizons, in_each_window, numbers_of_windows
 
 Array = np.ndarray[Any, Any]
 
@@ -64,7 +64,11 @@ def construct_matches(spec: Detection, pairs: tuple[Pair, ...], block: Block, ch
     """Chunks of matches; each match once per window that holds it."""
     if len(block):
         for found in Construction(share_matching(spec, pairs, block), chunk):
-            yield from _in_windows(found, block, spec, chunk)
+            if spec.window.slide is None:
+                yield found
+                continue
+            low, count = numbers_of_windows(block.time[found.first], block.time[found.last], spec.window)
+            yield from in_each_window(found, low, count, spec.window.slide, chunk)
 
 
 def share_matching(spec: Detection, pairs: tuple[Pair, ...], block: Block) -> Postponed:
@@ -133,22 +137,6 @@ class Construction:
                 self._stop, self._stack, self._entered, self.place, offsets, events, positions,
             )
         )  # fmt: skip
-
-
-def _in_windows(found: Matches, block: Block, spec: Detection, chunk: int) -> Iterator[Matches]:
-    """Every match once per window that holds it, in parts of bounded size."""
-    if not spec.window.sliding:
-        yield found
-        return
-    which, start = windows_of(block.time[found.first], block.time[found.last], spec.window)
-    entries = np.cumsum(np.diff(found.offsets)[which])
-    begin = 0
-    while begin < len(which):
-        done = int(entries[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(entries, done + chunk, side="right")))
-        some = found.take(which[begin:end])
-        yield Matches(some.offsets, some.events, some.positions, start[begin:end])
-        begin = end
 
 
 # ------------------------------------------------------------------------------------------------ compiled
