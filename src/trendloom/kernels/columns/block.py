@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.columns.segments import indices_with_bit, tie_ends, tie_starts
+from trendloom.kernels.columns.segments import first_at_least, indices_with_bit, tie_ends, tie_starts
 
 Array = np.ndarray[Any, Any]
 
@@ -68,16 +68,7 @@ class Block:
 
     def not_before(self, key: Array, time: Array) -> Array:
         """Index of the first event of `key` whose time is at least `time`. O(log n) each."""
-        low, high = self.key_starts[key].copy(), self.key_starts[key + 1].copy()
-        while True:
-            open_ = low < high
-            if not open_.any():
-                return low
-            middle = (low + high) // 2
-            earlier = np.zeros(len(low), np.bool_)
-            earlier[open_] = self.time[middle[open_]] < time[open_]
-            low = np.where(open_ & earlier, middle + 1, low)
-            high = np.where(open_ & ~earlier, middle, high)
+        return first_at_least(self.key_starts[key], self.key_starts[key + 1], self.time, time)
 
     def only(self, kept: Array) -> Block:
         """The events where `kept` is set; keys keep their numbers."""

@@ -13,6 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from trendloom.kernels.columns.copying import copy_entries
+
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Numbers = NDArray[Any]  # int64 or float64
@@ -167,4 +169,30 @@ def indices_with_bit(words: NDArray[Any], bit: int) -> Ints:
         if np.uint64(words[index]) & mask:
             found[at] = index
             at += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def gather_segments(offsets: Ints, values: Numbers, rows: Ints, into: Ints) -> Numbers:
+    """The entries of some segments, one after another; segment rows[r] goes to `into[r]`. O(entries gathered)."""
+    found = np.empty(into[len(rows)], values.dtype)
+    for row in range(len(rows)):
+        begin = offsets[rows[row]]
+        copy_entries(found, into[row], values, begin, offsets[rows[row] + 1] - begin)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def first_at_least(low: Ints, high: Ints, values: Ints, wanted: Ints) -> Ints:
+    """For each i the first index in [low[i], high[i]) whose value is at least wanted[i], or high[i]. O(log n) each."""
+    found = np.empty(len(low), np.int64)
+    for i in range(len(low)):
+        begin, end = low[i], high[i]
+        while begin < end:
+            middle = (begin + end) // 2
+            if values[middle] < wanted[i]:
+                begin = middle + 1
+            else:
+                end = middle
+        found[i] = begin
     return found

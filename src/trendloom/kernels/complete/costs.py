@@ -24,7 +24,7 @@ from trendloom.kernels.complete.graph import Graph
 
 Array = np.ndarray[Any, Any]
 
-STEP, PIECE, COPY = 8.0, 14.0, 1.0
+STEP, PIECE, COPY = 5.5, 7.0, 0.5
 """Nanoseconds of a step along an edge, of a piece appended, of an event of a piece stored."""
 PIECE_BYTES, EVENT_BYTES = 8.0, 4.0
 MOST_CUTS = 40

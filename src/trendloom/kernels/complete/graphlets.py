@@ -18,6 +18,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from trendloom.kernels.columns.copying import copy_entries
 from trendloom.kernels.complete.chunks import Chunks
 from trendloom.kernels.complete.frames import Frames
 from trendloom.kernels.complete.graph import Graph
@@ -212,20 +213,16 @@ def _stitch(
                 if used + so_far + size > len(events):
                     full = True
                     break
-                for d in range(so_far):
-                    events[used + d] = path[d]
-                used += so_far
-                for d in range(size):
-                    events[used + d] = piece_events[begin_p + d]
-                used += size
+                copy_entries(events, used, path, 0, so_far)
+                copy_entries(events, used + so_far, piece_events, begin_p, size)
+                used += so_far + size
                 count += 1
                 offsets[count] = used
                 found[top] = 1
             p += 1
             on = onward[v - low]
             if on < begin[v + 1] and target[on] < stop:
-                for d in range(end_p - begin_p):
-                    path[so_far + d] = piece_events[begin_p + d]
+                copy_entries(path, so_far, piece_events, begin_p, end_p - begin_p)
                 edge[top] = on
                 break
         piece[top] = p

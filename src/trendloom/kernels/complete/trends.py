@@ -73,7 +73,7 @@ class Trends:
 
     def matches(self) -> Iterator[Matches]:
         """Chunks of trends, each trend once per window in which it is complete."""
-        chunks = Chunks(most=int(min(max(self.memory // 128, 1 << 12), 1 << 21)))
+        chunks = Chunks(most=int(min(max(self.memory // 128, 1 << 12), 1 << 18)))
         for group in self.plans():
             if group.bounds is None:
                 starts = self.starts[group.stretch.first : group.stretch.last]

@@ -1,5 +1,8 @@
 """M-CET: one complete trend at a time, depth first along the edges of the graph. Nothing is stored but the path.
 
+Only places where the path branches are remembered, so a search goes back to the latest of them at once. Where a search
+can fail (a bare WITHIN: a trend must reach far enough), events from which nothing was found are marked for its start.
+
 Cost: O(1) per partial trend, and each trend is copied out: O(events of trends). Memory: the longest trend and a chunk.
 The search can be resumed at any point. See Poppe, "Event Stream Analytics", 5.2.
 """
@@ -12,24 +15,29 @@ from typing import Any
 import numba
 import numpy as np
 
+from trendloom.kernels.columns.copying import copy_entries
 from trendloom.kernels.complete.chunks import Chunks
 from trendloom.kernels.complete.frames import Frames
 from trendloom.kernels.complete.graph import Graph
 
 Array = np.ndarray[Any, Any]
 
+NEXT_START, DEPTH, BRANCHES, FRESH, GIVEN, CHAIN, CHAIN_GIVEN = range(7)
+"""What `place` holds: how far the search has come, trends given out, where the chain since the last branch began."""
+
 
 def one_by_one(graph: Graph, frames: Frames, starts: Array, chunks: Chunks) -> Iterator[tuple[Array, Array]]:
     """Offsets and events of the trends that begin at `starts`, a chunk at a time."""
     longest = int((frames.limit[starts] - starts).max(initial=0)) + 1
-    path = np.zeros((3, longest), np.int64)
-    place = np.zeros(3, np.int64)
-    dead = np.full(len(graph), -1, np.int32)
-    while place[0] < len(starts) or place[1] > 0:
+    path = np.zeros(longest, np.int32)
+    branches = np.zeros((4, longest), np.int64)
+    place = np.zeros(7, np.int64)
+    dead = np.full(len(graph) if frames.window.spanning else 0, -1, np.int32)
+    while place[NEXT_START] < len(starts) or place[DEPTH] > 0:
         offsets, events = chunks.next(longest)
         count = _walk(
             graph.begin, graph.target, starts, frames.from_, frames.to, frames.least, frames.most, frames.limit,
-            path[0], path[1], path[2], dead, place, offsets, events,
+            path, branches[0], branches[1], branches[2], branches[3], dead, place, offsets, events,
         )  # fmt: skip
         if count:
             yield offsets[: count + 1], events[: offsets[count]]
@@ -38,52 +46,74 @@ def one_by_one(graph: Graph, frames: Frames, starts: Array, chunks: Chunks) -> I
 @numba.njit(cache=True, nogil=True)
 def _walk(
     begin: Array, target: Array, starts: Array, from_: Array, to: Array, least: Array, most: Array, limit: Array,
-    path: Array, cursor: Array, found: Array, dead: Array, place: Array, offsets: Array, events: Array,
+    path: Array, branch: Array, cursor: Array, chain_of: Array, given_at: Array, dead: Array, place: Array,
+    offsets: Array, events: Array,
 ) -> int:  # fmt: skip
-    """Go on from `place` (next start, depth, whether the top is new) until the chunk is full.
+    """Go on from `place` until the chunk is full.
 
-    An event from which no trend of this start was found is `dead` for it and not visited again.
+    `branch`: depths at which the path branches, with the edge to take next, and where the chain of events that leads
+    there began and how many trends had been given out then.
     """
     count, used = 0, 0
-    next_start, depth, fresh = place[0], place[1], place[2]
+    next_start, depth, branches, fresh = place[0], place[1], place[2], place[3]
+    given, chain, chain_given = place[4], place[5], place[6]
+    can_fail = len(dead) > 0
     while True:
         if depth == 0:
             if next_start >= len(starts):
                 break
             path[0] = starts[next_start]
             next_start += 1
-            depth, fresh = 1, 1
+            depth, fresh, chain, chain_given = 1, 1, 0, given
         first = path[0]
-        top = depth - 1
-        e = path[top]
-        if fresh == 1:
-            if least[e] <= to[first] and from_[first] <= most[e]:
+        stop, low, high = limit[first], to[first], from_[first]
+        while True:  # along the chain, to where it branches or ends
+            e = path[depth - 1]
+            if fresh == 1 and least[e] <= low and high <= most[e]:
                 if used + depth > len(events):
-                    break
-                for d in range(depth):
-                    events[used + d] = path[d]
+                    place[0], place[1], place[2], place[3] = next_start, depth, branches, 1
+                    place[4], place[5], place[6] = given, chain, chain_given
+                    return count
+                copy_entries(events, used, path, 0, depth)
                 used += depth
                 count += 1
+                given += 1
                 offsets[count] = used
-                found[top] = -1
-            else:
-                found[top] = 0
-            cursor[top] = begin[e]
-            fresh = 0
-        stop = begin[e + 1]
-        at = cursor[top]
-        while at < stop and dead[target[at]] == first:
-            at += 1
-        if at < stop and target[at] < limit[first]:
-            cursor[top] = at + 1
-            path[depth] = target[at]
+            edge, last = begin[e], begin[e + 1]
+            if can_fail:
+                while edge < last and dead[target[edge]] == first:
+                    edge += 1
+            if edge >= last or target[edge] >= stop:
+                break
+            if edge + 1 < last and target[edge + 1] < stop:
+                branch[branches], cursor[branches] = depth, edge + 1
+                chain_of[branches], given_at[branches] = chain, chain_given
+                branches += 1
+                chain, chain_given = depth, given
+            path[depth] = target[edge]
             depth += 1
             fresh = 1
-            continue
-        if found[top] == 0:
-            dead[e] = first
-        depth = top
-        if top > 0 and found[top] != 0:
-            found[top - 1] = -1
-    place[0], place[1], place[2] = next_start, depth, fresh
+        if can_fail and given == chain_given:
+            for d in range(chain, depth):
+                dead[path[d]] = first
+        depth = 0
+        while branches > 0:  # back to the latest branch that has an edge left
+            top = branches - 1
+            at, edge = branch[top], cursor[top]
+            e = path[at - 1]
+            last = begin[e + 1]
+            if can_fail:
+                while edge < last and dead[target[edge]] == first:
+                    edge += 1
+            if edge < last and target[edge] < stop:
+                cursor[top] = edge + 1
+                path[at] = target[edge]
+                depth, fresh, chain, chain_given = at + 1, 1, at, given
+                break
+            branches = top
+            if can_fail and given == given_at[top]:
+                for d in range(chain_of[top], at):
+                    dead[path[d]] = first
+    place[0], place[1], place[2], place[3] = next_start, depth, branches, fresh
+    place[4], place[5], place[6] = given, chain, chain_given
     return count

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.kernels.columns.segments import gather_segments
+
 Array = np.ndarray[Any, Any]
 
 
@@ -57,8 +59,13 @@ class Matches:
         """Some of the matches, in the order given."""
         lengths = np.diff(self.offsets)[rows]
         offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
-        flat = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Matches(offsets, self.events[flat], self.positions[flat], *self._per_row(rows))
+        events = gather_segments(self.offsets, self.events, rows, offsets)
+        return Matches(offsets, events, self._positions_of(rows, offsets), *self._per_row(rows))
+
+    def _positions_of(self, rows: Array, offsets: Array) -> Array:
+        if self.positions.strides == (0,):  # one position for all
+            return np.broadcast_to(self.positions[0], offsets[-1]) if len(self.positions) else self.positions
+        return gather_segments(self.offsets, self.positions, rows, offsets)
 
     def _per_row(self, rows: Array | slice) -> list[Array | None]:
         columns = (self.window_start, self.stands_for, self.certain_from)

@@ -21,6 +21,7 @@ import numba
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.copying import copy_entries
 from trendloom.kernels.detection.candidates import BY_ORDER, BY_VALUE, Nodes, Walks, next_in_order, nodes_of, walks_of
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.matches import Matches
@@ -177,9 +178,8 @@ def _construct(
                 if accepts[state]:
                     if used + depth > len(events):
                         break
-                    for d in range(depth):
-                        events[used + d] = path_event[d]
-                        positions[used + d] = path_position[d]
+                    copy_entries(events, used, path_event, 0, depth)
+                    copy_entries(positions, used, path_position, 0, depth)
                     used += depth
                     count += 1
                     offsets[count] = used

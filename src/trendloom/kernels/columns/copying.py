@@ -1,0 +1,31 @@
+"""Copy stretches of arrays as memory: compiled loops cannot know that two arrays do not overlap, and copy slower.
+
+Measured on trends of 13 to 100 events, given out with this they take a half to a quarter of the time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+def _copy_entries(_: Any, into: Any, at: Any, source: Any, begin: Any, count: Any) -> Any:
+    """`into[at : at + count] = source[begin : begin + count]`: contiguous arrays of one type that do not overlap."""
+    if into.dtype != source.dtype or into.layout != "C" or source.layout != "C":
+        raise TypeError("only contiguous arrays of one type are copied as memory")
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        target = context.make_array(signature.args[0])(context, builder, values[0])
+        origin = context.make_array(signature.args[2])(context, builder, values[2])
+        size = context.get_abi_sizeof(context.get_data_type(signature.args[0].dtype))
+        to, from_ = builder.gep(target.data, [values[1]]), builder.gep(origin.data, [values[3]])
+        cgutils.raw_memcpy(builder, to, from_, values[4], size)  # type: ignore[no-untyped-call]
+        return context.get_dummy_value()
+
+    return types.void(into, types.int64, source, types.int64, types.int64), generate
+
+
+copy_entries: Any = intrinsic(_copy_entries)
