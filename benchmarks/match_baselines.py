@@ -32,7 +32,7 @@ RULE, MOST = range(2)
 """Columns of a run: events by number; what predicates need of the Bs: last value, maximum or sum; and the maximum."""
 
 NO_BOUND = np.int64(2**62)
-MOST_RUNS = 1 << 24
+MOST_RUNS = 1 << 26
 """Runs that may be alive at a time: half a gigabyte of them."""
 
 

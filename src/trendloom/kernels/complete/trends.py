@@ -33,6 +33,8 @@ Array = np.ndarray[Any, Any]
 
 WORTH_PLANNING = 1e6
 """Nanoseconds of walking one by one from which it pays to look for a better plan."""
+PLANNING = 400.0
+"""Nanoseconds per edge that looking for a plan takes, and a bit more."""
 MEMORY = 1 << 30
 """Bytes, where nobody gives a limit."""
 
@@ -73,7 +75,7 @@ class Trends:
 
     def matches(self) -> Iterator[Matches]:
         """Chunks of trends, each trend once per window in which it is complete."""
-        chunks = Chunks(most=int(min(max(self.memory // 128, 1 << 12), 1 << 18)))
+        chunks = Chunks(most=int(min(max(self.memory // 128, 1 << 15), 1 << 18)))
         for group in self.plans():
             if group.bounds is None:
                 starts = self.starts[group.stretch.first : group.stretch.last]
@@ -153,6 +155,9 @@ class Trends:
         for at, to in pairwise([*changes.tolist(), len(begins)]):
             yield Stretch(int(begins[at]), int(ends[to - 1]), few=bool(small[at]))
 
+    def _edges(self, starts: Array, high: int) -> int:
+        return int(self.graph.begin[high] - self.graph.begin[starts[0]])
+
     def choose(self, stretch: Stretch) -> Chosen:
         """The cheapest way that fits the memory, or the one that the specification asks for."""
         plan = self.spec.plan
@@ -162,7 +167,7 @@ class Trends:
         high = int(self.frames.limit[starts].max())
         weights = weigh(self.graph, self.frames, starts, high)
         direct = Chosen(stretch, Plan.ONE_BY_ONE, None, weights.one_by_one, 0.0, weights.trends, weights.events)
-        if plan is Plan.AUTO and weights.one_by_one < WORTH_PLANNING:
+        if plan is Plan.AUTO and weights.one_by_one < max(WORTH_PLANNING, PLANNING * self._edges(starts, high)):
             return direct
         costs = graphlet_costs(self.graph, self.frames, weights)
         limit = max(self.memory // 2 - self.graph.bytes, 0)
