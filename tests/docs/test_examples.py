@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import importlib.util
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from tests.docs.blocks import ROOT
 
@@ -16,7 +18,7 @@ from trendloom.errors import PlanError
 
 EXAMPLES = ROOT / "examples"
 # their events are elsewhere, or have no precise time
-SPECIAL = ("nab", "demo_stream", "quickstart", "clock_drift", "trend_counts")
+SPECIAL = ("nab", "demo_stream", "quickstart", "clock_drift", "trend_counts", "long_rises")
 WITH_EVENTS = sorted(path for path in EXAMPLES.glob("*.tql") if path.stem not in SPECIAL)
 
 
@@ -27,14 +29,23 @@ def found(name: str, engine: str = "local") -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.fixture(scope="module")
-def trend_counts() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("trend_counts", EXAMPLES / "trend_counts.py")
+def program(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def trend_counts() -> ModuleType:
+    return program("trend_counts")
+
+
+@pytest.fixture(scope="module")
+def long_rises() -> ModuleType:
+    return program("long_rises")
 
 
 def ids(row: dict[str, Any]) -> list[str]:
@@ -123,3 +134,23 @@ def test_trend_counts_climb_without_a_gap(trend_counts: ModuleType) -> None:
         length = length + 1 if before < after else 0
         climbs += length
     assert row["climbs"] == climbs
+
+
+def test_the_longest_rise_is_the_longest_increasing_subsequence(long_rises: ModuleType) -> None:
+    (best, *_) = long_rises.longest(tl.run(long_rises.QUERIES, long_rises.METRICS, query="rises"))
+    values = [
+        row["value"]
+        for row in pq.read_table(long_rises.METRICS).sort_by("time").to_pylist()
+        if row["series"] == best["series"] and best["window_start"] <= row["time"] < best["window_end"]
+    ]
+    ends: list[float] = []  # the least value at which a rise of each length can end
+    for value in values:
+        at = bisect.bisect_left(ends, value)
+        ends[at : at + 1] = [value]
+    assert len(best["events"]) == len(ends) == 27
+
+
+def test_ways_to_twice_the_value_unfold(long_rises: ModuleType) -> None:
+    (best, *_) = long_rises.most_ways(tl.run(long_rises.QUERIES, long_rises.METRICS, query="doubled"))
+    matches = tl.expand(long_rises.QUERIES, best, query="doubled")
+    assert sum(batch.num_rows for batch in matches) == best["matches"] == 2**10 - 1

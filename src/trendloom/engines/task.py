@@ -60,34 +60,46 @@ def rows(
             batch = fitted(match_rows(physical, stream, block, keys, some), schema)
             yield batch if with_times is None else _with_times(batch, block, some, with_times)
 
-    if not (ordered or limit):
-        for matches in found:
-            yield from batches(matches)
+    found = found if limit is None else _first(found, limit)
+    found = found if progress is None else _watched(found, progress)
+    held, all_there = _up_to(found, budget.held) if ordered or limit else ([], False)
+    if all_there:
+        yield from batches(in_order(block, join(held)))
         return
-    held: list[Matches] = []
-    size, count, fits = 0, 0, True
+    if unsorted is not None:
+        unsorted()
+    while held:
+        yield from batches(held.pop(0))
     for matches in found:
-        if limit is not None and count + len(matches) > limit:
-            matches = matches.part(0, limit - count)
+        yield from batches(matches)
+
+
+def _first(found: Iterator[Matches], limit: int) -> Iterator[Matches]:
+    """The first matches; the search stops with them."""
+    for matches in found:
+        yield matches.part(0, min(len(matches), limit))
+        limit -= len(matches)
+        if limit <= 0:
+            return
+
+
+def _watched(found: Iterator[Matches], progress: Progress) -> Iterator[Matches]:
+    count = 0
+    for matches in found:
         count += len(matches)
-        size += len(matches.events)
+        progress(count)
+        yield matches
+
+
+def _up_to(found: Iterator[Matches], most: int) -> tuple[list[Matches], bool]:
+    """Matches until they have more entries than may be held, and whether that is all of them."""
+    held, size = [], 0
+    for matches in found:
         held.append(matches)
-        if progress is not None:
-            progress(count)
-        if limit is not None and count >= limit:
-            break
-        if size > budget.held:
-            fits = False
-            if unsorted is not None:
-                unsorted()
-                unsorted = None
-            for chunk in held:
-                yield from batches(chunk)
-            held = []
-    whole = join(held)
-    if len(whole) and fits:
-        whole = in_order(block, whole)
-    yield from batches(whole)
+        size += len(matches.events)
+        if size > most:
+            return held, False
+    return held, True
 
 
 def _counted(

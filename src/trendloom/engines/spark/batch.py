@@ -40,6 +40,7 @@ from trendloom.physical.plan import Physical
 from trendloom.physical.spread import Path
 
 if TYPE_CHECKING:
+    from pyspark import Accumulator
     from pyspark.sql import DataFrame
 
 FIRST, LAST = "_first_time", "_last_time"
@@ -48,15 +49,17 @@ FIRST, LAST = "_first_time", "_last_time"
 def run(
     df: DataFrame, physical: Physical, schema: pa.Schema, *, numeric: str = "exact", limit: int | None = None,
     order: bool = False, partitions: int | None = None, path: Path | None = None, file: FilePath | None = None,
+    counter: Accumulator[int] | None = None,
 ) -> DataFrame:  # fmt: skip
     """The rows of a query over a DataFrame whose columns have these Arrow types.
 
     `path` None chooses the path, which may take a look at the data (a small job) before this returns; the general path
-    and rows per match never do. `file`: where the DataFrame comes from, if that is Parquet.
+    and rows per match never do. `file`: where the DataFrame comes from, if that is Parquet. `counter` counts rows per
+    match, task by task.
     """
     plan = physical.plan
     scanned = pa.schema([schema.field(name) for name in plan.scan.columns])
-    job = Job(physical, scanned, numeric, limit, order)
+    job = Job(physical, scanned, numeric, limit, order, counter)
     set_arrow_rows(df.sparkSession)
     if not physical.aggregates:
         paths.refuse(physical, path)
@@ -86,7 +89,10 @@ def _rows(job: Job, batches: Batches) -> Batches:
     if stream is not None:
         times = (FIRST, LAST) if job.order else None
         physical = with_memory(job.physical, os.cpu_count() or 1)
-        yield from task.rows(physical, stream, limit=job.limit, with_times=times, ordered=False)
+        for batch in task.rows(physical, stream, limit=job.limit, with_times=times, ordered=False):
+            if job.counter is not None:
+                job.counter.add(batch.num_rows)
+            yield batch
 
 
 @dataclass(frozen=True)

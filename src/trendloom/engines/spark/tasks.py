@@ -25,6 +25,7 @@ from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Plan
 
 if TYPE_CHECKING:
+    from pyspark import Accumulator
     from pyspark.sql import Column, DataFrame
 
 ERROR = "trendloom-error:"
@@ -40,6 +41,7 @@ class Job:
     numeric: str
     limit: int | None
     order: bool  # add the times of the first and last event, for sorting
+    counter: Accumulator[int] | None = None  # of rows per match, for whoever watches
 
     @property
     def plan(self) -> Plan:

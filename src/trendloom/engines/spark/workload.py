@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.batch import FIRST, LAST
-from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.counting import counter_of, counting
 from trendloom.engines.spark.frames import Frame, inspect, open_frame, with_null_columns
 from trendloom.engines.spark.session import session
 from trendloom.errors import BindError
@@ -30,7 +31,7 @@ def answers(
     frame = frame if frame.schema.present is not None else inspect(frame)
     plans = bind_all(queries, frame)
     physical = [plan_physically(plan, options.limits) for plan in plans]
-    return [(plan, _collected(one, frame, options)) for plan, one in zip(plans, physical, strict=True)]
+    return [(plan, _collected(one, frame, options, watch)) for plan, one in zip(plans, physical, strict=True)]
 
 
 def bind_all(queries: tuple[Query, ...], frame: Frame) -> list[Plan]:
@@ -44,9 +45,10 @@ def bind_all(queries: tuple[Query, ...], frame: Frame) -> list[Plan]:
         return [bind(query, wider.schema) for query in queries]
 
 
-def _collected(physical: Physical, frame: Frame, options: Options) -> Iterator[pa.RecordBatch]:
+def _collected(physical: Physical, frame: Frame, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     plan = physical.plan
     by_match = not physical.aggregates
+    counter = counter_of(frame.df) if by_match and watch.progress is not None else None
     found = batch.run(
         frame.df,
         physical,
@@ -55,19 +57,25 @@ def _collected(physical: Physical, frame: Frame, options: Options) -> Iterator[p
         limit=options.limit if by_match else None,
         order=by_match,
         file=frame.path,
+        counter=counter,
     )
     if by_match and options.limit is not None:
         found = found.limit(options.limit)
-    keys = ["window_start"] if plan.window.sliding else []
-    keys += [*plan.partition, FIRST, LAST] if by_match else [*plan.group_by]
-    if keys:
-        found = found.orderBy(*(column(key) for key in keys))
-    if not by_match and options.limit is not None:
-        found = found.limit(options.limit)
-    if by_match:
-        found = found.drop(FIRST, LAST)
     try:
-        table = found.toArrow()
+        with counting(counter, watch.progress):
+            table = found.toArrow()
     except Exception as error:
         raise batch.unwrap(error) from error
+    keys = ["window_start"] if plan.window.sliding else []
+    table = _in_order(table, [*keys, *((*plan.partition, FIRST, LAST) if by_match else plan.group_by)])
+    table = table.drop_columns([FIRST, LAST]) if by_match else table.slice(0, options.limit)
     yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+
+
+def _in_order(table: pa.Table, keys: list[str]) -> pa.Table:
+    """Rows sorted here: they are all here, and to sort them Spark would compute them twice, to sample them first."""
+    if not keys:
+        return table
+    named = {f"key {number}": table[name] for number, name in enumerate(keys)}
+    sort_by = [(name, "ascending") for name in named]
+    return table.take(pc.sort_indices(pa.table(named), sort_keys=sort_by, null_placement="at_start"))

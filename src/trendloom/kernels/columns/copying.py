@@ -1,4 +1,4 @@
-"""Copy stretches of arrays as memory: compiled loops cannot know that two arrays do not overlap, and copy slower.
+"""Copy stretches of arrays as memory: compiled loops cannot know that two arrays do not overlap, and are slower.
 
 Measured on trends of 13 to 100 events, given out with this they take a half to a quarter of the time.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import types
+import numpy as np
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -29,3 +30,11 @@ def _copy_entries(_: Any, into: Any, at: Any, source: Any, begin: Any, count: An
 
 
 copy_entries: Any = intrinsic(_copy_entries)
+
+
+@njit(cache=True, nogil=True)
+def grown(values: Any) -> Any:
+    """The same entries in an array of twice the size."""
+    larger = np.empty(2 * len(values), values.dtype)
+    copy_entries(larger, 0, values, 0, len(values))
+    return larger

@@ -24,6 +24,7 @@ from trendloom.expr.nodes import Attribute, Expr, Which
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.aggregation.spec import Test
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.copying import grown
 
 Array = np.ndarray[Any, Any]
 
@@ -70,8 +71,9 @@ def linked_edges(
     reach = int((np.arange(len(block)) - low).max(initial=0)) + 1
     found = _nothing(block, conditions, reach)
     if not tests:
-        return _link(block.key_starts, block.tie_start, block.tie_end, low, conditions, found, _EVERY, _NO_TRUTHS,
-                     0, len(block))  # fmt: skip
+        return _link(
+            block.tie_start, block.tie_end, low, conditions, found, _EVERY, _NO_TRUTHS, 0, len(block)
+        )  # fmt: skip
     if not found.bits.size:
         raise RunError(
             f"{reach:,} events of one window and partition are too many to test each with all others",
@@ -133,7 +135,7 @@ def _tested(
         truths = np.logical_and.reduce([_truths(test.expr, block, earlier, later) for test in tests])
         where = total[begin:end] - total[begin] - low[begin:end]
         part, source = _link(
-            block.key_starts, block.tie_start, block.tie_end, low, conditions, found, truths, where, begin, end
+            block.tie_start, block.tie_end, low, conditions, found, truths, where, begin, end
         )  # fmt: skip
         counts.append(np.diff(part))
         sources.append(source)
@@ -156,7 +158,7 @@ def _truths(expr: Expr, block: Block, earlier: Array, later: Array) -> Array:
 
 @numba.njit(cache=True, nogil=True)
 def _link(
-    key_starts: Array, tie_start: Array, tie_end: Array, low: Array, conditions: Conditions, found: Found,
+    tie_start: Array, tie_end: Array, low: Array, conditions: Conditions, found: Found,
     truths: Array, truths_at: Array, begin: int, end: int,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Edges into the events from `begin` up to `end`. `truths[truths_at[f − begin] + e]`: of tests on e and f."""
@@ -166,98 +168,41 @@ def _link(
     operator, left, right, known = conditions.operator, conditions.left, conditions.right, conditions.known
     chain, skip, least = conditions.chain, conditions.skip, conditions.least
     head, earlier, bits, mark = found.head, found.earlier, found.bits, found.mark
-    rows, words = bits.shape
-    alone = len(operator) == 1 and len(truths) == 0
+    by_bits = len(bits) > 0
+    alone = chain >= 0 and len(operator) == 1 and len(truths) == 0
     stack = np.empty(16, np.int64)
-    one = np.uint64(1)
     for f in range(begin, end):
         floor = low[f]
-        if rows > 0:
-            mine = f % rows
-            for word in range(floor // 64, f // 64 + 1):
-                bits[mine, word % words] = 0
-        e = tie_start[f] - 1
-        if chain >= 0:
-            e = head[conditions.right_code[f]]
+        if by_bits:
+            _clear(bits, f, floor)
+        e = tie_start[f] - 1 if chain < 0 else head[conditions.right_code[f]]
         for pair in range(len(operator)):
             if not known[1, pair, f]:
                 e = -1
         while e >= floor:
-            if chain < 0 and rows > 0:
-                # the next event downwards that is no ancestor, in a word that has a candidate at all
-                word = e // 64
-                if skip >= 0 and not (
-                    least[word] < right[skip, f] or (operator[skip] == 3 and least[word] == right[skip, f])
-                ):
-                    e = word * 64 - 1
+            if chain < 0 and by_bits:
+                if skip >= 0 and not _any_below(least[e // WORD], right[skip, f], operator[skip]):
+                    e = e // WORD * WORD - 1
                     continue
-                left_over = ~bits[mine, word % words]
-                shift = np.uint64(63 - e % 64)
-                left_over = left_over << shift
-                if left_over == 0:
-                    e = word * 64 - 1
+                word = e // WORD
+                e = _no_ancestor(bits, f, e)
+                if e // WORD < word or e < floor:
                     continue
-                while left_over & (one << np.uint64(63)) == 0:
-                    left_over <<= one
-                    e -= 1
-                if e < floor:
-                    break
-            good = True
-            for pair in range(len(operator)):
-                if not known[0, pair, e]:
-                    good = False
-                    break
-                x, y = left[pair, e], right[pair, f]
-                if operator[pair] == 0:
-                    good = x == y
-                elif operator[pair] == 1:
-                    good = x != y
-                elif operator[pair] == 2:
-                    good = x < y
-                else:
-                    good = x <= y
-                if not good:
-                    break
+            good = _possible(operator, left, right, known, e, f)
             if good and len(truths) > 0:
                 good = truths[truths_at[f - begin] + e]
             if good:
-                if rows > 0:
-                    ancestor = (bits[mine, (e // 64) % words] >> np.uint64(e % 64)) & one != 0
+                if _is_ancestor(bits, f, e) if by_bits else mark[e] == f:
+                    if alone:
+                        break
                 else:
-                    ancestor = mark[e] == f
-                if not ancestor:
-                    if used == len(source):
-                        larger = np.empty(2 * used, np.int32)
-                        for at in range(used):
-                            larger[at] = source[at]
-                        source = larger
+                    source = grown(source) if used == len(source) else source
                     source[used] = e
                     used += 1
-                    if rows > 0:
-                        other = e % rows
-                        for word in range(floor // 64, e // 64 + 1):
-                            bits[mine, word % words] |= bits[other, word % words]
-                        bits[mine, (e // 64) % words] |= one << np.uint64(e % 64)
+                    if by_bits:
+                        _add_ancestors(bits, f, e, floor)
                     else:
-                        stack[0] = e
-                        depth = 1
-                        mark[e] = f
-                        while depth > 0:
-                            depth -= 1
-                            at = stack[depth]
-                            for edge in range(offsets[at - begin], offsets[at - begin + 1]):
-                                before = source[edge]
-                                if before >= floor and mark[before] != f:
-                                    mark[before] = f
-                                    if depth == len(stack):
-                                        taller = np.empty(2 * depth, np.int64)
-                                        for i in range(depth):
-                                            taller[i] = stack[i]
-                                        stack = taller
-                                    stack[depth] = before
-                                    depth += 1
-                elif alone and chain >= 0:
-                    break
+                        stack = _mark_ancestors(mark, f, e, floor, offsets, source, begin, stack)
             e = earlier[e] if chain >= 0 else e - 1
         offsets[f - begin + 1] = used
         if chain >= 0 and f == tie_end[f] - 1:
@@ -267,3 +212,85 @@ def _link(
                     earlier[g] = head[code]
                     head[code] = g
     return offsets, source[:used].copy()
+
+
+@numba.njit(cache=True, nogil=True, forceinline=True)
+def _possible(operator: Array, left: Array, right: Array, known: Array, e: int, f: int) -> bool:
+    """Whether all comparisons hold; values of f are known."""
+    for pair in range(len(operator)):
+        if not known[0, pair, e]:
+            return False
+        x, y = left[pair, e], right[pair, f]
+        kind = operator[pair]
+        if kind == EQUAL:
+            good = x == y
+        elif kind == OTHER:
+            good = x != y
+        else:
+            good = x < y or (kind == NOT_ABOVE and x == y)
+        if not good:
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True, forceinline=True)
+def _any_below(least: int, bound: int, operator: int) -> bool:
+    """Whether the least value of a word passes."""
+    return least < bound or (operator == NOT_ABOVE and least == bound)
+
+
+@numba.njit(cache=True, nogil=True)
+def _clear(bits: Array, f: int, floor: int) -> None:
+    rows, words = bits.shape
+    for word in range(floor // WORD, f // WORD + 1):
+        bits[f % rows, word % words] = 0
+
+
+@numba.njit(cache=True, nogil=True, forceinline=True)
+def _is_ancestor(bits: Array, f: int, e: int) -> bool:
+    rows, words = bits.shape
+    return (bits[f % rows, (e // WORD) % words] >> np.uint64(e % WORD)) & np.uint64(1) != 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _no_ancestor(bits: Array, f: int, e: int) -> int:
+    """The first event from e downwards in its word that is no ancestor of f so far, or the last of the word before."""
+    rows, words = bits.shape
+    one, top = np.uint64(1), np.uint64(1) << np.uint64(WORD - 1)
+    left_over = ~bits[f % rows, (e // WORD) % words] << np.uint64(WORD - 1 - e % WORD)
+    if left_over == 0:
+        return e // WORD * WORD - 1
+    while left_over & top == 0:
+        left_over <<= one
+        e -= 1
+    return e
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_ancestors(bits: Array, f: int, e: int, floor: int) -> None:
+    """e and its ancestors become ancestors of f."""
+    rows, words = bits.shape
+    mine, other = f % rows, e % rows
+    for word in range(floor // WORD, e // WORD + 1):
+        bits[mine, word % words] |= bits[other, word % words]
+    bits[mine, (e // WORD) % words] |= np.uint64(1) << np.uint64(e % WORD)
+
+
+@numba.njit(cache=True, nogil=True)
+def _mark_ancestors(
+    mark: Array, f: int, e: int, floor: int, offsets: Array, source: Array, begin: int, stack: Array
+) -> Array:
+    """Mark e and its ancestors for f, along the edges found so far."""
+    stack[0], depth = e, 1
+    mark[e] = f
+    while depth > 0:
+        depth -= 1
+        at = stack[depth] - begin
+        for edge in range(offsets[at], offsets[at + 1]):
+            before = source[edge]
+            if before >= floor and mark[before] != f:
+                mark[before] = f
+                stack = grown(stack) if depth == len(stack) else stack
+                stack[depth] = before
+                depth += 1
+    return stack

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.copying import grown
 
 Array = np.ndarray[Any, Any]
 
@@ -76,7 +77,7 @@ def _records(
                     for g in range(e, tie_start[e] - 1, -1):
                         if known[g] and floor <= rank[g] < bound[f]:
                             if used == len(source):
-                                source = _grown(source)
+                                source = grown(source)
                             source[used] = g
                             used += 1
                             top = max(top, rank[g])
@@ -107,11 +108,3 @@ def _latest(tree: Array, size: int, low: int, high: int) -> int:
         left >>= 1
         right >>= 1
     return best
-
-
-@numba.njit(cache=True, nogil=True)
-def _grown(values: Array) -> Array:
-    larger = np.empty(2 * len(values), values.dtype)
-    for at in range(len(values)):
-        larger[at] = values[at]
-    return larger
