@@ -23,6 +23,7 @@ from benchmarks.search import measure_partitioning
 from benchmarks.trend_baselines import baseline_trends, sase_stack_trends
 from benchmarks.trend_columns import Columns, Found, check_columns, rising_columns, summed, taken
 from benchmarks.trend_streams import KITES, RISING_PRICES, RISING_RATES, activity, check_kites, stocks
+from trendloom.kernels.complete.costs import weigh
 from trendloom.kernels.complete.spec import Plan
 from trendloom.kernels.complete.trends import Trends, trends_of
 
@@ -30,6 +31,8 @@ GIBI = 1 << 30
 KERNEL, STACK, ALL_KEPT = "the kernel", "SASE stack", "all trends kept"
 VARIANTS = {KERNEL: Plan.AUTO, "M-CET": Plan.ONE_BY_ONE, "T-CET": Plan.ALL_STORED, "H-CET": Plan.BEST_CUTS}
 """The kernel chooses by its costs, the others are told."""
+OUT = 0.45
+"""Nanoseconds that an event of a trend takes to be given out, in any plan."""
 MOST_STORED = 40_000_000
 """Events of trends beyond which variants that store all of them are left out."""
 
@@ -44,6 +47,7 @@ def measure_trends(report: Report, *, quick: bool = False) -> None:
     by_compatibility(report, 24 if quick else 36, 2 if quick else 5)
     by_memory(report, 9 if quick else 12, 2 if quick else 5)
     on_records(report, quick=quick)
+    by_estimate(report, 9 if quick else 12, 2 if quick else 5)
     measure_partitioning(report, quick=quick)
     measure_postponing(report, quick=quick)
 
@@ -184,6 +188,23 @@ def by_memory(report: Report, branchings: int, tries: int) -> None:
         first = first or one.rate
         one = one.against("a gibibyte", first).noting(f"{stored / 1024:,.0f} KiB stored")
         report.add(one.with_goal("pieces within the limit", stored <= memory))
+
+
+def by_estimate(report: Report, branchings: int, tries: int) -> None:
+    """What the costs foretell beside what it took: steps, pieces and copies, and giving trends out."""
+    for stretch in (0, 5, 20):
+        case = kites("", check_kites(branchings * (stretch + 1), 3, 3, stretch=stretch))
+        for plan in (Plan.ONE_BY_ONE, Plan.BEST_CUTS):
+            graph = case.trends(plan)
+            (chosen,) = graph.plans()
+            weights = weigh(graph.graph, graph.frames, graph.starts, len(graph.graph))
+            told = chosen.cpu if chosen.bounds is not None else weights.one_by_one
+            told += OUT * weights.events
+            timing = race(tries, {"": lambda graph=graph: taken(graph.matches())}, on_processor=True)[""]  # type: ignore[misc]
+            good = timing.answer == (weights.trends, weights.events)
+            name = f"complete, costs of {plan.value}, stretches of {stretch}"
+            one = timing.result(name, len(case.table), rows=timing.answer[0], checked=good)
+            report.add(one.noting(f"{told / 1e6:.3g} ms estimated, {timing.best * 1e3:.3g} ms measured"))
 
 
 def on_records(report: Report, *, quick: bool) -> None:

@@ -76,6 +76,9 @@ def _in_order(table: pa.Table, keys: list[str]) -> pa.Table:
     """Rows sorted here: they are all here, and to sort them Spark would compute them twice, to sample them first."""
     if not keys:
         return table
-    named = {f"key {number}": table[name] for number, name in enumerate(keys)}
-    sort_by = [(name, "ascending") for name in named]
-    return table.take(pc.sort_indices(pa.table(named), sort_keys=sort_by, null_placement="at_start"))
+    columns: dict[str, pa.ChunkedArray] = {}
+    for number, name in enumerate(keys):
+        if table[name].null_count:
+            columns[f"known {number}"] = table[name].is_valid()  # NULL comes first, as Spark sorts
+        columns[f"key {number}"] = table[name]
+    return table.take(pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns]))

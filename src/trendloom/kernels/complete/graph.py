@@ -70,7 +70,7 @@ class Graph:
         return found
 
 
-def build_graph(spec: Complete, block: Block) -> Graph:
+def build_graph(spec: Complete, block: Block, memory: int) -> Graph:
     """All events of the block are vertices. Cost: see `ordered` and `linked`."""
     low = companions(block, spec.window)
     operator, left, right, known = _columns(spec, block)
@@ -82,7 +82,7 @@ def build_graph(spec: Complete, block: Block) -> Graph:
                 block, low, np.zeros(len(block), np.int64), np.ones(len(block), np.bool_), False
             )
     else:
-        into, source = linked_edges(block, low, operator, left, right, known, spec.tests)
+        into, source = linked_edges(block, low, operator, left, right, known, spec.tests, memory)
     begin, target = _turned(into, source)
     return Graph(block, begin, target, into, source)
 

@@ -7,8 +7,8 @@ back to the same value lies after it and so after all that are earlier). An ineq
 whose least value is too great. Other conditions are evaluated for all pairs of a window, in columns.
 
 Cost: O(events of a window / 64) per edge kept, and per event one step for each candidate that is no ancestor; in
-memory one bit per pair of events of a window. Windows with more than `MOST_BITS` events mark ancestors instead:
-O(edges of a window) per event, in memory O(events).
+memory one bit per pair of events of a window. Where that is more than a quarter of the memory allowed, or a window has
+more than `MOST_BITS` events, ancestors are marked instead: O(edges of a window) per event, in memory O(events).
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ Array = np.ndarray[Any, Any]
 
 MOST_BITS = 1 << 15
 """Events of a window and partition up to which ancestors are kept as bits (128 MiB)."""
+LEAST_BITS = 1 << 20
+"""Bytes that ancestors may take in any case."""
 MOST_PAIRS = 1 << 21
 """Pairs of events that tests are evaluated for at a time."""
 EQUAL, OTHER, BELOW, NOT_ABOVE = range(4)
@@ -64,12 +66,14 @@ class Found(NamedTuple):
 
 
 def linked_edges(
-    block: Block, low: Array, operator: Array, left: Array, right: Array, known: Array, tests: tuple[Test, ...]
-) -> tuple[Array, Array]:
+    block: Block, low: Array, operator: Array, left: Array, right: Array, known: Array, tests: tuple[Test, ...],
+    memory: int,
+) -> tuple[Array, Array]:  # fmt: skip
     """For each event the events before it, latest first: (where each list begins, the lists one after another)."""
     conditions = _conditions(operator, left, right, known)
     reach = int((np.arange(len(block)) - low).max(initial=0)) + 1
-    found = _nothing(block, conditions, reach)
+    as_bits = reach <= MOST_BITS and (bool(tests) or reach * reach // 8 <= max(memory // 4, LEAST_BITS))
+    found = _nothing(block, conditions, reach, as_bits)
     if not tests:
         return _link(
             block.tie_start, block.tie_end, low, conditions, found, _EVERY, _NO_TRUTHS, 0, len(block)
@@ -102,10 +106,10 @@ def _conditions(operator: Array, left: Array, right: Array, known: Array) -> Con
     return Conditions(operator, left, right, known, chain, codes[0], codes[1], skip, least)
 
 
-def _nothing(block: Block, conditions: Conditions, reach: int) -> Found:
+def _nothing(block: Block, conditions: Conditions, reach: int, as_bits: bool) -> Found:
     values = int(conditions.left_code.max(initial=-1)) + 1
     values = max(values, int(conditions.right_code.max(initial=-1)) + 1)
-    rows = reach if reach <= MOST_BITS else 0
+    rows = reach if as_bits else 0
     words = (reach + 2 * WORD) // WORD + 1 if rows else 0
     marks = 0 if rows else len(block)
     return Found(

@@ -213,6 +213,7 @@ def trends_of(spec: Complete, block: Block, memory: int | None = None) -> Trends
         chosen = np.zeros(len(block), np.bool_)
         chosen[fitting] = True
         block, kept = block.only(chosen), fitting
-    graph = build_graph(spec, block)
+    memory = MEMORY if memory is None else memory
+    graph = build_graph(spec, block, memory)
     frames = frames_of(graph, spec.window)
-    return Trends(spec, graph, frames, np.flatnonzero(frames.begins), kept, MEMORY if memory is None else memory)
+    return Trends(spec, graph, frames, np.flatnonzero(frames.begins), kept, memory)
