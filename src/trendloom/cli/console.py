@@ -165,10 +165,11 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
         def say(text: str) -> None:
             shown.update(task, description=text)
 
-        expected: list[str] = []
-        yield Shown(
-            lambda matches: say(f"{matches:,} matches so far{f', of {expected[-1]}' if expected else ''}"),
-            lambda number: expected.append(number) or say(f"{number} matches to find"),  # type: ignore[func-returns-value]
-            say,
-            shown.stop,
-        )
+        of = ""
+
+        def foreseen(number: str) -> None:
+            nonlocal of
+            of = f" of {number}"
+            say(f"{number} matches to find")
+
+        yield Shown(lambda matches: say(f"{matches:,}{of} matches so far"), foreseen, say, shown.stop)

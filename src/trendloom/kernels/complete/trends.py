@@ -35,7 +35,7 @@ WORTH_PLANNING = 1e6
 """Nanoseconds of walking one by one from which it pays to look for a better plan."""
 PLANNING = 400.0
 """Nanoseconds per edge that looking for a plan takes, and a bit more."""
-MEMORY = 1 << 30
+MEMORY = 1 << 28
 """Bytes, where nobody gives a limit."""
 
 

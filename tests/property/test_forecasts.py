@@ -1,0 +1,52 @@
+"""What is said before a run is true after it: an exact number is the number of rows, a bound is no less."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from tests.property.strategies import ANY, Case, Knobs, cases, to_table
+
+from trendloom.engines import forecast, task
+from trendloom.engines.forecast import Forecast
+from trendloom.engines.local import stream_of
+from trendloom.engines.workload import Options, load, queries_of
+from trendloom.errors import BindError, PlanError
+from trendloom.physical.plan import plan_physically
+from trendloom.plan.bind import bind
+
+MORE = os.environ.get("TRENDLOOM_EXAMPLES")
+EXAMPLES = int(MORE or 150)
+KNOBS = {
+    "any": Knobs(outputs=("trends", "values"), semantics=(ANY,)),
+    "all semantics": Knobs(outputs=("trends", "values")),
+    "complete": Knobs(outputs=("complete",), semantics=(ANY,), most_events=7),
+}
+
+
+@pytest.mark.parametrize("kind", KNOBS)
+def test_a_forecast_comes_true(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "WORTH_COUNTING", -1.0)
+    exact, bounds = 0, 0
+
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+    @given(cases(KNOBS[kind]))
+    def check(case: Case) -> None:
+        nonlocal exact, bounds
+        events = load(to_table(case.events), Options())
+        try:
+            physical = plan_physically(bind(queries_of(case.query)[0], events.schema))
+        except (BindError, PlanError):
+            assume(False)
+            raise
+        told: list[Forecast] = []
+        rows = sum(len(b) for b in task.rows(physical, stream_of(physical, events), foreseen=told.append))
+        for one in told:
+            assert rows == one.matches if one.exact else rows <= one.matches, f"{one}, {rows} rows: {case.query}"
+            exact, bounds = exact + one.exact, bounds + (not one.exact)
+
+    check()
+    assert exact + bounds >= EXAMPLES / 2
+    assert exact > 0
+    assert bounds > 0
