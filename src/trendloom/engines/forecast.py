@@ -59,6 +59,8 @@ def forecast_matches(physical: Physical, block: Block) -> Forecast | None:
         return None
     window = detection.window
     counted = (window.within is None or window.sliding) and physical.plan.output is not Trends.COMPLETE
+    if window.spanning and detection.scopes[0].open_ended:
+        return None  # a leading or trailing NOT looks at the window: in a longer one it sees more
     if window.spanning:
         assert window.within is not None
         detection = replace(detection, window=Window(2 * window.within, window.within))
