@@ -57,6 +57,13 @@ def test_collapsed_trends(spark: SparkSession) -> None:
     assert [int(number) for number in found["matches"].to_pylist()] == expected["matches"].to_pylist()
 
 
+def test_collapsed_trends_may_stand_for_more_matches_than_can_be_listed(spark: SparkSession) -> None:
+    events = pa.table({"type": ["A", *["B"] * 100, "C"], "time": range(102)})
+    (row,) = tl.run("RETURN COLLAPSED TRENDS PATTERN SEQ(A a, B+ b[], C c)", events, engine="spark").to_pylist()
+    assert row["matches"] == 2**100 - 1
+    assert len(row["events"]) == 102
+
+
 def test_matches_are_counted_while_tasks_run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "LOOK_EVERY", 0.01)
     seen: list[int] = []

@@ -112,7 +112,8 @@ def _counted(
         forecast = None if limit is not None else forecast_trends(trends)
         found = trends.matches()
     else:
-        forecast = None if limit is not None else forecast_matches(physical, block)
+        one_by_one = limit is None and physical.collapsing is None
+        forecast = forecast_matches(physical, block) if one_by_one else None
         kernel = physical.kernel
         found = kernel.finish(kernel.step(kernel.start(), block, None)[1])
     refuse_too_many(physical, forecast)

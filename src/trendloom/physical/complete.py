@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trendloom.expr.nodes import columns
 from trendloom.kernels.aggregation.spec import Test
 from trendloom.kernels.complete.spec import Complete
 from trendloom.kernels.detection.machine import Machine
@@ -34,8 +35,10 @@ def _how(pairs: tuple[Pair, ...], tests: tuple[Test, ...]) -> str:
     flat = "a variable with +, conditions on adjacent events"
     if tests:
         return f"{flat}; a condition fits no index: each event is tested with those of its windows, in columns"
+    if not pairs:
+        return f"{flat}; events in order of time"
     if any(pair.operator == "=" for pair in pairs):
         return f"{flat}; events before another are found by value"
-    if any(pair.operator != "!=" for pair in pairs):
+    if len(pairs) == 1 and pairs[0].operator != "!=" and columns(pairs[0].left) == columns(pairs[0].right):
         return f"{flat}; events before another are found in order of value and time"
-    return f"{flat}; each event is related with those of its windows" if pairs else f"{flat}; events in order of time"
+    return f"{flat}; each event is compared with those of its windows that do not precede it in another way"

@@ -27,6 +27,8 @@ def planned(query: str) -> Physical:
         ("A a+ WHERE a.x < NEXT(a).x", 1, 0, "in order of value and time"),
         ("A a+ WHERE a[i].x >= a[i-1].x WITHIN 5", 1, 0, "in order of value and time"),
         ("A a+ WHERE a[i].x >= max(a[..i-1].x)", 1, 0, "in order of value and time"),
+        ("A a+ WHERE a.x < NEXT(a).y", 1, 0, "compared with those of its windows that do not precede it"),
+        ("A a+ WHERE a.x != NEXT(a).x", 1, 0, "compared with those of its windows that do not precede it"),
         ("A a+ WHERE a.x = NEXT(a).y AND a.x < NEXT(a).x", 2, 0, "found by value"),
         ("A a+ WHERE abs(a.x - NEXT(a).y) < 2", 0, 1, "tested with those of its windows"),
     ],
