@@ -28,7 +28,7 @@ KNOBS = {
     "extreme values": Knobs(**COLLAPSED, negation=False, conjunction=False, extreme=True, most_atoms=3),
 }
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 300)
+EXAMPLES = int(MORE or 150)
 WITH_ROWS = 0.2
 """The least share of pairs that have a row at all."""
 

@@ -35,7 +35,7 @@ from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 300)
+EXAMPLES = int(MORE or 150)
 SETTINGS = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
 CONDITIONS = (
     "",

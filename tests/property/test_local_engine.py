@@ -53,7 +53,7 @@ KNOBS = {
     "not in not": Knobs(outputs=("trends",), nesting=3, partitions=False, most_conjuncts=2),
 }
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 400)
+EXAMPLES = int(MORE or 250)
 WITH_ROWS = 0.2
 """The least share of pairs that have a row at all: comparing nothing with nothing proves little."""
 

@@ -46,3 +46,4 @@ def counting(counter: Accumulator[int] | None, progress: Callable[[int], None] |
     finally:
         done.set()
         watcher.join()
+        progress(counter.value)
