@@ -1,6 +1,6 @@
 """Complete trends as others find them, on the columns that the kernels use: what the kernels are measured by.
 
-`baseline_trends` keeps every trend (Poppe, Event Trend Aggregation and Detection, Algorithm 3), `sase_stack_trends`
+`baseline_trends` keeps every trend (Poppe, "Event Stream Analytics", Algorithm 3), `sase_stack_trends`
 keeps events with pointers and walks them for every window (the same author's account of SASE). Both are written as
 well as the algorithm allows: events are numbers, tests are integer comparisons, trends leave through one reused
 buffer, as they would to a consumer, and a checksum of every event of every trend shows that none was left out.
