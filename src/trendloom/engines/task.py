@@ -35,9 +35,12 @@ BATCH = 1 << 16
 def detect(physical: Physical, stream: Stream) -> tuple[Block, Keys, Iterator[Matches]]:
     """Sort the events and start the kernel; matches come in chunks as they are found."""
     block, keys = build_block(physical, stream)
+    return block, keys, _matches(physical, block)
+
+
+def _matches(physical: Physical, block: Block) -> Iterator[Matches]:
     kernel = physical.kernel
-    _, state = kernel.step(kernel.start(), block, None)
-    return block, keys, kernel.finish(state)
+    return kernel.finish(kernel.step(kernel.start(), block, None)[1])
 
 
 def rows(
@@ -60,8 +63,7 @@ def rows(
             batch = fitted(match_rows(physical, stream, block, keys, some), schema)
             yield batch if with_times is None else _with_times(batch, block, some, with_times)
 
-    found = found if limit is None else _first(found, limit)
-    found = found if progress is None else _watched(found, progress)
+    found = watched(found, limit, progress)
     held, all_there = _up_to(found, budget.held) if ordered or limit else ([], False)
     if all_there:
         yield from batches(in_order(block, join(held)))
@@ -74,21 +76,17 @@ def rows(
         yield from batches(matches)
 
 
-def _first(found: Iterator[Matches], limit: int) -> Iterator[Matches]:
-    """The first matches; the search stops with them."""
-    for matches in found:
-        yield matches.part(0, min(len(matches), limit))
-        limit -= len(matches)
-        if limit <= 0:
-            return
-
-
-def _watched(found: Iterator[Matches], progress: Progress) -> Iterator[Matches]:
+def watched(found: Iterator[Matches], limit: int | None, progress: Progress | None) -> Iterator[Matches]:
+    """The first matches, all without a limit; the search stops with them, and `progress` hears how many there are."""
     count = 0
     for matches in found:
-        count += len(matches)
-        progress(count)
-        yield matches
+        some = matches if limit is None else matches.part(0, min(len(matches), limit - count))
+        count += len(some)
+        if progress is not None:
+            progress(count)
+        yield some
+        if limit is not None and count >= limit:
+            return
 
 
 def _up_to(found: Iterator[Matches], most: int) -> tuple[list[Matches], bool]:
@@ -114,8 +112,7 @@ def _counted(
     else:
         one_by_one = limit is None and physical.collapsing is None
         forecast = forecast_matches(physical, block) if one_by_one else None
-        kernel = physical.kernel
-        found = kernel.finish(kernel.step(kernel.start(), block, None)[1])
+        found = _matches(physical, block)
     refuse_too_many(physical, forecast)
     if forecast is not None and foreseen is not None:
         foreseen(forecast)

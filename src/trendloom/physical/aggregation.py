@@ -48,7 +48,7 @@ def count_of(detection: Detection) -> tuple[Aggregation | None, bool]:
         return replace(found.aggregation, measures=count), True
     if detection.earliest or detection.adjacent or len(detection.scopes) > 1:
         return None, False
-    bound = _grain(_without_rules(detection))
+    bound = _grain(detection.without_rules())
     return (None if bound.aggregation is None else replace(bound.aggregation, measures=count)), False
 
 
@@ -57,7 +57,7 @@ def count_of(detection: Detection) -> tuple[Aggregation | None, bool]:
 
 def _grain(detection: Detection) -> Grained:
     """The grain of a detection whose rules are all about adjacent events."""
-    bare = _without_rules(detection)
+    bare = detection.without_rules()
     machine = Machine(bare)
     found: list[Pair | Test] = []
     for rule in detection.scopes[0].rules:
@@ -76,11 +76,6 @@ def _grain(detection: Detection) -> Grained:
     if detection.earliest or detection.adjacent:
         return _runs(Aggregation(bare, Grain.PATTERN, (), pairs), no_program if not found else None)
     return _mixed(Aggregation(bare, Grain.MIXED, (), pairs, tests), machine, no_program if not found else None)
-
-
-def _without_rules(detection: Detection) -> Detection:
-    first, *others = detection.scopes
-    return replace(detection, scopes=(replace(first, rules=()), *others))
 
 
 def _by_position(detection: Detection) -> Grained:
@@ -138,7 +133,7 @@ def _two_steps(reason: str) -> Grained:
 
 def _needs_pivot(detection: Detection) -> bool:
     """Whether rules relate events that are not adjacent, or NOTs use variables of the match around them."""
-    bare = _without_rules(detection)
+    bare = detection.without_rules()
     machine = Machine(bare)
     if any(adjacent(rule, detection, machine)[0] is None for rule in detection.scopes[0].rules):
         return True
@@ -160,14 +155,14 @@ def _by_pivot(detection: Detection) -> Grained:
             cost = f"for each event of {name}, over the windows it is in, {inner.cost}"
             return Grained(replace(inner.aggregation, pivot=_pivot(detection, rest, name)), reason, cost)
     apart = "a predicate compares events that are not next to each other"
-    machine = Machine(_without_rules(detection))
+    machine = Machine(detection.without_rules())
     reasons = {adjacent(rule, detection, machine)[1] or apart for rule in detection.scopes[0].rules} - {apart}
     return _two_steps(min(reasons) if reasons else f"{apart}, and no single event of a match decides them")
 
 
 def _after_pivot(detection: Detection, name: str) -> Detection | None:
     """The detection once the event of `name` is known: without the rules that are then about one event alone."""
-    machine = Machine(_without_rules(detection))
+    machine = Machine(detection.without_rules())
     scopes = []
     for scope in detection.scopes:
         kept = []

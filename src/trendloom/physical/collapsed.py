@@ -86,7 +86,7 @@ class _Rules:
 
 def _sorted_rules(detection: Detection) -> tuple[_Rules | None, str | None]:
     """The conditions of the pattern, or why some condition ties gaps together."""
-    machine = Machine(_without_rules(detection))
+    machine = Machine(detection.without_rules())
     spine: list[Rule] = []
     settled: list[Settled] = []
     moves: list[tuple[Pair | Test, frozenset[Move]]] = []
@@ -112,11 +112,6 @@ def _of_single_events(rule: Rule, plural: frozenset[str]) -> bool:
     """Whether a condition reads one event of the Kleene variable at a time, and plain attributes of all others."""
     aggregates = any(isinstance(node, Aggregate | Extent) for node in walk(rule.expr))
     return not (rule.shape.whole & plural) and not aggregates
-
-
-def _without_rules(detection: Detection) -> Detection:
-    first, *others = detection.scopes
-    return replace(detection, scopes=(replace(first, rules=()), *others))
 
 
 # -------------------------------------------------------------------------------------------------- spines

@@ -15,7 +15,7 @@ from trendloom.engines.collapsed import width_of
 from trendloom.engines.events import Stream
 from trendloom.engines.results import fitted, row_schema
 from trendloom.engines.rows import in_order, match_rows
-from trendloom.kernels.detection.matches import Matches, join
+from trendloom.kernels.detection.matches import join
 from trendloom.physical.plan import Physical
 
 
@@ -24,16 +24,7 @@ def collapsed_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Rows in order, `limit` of them at most; an empty batch first, so that columns are known where there is no row."""
     block, keys, found = task.detect(physical, stream)
-    held: list[Matches] = []
-    count = 0
-    for matches in found:
-        held.append(matches if limit is None else matches.part(0, min(len(matches), limit - count)))
-        count += len(held[-1])
-        if progress is not None:
-            progress(count)
-        if limit is not None and count >= limit:
-            break
-    rows = in_order(block, join(held)) if count else join([])
+    rows = in_order(block, join(list(task.watched(found, limit, progress))))
     exact = width_of(np.zeros(0, np.int64) if rows.stands_for is None else rows.stands_for)
     schema = row_schema(physical.plan, stream.table.schema, exact)
     yield pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -40,12 +40,12 @@ def detect(
     """The rows of a query over a batch or a streaming DataFrame, as a DataFrame of the same kind.
 
     Nothing runs before you ask for its rows. `query` picks one of a workload. Warnings about the query are Python
-    warnings. `memory_limit`, of each task, is for trends that are stored to find others faster; more than `max_trends`
-    rows per match in one task are refused.
+    warnings. `memory_limit`, of each task, is for trends that are stored to find others faster.
 
-    Batch: `partitions` is the number of tasks (default: Spark decides). `path` says how aggregates are spread over
-    tasks: "general" moves all events by key; "auto" lets the engine choose, and for that may look at the times and keys
-    at once, in a small job; "reduced" and "cut" ask for one way, if the query allows it.
+    Batch: more than `max_trends` rows per match in one task are refused. `partitions` is the number of tasks (default:
+    Spark decides). `path` says how aggregates are spread over tasks: "general" moves all events by key; "auto" lets the
+    engine choose, and for that may look at the times and keys at once, in a small job; "reduced" and "cut" ask for one
+    way, if the query allows it.
 
     Streaming: `watermark` says how long to wait for events that come late, e.g. "10 seconds". Rows are given out once
     they are certain (output mode append). Later events are counted (see the metrics of the query's progress) and

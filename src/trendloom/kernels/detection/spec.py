@@ -5,7 +5,7 @@ A specification is frozen and picklable, so it travels to Spark's workers as it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from trendloom.expr.nodes import Expr
@@ -70,6 +70,11 @@ class Detection:
     adjacent: bool = False
     plural: frozenset[str] = frozenset()
     sieves: tuple[Sieve, ...] = ()
+
+    def without_rules(self) -> Detection:
+        """The same pattern without the conditions on its matches; those of NOTs stay."""
+        first, *others = self.scopes
+        return replace(self, scopes=(replace(first, rules=()), *others))
 
     def binds(self, scope: int, variable: str) -> int | None:
         """The scope, this one or the nearest around it, that binds a variable."""

@@ -36,7 +36,9 @@ def detect_live(
     plans = [bind(query, frame.schema) for query in queries]
     for warning in (warning for plan in plans for warning in plan.warnings):
         warnings.warn(str(warning), stacklevel=4)
-    flows = tuple(flow_of(plan_physically(plan), frame.arrow, options.numeric, early=early) for plan in plans)
+    flows = tuple(
+        flow_of(plan_physically(plan, options.limits), frame.arrow, options.numeric, early=early) for plan in plans
+    )
     if checkpoint is not None:
         flows = agreed(absolute(checkpoint), flows, buckets)
     return run(frame.df, flows, frame.schema, setting)
