@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.events import Stream
-from trendloom.errors import RunError
+from trendloom.errors import RunError, option
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.detection.matches import Matches
 from trendloom.kernels.detection.spec import Place
@@ -32,8 +32,8 @@ def number_of_matches(numbers: Array, exact: pa.DataType) -> pa.Array:
     if pa.types.is_decimal(exact) and max(numbers, default=0) >= 10**exact.precision:
         raise RunError(
             f"a row stands for more matches than DECIMAL({exact.precision},0) can hold",
-            hint="use a smaller window or more selective predicates, --engine local, where numbers are as wide as they "
-            "need, or COUNT(*) with --numeric log",
+            hint=f"use a smaller window or more selective predicates, {option('engine', 'local')}, where numbers are "
+            f"as wide as they need, or COUNT(*) with {option('numeric', 'log')}",
         )
     return exact_array(numbers.tolist()).cast(exact)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from trendloom.engines.workload import Options, load, load_needed, queries_of, schema_of_columns
-from trendloom.errors import BindError, OptionError, PlanError, QueryWarning
+from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
 from trendloom.io.events import short_unit
 from trendloom.io.read import parquet_path, read
 from trendloom.lang import tree
@@ -38,7 +38,7 @@ def check_text(text: str, schema_or_events: object, options: Options) -> list[Qu
 def explain_text(text: str, events: object, options: Options, *, analyze: bool = False) -> str:
     """The plans of all queries of a text, for people to read; `analyze` also runs them and says what that took."""
     if analyze and events is None:
-        raise OptionError("analyze runs the query, so it needs events", hint="give events (--events FILE)")
+        raise OptionError("analyze runs the query, so it needs events", hint=f"give {option('events', 'FILE')}")
     plans = _plans(text, events, options)
     sections = [_section(plan, options.engine) for plan in plans]
     if events is not None and options.engine != "reference":

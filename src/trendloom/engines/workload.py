@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.engines.memory import bytes_of
-from trendloom.errors import OptionError, QueryError, did_you_mean
+from trendloom.errors import OptionError, QueryError, did_you_mean, option
 from trendloom.io.events import Events, prepare
 from trendloom.io.read import parquet_columns, parquet_path, read
 from trendloom.lang.parser import parse
@@ -69,7 +69,7 @@ class Options:
                 raise OptionError(f"there is no {name} '{value}'", hint=did_you_mean(value, known))
         for name, number in (("limit", self.limit), ("max_trends", self.max_trends)):
             if number is not None and number < 1:
-                raise OptionError(f"{name} must be at least 1")
+                raise OptionError(f"{option(name)} must be at least 1")
         bytes_of(self.memory_limit)
         if self.numeric != "exact" and self.engine == "reference":
             raise OptionError("the reference engine has exact numbers only", hint="use another engine")
@@ -174,7 +174,7 @@ def _warning_of_infinity(answer: Answer, watch: Watch) -> Answer:
             yield batch
         if infinite:
             listed = ", ".join(sorted(infinite))
-            watch.warn(f"{listed}: infinite in some rows; where doubles are too small, numeric 'log' holds any size")
+            watch.warn(f"{listed}: infinite in some rows; {option('numeric', 'log')} holds any size")
 
     return replace(answer, batches=told())
 

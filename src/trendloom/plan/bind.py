@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar
 
-from trendloom.errors import BindError, QueryError, Span, did_you_mean
+from trendloom.errors import BindError, QueryError, Span, did_you_mean, option
 from trendloom.expr.nodes import Attribute, Expr, Group, Total, Which, walk
 from trendloom.expr.shape import shape_of
 from trendloom.lang import tree
@@ -263,7 +263,7 @@ class _Binding:
             raise BindError(
                 "CONFIDENCE needs a stream with imprecise time",
                 self.query.clause("CONFIDENCE"),
-                hint="name the bounds with --time-low and --time-high",
+                hint=f"name the columns of the bounds with {option('time_low')} and {option('time_high')}",
             )
         return self.query.confidence
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 
-from trendloom.errors import BindError, Span, did_you_mean
+from trendloom.errors import BindError, Span, did_you_mean, option
 from trendloom.expr import nodes
 from trendloom.lang import tree
 from trendloom.lang.parser import attribute_span
@@ -374,7 +374,7 @@ def bind_ticks(schema: Schema, amount: Fraction, unit: str | None, span: Span | 
         raise BindError(
             f"{float(amount):g} {unit or ''} is not a whole number of the stream's time unit".replace("  ", " "),
             span,
-            hint="choose a longer duration, or the unit of the time column with --time-unit",
+            hint=f"choose a longer duration, or a finer unit of the time column: {option('time_unit', 'ms')}",
         )
     return ticks
 
