@@ -62,7 +62,7 @@ def _write_query(query: Query) -> str:
     clauses = list(_clauses(query))
     if query.name is None:
         return "\n".join(clauses)
-    return "\n  ".join([f"QUERY {write_name(query.name)}:", *clauses])
+    return "\n  ".join([f"QUERY {write_name(query.name, reserved_allowed=True)}:", *clauses])
 
 
 def _clauses(query: Query) -> Iterable[str]:

@@ -6,7 +6,8 @@ One `Typer` serves all places where expressions stand; what a place allows is sa
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 
@@ -41,7 +42,7 @@ class Typer:
     """Binds the expressions of one query at one place.
 
     `variables` are those that may be named here, `kleene` those that can bind several events, `groups` the
-    attributes that may stand bare.
+    attributes that may stand bare, `aliases` the names that stand for other expressions.
     """
 
     place: Place
@@ -51,6 +52,7 @@ class Typer:
     kleene: frozenset[str]
     groups: tuple[str, ...]
     text: str
+    aliases: Mapping[str, tree.Expression] = field(default_factory=dict)
 
     def bind(self, node: tree.Expression) -> nodes.Expr:
         match node:
@@ -104,6 +106,8 @@ class Typer:
         kind = self.schema.kind(node.name)
         if node.name in self.groups and kind is not None:
             return nodes.Group(node.name, kind)
+        if node.name in self.aliases:
+            return replace(self, aliases={}).bind(self.aliases[node.name])
         if self.place in (Place.RETURN, Place.HAVING) and kind is not None:
             raise BindError(
                 f"'{node.name}' is neither a grouping nor a partition attribute",

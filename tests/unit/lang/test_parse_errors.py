@@ -64,6 +64,12 @@ ERRORS: list[tuple[str, str, int, int, str | None]] = [
     ("PATTERN A WITHIN 1 h 30 min", "Expected SLIDE or another clause, found '30'", 1, 22, None),
     ("PATTERN A WITHIN 1e999999999", "out of range", 1, 18, None),
     ("PATTERN A WHERE A.x = 1e999", "out of range", 1, 23, None),
+    ("PATTERN A WITHIN INTERVAL '0' DAY", "Durations are positive, this one is zero", 1, 18, "10 min"),
+    ("PATTERN A WITHIN INTERVAL '1 day 2 hours'", "is not a duration", 1, 18, "INTERVAL '10' MINUTE, or simply 10 min"),
+    ("PATTERN A WITHIN INTERVAL '10'", "is not a duration", 1, 18, "one number and one unit"),
+    ("PATTERN A WITHIN INTERVAL '5 min' min", "is not a duration", 1, 18, "one number and one unit"),
+    ("PATTERN A WITHIN INTERVAL '5' parsec", "'parsec' is not a unit of time", 1, 31, "us, ms, s, min, h, d"),
+    ("PATTERN A WITHIN INTERVAL ''", "is not a duration", 1, 18, "one number and one unit"),
     # patterns
     ("PATTERN SEQ(A+ B, C)", "'A+ B': after a repetition, a variable is written B[]", 1, 16, "comma between A+ and B"),
     ("PATTERN A{2} B", "'A{2} B'", 1, 14, "A{2} B[]"),

@@ -181,6 +181,13 @@ class TestOutput:
         assert isinstance(output, Aggregation)
         assert output.values[0].expr.positions == (0,)  # type: ignore[union-attr]
 
+    def test_having_may_name_a_column_of_return(self) -> None:
+        plan = plan_of("PATTERN A a RETURN g, COUNT(*) AS n, SUM(a.x) + 1 AS x GROUP BY g HAVING n > 300 AND x < 5")
+        assert isinstance(plan.output, Aggregation)
+        written = plan_of("PATTERN A a RETURN g, COUNT(*) GROUP BY g HAVING COUNT(*) > 300 AND SUM(a.x) + 1 < 5")
+        assert isinstance(written.output, Aggregation)
+        assert plan.output.having == written.output.having
+
     def test_hidden_variables(self) -> None:
         assert plan_of("PATTERN EXISTS b (SEQ(A a, B b))").hidden == {"b"}
 
