@@ -36,6 +36,9 @@ _INDEXES = {index.value: index for index in (Index.CURRENT, Index.PREVIOUS, Inde
     "": Index.ALL
 }
 _INTERVAL = re.compile(r"\s*(?P<amount>[0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*(?P<unit>[^\W\d]+)?\s*")
+_MEANT = {"0": "[first]", "1": "[first]", "-1": "[last]", "n": "[last]", "i+1": "NEXT(...)", "..": "[]", "*": "[]"}
+"""Indexes of other languages."""
+
 _TAKES_A_VARIABLE = AGGREGATES | {"duration"}
 
 
@@ -162,7 +165,8 @@ class ExpressionBuilder(PlaceBuilder):
     def index(self, meta: Meta, children: Children) -> Index:
         written = "".join(children).lower()
         if written not in _INDEXES:
-            hint = "write [i], [i-1], [first], [last], [] or [..i-1]"
+            meant = f"did you mean {_MEANT[written]}? There is" if written in _MEANT else "write"
+            hint = f"{meant} [i], [i-1], [first], [last], [] or [..i-1]"
             raise self.error(f"'[{''.join(children)}]' says no event of a variable", self.at(meta), hint)
         return _INDEXES[written]
 

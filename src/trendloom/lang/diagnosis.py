@@ -13,18 +13,18 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from trendloom.errors import ParseError
 from trendloom.lang.failure import CLOSING, Failure, is_clause, unclosed
+from trendloom.lang.habits import habit
 from trendloom.lang.keywords import CLAUSES, closest_clause, is_reserved
+from trendloom.lang.signs import foreign_sign
 from trendloom.lang.source import Lexeme, Source
 
 _COMPARISONS = {"=", "!=", "<>", "<", "<=", ">", ">="}
 _JOIN = "conditions are joined with AND or OR"
 _CHARACTERS = {
-    '"': "strings stand in single quotes, odd names in backquotes",
     "“": "strings stand in plain single quotes: 'text'",
     "”": "strings stand in plain single quotes: 'text'",
     "‘": "strings stand in plain single quotes: 'text'",
     "’": "strings stand in plain single quotes: 'text'",
-    "&": "conditions are joined with AND",
     "#": "a comment starts with --",
     "≤": "write <=",
     "≥": "write >=",
@@ -179,8 +179,6 @@ def _misplaced_clause(failure: Failure) -> ParseError | None:
     match failure.found.text.upper():
         case "SLIDE":
             return failure.error("SLIDE without WITHIN before it", "WITHIN 10 min SLIDE 1 min")
-        case "LIMIT":
-            return failure.error("LIMIT without RANK BY before it", "RANK BY a.x DESC LIMIT 10")
         case "QUERY":
             return failure.error(
                 "A second query, but the first one has no name", "open the first one with QUERY name: too"
@@ -280,6 +278,8 @@ _CHECKS = (
     _nothing,
     _unclosed_quote,
     _quote_over_lines,
+    habit,
+    foreign_sign,
     _unknown_character,
     _unclosed_bracket,
     _stray_bracket,

@@ -14,6 +14,7 @@ from trendloom.errors import BindError, QueryError, Span, did_you_mean, option
 from trendloom.expr.nodes import Attribute, Expr, Group, Total, Which, walk
 from trendloom.expr.shape import shape_of
 from trendloom.lang import tree
+from trendloom.lang.keywords import write_name
 from trendloom.lang.printer import write_expression
 from trendloom.model.schema import RESERVED, Kind, Schema
 from trendloom.model.window import Window
@@ -137,6 +138,7 @@ class _Binding:
         for node in conjuncts(self.query.where):
             if isinstance(node, tree.Equivalence):
                 continue
+            self.check_not_a_key(node)
             expr = typer.condition(node)
             check_shape(expr, node)
             used = shape_of(expr).variables
@@ -149,6 +151,16 @@ class _Binding:
                 )
             text = write_expression(node)
             yield from (Condition(expr, scope, None, text) for scope in scopes)
+
+    def check_not_a_key(self, node: tree.Expression) -> None:
+        """`WHERE card` is written for `WHERE [card]`."""
+        if isinstance(node, tree.Name) and self.schema.kind(node.name) is not None:
+            name = write_name(node.name, reserved_allowed=True)
+            raise BindError(
+                f"'{node.name}' alone is not a condition",
+                node.span,
+                hint=f"the same {name} in all events of a match: [{name}]",
+            )
 
     def restricts(self, used: frozenset[str], scope: int) -> bool:
         """A conjunct restricts each scope that binds one of its variables and sees them all."""
