@@ -33,6 +33,9 @@ def explain(
     time_unit: o.TimeUnit = "s",
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
+    order: o.Order = None,
+    schema: o.Columns = None,
+    time_zone: o.TimeZone = None,
     engine: o.EngineName = o.Engine.spark,
     memory_limit: o.MemoryLimit = None,
     analyze: Annotated[
@@ -49,11 +52,11 @@ def explain(
     """
     with reporting(debug=debug):
         from trendloom.engines.inspect import explain_text
-        from trendloom.engines.workload import Options
+        from trendloom.engines.workload import Options, columns_named
 
         options = Options(
             engine.value, time, type, time_unit, time_low=time_low, time_high=time_high, query=query,
-            memory_limit=memory_limit,
+            memory_limit=memory_limit, order=columns_named(order), schema=schema, time_zone=time_zone,
         )  # fmt: skip
         _show(explain_text(read_query(query_file), events, options, analyze=analyze))
 

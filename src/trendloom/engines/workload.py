@@ -6,7 +6,7 @@ Everything that can be refused is refused before the first query runs.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -32,13 +32,15 @@ NUMERIC = ("exact", "float", "log")
 
 
 class Columns(TypedDict):
-    """Which columns of the events hold their time and type."""
+    """Which columns of the events hold their time and type, and how they are read."""
 
     time: str
     type: str
     time_unit: str
     time_low: str | None
     time_high: str | None
+    order: tuple[str, ...]
+    time_zone: str | None
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,9 @@ class Options:
     master: str | None = None
     memory_limit: str | int | None = None
     max_trends: int = MOST_TRENDS
+    order: tuple[str, ...] = ()
+    schema: str | None = None
+    time_zone: str | None = None
 
     def __post_init__(self) -> None:
         for name, value, known in (("engine", self.engine, ENGINES), ("numeric", self.numeric, NUMERIC)):
@@ -82,6 +87,8 @@ class Options:
             "time_unit": self.time_unit,
             "time_low": self.time_low,
             "time_high": self.time_high,
+            "order": self.order,
+            "time_zone": self.time_zone,
         }
 
 
@@ -104,6 +111,12 @@ class Answer:
 
     plan: Plan
     batches: Iterator[pa.RecordBatch] = field(repr=False)
+
+
+def columns_named(order: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The columns of `order`: one name, several, or several in one text with commas between them."""
+    texts = [order] if isinstance(order, str) else list(order or ())
+    return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
 
 
 def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:

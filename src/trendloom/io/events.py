@@ -43,6 +43,8 @@ def prepare(
     time_unit: str = "s",
     time_low: str | None = None,
     time_high: str | None = None,
+    order: Sequence[str] = (),
+    time_zone: str | None = None,
 ) -> Events:
     """Check a table as a stream of events, or say what is wrong with it."""
     unit = short_unit(time_unit)
@@ -58,7 +60,7 @@ def prepare(
     table = without_nan(table)
     low, high = bounds or (None, None)
     types = from_arrow(table.column(type), Kind.STRING)
-    schema = Schema(_columns(table), time, type, axis, None, _present(types), low, high)
+    schema = Schema(_columns(table), time, type, axis, None, _present(types), low, high, tuple(order), time_zone)
     return Events(table, schema, ticks(table.column(time), axis) if bounds is None else None, types)
 
 
