@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 
 from trendloom.engines.workload import Options, load, load_needed, queries_of, schema_of_columns
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
-from trendloom.io.events import short_unit
+from trendloom.io.events import check_order, short_unit
 from trendloom.io.read import parquet_path, read
 from trendloom.lang import tree
 from trendloom.lang.printer import write
@@ -155,10 +155,11 @@ def _assumed(query: tree.Query, axis: TimeAxis, options: Options) -> Schema:
     known = {options.type: Kind.STRING, **{name: moment for name in (low, high) if name is not None}}
     if low is None:
         known[options.time] = moment
-    named = dict.fromkeys((*query.group_by, *_attributes(query)))
+    check_order(options.order, pa.schema([(name, pa.null()) for name in options.order]), imprecise=low is not None)
+    named = dict.fromkeys((*query.group_by, *_attributes(query), *options.order))
     others = tuple(Column(name, Kind.NULL) for name in named if name not in known and name != "time")
     columns = (*(Column(name, kind) for name, kind in known.items()), *others)
-    return Schema(columns, options.time, options.type, axis, None, None, low, high)
+    return Schema(columns, options.time, options.type, axis, None, None, low, high, options.order, options.time_zone)
 
 
 def _attributes(node: object) -> Iterator[str]:
