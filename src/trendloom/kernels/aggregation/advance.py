@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numba.extending import overload
 
@@ -28,6 +27,7 @@ from trendloom.kernels.columns.numbers import (
     copy,
 )
 from trendloom.kernels.columns.words import wide_product
+from trendloom.kernels.compiled import njit
 
 Array = np.ndarray[Any, Any]
 
@@ -64,7 +64,7 @@ class Steps(NamedTuple):
     size: int  # rows: slots, and once more per linear measure
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, events: Events) -> None:
     """Carry the numbers of all slots over points in time begin..end of one key. `spare` has twice as many rows."""
     at = begin
@@ -86,7 +86,7 @@ def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, e
             at = stop
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _tie_end(time: Array, at: int, end: int) -> int:
     stop = at + 1
     while stop < end and time[stop] == time[at]:
@@ -94,7 +94,7 @@ def _tie_end(time: Array, at: int, end: int) -> int:
     return stop
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _apply_together(
     rows: Numbers, spare: Numbers, begin: int, end: int, entered: Terms, kept: Terms, order: Array, own: Array,
     union: Array, weights: Array, size: int,
@@ -122,7 +122,7 @@ def _apply_together(
         add(rows, row, spare, size + row)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _enter_in_order(
     rows: Numbers,
     spare: Numbers,
@@ -164,7 +164,7 @@ def carry_words(
     raise TypeError(IN_KERNELS)
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def _word(codes: Array, at: int, end: int, tied: int, letters: int, offset: Array) -> tuple[int, int]:
     """The longest word from here on that no tied event interrupts: its number and its length."""
     if len(offset) == 9 and at + 8 <= end:  # eight letters at once, pair by pair, where none waits for another
@@ -183,7 +183,7 @@ def _word(codes: Array, at: int, end: int, tied: int, letters: int, offset: Arra
     return word + offset[length], length
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def _words_of_doubles(
     value: Array, new: Array, at: int, end: int, codes: Array, tied: int, letters: int, offset: Array, words: Array,
     size: int, lanes: int,
@@ -205,7 +205,7 @@ def _words_of_doubles(
     return at
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def _words_of_wides(
     lows: Array, highs: Array, new_low: Array, new_high: Array, at: int, end: int, codes: Array, tied: int,
     letters: int, offset: Array, words: Array, size: int, lanes: int,
@@ -393,7 +393,7 @@ def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, begi
 # ----------------------------------------------------------------------------------------------- least values
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def advance_least(
     least: Array, spare: Array, begin: int, end: int, steps: Steps, events: Events, values: Array, valued: Array
 ) -> None:
@@ -420,7 +420,7 @@ def advance_least(
             at = stop
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _bring(into: Array, to: int, of: Array, source: int, value: int) -> None:
     """The least of what is there and what comes from `source`, in all lanes; an absent match stays absent."""
     for lane in range(into.shape[1]):
@@ -428,7 +428,7 @@ def _bring(into: Array, to: int, of: Array, source: int, value: int) -> None:
             into[to, lane] = min(into[to, lane], of[source, lane], value)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _apply_least(least: Array, spare: Array, terms: Terms, kind: int, slots: int, value: int, valued: Array) -> None:
     begin, end = terms.begin[kind], terms.begin[kind + 1]
     for at in range(begin, end):
@@ -442,7 +442,7 @@ def _apply_least(least: Array, spare: Array, terms: Terms, kind: int, slots: int
             least[terms.row[at]] = spare[at - begin]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _enter_least(
     least: Array, spare: Array, slot: int, terms: Terms, kind: int, slots: int, value: int, valued: Array
 ) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from trendloom.kernels.aggregation.arms import SOURCE, TARGET, Arms
 from trendloom.kernels.aggregation.structures import HASH, NESTED, SUM, TREE
@@ -25,6 +24,7 @@ from trendloom.kernels.columns.fenwick import (
     insert_nested,
     nested_cells,
 )
+from trendloom.kernels.compiled import njit
 
 Array = np.ndarray[Any, Any]
 

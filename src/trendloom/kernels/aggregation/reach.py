@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from trendloom.kernels.aggregation.arms import Arms
 from trendloom.kernels.aggregation.batches import Batches
@@ -35,6 +34,7 @@ from trendloom.kernels.columns.numbers import (
     is_zero,
     spilled,
 )
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.detection.tables import pairs_hold
 
 Array = np.ndarray[Any, Any]
@@ -116,7 +116,7 @@ def _sweep_part(
 # Without a runtime for allocation Numba does not count references to the arrays of a tuple each time one is read: that
 # would be three quarters of the time here. `Limbs` need scratch memory, so they have the runtime.
 _sweep_borrowing = njit(**LEAN)(_sweep_part)
-_sweep_allocating = njit(cache=True, nogil=True)(_sweep_part)
+_sweep_allocating = njit(nogil=True)(_sweep_part)
 
 
 def sweep_part(

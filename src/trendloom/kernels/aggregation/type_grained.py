@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.kernels.aggregation.advance import Events, Steps, advance, advance_least
@@ -28,6 +27,7 @@ from trendloom.kernels.aggregation.program import Program
 from trendloom.kernels.aggregation.spans import grown, not_before
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_unit, clear, copy, zeros_like
+from trendloom.kernels.compiled import njit
 
 Array = np.ndarray[Any, Any]
 
@@ -185,7 +185,7 @@ def pieces_of(block: Block, pane: int) -> Array:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _pieces(key_starts: Array, time: Array, pane: int) -> Array:
     found = np.empty((16, 2), np.int64)
     count = 0
@@ -214,7 +214,7 @@ def _each(
         bad[span] = any_spilled(rows) | any_spilled(spare) | any_spilled(out)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _each_least(
     out: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps, values: Array, valued: Array
 ) -> None:
@@ -244,11 +244,11 @@ def _reduce(
         bad[piece] = any_spilled(rows) | any_spilled(spare)
 
 
-_lean_each, _roomy_each = numba.njit(**LEAN)(_each), numba.njit(cache=True, nogil=True)(_each)
-_lean_reduce, _roomy_reduce = numba.njit(**LEAN)(_reduce), numba.njit(cache=True, nogil=True)(_reduce)
+_lean_each, _roomy_each = njit(**LEAN)(_each), njit(nogil=True)(_each)
+_lean_reduce, _roomy_reduce = njit(**LEAN)(_reduce), njit(nogil=True)(_reduce)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _reduce_least(
     least: Array, begin: Array, end: Array, shape: Shape, events: Events, steps: Steps, values: Array, valued: Array
 ) -> None:
