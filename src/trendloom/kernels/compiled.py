@@ -32,6 +32,9 @@ from numba.core.serialize import dumps
 
 from trendloom.kernels.code_folder import CodeFolder, fingerprint_of, package_sources
 
+INSIDE: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""For functions that compiled code alone calls: a way in from Python would take longer to compile than what they do."""
+
 SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
 """Settings of Numba that change the code it makes."""
 

@@ -48,7 +48,7 @@ from trendloom.kernels.aggregation.ledger import (
 )
 from trendloom.kernels.aggregation.waiting import add_up_waiting, is_simple
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, zeros
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.successors import NONE, successors_of
 from trendloom.kernels.detection.tables import Checks, Moves, checks_of, fits_at, fitting_bits, moves_of, possible
 
@@ -168,13 +168,13 @@ def _pass(
         place[AT] = -1
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _take(place: Array, free: Array) -> int:
     place[UNUSED] -= 1
     return free[place[UNUSED]]
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _give_back(entry: int, place: Array, free: Array) -> None:
     free[place[UNUSED]] = entry
     place[UNUSED] += 1
@@ -207,7 +207,7 @@ def _event(
             _push(entry, e, state, base, stop, place, table, moves, checks, width, numbers, least, free, pending)
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _push(
     entry: int, e: int, state: int, base: int, stop: int, place: Array, table: Table, moves: Moves, checks: Checks,
     width: int, numbers: Numbers, least: Array, free: Array, pending: Array,
@@ -225,7 +225,7 @@ def _push(
     _give_back(entry, place, free)
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _branch(
     entry: int, e: int, state: int, first: int, base: int, place: Array, fits: Array, moves: Moves, checks: Checks,
     width: int, numbers: Numbers, least: Array, free: Array, pending: Array,

@@ -12,7 +12,7 @@ import numpy as np
 
 from trendloom.kernels.aggregation.arms import SOURCE, TARGET, Arms
 from trendloom.kernels.aggregation.structures import HASH, NESTED, SUM, TREE
-from trendloom.kernels.columns.cells import INSIDE, merge, wipe
+from trendloom.kernels.columns.cells import merge, wipe
 from trendloom.kernels.columns.fenwick import (
     arrange,
     erase,
@@ -24,7 +24,7 @@ from trendloom.kernels.columns.fenwick import (
     insert_nested,
     nested_cells,
 )
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 

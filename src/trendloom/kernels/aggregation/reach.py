@@ -21,7 +21,7 @@ from trendloom.kernels.aggregation.items import Items
 from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Spans
 from trendloom.kernels.aggregation.places import Places, erase_item, gather_item, insert_item, place_arm
 from trendloom.kernels.aggregation.structures import HASH, SUM
-from trendloom.kernels.columns.cells import INSIDE, Cells, merge, merge_lane, wipe
+from trendloom.kernels.columns.cells import Cells, merge, merge_lane, wipe
 from trendloom.kernels.columns.numbers import (
     LEAN,
     Limbs,
@@ -34,7 +34,7 @@ from trendloom.kernels.columns.numbers import (
     is_zero,
     spilled,
 )
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.tables import pairs_hold
 
 Array = np.ndarray[Any, Any]

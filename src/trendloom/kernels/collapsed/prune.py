@@ -18,7 +18,7 @@ import numpy as np
 from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.kernels.collapsed.tested import Tested
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves, checks_of, compare, moves_of, pairs_hold
 
@@ -89,7 +89,7 @@ def _graph(here: Array, other: Array, moves: Moves, checks: Checks, tested: list
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _has(word: int, position: int) -> bool:
     return (np.uint64(word) >> np.uint64(position)) & np.uint64(1) != np.uint64(0)
 
@@ -120,7 +120,7 @@ def _forwards(
             at = end
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _follows(
     event: int, position: int, low: int, high: int, reached: Array, best: Array, seen: Array, into: Graph,
     checks: Checks,
@@ -184,7 +184,7 @@ def _leads(
     return False
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _offer(event: int, word: int, side: int, best: Array, seen: Array, graph: Graph, checks: Checks) -> None:
     """Keep the value that most partners can be compared with: the least on the side that must be less."""
     for at in range(len(graph.move)):

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.columns.cells import INSIDE, merge, wipe
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.columns.cells import merge, wipe
+from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.sort import sort_by_key_and_time
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.model.schema import Kind
 
 Ints = NDArray[np.int64]
@@ -149,7 +149,7 @@ def _by_counting(values: Any, valid: Any, least: Any, span: Any) -> Any:
     return codes, count
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _slot(value: Any, mask: Any) -> Any:
     """Where a value's search begins: every bit of the value moves every bit of the place (Murmur's last step)."""
     mixed = np.uint64(value)
@@ -158,7 +158,7 @@ def _slot(value: Any, mask: Any) -> Any:
     return np.int64((mixed ^ (mixed >> np.uint64(33))) & np.uint64(mask))
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _grown(table: Any, distinct: Any, count: Any) -> Any:
     """A table of twice the size with the same values."""
     wider = np.full(2 * len(table), -1, np.int64)

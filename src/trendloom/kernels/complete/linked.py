@@ -24,7 +24,7 @@ from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.aggregation.spec import Test
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.copying import grown
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 
@@ -218,7 +218,7 @@ def _link(
     return offsets, source[:used].copy()
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _possible(operator: Array, left: Array, right: Array, known: Array, e: int, f: int) -> bool:
     """Whether all comparisons hold; values of f are known."""
     for pair in range(len(operator)):
@@ -237,26 +237,26 @@ def _possible(operator: Array, left: Array, right: Array, known: Array, e: int, 
     return True
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _any_below(least: int, bound: int, operator: int) -> bool:
     """Whether the least value of a word passes."""
     return least < bound or (operator == NOT_ABOVE and least == bound)
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _clear(bits: Array, f: int, floor: int) -> None:
     rows, words = bits.shape
     for word in range(floor // WORD, f // WORD + 1):
         bits[f % rows, word % words] = 0
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _is_ancestor(bits: Array, f: int, e: int) -> bool:
     rows, words = bits.shape
     return (bits[f % rows, (e // WORD) % words] >> np.uint64(e % WORD)) & np.uint64(1) != 0
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _no_ancestor(bits: Array, f: int, e: int) -> int:
     """The first event from e downwards in its word that is no ancestor of f so far, or the last of the word before."""
     rows, words = bits.shape
@@ -270,7 +270,7 @@ def _no_ancestor(bits: Array, f: int, e: int) -> int:
     return e
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _add_ancestors(bits: Array, f: int, e: int, floor: int) -> None:
     """e and its ancestors become ancestors of f."""
     rows, words = bits.shape
@@ -280,7 +280,7 @@ def _add_ancestors(bits: Array, f: int, e: int, floor: int) -> None:
     bits[mine, (e // WORD) % words] |= np.uint64(1) << np.uint64(e % WORD)
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _mark_ancestors(
     mark: Array, f: int, e: int, floor: int, offsets: Array, source: Array, begin: int, stack: Array
 ) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.copying import grown
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 
@@ -93,7 +93,7 @@ def _records(
     return begin, source[:used].copy()
 
 
-@njit(nogil=True, inline="always")
+@njit(**INSIDE, inline="always")
 def _latest(tree: Array, size: int, low: int, high: int) -> int:
     """The greatest index stored for a rank in [low, high); −1 if there is none."""
     best = -1

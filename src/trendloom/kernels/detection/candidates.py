@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves
 from trendloom.kernels.detection.viability import NEVER
 
@@ -186,7 +186,7 @@ def _linked(
     return first, following
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def next_in_order(walks: Walks, move: int, at: int, end: int, bound: int) -> int:
     """The first node from `at` on whose value passes the bound; `end` if there is none before it.
 

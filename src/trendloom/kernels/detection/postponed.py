@@ -21,7 +21,7 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.copying import copy_entries
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.candidates import BY_ORDER, BY_VALUE, Nodes, Walks, next_in_order, nodes_of, walks_of
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.matches import Matches
@@ -229,7 +229,7 @@ def _construct(
     return count
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _advance(stop: Array, nodes: Nodes, horizon: int) -> None:
     """Move the ends of candidates forward to the first node after which nothing ends before the horizon."""
     for state in range(len(stop)):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.comparable import comparable
 from trendloom.kernels.detection.expansion import Expansion
 from trendloom.kernels.detection.gaps import Gaps
@@ -120,7 +120,7 @@ def compare(operator: int, left: int, right: int) -> bool:
     return left >= right
 
 
-@njit(nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def pairs_hold(e: int, f: int, move: int, checks: Checks) -> bool:
     """Whether every pair of a move is true of events e and f."""
     for at in range(checks.pairs_begin[move], checks.pairs_begin[move + 1]):

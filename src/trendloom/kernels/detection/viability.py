@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves, fits_at, fitting_bits, moves_of
 
@@ -244,7 +244,7 @@ def _crossed(states: int, moves: Moves, checks: Checks) -> Array:
     return found
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def first_cut(e: int, move: int, cuts: Array, checks: Checks) -> int:
     """The first event that a NOT on the move keeps from following event e."""
     cut = NEVER
@@ -253,7 +253,7 @@ def first_cut(e: int, move: int, cuts: Array, checks: Checks) -> int:
     return cut
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _before(cut: int, stack: Array, height: int, ends: Array) -> tuple[int, int]:
     """The earliest end from events before the cut; the nearest event is on top, ends fall towards the bottom."""
     low, high, steps = 0, height, 0
@@ -267,7 +267,7 @@ def _before(cut: int, stack: Array, height: int, ends: Array) -> tuple[int, int]
     return (ends[stack[low]] if low < height else NEVER), steps
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _answer(ask: int, q: int, cells: Array, questions: Questions) -> tuple[int, int]:
     """The earliest end among the events that the predicate lets follow, and the cells looked at."""
     base = questions.base[q]
@@ -285,7 +285,7 @@ def _answer(ask: int, q: int, cells: Array, questions: Questions) -> tuple[int, 
     return found, steps
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _offer(place: int, end: int, q: int, cells: Array, questions: Questions) -> int:
     """Let an end be found at a place; returns the cells looked at."""
     base = questions.base[q]
@@ -310,7 +310,7 @@ def _offer(place: int, end: int, q: int, cells: Array, questions: Questions) -> 
     return steps
 
 
-@njit(nogil=True)
+@njit(**INSIDE)
 def _tie(ends: Array, begin: int, end: int, tables: Tables, moves: Moves) -> int:
     """Ends by way of events of the same time, where AND lets them follow; repeated until none comes earlier."""
     work, changed = 0, True
