@@ -24,6 +24,7 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
+from numba import types
 from numba.core import config, event
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
@@ -49,6 +50,11 @@ def njit(*, cache: bool = True, **options: Any) -> Callable[[Callable[..., Any]]
         return found
 
     return decorate
+
+
+def lacks(bundle: Any, field: str) -> bool:
+    """Whether a field of a named tuple is None, by the types that `overload` sees: what needs it is not compiled."""
+    return isinstance(bundle.types[bundle.fields.index(field)], types.NoneType)
 
 
 @cache

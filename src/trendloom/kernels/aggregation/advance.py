@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 from numba.extending import overload
 
 from trendloom.kernels.aggregation.job import ABSENT
@@ -28,7 +27,7 @@ from trendloom.kernels.columns.numbers import (
     copy,
 )
 from trendloom.kernels.columns.words import wide_product
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.compiled import INSIDE, lacks, njit
 
 Array = np.ndarray[Any, Any]
 
@@ -106,7 +105,7 @@ def _carry_tied(rows: Any, spare: Any, at: Any, end: Any, steps: Any, events: An
                         events.weights, steps.size)  # fmt: skip
         return stop
 
-    return untied if isinstance(events.types[events.fields.index("own")], types.NoneType) else tied
+    return untied if lacks(events, "own") else tied
 
 
 @njit(**INSIDE)
