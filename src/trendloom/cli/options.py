@@ -84,6 +84,36 @@ TimeHigh = Annotated[
         "--time-high", metavar="COLUMN", rich_help_panel=INPUT, show_default=False, help="Imprecise time: the latest."
     ),
 ]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        "--order",
+        metavar="COLUMN,...",
+        rich_help_panel=INPUT,
+        show_default=False,
+        help="Who comes first among events of equal time: the columns to order them by.",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--schema",
+        metavar="COLUMNS",
+        rich_help_panel=INPUT,
+        show_default=False,
+        help='What columns of text files are, e.g. "time timestamp, id string"; the others are recognised.',
+    ),
+]
+TimeZone = Annotated[
+    str | None,
+    typer.Option(
+        "--time-zone",
+        metavar="ZONE",
+        rich_help_panel=INPUT,
+        show_default=False,
+        help="The zone of times that do not say theirs, in the events and in the query, e.g. Europe/Paris; else UTC.",
+    ),
+]
 EngineName = Annotated[
     Engine,
     typer.Option(

@@ -44,7 +44,7 @@ class Events(NamedTuple):
     start: Array
     own: Any
     union: Any
-    time: Array
+    instant: Array
     weights: Array  # [weight, event]
 
 
@@ -99,7 +99,7 @@ def _carry_tied(rows: Any, spare: Any, at: Any, end: Any, steps: Any, events: An
         if len(events.start) > 0:
             first, last, stop = events.start[at], events.start[at + 1], at + 1
         else:
-            stop = _tie_end(events.time, at, end)
+            stop = _tie_end(events.instant, at, end)
             first, last = at, stop
         _apply_together(rows, spare, first, last, steps.entered, steps.kept, steps.order, events.own, events.union,
                         events.weights, steps.size)  # fmt: skip
@@ -109,9 +109,9 @@ def _carry_tied(rows: Any, spare: Any, at: Any, end: Any, steps: Any, events: An
 
 
 @njit(**INSIDE)
-def _tie_end(time: Array, at: int, end: int) -> int:
+def _tie_end(instant: Array, at: int, end: int) -> int:
     stop = at + 1
-    while stop < end and time[stop] == time[at]:
+    while stop < end and instant[stop] == instant[at]:
         stop += 1
     return stop
 
@@ -436,7 +436,7 @@ def advance_least(
             _apply_least(least, spare, steps.single, code, slots, values[at], valued)
             at += 1
         else:
-            stop = _tie_end(events.time, at, end)
+            stop = _tie_end(events.instant, at, end)
             spare[slots : 2 * slots] = ABSENT
             for slot in steps.order:
                 for event in range(at, stop):
