@@ -242,5 +242,5 @@ def test_an_error_of_a_task_is_ours_and_is_not_tried_again(stream: Callable[...,
     assert [line for line in result.stderr.splitlines() if not line.startswith("batch")] == [
         "note: starting Spark",
         "error: 1 events have no time",
-        "hint: give late_to (--late-to) a folder: they are put there, and counted",
+        "hint: give --late-to FOLDER: they are put there, and counted",
     ]

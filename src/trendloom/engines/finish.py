@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from trendloom.engines.partials import WINDOW, doubles, scaled_of, total_leaf
 from trendloom.engines.results import EXACT_ON_SPARK, time_array, total_type
-from trendloom.errors import RunError
+from trendloom.errors import RunError, option
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Group, Total
 from trendloom.expr.vectors import Vector, from_arrow, is_true, to_arrow
@@ -104,7 +104,7 @@ def _column(
         if number is not None and abs(number) >= 10**38:
             raise RunError(
                 f"{value.name} does not fit DECIMAL(38,0) in {_where(plan, merged, row)}",
-                hint="use --numeric float or --numeric log",
+                hint=f"use {option('numeric', 'float')} or {option('numeric', 'log')}",
             )
     return exact_array(exact).cast(EXACT_ON_SPARK)
 
@@ -139,4 +139,7 @@ def _logarithms(value: Value, vector: Vector) -> pa.Array:
 
 def _refuse_negative(value: Value, negative: bool) -> None:
     if negative:
-        raise RunError(f"{value.name} is negative: it has no logarithm", hint="use --numeric exact or float")
+        raise RunError(
+            f"{value.name} is negative: it has no logarithm",
+            hint=f"use {option('numeric', 'exact')} or {option('numeric', 'float')}",
+        )

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.errors import RunError
+from trendloom.errors import RunError, option
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregation.aggregate import aggregate
 from trendloom.kernels.aggregation.widen import Amounts
@@ -150,5 +150,5 @@ def too_many(physical: Physical, number: str) -> RunError:
     return RunError(
         f"there are {number} matches, more than {physical.limits.trends:,} to give out one by one",
         hint="RETURN COLLAPSED TRENDS or COUNT(*) say the same in few rows, RANK BY gives the best ones, a smaller "
-        "WITHIN has fewer; --limit N gives out N of them, --max-trends N allows more",
+        f"WITHIN has fewer; {option('limit', 1000)} gives out so many of them, {option('max_trends')} allows more",
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from trendloom.errors import PlanError
+from trendloom.errors import PlanError, option
 from trendloom.kernels.detection.spec import Detection, Pair, Place, Rule, Scope
 from trendloom.lang.tree import Semantics
 from trendloom.pattern import algebra
@@ -200,6 +200,6 @@ def refuse_open_negation_in_conjunction(plan: Plan) -> None:
                     raise PlanError(
                         "a NOT at an optional end of a part of AND is not supported yet",
                         plan.query.clause("PATTERN"),
-                        hint='engine="reference" runs it on small streams',
+                        hint=f"{option('engine', 'reference')} runs it on small streams",
                         text=plan.query.text,
                     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trendloom.engines.workload import Options, columns_named, queries_of
-from trendloom.errors import OptionError, did_you_mean
+from trendloom.errors import OptionError, did_you_mean, option
 from trendloom.lang.tree import Query
 from trendloom.physical.limits import MOST_TRENDS
 from trendloom.physical.spread import Path
@@ -82,7 +82,9 @@ def _detect_batch(
 
     if len(queries) > 1:
         names = ", ".join(str(one.name) for one in queries)
-        raise OptionError("a batch DataFrame holds the rows of one query", hint=f"choose with query=: {names}")
+        raise OptionError(
+            "a batch DataFrame holds the rows of one query", hint=f"choose with {option('query')}: {names}"
+        )
     frame = describe(df, options.columns())
     (plan,) = bind_all(queries, frame)
     for warning in plan.warnings:

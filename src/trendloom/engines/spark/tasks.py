@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.partials import EXPONENT, WINDOW, merge_partials
 from trendloom.engines.results import aggregate_schema
 from trendloom.engines.spark.columns import column, needed_rows
-from trendloom.errors import TrendloomError
+from trendloom.errors import Door, TrendloomError, at_door, open_door
 from trendloom.model.schema import Kind
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.plan import Physical
@@ -94,17 +94,19 @@ class Task:
     job: Any
     body: Callable[[Any, Batches], Batches]
     names: tuple[str, ...] = ()
+    door: Door = field(default_factory=open_door)  # of the driver: how its user spells options
 
     def __call__(self, batches: Batches) -> Batches:
-        with told_to_the_driver():
+        with told_to_the_driver(self.door):
             yield from self.body(self.job, (batch.rename_columns(list(self.names)) for batch in batches))
 
 
 @contextmanager
-def told_to_the_driver() -> Iterator[None]:
+def told_to_the_driver(door: Door) -> Iterator[None]:
     """Our errors as errors of Spark's, with all that `unwrap` needs to make ours of them again."""
     try:
-        yield
+        with at_door(door):
+            yield
     except TrendloomError as error:
         told = json.dumps({"class": type(error).__name__, "message": error.message, "hint": error.hint})
         raise RuntimeError(f"{ERROR}{told}") from error

@@ -182,10 +182,10 @@ class Expansion:
     # ------------------------------------------------------------------------ the earliest event that fits
 
     def _earliest_children(self, paths: Paths, limit: Array) -> Iterator[Paths]:
-        """All extensions at the first time at which there is one.
+        """All extensions at the first instant at which there is one.
 
         Candidates are tried in stretches that double, each a whole number of ties, until every row has found its
-        time or reached its limit.
+        instant or reached its limit.
         """
         block = self.block
         low = block.tie_end[paths.events[:, -1]]
@@ -198,9 +198,9 @@ class Expansion:
                 last_one = low[open_]
             end = np.minimum(block.tie_end[last_one], limit[open_])
             found = list(self._candidates(paths, open_, low[open_], end))
-            first = self._first_times(found, len(paths), same)
+            first = self._first_instants(found, len(paths), same)
             for grown, origin in found:
-                now = np.flatnonzero(block.time[grown.events[:, -1]] == first[origin])
+                now = np.flatnonzero(block.instant[grown.events[:, -1]] == first[origin])
                 if len(now):
                     yield grown.take(now)
             unmoved = first[open_] == np.iinfo(np.int64).max
@@ -223,9 +223,9 @@ class Expansion:
                 if len(grown):
                     yield replace(grown, root=paths.root[grown.root]), grown.root
 
-    def _first_times(self, found: list[tuple[Paths, Array]], rows: int, same: Array | None) -> Array:
-        """Per row the first time at which it, or another derivation of the same binding, can be extended."""
+    def _first_instants(self, found: list[tuple[Paths, Array]], rows: int, same: Array | None) -> Array:
+        """Per row the first instant at which it, or another derivation of the same binding, can be extended."""
         first = np.full(rows, np.iinfo(np.int64).max)
         for grown, origin in found:
-            np.minimum.at(first, origin if same is None else same[origin], self.block.time[grown.events[:, -1]])
+            np.minimum.at(first, origin if same is None else same[origin], self.block.instant[grown.events[:, -1]])
         return first if same is None else first[same]
