@@ -25,6 +25,7 @@ from trendloom.kernels.aggregation.matrices import LONGEST_WORD, Matrices, flat,
 from trendloom.kernels.aggregation.panes import Shape, accepted_least, any_spilled, give_out, slide
 from trendloom.kernels.aggregation.program import Program
 from trendloom.kernels.aggregation.spans import grown, not_before
+from trendloom.kernels.columns import few
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_unit, clear, copy, zeros_like
 from trendloom.kernels.compiled import njit
@@ -186,7 +187,8 @@ def _worth_panes(prepared: Prepared, spans: Spans) -> bool:
 
 def pieces_of(block: Block, pane: int) -> Array:
     """The stretches of events that lie in one pane, [begin, end] each."""
-    found: Array = _pieces(block.key_starts, block.time, pane)
+    stretches = few.panes if len(block) <= few.FEW else _pieces
+    found: Array = stretches(block.key_starts, block.time, pane)
     return found
 
 
