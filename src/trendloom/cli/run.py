@@ -95,4 +95,4 @@ def run(
 def _watch(shown: Shown, unsorted: list[bool], told: list[str]) -> Watch:
     from trendloom.engines.workload import Watch
 
-    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, told.append)
+    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, told.append, shown.compiling)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -100,6 +101,7 @@ class Watch:
     unsorted: Callable[[], None] | None = None
     foreseen: Callable[[str], None] | None = None  # how many matches there will be
     warn: Callable[[str], None] = warnings.warn
+    compiling: Callable[[str | None], None] | None = None  # what is compiled, and None when that is over
 
 
 UNWATCHED = Watch()
@@ -209,16 +211,18 @@ def _answers(text: str, source: object, options: Options, watch: Watch) -> list[
 
 def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     from trendloom.engines import local
+    from trendloom.kernels.compiled import hearing
 
-    return local.run(
-        physical,
-        events,
-        numeric=options.numeric,
-        limit=options.limit,
-        progress=watch.progress,
-        unsorted=watch.unsorted,
-        foreseen=watch.foreseen,
-    )
+    with nullcontext() if watch.compiling is None else hearing(watch.compiling):
+        yield from local.run(
+            physical,
+            events,
+            numeric=options.numeric,
+            limit=options.limit,
+            progress=watch.progress,
+            unsorted=watch.unsorted,
+            foreseen=watch.foreseen,
+        )
 
 
 def table_of(found: list[Answer]) -> pa.Table:

@@ -36,6 +36,10 @@ WORTH_WORDS = 200_000
 """Events from which on the matrices of words pay for themselves."""
 
 
+FEW_STEPS = 1 << 21
+"""Events of all windows, up to which windows are walked one by one: that takes milliseconds, and less to compile."""
+
+
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """A job's events and tables, ready to be run in any number system."""
@@ -179,6 +183,8 @@ def _worth_panes(prepared: Prepared, spans: Spans) -> bool:
         return False
     columns, slots = len(prepared.shape.columns), prepared.shape.slots
     walked = int((spans.high - spans.low).sum())
+    if walked <= FEW_STEPS:
+        return False
     events = len(prepared.job.block)
     steps = (int(spans.start.max()) - int(spans.start.min())) // math.gcd(window.within, window.slide)
     panes = min(events, (steps + 1) * len(np.unique(spans.key)))
