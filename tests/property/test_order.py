@@ -112,5 +112,5 @@ def timeless(rows: pa.Table) -> list[Any]:
     listed = rows.to_pylist()
     for row in listed:
         if "events" in row:
-            row["events"] = [[event["id"], event["var"]] for event in row["events"]]
-    return rows_of({**row, "listed": row.pop("events", None)} for row in listed)
+            row["listed"] = [[event["id"], event["var"]] for event in row.pop("events")]
+    return rows_of(listed)

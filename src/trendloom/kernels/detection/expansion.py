@@ -70,22 +70,22 @@ class Expansion:
 
     def matches(self, roots: Paths, low: Array, high: Array, horizon: Array | None) -> Iterator[Paths]:
         """All complete matches, in chunks; leading and trailing NOTs are left to the caller."""
-        starts = self._starts(roots, low, high, horizon)
-        todo: list[Iterator[Paths]] = [self._joined(starts) if self.joins else starts]
+        todo: list[Iterator[Paths]] = [self.starts(roots, low, high, horizon)]
         while todo:
             grown = next(todo[-1], None)
             if grown is None:
                 todo.pop()
                 continue
-            complete = self._complete(grown)
+            complete = self.complete(grown)
             if len(complete):
                 yield complete
             limit = high[grown.root]
             if horizon is not None:
                 limit = np.minimum(limit, horizon[grown.events[:, grown.own]])
-            todo.append(self._children(grown, limit))
+            todo.append(self.children(grown, limit))
 
-    def _complete(self, paths: Paths) -> Paths:
+    def complete(self, paths: Paths) -> Paths:
+        """Those that are matches, leading and trailing NOTs left out."""
         accepts = np.array([bool(ways) for ways in self.scope.template.accepts], np.bool_)
         found = paths.take(np.flatnonzero(accepts[self._states(paths)]))
         for rule in self.final:
@@ -97,6 +97,11 @@ class Expansion:
         return self.machine.target_of[paths.steps[:, -1]]
 
     # --------------------------------------------------------------------------------------------- growth
+
+    def starts(self, roots: Paths, low: Array, high: Array, horizon: Array | None) -> Iterator[Paths]:
+        """Partial matches of one event."""
+        found = self._starts(roots, low, high, horizon)
+        return self._joined(found) if self.joins else found
 
     def _starts(self, roots: Paths, low: Array, high: Array, horizon: Array | None) -> Iterator[Paths]:
         everything = np.arange(len(roots))
@@ -113,7 +118,8 @@ class Expansion:
         if found:
             yield together(found)
 
-    def _children(self, paths: Paths, limit: Array) -> Iterator[Paths]:
+    def children(self, paths: Paths, limit: Array) -> Iterator[Paths]:
+        """Partial matches with one more event, of index below the limit of their row."""
         if self.one_time:
             grown = self._earliest_children(paths, limit)
             yield from self._joined(grown) if self.joins else grown
