@@ -19,16 +19,14 @@ from pathlib import Path
 from tests.conformance.cases import read_cases
 from tests.docs.blocks import blocks
 
-from trendloom.engines.inspect import _attributes
+from trendloom.engines.inspect import _attributes, _section
 from trendloom.errors import ParseError, TrendloomError
 from trendloom.lang.keywords import is_reserved
 from trendloom.lang.parser import parse
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
-from trendloom.physical.display import describe_optimized, describe_physical
 from trendloom.plan.bind import bind
-from trendloom.plan.display import describe_logical, draw
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = re.compile(r"\s+|\w+|'(?:[^']|'')*'|`[^`]*`|[^\w\s]")
@@ -165,8 +163,7 @@ def stage_of(text: str, schema: Schema) -> str:
             plan = bind(query, schema)
             for warning in plan.warnings:
                 assert str(warning).strip()
-            for tree in (describe_logical(plan), describe_optimized(plan), describe_physical(plan, "local")):
-                draw(tree)
+            assert _section(plan, "local").strip()
     except TrendloomError as error:
         _check(error, text)
         return type(error).__name__

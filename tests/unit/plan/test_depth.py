@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import trendloom as tl
 from trendloom.errors import BindError
 from trendloom.lang.parser import parse_query
 from trendloom.model.schema import Column, Kind, Schema
@@ -33,6 +34,15 @@ def test_too_deep(text: str) -> None:
         planned(text)
     assert caught.value.line == 1
     assert caught.value.hint is not None
+
+
+def test_a_plan_too_deep_to_be_drawn_is_refused() -> None:
+    with pytest.raises(BindError, match="nested too deeply"):
+        tl.explain("PATTERN SEQ(A{12,300}, C)")
+
+
+def test_a_long_pattern_is_drawn() -> None:
+    assert len(tl.explain("PATTERN SEQ(A{60}, C)").splitlines()) > 120
 
 
 @pytest.mark.parametrize(
