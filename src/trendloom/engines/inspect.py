@@ -24,6 +24,7 @@ from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.plan.bind import bind
+from trendloom.plan.depth import too_deep
 from trendloom.plan.display import describe_logical, draw
 from trendloom.plan.logical import Plan
 
@@ -56,8 +57,11 @@ def _section(plan: Plan, engine: str) -> str:
     # loads the kernels, which checking a query does not need
     from trendloom.physical.display import describe_optimized, describe_physical
 
-    trees = (describe_logical(plan), describe_optimized(plan), describe_physical(plan, engine))
-    return "\n\n".join([write(plan.query), *("\n".join(draw(tree)) for tree in trees)])
+    try:
+        trees = (describe_logical(plan), describe_optimized(plan), describe_physical(plan, engine))
+        return "\n\n".join([write(plan.query), *("\n".join(draw(tree)) for tree in trees)])
+    except RecursionError:  # the plan of a long {n,m}, which runs nevertheless
+        raise too_deep(plan.query) from None
 
 
 def _with_events(plan: Plan, events: object, options: Options, analyze: bool) -> list[str]:
