@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ import pyarrow.compute as pc
 from trendloom.engines.partials import WINDOW, doubles, scaled_of, total_leaf
 from trendloom.engines.results import EXACT_ON_SPARK, time_array, total_type
 from trendloom.errors import RunError
+from trendloom.expr.decimals import as_doubles
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Group, Total
-from trendloom.expr.vectors import Vector, from_arrow, is_true, to_arrow
+from trendloom.expr.vectors import Vector, at_scale, from_arrow, is_true, to_arrow
 from trendloom.io.text import EXACT
-from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Kind
 from trendloom.plan.logical import Aggregation, Plan, Value
 
@@ -29,7 +30,7 @@ def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: 
 
     def leaf(expr: Expr) -> Vector:
         if isinstance(expr, Total):
-            return total_leaf(merged, expr)
+            return total_leaf(merged, expr, plan.schema.scale(expr.column))
         assert isinstance(expr, Group)
         return from_arrow(merged[expr.column], expr.kind)
 
@@ -52,7 +53,7 @@ def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: 
             vector = evaluate(value.expr, leaf).broadcast(merged.num_rows)
             column = _column(value, vector, plan, schema, numeric, spark, merged)
         columns[value.name] = column
-    exact = {value.name for value in plan.output.values if value.kind is Kind.INT}
+    exact = {value.name for value in plan.output.values if value.kind.exact}
     fields = [
         pa.field(name, array.type, metadata=EXACT if name in exact and pa.types.is_string(array.type) else None)
         for name, array in columns.items()
@@ -91,34 +92,38 @@ def _column(
         return _logarithms(value, vector)
     wanted = total_type(value, plan, schema, numeric)
     if wanted is not None:
-        if value.kind is Kind.INT:
-            vector = Vector(Kind.FLOAT, _doubles(vector.values), vector.valid)
+        if value.kind.exact and pa.types.is_floating(wanted):
+            vector = Vector(Kind.FLOAT, _doubles(vector), vector.valid)
         return to_arrow(vector, wanted)
+    vector = at_scale(vector, value.scale)
+    if spark:
+        _refuse_wide(value, vector, plan, merged)
+    column = to_arrow(vector)
+    return column.cast(EXACT_ON_SPARK) if spark and value.kind is Kind.INT else column
+
+
+def _refuse_wide(value: Value, vector: Vector, plan: Plan, merged: pa.Table) -> None:
+    """Spark's decimals end at 38 digits."""
     if vector.values.dtype == np.int64:
-        column = pa.array(vector.values, mask=None if vector.valid is None else ~vector.valid)
-        return column.cast(EXACT_ON_SPARK) if spark else column
-    exact = vector.to_list()
-    if not spark:
-        return exact_array(exact)
-    for row, number in enumerate(exact):
-        if number is not None and abs(number) >= 10**38:
-            raise RunError(
-                f"{value.name} does not fit DECIMAL(38,0) in {_where(plan, merged, row)}",
-                hint="use --numeric float or --numeric log",
-            )
-    return exact_array(exact).cast(EXACT_ON_SPARK)
+        return
+    wide = np.abs(vector.values) >= 10**38
+    beyond = np.flatnonzero(wide if vector.valid is None else wide & vector.valid)
+    if len(beyond):
+        where = _where(plan, merged, int(beyond[0]))
+        raise RunError(
+            f"{value.name} does not fit DECIMAL(38,{value.scale}) in {where}",
+            hint="use --numeric float or --numeric log",
+        )
 
 
-def _doubles(values: Array) -> Array:
-    """Integers as doubles; infinity where they are beyond them."""
-
-    def nearest(value: int) -> float:
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
-
-    return np.array([nearest(value) for value in values.tolist()], np.float64)
+def _doubles(vector: Vector) -> Array:
+    """Integers and decimals as doubles; infinity where they are beyond them."""
+    if vector.values.dtype == np.float64:
+        return vector.values
+    found = as_doubles(vector.values, vector.scale)
+    beyond = np.isnan(found)
+    found[beyond] = np.where(vector.values[beyond] > 0, math.inf, -math.inf)
+    return found
 
 
 def _where(plan: Plan, merged: pa.Table, row: int) -> str:
@@ -131,9 +136,9 @@ def _where(plan: Plan, merged: pa.Table, row: int) -> str:
 def _logarithms(value: Value, vector: Vector) -> pa.Array:
     """Base-10 logarithms; a zero is NULL, a negative sum an error."""
     found: list[float | None] = []
-    for number in vector.to_list():
+    for number in replace(vector, scale=0).to_list():
         _refuse_negative(value, number is not None and number < 0)
-        found.append(None if not number else math.log10(number))
+        found.append(None if not number else math.log10(number) - vector.scale)
     return pa.array(found, pa.float64())
 
 

@@ -47,7 +47,8 @@ def _table(plan: Plan, table: pa.Table, rows: Sequence[Row]) -> pa.Table:
     given = plan.group_by if isinstance(plan.output, Aggregation) else plan.partition
     for number, name in enumerate(given):
         kind = plan.schema.kind(name) or Kind.OTHER
-        columns[name] = to_arrow(from_list([row.partition[number] for row in rows], kind), schema.field(name).type)
+        keys = from_list([row.partition[number] for row in rows], kind, plan.schema.scale(name))
+        columns[name] = to_arrow(keys, schema.field(name).type)
     if window_fields(plan, schema) if not plan.schema.imprecise else plan.window.sliding:
         time_type = schema.field(plan.schema.low or plan.schema.time).type
         bounds = [row.window or (0, 0) for row in rows]
@@ -85,7 +86,7 @@ def _value(plan: Plan, schema: pa.Schema, value: Value, found: list[Any]) -> pa.
     if isinstance(plan.output, Aggregation):
         wanted = total_type(value, plan, schema, "exact")
         if wanted is None:
-            return exact_array(found)
+            return to_arrow(from_list(found, value.kind, value.scale))
     else:
         wanted = value_type(value, plan, schema)
-    return to_arrow(from_list(found, value.kind), wanted)
+    return to_arrow(from_list(found, value.kind, value.scale), wanted)

@@ -19,7 +19,7 @@ from trendloom.io.events import Events, prepare
 from trendloom.io.read import parquet_columns, parquet_path, read
 from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
-from trendloom.model.schema import Column, Schema
+from trendloom.model.schema import Schema
 from trendloom.physical.limits import MOST_TRENDS, Limits
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Aggregation, Plan
@@ -145,7 +145,7 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
         return load(source, options)  # with the values at hand the binder knows better
     needed = {name for plan in plans for name in plan.scan.columns}
     events = prepare(read(path, columns=sorted(needed)), **options.columns())
-    columns = tuple(Column(c.name, events.schema.kind(c.name) or c.kind) for c in whole.columns)
+    columns = tuple(events.schema.column(c.name) or c for c in whole.columns)
     return replace(events, schema=replace(events.schema, columns=columns))
 
 

@@ -125,7 +125,15 @@ def _present(types: Vector) -> frozenset[str]:
 
 
 def _columns(table: pa.Table) -> tuple[Column, ...]:
-    return tuple(Column(name, _kind(table.column(name))) for name in table.column_names)
+    return tuple(_described(name, table.column(name)) for name in table.column_names)
+
+
+def _described(name: str, column: pa.ChunkedArray) -> Column:
+    kind = _kind(column)
+    if kind is not Kind.DECIMAL:
+        return Column(name, kind)
+    plain = column.type.value_type if types.is_dictionary(column.type) else column.type
+    return Column(name, kind, plain.scale, plain.precision)
 
 
 def _kind(column: pa.ChunkedArray) -> Kind:
@@ -172,7 +180,7 @@ def _timestamps(column: pa.ChunkedArray, name: str, option: str) -> pa.ChunkedAr
         return parsed
     if kind is Kind.TIME:
         return _microseconds(column, name)
-    if kind is Kind.FLOAT:
+    if kind in (Kind.FLOAT, Kind.DECIMAL):
         hint = "cast it to whole numbers and name their unit with --time-unit"
     else:
         hint = f"name another column with {option}"
