@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.engines.partials import WINDOW, doubles, scaled_of, total_leaf
-from trendloom.engines.results import EXACT_ON_SPARK, time_array, total_type
+from trendloom.engines.results import EXACT_ON_SPARK, exactly_named, time_array, total_type
 from trendloom.errors import RunError
 from trendloom.expr.decimals import as_doubles
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Group, Total
 from trendloom.expr.vectors import Vector, at_scale, from_arrow, is_true, to_arrow
-from trendloom.io.text import EXACT
 from trendloom.model.schema import Kind
 from trendloom.plan.logical import Aggregation, Plan, Value
 
@@ -39,7 +38,8 @@ def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: 
         merged = merged.filter(pa.array(kept))
     names = [name for name in (WINDOW, *plan.group_by) if name in merged.column_names]
     if names:
-        merged = merged.take(pc.sort_indices(merged, [(name, "ascending") for name in names]))
+        plain = pa.table({name: _decoded(merged[name]) for name in names})
+        merged = merged.take(pc.sort_indices(plain, [(name, "ascending") for name in names]))
     columns: dict[str, Any] = {name: merged[name].combine_chunks() for name in plan.group_by}
     if plan.window.sliding:
         assert plan.window.within is not None
@@ -53,12 +53,12 @@ def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: 
             vector = evaluate(value.expr, leaf).broadcast(merged.num_rows)
             column = _column(value, vector, plan, schema, numeric, spark, merged)
         columns[value.name] = column
-    exact = {value.name for value in plan.output.values if value.kind.exact}
-    fields = [
-        pa.field(name, array.type, metadata=EXACT if name in exact and pa.types.is_string(array.type) else None)
-        for name, array in columns.items()
-    ]
-    return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
+    return exactly_named(columns, [value.name for value in plan.output.values if value.kind.exact])
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Arrow sorts by the values of dictionaries only where they are strings."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _scaled_column(value: Value, merged: pa.Table, numeric: str) -> pa.Array | None:

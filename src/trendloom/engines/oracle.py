@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.results import events_type, time_array, total_type, value_type, window_fields
+from trendloom.engines.results import events_type, exactly_named, time_array, total_type, value_type, window_fields
 from trendloom.expr.vectors import from_arrow, from_list, to_arrow
 from trendloom.io.events import Events
 from trendloom.lang.tree import Trends
@@ -68,7 +68,8 @@ def _table(plan: Plan, table: pa.Table, rows: Sequence[Row]) -> pa.Table:
         columns["confidence"] = pa.array([float(row.confidence or 0) for row in rows], pa.float64())
         columns["time_low"] = time_array(np.array([row.time_low or 0 for row in rows], np.int64), time_type)
         columns["time_high"] = time_array(np.array([row.time_high or 0 for row in rows], np.int64), time_type)
-    return pa.table(columns)
+    exact = () if isinstance(plan.output, Trends) else [value.name for value in plan.output.values if value.kind.exact]
+    return exactly_named(columns, exact)
 
 
 def _events(table: pa.Table, rows: Sequence[Row]) -> pa.Array:

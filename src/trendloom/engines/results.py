@@ -7,6 +7,7 @@ after their point: a value of a column has its type, a computed one is decimal(3
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,15 @@ def row_schema(plan: Plan, schema: pa.Schema, exact: pa.DataType = EXACT_ON_SPAR
     if plan.output is Trends.COLLAPSED:
         fields.append(pa.field("matches", exact, metadata=EXACT if pa.types.is_string(exact) else None))
     return pa.schema(fields)
+
+
+def exactly_named(columns: Mapping[str, pa.Array], exact: Collection[str]) -> pa.Table:
+    """A table that tells text from exact numbers that no type is wide enough for."""
+    fields = [
+        pa.field(name, array.type, metadata=EXACT if name in exact and pa.types.is_string(array.type) else None)
+        for name, array in columns.items()
+    ]
+    return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -427,6 +427,9 @@ def _write(vector: Vector, arrow_type: pa.DataType | None) -> ArrowArray:
         plain = plain.cast(pa.timestamp("us", zone)) if vector.kind is Kind.TIME else plain
     elif types.is_duration(arrow_type) and vector.kind is Kind.DURATION:
         plain = plain.cast(pa.duration("us"))
+    if types.is_dictionary(arrow_type):
+        encoded = plain.cast(arrow_type.value_type).dictionary_encode()
+        return pa.DictionaryArray.from_arrays(encoded.indices.cast(arrow_type.index_type), encoded.dictionary)
     return plain.cast(arrow_type, safe=not types.is_floating(arrow_type))
 
 

@@ -91,12 +91,12 @@ def test_wide_decimals_are_told_apart(kind: pa.DataType, engine: str) -> None:
     table = events(kind, f"{BIG}.01", f"{BIG}.02", f"{BIG}.01")
     assert count("a.x = b.x", table, engine, "SEQ(A a, A b)") == 1
     assert count("a.x < NEXT(a).x", table, engine, "A a+") == 4
-    assert count("a.x < NEXT(a).x", table, engine, "A a+ SEMANTICS skip-till-next-match") == 5
+    assert count("a.x < NEXT(a).x", table, engine, "A a+ SEMANTICS skip-till-next-match") == 4
     assert count(f"a.x = {BIG}.01", table, engine) == 2
     assert count(f"a.x > {BIG}", table, engine) == 3
     assert count(f"a.x - 0.01 = {BIG}", table, engine) == 2
     assert count("a[i].x > max(a[..i-1].x)", table, engine, "A a+") == 4
-    assert count("a[i].x < sum(a[..i-1].x)", table, engine, "A a+") == 6
+    assert count("a[i].x < sum(a[..i-1].x)", table, engine, "A a+") == 4
 
 
 def test_decimals_of_other_scale_and_integers_are_compared_exactly(engine: str) -> None:
