@@ -136,20 +136,13 @@ def test_a_live_stream_of_decimals(spark: Any, tmp_path: Path) -> None:
     table = events(24)
     for number in range(3):
         pq.write_table(table.slice(number * 8, 8), source / f"{number}.parquet")
-    last = pa.table(
-        {"time": [1_000], "type": ["B"], "x": pa.nulls(1, table["x"].type), "w": pa.nulls(1, table["w"].type)}
-    )
+    last = pa.Table.from_pylist([{"time": 1_000, "type": "B"}], schema=table.schema)
     pq.write_table(last, source / "9.parquet")
-    query = (
-        "RETURN w, COUNT(*), SUM(A.x), MAX(A.w) PATTERN A+ WHERE [w] AND A.x < NEXT(A).x GROUP BY w WITHIN 8 SLIDE 8"
-    )
-    df = (
-        spark.readStream.schema(spark.createDataFrame(table).schema)
-        .option("maxFilesPerTrigger", 1)
-        .parquet(str(source))
-    )
+    query = "RETURN w, COUNT(*), SUM(A.x), MAX(A.w) PATTERN A+ WHERE [w] AND A.x < NEXT(A).x GROUP BY w WITHIN 8"
+    columns = spark.createDataFrame(table).schema
+    df = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(str(source))
     running = (
-        detect(df, query, delay="0 seconds")
+        detect(df, query, watermark="0 seconds")
         .writeStream.format("memory")
         .queryName("decimals")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
