@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from trendloom import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
@@ -30,6 +30,9 @@ def run(
     time_unit: str = "s",
     time_low: str | None = None,
     time_high: str | None = None,
+    order: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    time_zone: str | None = None,
     numeric: str = "exact",
     limit: int | None = None,
     query: str | None = None,
@@ -39,16 +42,19 @@ def run(
 ) -> pa.Table:
     """Run a query, or a workload of queries, over events and return the rows.
 
-    `events` is a path (csv, jsonl, parquet, a folder of parquet), a pyarrow Table, or a pandas or polars frame.
+    `events` is a path of Parquet, CSV or JSON lines (a file, a folder, a glob, a URI), a list of paths, a pyarrow
+    Table, or a pandas or polars frame. Times may stand in the index of a pandas frame.
     `engine` is "local" (one process), "spark", or "reference" (the definitions, for small streams).
     The other options are those of the command line; see `trendloom run --help`.
     """
-    from trendloom.engines.workload import Options, answers, table_of
+    from trendloom.engines.workload import Options, answers, columns_named, table_of
+    from trendloom.io.frame_index import with_times_of_index
 
     options = Options(
-        engine, time, type, time_unit, time_low, time_high, numeric, limit, query, master, memory_limit, max_trends
+        engine, time, type, time_unit, time_low, time_high, numeric, limit, query, master, memory_limit, max_trends,
+        columns_named(order), schema, time_zone,
     )  # fmt: skip
-    return table_of(answers(text, events, options))
+    return table_of(answers(text, with_times_of_index(events, time, time_low), options))
 
 
 def check(
@@ -60,13 +66,20 @@ def check(
     time_unit: str = "s",
     time_low: str | None = None,
     time_high: str | None = None,
+    order: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    time_zone: str | None = None,
 ) -> list[errors.QueryWarning]:
     """Parse a query, and bind it where a schema or events are given. Returns warnings; raises `errors.QueryError`."""
     from trendloom.engines.inspect import check_text
-    from trendloom.engines.workload import Options
+    from trendloom.engines.workload import Options, columns_named
+    from trendloom.io.frame_index import with_times_of_index
 
-    options = Options(time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high)
-    return check_text(text, schema_or_events, options)
+    options = Options(
+        time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high,
+        order=columns_named(order), schema=schema, time_zone=time_zone,
+    )  # fmt: skip
+    return check_text(text, with_times_of_index(schema_or_events, time, time_low), options)
 
 
 def explain(
@@ -79,6 +92,9 @@ def explain(
     time_unit: str = "s",
     time_low: str | None = None,
     time_high: str | None = None,
+    order: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    time_zone: str | None = None,
     memory_limit: str | int | None = None,
     analyze: bool = False,
 ) -> str:
@@ -87,13 +103,14 @@ def explain(
     `analyze` also runs the query over the events, in this process, and says what time and memory that took.
     """
     from trendloom.engines.inspect import explain_text
-    from trendloom.engines.workload import Options
+    from trendloom.engines.workload import Options, columns_named
+    from trendloom.io.frame_index import with_times_of_index
 
     options = Options(
         engine, time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high,
-        memory_limit=memory_limit,
+        memory_limit=memory_limit, order=columns_named(order), schema=schema, time_zone=time_zone,
     )  # fmt: skip
-    return explain_text(text, events, options, analyze=analyze)
+    return explain_text(text, with_times_of_index(events, time, time_low), options, analyze=analyze)
 
 
 def expand(
@@ -104,6 +121,8 @@ def expand(
     time: str = "time",
     type: str = "type",
     time_unit: str = "s",
+    order: str | Sequence[str] | None = None,
+    time_zone: str | None = None,
     query: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The matches that one row of RETURN COLLAPSED TRENDS stands for, in batches, found as they are read.
@@ -112,9 +131,13 @@ def expand(
     are, and the caller may stop at any time. A query with NOT needs the `events` it was run over as well.
     """
     from trendloom.engines.expand import expand as expanded
-    from trendloom.engines.workload import Options
+    from trendloom.engines.workload import Options, columns_named
+    from trendloom.io.frame_index import with_times_of_index
 
-    return expanded(text, row, events, Options(time=time, type=type, time_unit=time_unit, query=query))
+    options = Options(
+        time=time, type=type, time_unit=time_unit, query=query, order=columns_named(order), time_zone=time_zone
+    )
+    return expanded(text, row, with_times_of_index(events, time), options)
 
 
 __all__ = ["__version__", "check", "errors", "expand", "explain", "run"]

@@ -6,13 +6,31 @@ A `QueryError` knows its place in the query text and draws it::
       WHERE t.prise > 10
               ^^^^^
     hint: did you mean 'price'?
+
+Messages that name an option of the call never spell it themselves, because the command and Python spell it differently.
+`option` does::
+
+    DataError("...", hint=f"say what its numbers count: {option('time_unit', 'ms')}")
+        Python         hint: say what its numbers count: time_unit="ms"
+        the command    hint: say what its numbers count: --time-unit ms
+
+    option("limit", 10)        limit=10          --limit 10
+    option("analyze", True)    analyze=True      --analyze
+    option("time")             time=             --time          the option itself, whatever its value
+
+The name is that of the Python parameter. `option` gives plain text, so it may stand in warnings, notes and plans as
+well as in errors. Python is the default; the command opens its own door around everything it does (`at_door`), and
+tasks on Spark take the door of the driver along.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 
 
 @dataclass(frozen=True)
@@ -22,6 +40,55 @@ class Span:
     line: int
     column: int
     length: int = 1
+
+
+# ---------------------------------------------------------------------------------- options in messages
+
+
+class Door(Enum):
+    """Where a user came in, which decides how options are spelled."""
+
+    PYTHON = "python"
+    COMMAND = "command"
+
+
+_open = Door.PYTHON
+
+
+def open_door() -> Door:
+    """The door of this process now."""
+    return _open
+
+
+@contextmanager
+def at_door(door: Door) -> Iterator[None]:
+    """Spell options as users of that door write them, for as long as the block runs."""
+    global _open
+    before, _open = _open, door
+    try:
+        yield
+    finally:
+        _open = before
+
+
+def option(name: str, value: str | float | None = None) -> str:
+    """An option of the call as the user would write it; `name` is that of the Python parameter."""
+    if _open is Door.PYTHON:
+        return f"{name}=" + ("" if value is None else _python(value))
+    flag = "--" + name.replace("_", "-")
+    return flag if value is None or value is True else f"{flag} {_shell(value)}"
+
+
+def _python(value: str | float) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def _shell(value: str | float) -> str:
+    text = str(value)
+    return text if text and not set(text) & set(" \t'\"$`\\*?<>|&;()") else '"' + text + '"'
+
+
+# ---------------------------------------------------------------------------------------------- errors
 
 
 class TrendloomError(Exception):

@@ -14,6 +14,7 @@ PYTHON = sorted(path for room in ("src", "tests", "benchmarks", "examples") for 
 
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "base2"}
 LINES = 500
+FLAG = re.compile(r"(?<![\w-])--[a-z]")
 MARKS = re.compile("|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", r"mark\.(sk" + "ip|xf" + r"ail)\b"]))
 
 
@@ -46,3 +47,18 @@ def test_nothing_is_marked_as_left_undone() -> None:
 def test_test_files_have_unique_names() -> None:
     names = [path.name for path in PYTHON if path.name.startswith("test_")]
     assert sorted(names) == sorted(set(names))
+
+
+def test_only_the_command_spells_its_flags() -> None:
+    """Python's users read the same messages: `errors.option` spells an option for whoever reads it."""
+    rooms = [path for path in SOURCE if "cli" not in path.parts]
+    spelled = {shown(path): found for path in rooms if (found := [text for text in texts(path) if FLAG.search(text)])}
+    assert spelled == {}, "write option('time_unit', 'ms'); see trendloom.errors"
+
+
+def texts(path: Path) -> list[str]:
+    """The strings of a module that are not documentation."""
+    tree = ast.parse(path.read_text())
+    standing_alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return [str(node.value) for node in strings if id(node) not in standing_alone]

@@ -42,7 +42,7 @@ def test_complete_trends_of_every_partition(spark: SparkSession, query: str) -> 
 def test_a_task_refuses_more_trends_than_allowed(spark: SparkSession) -> None:
     with pytest.raises(RunError, match=r"there are (81|162) matches, more than 80 to give out") as caught:
         tl.run(COMPLETE, regions(2, 4), engine="spark", max_trends=80)
-    assert "--limit" in (caught.value.hint or "")
+    assert "limit=1000" in (caught.value.hint or "")
 
 
 def test_the_limit_stops_every_task(spark: SparkSession) -> None:

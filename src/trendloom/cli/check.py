@@ -26,23 +26,27 @@ def check(
     time_unit: o.TimeUnit = "s",
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
+    order: o.Order = None,
+    schema: o.Columns = None,
+    time_zone: o.TimeZone = None,
     quiet: o.Quiet = False,
     debug: o.Debug = False,
 ) -> None:
     """Parse queries and, given events, look up every name and type. Nothing runs."""
     with reporting(debug=debug):
         from trendloom.engines.inspect import check_text
-        from trendloom.engines.workload import Options, queries_of
+        from trendloom.engines.workload import Options, columns_named, queries_of
 
         text = read_query(query_file)
         columns = Options(
-            time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high, query=query
-        )
-        warnings = check_text(text, events, columns)
+            time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high, query=query,
+            order=columns_named(order), schema=schema, time_zone=time_zone,
+        )  # fmt: skip
+        warnings = check_text(text, events or None, columns)
         if quiet:
             return
         tell_warnings(warnings)
-        typer.echo(_verdict(len(queries_of(text, query)), len(warnings), seen=events is not None))
+        typer.echo(_verdict(len(queries_of(text, query)), len(warnings), seen=bool(events) or schema is not None))
 
 
 def _verdict(queries: int, warnings: int, *, seen: bool) -> str:

@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from trendloom.errors import OptionError, QueryError, QueryWarning, TrendloomError
+from trendloom.errors import Door, OptionError, QueryError, QueryWarning, TrendloomError, at_door
 
 BAD_QUERY_OR_OPTIONS = 2
 BAD_DATA_OR_FAILED_RUN = 1
@@ -50,7 +50,8 @@ def output_console() -> Console:
 def reporting(*, debug: bool = False) -> Iterator[None]:
     """Run the body of a command: every error becomes its message and its exit status."""
     try:
-        yield
+        with at_door(Door.COMMAND):
+            yield
     except (typer.Exit, typer.Abort):
         raise
     except BrokenPipeError:

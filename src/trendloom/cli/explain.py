@@ -20,7 +20,7 @@ EPILOG = """
 
   trendloom explain kites.tql --events checks.parquet --memory-limit 512M --analyze
 """
-HEADINGS = r"^((Logical|Optimized|Physical) plan|Trend graph|Measured  .*)$"
+HEADINGS = r"^((Logical|Optimized|Physical) plan|Trend graph|How far matching gets.*|Measured  .*)$"
 GUIDES = r"(?m)^[│├└─ ]+"
 
 
@@ -33,12 +33,18 @@ def explain(
     time_unit: o.TimeUnit = "s",
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
+    order: o.Order = None,
+    schema: o.Columns = None,
+    time_zone: o.TimeZone = None,
     engine: o.EngineName = o.Engine.spark,
     memory_limit: o.MemoryLimit = None,
     analyze: Annotated[
         bool,
         typer.Option(
-            "--analyze", rich_help_panel=o.ENGINE, help="Also run the query, in this process, and show what it took."
+            "--analyze",
+            rich_help_panel=o.ENGINE,
+            help="Also show how many events pass each condition, how far matching gets and what stops it; and run the "
+            "query, in this process, to see what that takes.",
         ),
     ] = False,
     debug: o.Debug = False,
@@ -49,13 +55,13 @@ def explain(
     """
     with reporting(debug=debug):
         from trendloom.engines.inspect import explain_text
-        from trendloom.engines.workload import Options
+        from trendloom.engines.workload import Options, columns_named
 
         options = Options(
             engine.value, time, type, time_unit, time_low=time_low, time_high=time_high, query=query,
-            memory_limit=memory_limit,
+            memory_limit=memory_limit, order=columns_named(order), schema=schema, time_zone=time_zone,
         )  # fmt: skip
-        _show(explain_text(read_query(query_file), events, options, analyze=analyze))
+        _show(explain_text(read_query(query_file), events or None, options, analyze=analyze))
 
 
 def _show(text: str) -> None:

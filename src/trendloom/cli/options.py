@@ -47,13 +47,14 @@ QueryFile = Annotated[
 QueryName = Annotated[
     str | None, typer.Option("--query", metavar="NAME", show_default=False, help="Only this query of a workload.")
 ]
-EVENTS_HELP = "A .csv, .jsonl or .parquet file, or a folder of .parquet files."
+EVENTS_HELP = "Parquet, CSV or JSON lines: a file, a folder, a glob in quotes, or a URI; may be repeated."
 SomeEvents = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option("--events", "-e", metavar="FILE", rich_help_panel=INPUT, show_default=False, help=EVENTS_HELP),
 ]
 AllEvents = Annotated[
-    str, typer.Option("--events", "-e", metavar="FILE", rich_help_panel=INPUT, show_default=False, help=EVENTS_HELP)
+    list[str],
+    typer.Option("--events", "-e", metavar="FILE", rich_help_panel=INPUT, show_default=False, help=EVENTS_HELP),
 ]
 Time = Annotated[
     str, typer.Option("--time", metavar="COLUMN", rich_help_panel=INPUT, help="The time: whole numbers or timestamps.")
@@ -82,6 +83,36 @@ TimeHigh = Annotated[
     str | None,
     typer.Option(
         "--time-high", metavar="COLUMN", rich_help_panel=INPUT, show_default=False, help="Imprecise time: the latest."
+    ),
+]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        "--order",
+        metavar="COLUMN,...",
+        rich_help_panel=INPUT,
+        show_default=False,
+        help="Who comes first among events of equal time: the columns to order them by.",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--schema",
+        metavar="COLUMNS",
+        rich_help_panel=INPUT,
+        show_default=False,
+        help='What columns of text files are, e.g. "time timestamp, id string"; the others are recognised.',
+    ),
+]
+TimeZone = Annotated[
+    str | None,
+    typer.Option(
+        "--time-zone",
+        metavar="ZONE",
+        rich_help_panel=INPUT,
+        show_default=False,
+        help="The zone of times that do not say theirs, in the events and in the query, e.g. Europe/Paris; else UTC.",
     ),
 ]
 EngineName = Annotated[

@@ -33,6 +33,9 @@ def run(
     time_unit: o.TimeUnit = "s",
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
+    order: o.Order = None,
+    schema: o.Columns = None,
+    time_zone: o.TimeZone = None,
     engine: o.EngineName = o.Engine.spark,
     master: o.Master = None,
     numeric: o.NumericName = o.Numeric.exact,
@@ -65,13 +68,13 @@ def run(
     """Run queries over a file of events and give out the rows."""
     with reporting(debug=debug):
         from trendloom.cli.deliver import choose_delivery, deliver
-        from trendloom.engines.workload import Options, answers
+        from trendloom.engines.workload import Options, answers, columns_named
 
         delivery = choose_delivery(format.value if format else None, output, events)
         text = read_query(query_file)
         options = Options(
             engine.value, time, type, time_unit, time_low, time_high, numeric.value, limit, query, master,
-            memory_limit, max_trends,
+            memory_limit, max_trends, columns_named(order), schema, time_zone,
         )  # fmt: skip
         unsorted: list[bool] = []
         told: list[str] = []

@@ -74,6 +74,8 @@ def stream(
     time: o.Time = "time",
     type: o.Type = "type",
     time_unit: o.TimeUnit = "s",
+    order: o.Order = None,
+    time_zone: o.TimeZone = None,
     watermark: Annotated[
         str,
         typer.Option(
@@ -157,7 +159,7 @@ def stream(
         from trendloom.engines.spark.live.setting import absolute
         from trendloom.engines.spark.live.sources import source_of
         from trendloom.engines.spark.live.targets import target_of
-        from trendloom.engines.workload import Options
+        from trendloom.engines.workload import Options, columns_named
 
         settings = _pairs(conf, "--conf") | ({"spark.jars.packages": packages} if packages else {})
         target = target_of(sink)
@@ -168,7 +170,17 @@ def stream(
             text=read_query(query_file),
             source=source_of(source, schema=schema, max_files=max_files, options=_pairs(option, "--option")),
             target=target,
-            options=Options("spark", time, type, time_unit, numeric=numeric.value, query=query, master=master),
+            options=Options(
+                "spark",
+                time,
+                type,
+                time_unit,
+                numeric=numeric.value,
+                query=query,
+                master=master,
+                order=columns_named(order),
+                time_zone=time_zone,
+            ),
             service=Service(absolute(checkpoint), trigger, retries, memory=memory),
             watermark=watermark,
             buckets=buckets,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from trendloom.engines.partials import WINDOW, doubles, scaled_of, total_leaf
 from trendloom.engines.results import EXACT_ON_SPARK, exactly_named, time_array, total_type
-from trendloom.errors import RunError
+from trendloom.errors import RunError, option
 from trendloom.expr.decimals import as_doubles
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Group, Total
@@ -112,7 +112,7 @@ def _refuse_wide(value: Value, vector: Vector, plan: Plan, merged: pa.Table) -> 
         where = _where(plan, merged, int(beyond[0]))
         raise RunError(
             f"{value.name} does not fit DECIMAL(38,{value.scale}) in {where}",
-            hint="use --numeric float or --numeric log",
+            hint=f"use {option('numeric', 'float')} or {option('numeric', 'log')}",
         )
 
 
@@ -144,4 +144,7 @@ def _logarithms(value: Value, vector: Vector) -> pa.Array:
 
 def _refuse_negative(value: Value, negative: bool) -> None:
     if negative:
-        raise RunError(f"{value.name} is negative: it has no logarithm", hint="use --numeric exact or float")
+        raise RunError(
+            f"{value.name} is negative: it has no logarithm",
+            hint=f"use {option('numeric', 'exact')} or {option('numeric', 'float')}",
+        )

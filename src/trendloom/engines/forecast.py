@@ -1,4 +1,4 @@
-"""How many matches there will be, before the first one is built: trends are counted where they cannot be listed.
+"""How many matches there will be, before all are built: trends are counted where they cannot be listed.
 
 Complete trends are counted on their graph, other matches by the aggregation kernels, in doubles (exact below 2^53).
 Conditions that these cannot count are left out, and a bare WITHIN is counted in windows twice as long: then the number
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trendloom.errors import RunError
+from trendloom.errors import RunError, option
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregation.aggregate import aggregate
 from trendloom.kernels.aggregation.widen import Amounts
@@ -108,5 +108,5 @@ def too_many(physical: Physical, number: str) -> RunError:
     return RunError(
         f"there are {number} matches, more than {physical.limits.trends:,} to give out one by one",
         hint="RETURN COLLAPSED TRENDS or COUNT(*) say the same in few rows, RANK BY gives the best ones, a smaller "
-        "WITHIN has fewer; --limit N gives out N of them, --max-trends N allows more",
+        f"WITHIN has fewer; {option('limit', 1000)} gives out so many of them, {option('max_trends')} allows more",
     )

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.errors import RunError
+from trendloom.errors import RunError, option
 from trendloom.expr.arrays import narrow
 from trendloom.expr.nodes import Total
 from trendloom.expr.vectors import Vector, from_arrow, kind_of, to_arrow
@@ -228,7 +228,7 @@ def _whole(measure: Measure, mantissa: Array, exponent: Array) -> Array:
     if len(exponent) and int(exponent.max()) > MOST_BITS:
         raise RunError(
             f"an aggregate has more than {MOST_BITS:,} bits: too large for arithmetic, HAVING or averages",
-            hint="return the aggregate by itself (numeric log), or use a smaller window",
+            hint=f"return the aggregate by itself ({option('numeric', 'log')}), or use a smaller window",
         )
     found = np.empty(len(mantissa), object)
     parts = zip(mantissa.tolist(), exponent.tolist(), strict=True)

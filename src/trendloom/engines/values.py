@@ -50,7 +50,8 @@ class MatchValues:
     def entry(self, variable: str, which: Which) -> Array:
         """Per match the entry of the chunk where a variable is bound first or last; −1: nowhere."""
         find = segments.last_where if which is Which.LAST else segments.first_where
-        return find(self.matches.offsets, self.flags(variable))
+        found: Array = find(self.matches.offsets, self.flags(variable))
+        return found
 
     def flags(self, variable: str) -> Array:
         return self.binds[variable][self.matches.positions]
@@ -91,12 +92,14 @@ def _extremes(function: str, values: Array, offsets: Array, flags: Array) -> Arr
 
 
 def _sums(values: Array, offsets: Array, flags: Array) -> Array:
+    found: Array
     if values.dtype == np.float64:
-        return segments.sum_float(offsets, values, flags)
+        found = segments.sum_float(offsets, values, flags)
+        return found
     if values.dtype == np.int64:
-        total, over = segments.sum_int64(offsets, values, flags)
+        found, over = segments.sum_int64(offsets, values, flags)
         if not over.any():
-            return total
+            return found
     return _folded(np.add, values.astype(object), offsets, flags)
 
 

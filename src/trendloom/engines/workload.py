@@ -6,7 +6,7 @@ Everything that can be refused is refused before the first query runs.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.engines.memory import bytes_of
-from trendloom.errors import OptionError, QueryError, did_you_mean
+from trendloom.errors import OptionError, QueryError, did_you_mean, option
 from trendloom.io.events import Events, prepare
-from trendloom.io.read import parquet_columns, parquet_path, read
+from trendloom.io.parquet import ParquetFiles
+from trendloom.io.read import Opened, open_events
 from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
 from trendloom.model.schema import Schema
@@ -32,13 +33,15 @@ NUMERIC = ("exact", "float", "log")
 
 
 class Columns(TypedDict):
-    """Which columns of the events hold their time and type."""
+    """Which columns of the events hold their time and type, and how they are read."""
 
     time: str
     type: str
     time_unit: str
     time_low: str | None
     time_high: str | None
+    order: tuple[str, ...]
+    time_zone: str | None
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,9 @@ class Options:
     master: str | None = None
     memory_limit: str | int | None = None
     max_trends: int = MOST_TRENDS
+    order: tuple[str, ...] = ()
+    schema: str | None = None
+    time_zone: str | None = None
 
     def __post_init__(self) -> None:
         for name, value, known in (("engine", self.engine, ENGINES), ("numeric", self.numeric, NUMERIC)):
@@ -64,7 +70,7 @@ class Options:
                 raise OptionError(f"there is no {name} '{value}'", hint=did_you_mean(value, known))
         for name, number in (("limit", self.limit), ("max_trends", self.max_trends)):
             if number is not None and number < 1:
-                raise OptionError(f"{name} must be at least 1")
+                raise OptionError(f"{option(name)} must be at least 1")
         bytes_of(self.memory_limit)
         if self.numeric != "exact" and self.engine == "reference":
             raise OptionError("the reference engine has exact numbers only", hint="use another engine")
@@ -82,6 +88,8 @@ class Options:
             "time_unit": self.time_unit,
             "time_low": self.time_low,
             "time_high": self.time_high,
+            "order": self.order,
+            "time_zone": self.time_zone,
         }
 
 
@@ -106,6 +114,12 @@ class Answer:
     batches: Iterator[pa.RecordBatch] = field(repr=False)
 
 
+def columns_named(order: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The columns of `order`: one name, several, or several in one text with commas between them."""
+    texts = [order] if isinstance(order, str) else list(order or ())
+    return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
+
+
 def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:
     """The queries of a text, or the one of that name."""
     queries = parse(text)
@@ -120,9 +134,14 @@ def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:
     return chosen
 
 
+def opened(source: object, options: Options) -> Opened:
+    """The source, found and understood as the options say, before its events are read."""
+    return open_events(source, schema=options.schema, time_zone=options.time_zone)
+
+
 def load(source: object, options: Options) -> Events:
     """Read and check a stream of events."""
-    return prepare(read(source), **options.columns())
+    return prepare(opened(source, options).read(), **options.columns())
 
 
 def schema_of_columns(columns: pa.Schema, options: Options) -> Schema:
@@ -135,16 +154,16 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
     """Read and check a stream, of Parquet only the columns that the queries can need."""
     from trendloom.optimize import optimize
 
-    path = parquet_path(source)
-    if path is None:
-        return load(source, options)
-    whole = schema_of_columns(parquet_columns(path), options)
+    found = opened(source, options)
+    if not isinstance(found, ParquetFiles):
+        return load(found, options)
+    whole = schema_of_columns(found.columns, options)
     try:
         plans = [optimize(bind(query, whole)) for query in queries]
     except QueryError:
-        return load(source, options)  # with the values at hand the binder knows better
+        return load(found, options)  # with the values at hand the binder knows better
     needed = {name for plan in plans for name in plan.scan.columns}
-    events = prepare(read(path, columns=sorted(needed)), **options.columns())
+    events = prepare(found.read(sorted(needed)), **options.columns())
     columns = tuple(events.schema.column(c.name) or c for c in whole.columns)
     return replace(events, schema=replace(events.schema, columns=columns))
 
@@ -161,7 +180,7 @@ def _warning_of_infinity(answer: Answer, watch: Watch) -> Answer:
             yield batch
         if infinite:
             listed = ", ".join(sorted(infinite))
-            watch.warn(f"{listed}: infinite in some rows; where doubles are too small, numeric 'log' holds any size")
+            watch.warn(f"{listed}: infinite in some rows; {option('numeric', 'log')} holds any size")
 
     return replace(answer, batches=told())
 

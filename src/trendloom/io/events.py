@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from trendloom.errors import DataError, OptionError, did_you_mean
+from trendloom.errors import DataError, OptionError, did_you_mean, option
 from trendloom.expr.vectors import Vector, from_arrow, kind_of
 from trendloom.io import iso
 from trendloom.model.schema import RESERVED, Column, Kind, Schema
@@ -43,6 +43,8 @@ def prepare(
     time_unit: str = "s",
     time_low: str | None = None,
     time_high: str | None = None,
+    order: Sequence[str] = (),
+    time_zone: str | None = None,
 ) -> Events:
     """Check a table as a stream of events, or say what is wrong with it."""
     unit = short_unit(time_unit)
@@ -52,13 +54,14 @@ def prepare(
     _refuse_reserved(table.column_names)
     table = _with_type(table, type)
     if bounds is None:
-        table, axis = _with_time(table, time, "--time", unit)
+        table, axis = _with_time(table, time, "time", unit)
     else:
         table, axis = _with_bounds(table, bounds, unit)
     table = without_nan(table)
+    check_order(order, table.schema, imprecise=bounds is not None)
     low, high = bounds or (None, None)
     types = from_arrow(table.column(type), Kind.STRING)
-    schema = Schema(_columns(table), time, type, axis, None, _present(types), low, high)
+    schema = Schema(_columns(table), time, type, axis, None, _present(types), low, high, tuple(order), time_zone)
     return Events(table, schema, ticks(table.column(time), axis) if bounds is None else None, types)
 
 
@@ -92,10 +95,12 @@ def _refuse_reserved(names: Sequence[str]) -> None:
         )
 
 
-def _column(table: pa.Table, name: str, what: str, option: str) -> pa.ChunkedArray:
+def _column(table: pa.Table, name: str, what: str, role: str) -> pa.ChunkedArray:
     if name not in table.column_names:
         close = did_you_mean(name, table.column_names) or "the input has no columns"
-        raise DataError(f"there is no column '{name}' for the {what} of events", hint=f"{close} ({option} names it)")
+        raise DataError(
+            f"there is no column '{name}' for the {what} of events", hint=f"{close} ({option(role)} names it)"
+        )
     return table.column(name)
 
 
@@ -106,12 +111,12 @@ def _replaced(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
 
 
 def _with_type(table: pa.Table, name: str) -> pa.Table:
-    column = _column(table, name, "type", "--type")
+    column = _column(table, name, "type", "type")
     kind = kind_of(column.type)
     if kind not in (Kind.STRING, Kind.NULL):
         raise DataError(
             f"column '{name}' holds the type of events, so it must be text, not {column.type}",
-            hint="name another column with --type, or turn it into text",
+            hint=f"name another column with {option('type')}, or turn it into text",
         )
     return _replaced(table, name, column.cast(pa.string()) if kind is Kind.NULL else column)
 
@@ -152,22 +157,47 @@ def without_nan(table: pa.Table) -> pa.Table:
     return table
 
 
+# ---------------------------------------------------------------------------------------------- the order
+
+
+def check_order(order: Sequence[str], columns: pa.Schema, *, imprecise: bool) -> None:
+    """Refuse columns that cannot say which of two events of equal time comes first."""
+    if order and imprecise:
+        raise OptionError(
+            "events of imprecise time cannot be ordered by a column: nobody knows which have equal times",
+            hint=f"leave out {option('order')}, or name one precise time with {option('time')}",
+        )
+    for name in order:
+        if name not in columns.names:
+            close = did_you_mean(name, columns.names) or "the input has no columns"
+            raise DataError(
+                f"there is no column '{name}' to order events of equal time by",
+                hint=f"{close} ({option('order')} names it)",
+            )
+        kind = columns.field(name).type
+        if kind_of(kind) is Kind.OTHER:
+            raise DataError(
+                f"column '{name}' holds values that have no order: {kind}",
+                hint=f"{option('order')} takes columns of numbers, texts, booleans or times",
+            )
+
+
 # ---------------------------------------------------------------------------------------------- the times
 
 
-def _with_time(table: pa.Table, name: str, option: str, unit: str) -> tuple[pa.Table, TimeAxis]:
+def _with_time(table: pa.Table, name: str, role: str, unit: str) -> tuple[pa.Table, TimeAxis]:
     """The table with the time column in its final type, and what its ticks are."""
-    column = _column(table, name, "time", option)
+    column = _column(table, name, "time", role)
     _refuse_missing(column, name)
     if types.is_null(column.type):
         return _replaced(table, name, column.cast(pa.int64())), TimeAxis.integer(unit)
     if types.is_integer(column.type):
         _refuse_wide(column, name)
         return table, TimeAxis.integer(unit)
-    return _replaced(table, name, _timestamps(column, name, option)), TimeAxis.timestamps()
+    return _replaced(table, name, _timestamps(column, name, role)), TimeAxis.timestamps()
 
 
-def _timestamps(column: pa.ChunkedArray, name: str, option: str) -> pa.ChunkedArray:
+def _timestamps(column: pa.ChunkedArray, name: str, role: str) -> pa.ChunkedArray:
     kind = kind_of(column.type)
     if kind is Kind.STRING:
         parsed = iso.parse(column)
@@ -181,9 +211,9 @@ def _timestamps(column: pa.ChunkedArray, name: str, option: str) -> pa.ChunkedAr
     if kind is Kind.TIME:
         return _microseconds(column, name)
     if kind in (Kind.FLOAT, Kind.DECIMAL):
-        hint = "cast it to whole numbers and name their unit with --time-unit"
+        hint = f"cast it to whole numbers and name their unit, e.g. {option('time_unit', 'ms')}"
     else:
-        hint = f"name another column with {option}"
+        hint = f"name another column with {option(role)}"
     raise DataError(
         f"column '{name}' holds the time of events, so it must be whole numbers or timestamps, not {column.type}",
         hint=hint,
@@ -219,15 +249,15 @@ def _refuse_wide(column: pa.ChunkedArray, name: str) -> None:
 
 def _bounds(low: str | None, high: str | None) -> tuple[str, str] | None:
     if (low is None) != (high is None):
-        missing = "--time-high" if high is None else "--time-low"
+        missing = option("time_high" if high is None else "time_low")
         raise OptionError("imprecise time needs both bounds", hint=f"give {missing} too")
     return None if low is None or high is None else (low, high)
 
 
 def _with_bounds(table: pa.Table, bounds: tuple[str, str], unit: str) -> tuple[pa.Table, TimeAxis]:
     low, high = bounds
-    table, axis = _with_time(table, low, "--time-low", unit)
-    table, other = _with_time(table, high, "--time-high", unit)
+    table, axis = _with_time(table, low, "time_low", unit)
+    table, other = _with_time(table, high, "time_high", unit)
     if axis != other:
         raise DataError(
             f"column '{low}' is {table.column(low).type}, but '{high}' is {table.column(high).type}",

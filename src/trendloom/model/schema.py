@@ -64,7 +64,8 @@ class Schema:
     """The columns of a stream. `types` is None where the possible event types are not listed.
 
     `present` holds the types that the data was seen to contain, where somebody looked; it only feeds warnings.
-    With imprecise time, `low` and `high` name the bounds and `time` names no column.
+    With imprecise time, `low` and `high` name the bounds and `time` names no column. `order` names the columns that
+    order events of equal time; `zone` is the zone of times that do not say theirs (None: UTC).
     """
 
     columns: tuple[Column, ...]
@@ -75,6 +76,8 @@ class Schema:
     present: frozenset[str] | None = None
     low: str | None = None
     high: str | None = None
+    order: tuple[str, ...] = ()
+    zone: str | None = None
 
     @property
     def imprecise(self) -> bool:

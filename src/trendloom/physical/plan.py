@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trendloom.errors import PlanError
+from trendloom.errors import PlanError, option
 from trendloom.kernels.aggregation import spec as kernels
 from trendloom.kernels.complete.spec import Complete
 from trendloom.kernels.detection.kernel import DetectionKernel
@@ -95,6 +95,6 @@ def _refuse_missing_features(plan: Plan) -> None:
             raise PlanError(
                 f"{feature} cannot be run by this engine yet",
                 plan.query.clause(clause),
-                hint='engine="reference" (--engine reference) runs it on small streams',
+                hint=f"{option('engine', 'reference')} runs it on small streams",
                 text=plan.query.text,
             )

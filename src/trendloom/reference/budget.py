@@ -6,7 +6,7 @@ knowing: every elementary step is counted, and above the limit the run ends with
 
 from __future__ import annotations
 
-from trendloom.errors import DataError
+from trendloom.errors import DataError, option
 
 STEP_LIMIT = 5_000_000
 """Elementary steps (an event tried, an event of a binding copied, a predicate evaluated) of one evaluation."""
@@ -27,5 +27,5 @@ class Budget:
         if self.spent > self.limit:
             raise DataError(
                 f"the reference evaluator gave up after {self.limit} steps: it tries every combination of events",
-                hint="use engine 'local', or fewer events",
+                hint=f"use {option('engine', 'local')}, or fewer events",
             )

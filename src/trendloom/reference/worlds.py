@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from trendloom.errors import DataError, PlanError
+from trendloom.errors import DataError, PlanError, option
 from trendloom.lang.tree import Trends
 from trendloom.model.schema import Schema
 from trendloom.plan.logical import Aggregation, Plan
@@ -56,7 +56,7 @@ def evaluate_worlds(plan: Plan, rows: Sequence[Input], budget: Budget) -> list[P
             raise DataError(
                 f"the intervals of a partition allow {size} worlds; the reference evaluator tries at most "
                 f"{limits.WORLD_LIMIT}",
-                hint="use engine 'local', or fewer events with shorter intervals",
+                hint=f"use {option('engine', 'local')}, or fewer events with shorter intervals",
             )
         found = _signatures(plan, search, _worlds(rows, numbers, intervals, plan.schema))
         placed.extend(_rows(plan, partition, found, size))

@@ -89,10 +89,14 @@ def test_what_would_fail_again_is_not_tried_again(serving: Callable[..., Any], t
         (RuntimeError("[CANNOT_LOAD_STATE_STORE.X] An error occurred"), RunError, ("the checkpoint state",)),
         (RuntimeError("the state directory is empty or missing."), RunError, ("the checkpoint state",)),
         (RuntimeError("This query does not support recovering from checkpoint location."), OptionError, ("memory",)),
-        (RuntimeError("Malformed records are detected in record parsing: [1,x]"), DataError, ("[1,x]", "--late-to")),
+        (
+            RuntimeError("Malformed records are detected in record parsing: [1,x]"),
+            DataError,
+            ("[1,x]", "late_to="),
+        ),
         (RuntimeError("Some data may have been lost; set failOnDataLoss"), DataError, ("failOnDataLoss=false",)),
         (RuntimeError("java.io.FileNotFoundException: File 3.csv does not exist"), DataError, ("3.csv", "put it back")),
-        (RuntimeError("who knows" + PLAN), RunError, ("the stream failed: who knows", "--checkpoint")),
+        (RuntimeError("who knows" + PLAN), RunError, ("the stream failed: who knows", "the same checkpoint=")),
         (OptionError("ours"), OptionError, ("ours",)),
     ],
 )

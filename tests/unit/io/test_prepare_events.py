@@ -123,7 +123,7 @@ def test_a_missing_column_is_named_with_the_option_for_it(option: str, column: s
     with pytest.raises(DataError) as caught:
         prepare(stream([1]).rename_columns({option: column}))
     assert f"no column '{option}'" in caught.value.message
-    assert f"did you mean '{column}'? (--{option} names it)" in str(caught.value.hint)
+    assert f"did you mean '{column}'? ({option}= names it)" in str(caught.value.hint)
 
 
 def test_time_and_type_may_have_other_names() -> None:
@@ -212,7 +212,7 @@ def test_imprecise_times_have_bounds_and_no_ticks() -> None:
 def test_imprecise_bounds_come_together() -> None:
     with pytest.raises(OptionError) as caught:
         prepare(stream([1]), time_low="time")
-    assert "--time-high" in str(caught.value.hint)
+    assert "time_high=" in str(caught.value.hint)
 
 
 def test_imprecise_bounds_must_be_in_order() -> None:

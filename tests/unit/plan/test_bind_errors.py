@@ -168,10 +168,11 @@ def test_events_that_a_condition_speaks_of(query: str, message: str, hint: str |
         ("RETURN SUM(⟨Z.x⟩) PATTERN A", "unknown variable 'Z'", "there is 'A'"),
         ("RETURN ⟨sum(3)⟩ PATTERN A", "takes the events of a variable", "sum(b[].x)"),
         ("PATTERN A a ⟨HAVING⟩ COUNT(*) > 1", "HAVING needs aggregates", "WHERE"),
-        ("RETURN a.x PATTERN A a ⟨HAVING⟩ COUNT(*) > 1", "HAVING needs aggregates", None),
+        ("RETURN a.x PATTERN A a ⟨HAVING⟩ COUNT(*) > 1", "HAVING needs aggregates", "WHERE"),
+        ("RETURN COUNT(*) PATTERN A a HAVING COUNT(*) > 1 AND ⟨a.x > 3⟩", "'a.x > 3' is of one match", "MAX(a.x)"),
         ("PATTERN A a RANK BY ⟨a.g⟩ LIMIT 3", "a preference is a number", None),
         ("RETURN COUNT(*) PATTERN A ⟨RANK BY COUNT(*) LIMIT 3⟩", "RANK BY ranks matches", None),
-        ("PATTERN A ⟨CONFIDENCE⟩ >= 0.5", "needs a stream with imprecise time", "--time-low"),
+        ("PATTERN A ⟨CONFIDENCE⟩ >= 0.5", "needs a stream with imprecise time", "time_low= and time_high="),
     ],
 )
 def test_results(query: str, message: str, hint: str | None) -> None:
@@ -180,9 +181,9 @@ def test_results(query: str, message: str, hint: str | None) -> None:
 
 class TestDurations:
     def test_they_must_be_whole_ticks(self) -> None:
-        check("PATTERN A WITHIN ⟨0.5 s⟩", "0.5 s is not a whole number", "--time-unit")
-        check("PATTERN A WITHIN 5 s SLIDE ⟨1 ms⟩", "1 ms is not a whole number", "--time-unit")
-        check("PATTERN A a WHERE a.time < ⟨5 ms⟩", "5 ms is not a whole number", "--time-unit")
+        check("PATTERN A WITHIN ⟨0.5 s⟩", "0.5 s is not a whole number", 'time_unit="ms"')
+        check("PATTERN A WITHIN 5 s SLIDE ⟨1 ms⟩", "1 ms is not a whole number", 'time_unit="ms"')
+        check("PATTERN A a WHERE a.time < ⟨5 ms⟩", "5 ms is not a whole number", 'time_unit="ms"')
 
     def test_a_plain_number_needs_an_integer_time(self) -> None:
         check("PATTERN A WITHIN ⟨5⟩", "a plain number is no duration", "5 s", TIMESTAMPS)

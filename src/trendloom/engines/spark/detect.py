@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trendloom.engines.workload import Options, queries_of
-from trendloom.errors import OptionError, did_you_mean
+from trendloom.engines.workload import Options, columns_named, queries_of
+from trendloom.errors import OptionError, did_you_mean, option
 from trendloom.lang.tree import Query
 from trendloom.physical.limits import MOST_TRENDS
 from trendloom.physical.spread import Path
@@ -25,6 +26,8 @@ def detect(
     time: str = "time",
     type: str = "type",
     time_unit: str = "s",
+    order: str | Sequence[str] | None = None,
+    time_zone: str | None = None,
     numeric: str = "exact",
     memory_limit: str | int | None = None,
     max_trends: int = MOST_TRENDS,
@@ -56,7 +59,7 @@ def detect(
     """
     options = Options(
         engine="spark", numeric=numeric, time=time, type=type, time_unit=time_unit, memory_limit=memory_limit,
-        max_trends=max_trends,
+        max_trends=max_trends, order=columns_named(order), time_zone=time_zone,
     )  # fmt: skip
     queries = queries_of(text, query)
     if df.isStreaming:
@@ -79,7 +82,9 @@ def _detect_batch(
 
     if len(queries) > 1:
         names = ", ".join(str(one.name) for one in queries)
-        raise OptionError("a batch DataFrame holds the rows of one query", hint=f"choose with query=: {names}")
+        raise OptionError(
+            "a batch DataFrame holds the rows of one query", hint=f"choose with {option('query')}: {names}"
+        )
     frame = describe(df, options.columns())
     (plan,) = bind_all(queries, frame)
     for warning in plan.warnings:

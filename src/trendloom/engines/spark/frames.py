@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.parquet import RemoteParquet, read_found, read_remote
+from trendloom.engines.workload import opened
 from trendloom.errors import DataError
 from trendloom.io import iso
 from trendloom.io.events import prepare
-from trendloom.io.read import parquet_path, read
+from trendloom.io.parquet import ParquetFiles
 from trendloom.model.schema import Column, Kind, Schema
 
 if TYPE_CHECKING:
@@ -24,20 +26,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A DataFrame, the types of its columns (`arrow`), what they mean (`schema`), and the Parquet it is read from."""
+    """A DataFrame, the types of its columns (`arrow`), what they mean (`schema`), and its Parquet files, if any."""
 
     df: DataFrame
     arrow: pa.Schema
     schema: Schema
-    path: Path | None = None
+    files: tuple[Path, ...] = ()
 
 
 def open_frame(spark: SparkSession, source: object, options: Options) -> Frame:
-    """A path, table or frame as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow."""
-    path = parquet_path(source)
-    if path is not None:
-        return replace(describe(spark.read.parquet(str(path.resolve())), options.columns()), path=path)
-    events = prepare(read(source), **options.columns())
+    """A source as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow."""
+    if isinstance(source, RemoteParquet):
+        return describe(read_remote(spark, source), options.columns())
+    found = opened(source, options)
+    if isinstance(found, ParquetFiles):
+        local = [file.local for file in found.files]
+        paths = tuple(path for path in local if path is not None)
+        frame = describe(read_found(spark, found), options.columns())
+        return replace(frame, files=paths if len(paths) == len(local) else ())
+    events = prepare(found.read(), **options.columns())
     frame = describe(_from_table(spark, events.table), options.columns())
     return replace(frame, schema=replace(frame.schema, columns=events.schema.columns, present=events.schema.present))
 

@@ -11,7 +11,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from trendloom.errors import OptionError
+from trendloom.errors import OptionError, option
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +81,7 @@ def _require_spark() -> None:
     except ImportError:
         raise OptionError(
             "the spark engine needs PySpark, which is not installed",
-            hint="pip install 'trendloom[spark]', or use --engine local",
+            hint=f"pip install 'trendloom[spark]', or use {option('engine', 'local')}",
         ) from None
 
 
@@ -91,5 +91,6 @@ def _require_java() -> None:
         return
     raise OptionError(
         "the spark engine needs Java 17 or later, and none was found",
-        hint="install a Java runtime (Debian: apt-get install openjdk-17-jre-headless) or use --engine local",
+        hint="install a Java runtime (Debian: apt-get install openjdk-17-jre-headless) or use "
+        + option("engine", "local"),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.partials import EXPONENT, WINDOW, merge_partials
 from trendloom.engines.results import EXACT_ON_SPARK, aggregate_schema
 from trendloom.engines.spark.columns import column, needed_rows
-from trendloom.errors import PlanError, TrendloomError
+from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door
 from trendloom.kernels.aggregation.spec import Measure
 from trendloom.model.schema import Kind
 from trendloom.physical.aggregation import measures_of
@@ -87,10 +87,10 @@ def mapped(df: DataFrame, function: Task, schema: pa.Schema) -> DataFrame:
 
 def _refuse_wide(schema: pa.Schema) -> None:
     """Refuse columns that Spark has no type for."""
-    for field in schema:
-        if pa.types.is_decimal256(field.type):
+    for one in schema:
+        if pa.types.is_decimal256(one.type):
             raise PlanError(
-                f"'{field.name}' would be {field.type}, and Spark's decimals end at 38 digits",
+                f"'{one.name}' would be {one.type}, and Spark's decimals end at 38 digits",
                 hint="round it with round(x, n), divide by 1 for a double, or use the local engine",
             )
 
@@ -105,17 +105,19 @@ class Task:
     job: Any
     body: Callable[[Any, Batches], Batches]
     names: tuple[str, ...] = ()
+    door: Door = field(default_factory=open_door)  # of the driver: how its user spells options
 
     def __call__(self, batches: Batches) -> Batches:
-        with told_to_the_driver():
+        with told_to_the_driver(self.door):
             yield from self.body(self.job, (batch.rename_columns(list(self.names)) for batch in batches))
 
 
 @contextmanager
-def told_to_the_driver() -> Iterator[None]:
+def told_to_the_driver(door: Door) -> Iterator[None]:
     """Our errors as errors of Spark's, with all that `unwrap` needs to make ours of them again."""
     try:
-        yield
+        with at_door(door):
+            yield
     except TrendloomError as error:
         told = json.dumps({"class": type(error).__name__, "message": error.message, "hint": error.hint})
         raise RuntimeError(f"{ERROR}{told}") from error

@@ -12,7 +12,9 @@ from trendloom.engines.spark import batch
 from trendloom.engines.spark.batch import FIRST, LAST
 from trendloom.engines.spark.counting import counter_of, counting
 from trendloom.engines.spark.frames import Frame, inspect, open_frame, with_null_columns
+from trendloom.engines.spark.parquet import remote_parquet
 from trendloom.engines.spark.session import session
+from trendloom.engines.workload import opened
 from trendloom.errors import BindError
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import Physical, plan_physically
@@ -27,7 +29,8 @@ def answers(
     queries: tuple[Query, ...], source: object, options: Options, watch: Watch
 ) -> list[tuple[Plan, Iterator[pa.RecordBatch]]]:
     """Every query bound and planned over the same DataFrame; rows are computed when they are read."""
-    frame = open_frame(session(options.master), source, options)
+    found = remote_parquet(source, options.schema) or opened(source, options)  # what is wrong needs no session
+    frame = open_frame(session(options.master), found, options)
     frame = frame if frame.schema.present is not None else inspect(frame)
     plans = bind_all(queries, frame)
     physical = [plan_physically(plan, options.limits) for plan in plans]
@@ -56,7 +59,7 @@ def _collected(physical: Physical, frame: Frame, options: Options, watch: Watch)
         numeric=options.numeric,
         limit=options.limit if by_match else None,
         order=by_match,
-        file=frame.path,
+        files=frame.files,
         counter=counter,
     )
     if by_match and options.limit is not None:

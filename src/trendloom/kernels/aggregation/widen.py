@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from trendloom.errors import RunError
+from trendloom.errors import RunError, option
 from trendloom.kernels.aggregation.job import Found, Spans
 from trendloom.kernels.aggregation.spec import Aggregation, Measure
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
@@ -123,7 +123,7 @@ def allowed(words: Array) -> Array:
     if len(words) and words.max() > MOST_WORDS:
         raise RunError(
             f"exact numbers of more than {MOST_WORDS * 64 * 3 // 10:,} digits are not computed",
-            hint="use --numeric log (numeric='log')",
+            hint=f"use {option('numeric', 'log')}",
         )
     return words
 

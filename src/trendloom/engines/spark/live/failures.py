@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import re
 
-from trendloom.errors import DataError, OptionError, QueryError, RunError, TrendloomError
+from trendloom.errors import DataError, OptionError, QueryError, RunError, TrendloomError, option
 
 FULL = re.compile(r"No space left on device|disk is full|Disk quota exceeded", re.IGNORECASE)
 BROKEN_CHECKPOINT = re.compile(
@@ -27,7 +27,6 @@ ASSERTION = "assertion failed"
 
 PLAN = "=== Streaming Query ==="
 STACK = "JVM stacktrace:"
-SAME_CHECKPOINT = "the same --checkpoint: nothing is lost, and nothing is done twice"
 
 
 def first_line(error: object) -> str:
@@ -45,33 +44,40 @@ def explained(error: BaseException, checkpoint: str) -> TrendloomError:
         return found
     text = _told(error)
     if (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)) or FULL.search(text):
-        return RunError(f"the disk is full: {cause(error)}", hint=f"make room and start again with {SAME_CHECKPOINT}")
+        return RunError(f"the disk is full: {cause(error)}", hint=f"make room and {_start_again()}")
     if NO_RECOVERY.search(text):
         return OptionError(
             "rows in memory are gone when a stream ends, so it cannot go on from a checkpoint",
-            hint="give a new --checkpoint, or a sink that lasts: parquet:FOLDER, jsonl:FOLDER, sqlite:FILE/TABLE",
+            hint=f"give a new {option('checkpoint')}, or a sink that lasts: parquet:FOLDER, jsonl:FOLDER, "
+            "sqlite:FILE/TABLE",
         )
     if UNREADABLE.search(text):
         return DataError(
             f"an event cannot be read: {cause(error)}",
-            hint="correct it where it lies, or give --late-to FOLDER: such events are then counted and put there",
+            hint=f"correct it where it lies, or give {option('late_to', 'FOLDER')}: such events are then "
+            "counted and put there",
         )
     if BROKEN_CHECKPOINT.search(text) or first_line(text) == ASSERTION:
         return RunError(
             f"the checkpoint {checkpoint} cannot be read: {cause(error)}",
-            hint="put back a copy of the whole folder, or give a new --checkpoint, which begins from the start",
+            hint=f"put back a copy of the whole folder, or give a new {option('checkpoint')}, which begins "
+            "from the start",
         )
     if LOST_OFFSETS.search(text):
         return DataError(
             f"the source no longer has all events: {cause(error)}",
-            hint="put them back, or go on without them: --option failOnDataLoss=false",
+            hint=f"put them back, or go on without them: {option('option', 'failOnDataLoss=false')}",
         )
     if GONE.search(text):
         return DataError(
             f"a file that the stream was about to read is gone: {cause(error)}",
             hint="put it back; files may be removed once a later batch is done",
         )
-    return RunError(f"the stream failed: {cause(error)}", hint=f"start again with {SAME_CHECKPOINT}")
+    return RunError(f"the stream failed: {cause(error)}", hint=_start_again())
+
+
+def _start_again() -> str:
+    return f"start again with the same {option('checkpoint')}: nothing is lost, and nothing is done twice"
 
 
 def _told(error: BaseException) -> str:

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
-from trendloom.errors import DataError
+from trendloom.errors import DataError, option
 
 
 def refuse_untimed(count: int, late_to: str | None) -> None:
     """Events without a time belong nowhere: without a side table to put them in, the stream stops."""
     if count and late_to is None:
         raise DataError(
-            f"{count} events have no time", hint="give late_to (--late-to) a folder: they are put there, and counted"
+            f"{count} events have no time", hint=f"give {option('late_to', 'FOLDER')}: they are put there, and counted"
         )
 
 

@@ -19,6 +19,7 @@ from trendloom.engines.live.chunks import pack, unpack
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.spark.live.late import refuse_untimed, write_late
 from trendloom.engines.spark.tasks import told_to_the_driver
+from trendloom.errors import open_door
 from trendloom.model.time import TimeAxis
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Processor(StatefulProcessor):
         self.flows = flows
         self.buckets = buckets
         self.late_to = late_to
+        self.door = open_door()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.handle = handle
@@ -69,7 +71,7 @@ class Processor(StatefulProcessor):
         if flow is None:  # a query that was removed from the workload
             Store(self.handle, self.indexes, self.chunks, None).clear()
             return
-        with told_to_the_driver():
+        with told_to_the_driver(self.door):
             axis = flow.physical.plan.schema.axis
             store = Store(self.handle, self.indexes, self.chunks, axis)
             step = Advance(flow, store, ticks_of(axis, timers.getCurrentWatermarkInMs()), self.buckets)

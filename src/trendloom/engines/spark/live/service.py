@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from trendloom.engines.spark.live.failures import explained, is_lasting
 from trendloom.engines.spark.live.metrics import Ledger, Metrics, reports_of
 from trendloom.engines.spark.live.sinks import Sink
-from trendloom.errors import OptionError, RunError, TrendloomError
+from trendloom.errors import OptionError, RunError, TrendloomError, option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,7 +49,7 @@ class Service:
                 f"'{self.trigger}' says not when to run a batch", hint='"5 seconds", "1 minute" or available-now'
             )
         if self.retries < 0:
-            raise OptionError("--retries is a number of times, 0 or more")
+            raise OptionError(f"{option('retries')} is a number of times, 0 or more")
 
 
 @dataclass(frozen=True)

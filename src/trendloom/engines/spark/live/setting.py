@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from trendloom.errors import OptionError
+from trendloom.errors import OptionError, option
 
 DELAY = re.compile(r"\s*\d+(\.\d+)?\s+(microsecond|millisecond|second|minute|hour|day|week)s?\s*", re.IGNORECASE)
 
@@ -23,7 +23,7 @@ class Setting:
         if self.watermark is None:
             raise OptionError(
                 "a live stream needs a watermark: how long to wait for events that come late",
-                hint='watermark="10 seconds", or "0 seconds" where events come in order',
+                hint=f'{option("watermark", "10 seconds")}, or "0 seconds" where events come in order',
             )
         if DELAY.fullmatch(self.watermark) is None:
             raise OptionError(

@@ -21,7 +21,7 @@ import pyarrow.fs as fs
 
 from trendloom.engines.spark.live.failures import first_line
 from trendloom.engines.spark.live.late import place
-from trendloom.errors import DataError, OptionError, RunError, did_you_mean
+from trendloom.errors import DataError, OptionError, RunError, did_you_mean, option
 from trendloom.io.read import read
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ FILES_LOOKED_AT = 5
 NO_VALUE = "\x01"
 COLUMNS = "trendloom_columns.json"
 KAFKA = "kafka"
+SOME_COLUMNS = "time timestamp, type string, ..."
 """The format under which Spark knows its connector."""
 
 UNREADABLE = "_trendloom_unreadable"
@@ -78,7 +79,7 @@ def source_of(
     found = Source(kind, place, schema, max_files, dict(options or {}))
     _CHECKS.get(kind, _check_folder)(found)
     if max_files is not None and (max_files < 1 or not found.is_folder):
-        raise OptionError("--max-files is a number of files, at least 1, and for folders only")
+        raise OptionError(f"{option('max_files')} is a number of files, at least 1, and for folders only")
     return found
 
 
@@ -119,7 +120,7 @@ def _noted_columns(checkpoint: str) -> StructType | None:
     except (ValueError, KeyError) as error:
         raise RunError(
             f"the checkpoint {checkpoint} cannot be read: {COLUMNS}: {error}",
-            hint="put back a copy of the whole folder, or say the columns with --schema",
+            hint=f"put back a copy of the whole folder, or say the columns with {option('schema')}",
         ) from None
 
 
@@ -150,7 +151,7 @@ def _refuse_no_folder(folder: Path) -> None:
     if folder.is_file():
         raise OptionError(
             f"{folder} is a file, and a live stream reads a folder into which files are put",
-            hint=f"give its folder, or use trendloom run --events {folder}",
+            hint=f"give its folder, or run the query over the file: {option('events', str(folder))}",
         )
     if not folder.is_dir():
         raise DataError(f"the folder {folder} does not exist", hint=f"make it first; a source is {WAYS}")
@@ -164,19 +165,19 @@ def _check_folder(source: Source) -> None:
         if source.schema is None and not _files_in(Path(source.place), source.kind):
             raise OptionError(
                 f"{source.place} holds no {source.kind} files yet, so its columns are not known",
-                hint='give --schema "time timestamp, type string, ..."',
+                hint=f"give {option('schema', SOME_COLUMNS)}",
             )
     elif source.schema is None and source.kind != "parquet":
-        raise OptionError(
-            f"the columns of {source.place} are not known", hint='give --schema "time timestamp, type string, ..."'
-        )
+        raise OptionError(f"the columns of {source.place} are not known", hint=f"give {option('schema', SOME_COLUMNS)}")
 
 
 def _check_rate(source: Source) -> None:
     if not source.place.isdecimal() or int(source.place) < 1:
         raise OptionError(f"'{source.place}' is no rate", hint="rate:ROWS is a number of events per second: rate:1000")
     if source.schema is not None:
-        raise OptionError("made-up events have columns of their own", hint="leave out --schema: time, type, key, value")
+        raise OptionError(
+            "made-up events have columns of their own: time, type, key, value", hint=f"leave out {option('schema')}"
+        )
 
 
 def _check_kafka(source: Source) -> None:
@@ -186,7 +187,7 @@ def _check_kafka(source: Source) -> None:
     if source.schema is None:
         raise OptionError(
             "the columns of the messages are not known",
-            hint='give --schema "time timestamp, type string, ...": the fields of the JSON in their values',
+            hint=f"give {option('schema', SOME_COLUMNS)}: the fields of the JSON in their values",
         )
 
 
@@ -229,18 +230,9 @@ def _found_schema(spark: SparkSession, source: Source, path: str, time: str) -> 
 
     if source.kind == "parquet":
         return spark.read.parquet(path).schema
-    files = _files_in(Path(path), source.kind)[:FILES_LOOKED_AT]
-    schemas = [
-        pa.schema([(f.name, _as_read(f.type, is_time=f.name == time)) for f in read(file).schema]) for file in files
-    ]
-    try:
-        joint = pa.unify_schemas(schemas, promote_options="permissive")
-    except pa.ArrowException as error:
-        raise DataError(
-            f"the files of {source.place} do not have the same columns: {first_line(error)}",
-            hint='say what they are: --schema "time timestamp, type string, ..."',
-        ) from None
-    fields = [pa.field(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in joint]
+    found = read([str(file) for file in _files_in(Path(path), source.kind)[:FILES_LOOKED_AT]]).schema
+    joint = [(f.name, _as_read(f.type, is_time=f.name == time)) for f in found]
+    fields = [pa.field(name, pa.string() if pa.types.is_null(kind) else kind) for name, kind in joint]
     return from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=True)
 
 
@@ -292,8 +284,8 @@ def _messages(spark: SparkSession, source: Source) -> DataFrame:
             raise OptionError(f"the topic cannot be read: {first_line(error)}") from None
     raise OptionError(
         "Spark's connector to Kafka is not there",
-        hint=f"--packages org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__} "
-        "(spark.jars.packages of a session of your own) fetches it; without a network, put its jars into spark.jars",
+        hint=option("packages", f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}")
+        + " (spark.jars.packages of a session of your own) fetches it; without a network, put its jars into spark.jars",
     )
 
 

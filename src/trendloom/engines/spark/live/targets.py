@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from trendloom.engines.spark.live.database import to_sqlite
 from trendloom.engines.spark.live.sinks import Sink, to_call, to_jsonl, to_parquet
-from trendloom.errors import OptionError, RunError, did_you_mean
+from trendloom.errors import OptionError, RunError, did_you_mean, option
 
 FOLDERS = {"parquet": to_parquet, "jsonl": to_jsonl}
 KINDS = ("console", "memory", *FOLDERS, "sqlite")
@@ -45,7 +45,7 @@ def target_of(text: str) -> Target:
         raise OptionError(f"there is no sink '{kind}'", hint=did_you_mean(kind, KINDS) if colon else f"give {WAYS}")
     if kind == "console":
         if colon:
-            raise OptionError("the console needs no place", hint="--sink console")
+            raise OptionError("the console needs no place", hint=option("sink", "console"))
         return Target(kind)
     if not place:
         raise OptionError(f"the sink {kind} needs a place", hint=f"give {WAYS}")
