@@ -91,13 +91,6 @@ def _compare(operator: str, left: Scalar, right: Scalar) -> bool | None:
     return small < large if operator in ("<", ">") else small <= large
 
 
-def _of_kind(value: Scalar, kind: Kind) -> Scalar:
-    """A number as one of the kind that all arguments of a function share."""
-    if kind not in (Kind.DECIMAL, Kind.FLOAT) or not isinstance(value, int | Fraction):
-        return value
-    return Fraction(value) if kind is Kind.DECIMAL else _nearest(Fraction(value))
-
-
 def _nearest(value: Scalar) -> Scalar:
     """A decimal as the nearest float; NULL where it is beyond the floats."""
     try:
@@ -147,10 +140,10 @@ def _like(value: Scalar, pattern: str) -> bool | None:
 
 def _function(expr: Function, arguments: Sequence[Scalar]) -> Scalar:
     name = expr.name
-    if name in ("coalesce", "least", "greatest"):
-        arguments = [_of_kind(value, expr.kind) for value in arguments]
-    elif expr.kind is Kind.FLOAT:
+    if expr.kind is Kind.FLOAT:
         arguments = [_nearest(value) for value in arguments]
+    elif expr.kind is Kind.DECIMAL and name != "round":
+        arguments = [Fraction(value) if isinstance(value, int) else value for value in arguments]
     if name == "coalesce":
         return next((argument for argument in arguments if argument is not None), None)
     if any(argument is None for argument in arguments):
