@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import trendloom as tl
 from trendloom.cli.main import app
-from trendloom.errors import BindError, DataError
+from trendloom.errors import BindError, DataError, OptionError
 
 
 @pytest.fixture(params=["csv", "jsonl", "parquet"])
@@ -79,6 +79,9 @@ def test_a_schema_without_events_says_which_attributes_there_are() -> None:
     assert tl.check("PATTERN A a WHERE a.amount > 1 WITHIN 5 min", schema=schema) == []
     with pytest.raises(BindError, match="no attribute 'amuont'"):
         tl.check("PATTERN A a WHERE a.amuont > 1", schema=schema)
+    assert "assumed" not in tl.explain("PATTERN A a WHERE a.amount > 1", schema=schema)
+    with pytest.raises(OptionError, match="has types of its own"):
+        tl.check("PATTERN A", TABLE.schema, schema="id string")
 
 
 @pytest.mark.parametrize("engine", ["local", "reference"])
