@@ -24,7 +24,7 @@ from trendloom.engines.rows import in_order, match_rows
 from trendloom.engines.two_step import check_limit, chunk_partial
 from trendloom.expr.vectors import to_arrow
 from trendloom.kernels.aggregation.aggregate import Totals, aggregate
-from trendloom.kernels.aggregation.widen import Amounts
+from trendloom.kernels.aggregation.widen import Amounts, OnWidening
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.complete.trends import trends_of
@@ -157,22 +157,28 @@ def _with_ends(batch: pa.RecordBatch, block: Block, matches: Matches, names: tup
 
 def partial(
     physical: Physical, stream: Stream, *, numeric: str = "exact", progress: Progress | None = None,
-    keep: Keep | None = None,
+    keep: Keep | None = None, widening: OnWidening | None = None,
 ) -> pa.Table | None:  # fmt: skip
     """The measures of an aggregating query over this stream; None where there is no match.
 
-    `keep` picks the results to give out where others belong to another task (one-step aggregates only).
+    `keep` picks the results to give out where others belong to another task, `widening` hears of long numbers before
+    they are computed (one-step aggregates only).
     """
-    parts = _one_step(physical, stream, numeric, keep) if physical.one_step else _two_steps(physical, stream, progress)
+    if physical.one_step:
+        parts = _one_step(physical, stream, numeric, keep, widening)
+    else:
+        parts = _two_steps(physical, stream, progress)
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else merge_partials(physical.plan, parts)
 
 
-def _one_step(physical: Physical, stream: Stream, numeric: str, keep: Keep | None) -> list[pa.Table]:
+def _one_step(
+    physical: Physical, stream: Stream, numeric: str, keep: Keep | None, widening: OnWidening | None
+) -> list[pa.Table]:
     block, keys = build_block(physical, stream)
     parts: list[pa.Table] = []
-    for totals in aggregate(physical.aggregation, block, numeric):
+    for totals in aggregate(physical.aggregation, block, numeric, widening=widening):
         totals = totals if keep is None else keep(stream, keys, totals)
         if len(totals):
             parts.append(totals_table(physical, stream, keys, totals))
