@@ -102,11 +102,16 @@ def _column(
         return exact_array(exact)
     for row, number in enumerate(exact):
         if number is not None and abs(number) >= 10**38:
-            raise RunError(
-                f"{value.name} does not fit DECIMAL(38,0) in {_where(plan, merged, row)}",
-                hint=f"use {option('numeric', 'float')} or {option('numeric', 'log')}",
-            )
+            raise beyond_decimal(plan, value.name, merged, row)
     return exact_array(exact).cast(EXACT_ON_SPARK)
+
+
+def beyond_decimal(plan: Plan, name: str, groups: pa.Table, row: int) -> RunError:
+    """The refusal of a number that Spark's decimals cannot hold; `groups` has its group and window in a row."""
+    return RunError(
+        f"{name} does not fit DECIMAL(38,0) in {_where(plan, groups, row)}",
+        hint=f"use {option('numeric', 'float')} or {option('numeric', 'log')}",
+    )
 
 
 def _doubles(values: Array) -> Array:

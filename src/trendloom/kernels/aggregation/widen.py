@@ -45,11 +45,15 @@ class Amounts:
 class Widening:
     """Numbers beyond two words that are about to be computed: decimal digits of the longest, and the work for all.
 
-    `work`: events of their spans times words.
+    `work`: events of their spans times words. `matches`: bits of the largest number of matches, in the window of `key`
+    that begins at `start`.
     """
 
     digits: int
     work: int
+    matches: int
+    key: int
+    start: int
 
 
 OnWidening = Callable[[Widening], None]
@@ -112,10 +116,9 @@ def _exactly(sweeper: Sweeper, spans: Spans, widening: OnWidening | None) -> tup
         lanes = [lane.astype(object) for lane in lanes]
         only = sweeper.without_least()
         bits = _bits_needed(only, spans.take(again))
-        words = words_of(bits)
+        words = words_of(bits.max(axis=1))
         if widening is not None:
-            work = int(((spans.high - spans.low)[again] * words).sum())
-            widening(Widening(int(bits.max() * math.log10(2)) + 1, work))
+            widening(_foreseen(spans.take(again), bits, words))
         while len(again):
             left = []
             for size in np.unique(words):
@@ -133,8 +136,15 @@ def _exactly(sweeper: Sweeper, spans: Spans, widening: OnWidening | None) -> tup
 def _bits_needed(sweeper: Sweeper, spans: Spans) -> Array:
     found = sweeper.sweep(spans, zeros(Scaled, 1, 1)).numbers
     assert isinstance(found, Scaled)
-    bits: Array = np.max(np.frexp(found.mantissa)[1] + STEP * found.exponent, axis=1)
+    bits: Array = np.frexp(found.mantissa)[1] + STEP * found.exponent
     return bits
+
+
+def _foreseen(spans: Spans, bits: Array, words: Array) -> Widening:
+    most = int(bits[:, 0].argmax())
+    digits = int(bits.max() * math.log10(2)) + 1
+    work = int(((spans.high - spans.low) * words).sum())
+    return Widening(digits, work, int(bits[most, 0]), int(spans.key[most]), int(spans.start[most]))
 
 
 def words_of(bits: Array) -> Array:
