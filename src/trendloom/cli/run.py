@@ -122,4 +122,4 @@ def _watch(shown: Shown, unsorted: list[bool], told: list[str], *, quiet: bool) 
         shown.say("computing exact numbers")
         tell_warnings([] if quiet else [warning])
 
-    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, told.append, beforehand)
+    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, told.append, shown.compiling, beforehand)

@@ -44,6 +44,8 @@ DECIMAL_BITS = 127
 """A number with more bits has more than 38 digits."""
 BATCH = 1 << 16
 """Rows of a result batch."""
+FIRST_ENTRIES = 1 << 21
+"""Entries of matches that are found before matches are counted: few matches are there sooner than their number."""
 
 
 def detect(physical: Physical, stream: Stream) -> tuple[Block, Keys, Iterator[Matches]]:
@@ -65,7 +67,7 @@ def rows(
     """Rows per match, `ordered` where they fit in memory (else `unsorted` is told); `limit` stops the search.
 
     `with_ends` names two more columns for the instants of the first and last event, for whoever sorts later. `foreseen`
-    is told how many matches there will be, where they are counted first: more than allowed are refused.
+    is told how many matches there will be, where there are many: they are counted, and more than allowed are refused.
     """
     block, keys, found = _counted(physical, stream, limit, foreseen)
     schema = row_schema(physical.plan, stream.table.schema)
@@ -127,13 +129,21 @@ def _counted(
     else:
         if physical.plan.output is Trends.COMPLETE:
             refuse_endless_search(physical, block)
-        one_by_one = limit is None and physical.collapsing is None
-        forecast = forecast_matches(physical, block) if one_by_one else None
         found = _matches(physical, block)
+        one_by_one = limit is None and physical.collapsing is None
+        first, all_there = _up_to(found, FIRST_ENTRIES) if one_by_one else ([], True)
+        forecast = None if all_there else forecast_matches(physical, block)
+        found = _chained(first, found)
     refuse_too_many(physical, forecast)
     if forecast is not None and foreseen is not None:
         foreseen(forecast)
     return block, keys, found if limit is not None else _at_most(physical, found)
+
+
+def _chained(first: list[Matches], more: Iterator[Matches]) -> Iterator[Matches]:
+    while first:
+        yield first.pop(0)
+    yield from more
 
 
 def _at_most(physical: Physical, found: Iterator[Matches]) -> Iterator[Matches]:
@@ -197,7 +207,7 @@ def _one_step(
 def _refusing(plan: Plan, stream: Stream, keys: Keys) -> OnWidening | None:
     """Refuses numbers of matches beyond Spark's decimals, where the rows give them away as they are."""
     assert isinstance(plan.output, Aggregation)
-    counts = [v.name for v in plan.output.values if isinstance(v.expr, Total) and v.expr.positions is None]
+    counts = [v for v in plan.output.values if isinstance(v.expr, Total) and v.expr.positions is None]
     if not counts or plan.output.having is not None:
         return None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -20,7 +21,7 @@ from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import Opened, open_events
 from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
-from trendloom.model.schema import Column, Schema
+from trendloom.model.schema import Schema
 from trendloom.physical.limits import MOST_TRENDS, Limits
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Aggregation, Plan
@@ -101,6 +102,7 @@ class Watch:
     unsorted: Callable[[], None] | None = None
     foreseen: Callable[[str], None] | None = None  # how many matches there will be
     warn: Callable[[str], None] = warnings.warn
+    compiling: Callable[[str | None], None] | None = None  # what is compiled, and None when that is over
     beforehand: Callable[[str], None] = warnings.warn  # what is about to take long
 
 
@@ -176,7 +178,7 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
         return load(found, options)  # with the values at hand the binder knows better
     needed = {name for plan in plans for name in plan.scan.columns}
     events = prepare(found.read(sorted(needed)), **options.columns())
-    columns = tuple(Column(c.name, events.schema.kind(c.name) or c.kind) for c in whole.columns)
+    columns = tuple(events.schema.column(c.name) or c for c in whole.columns)
     return replace(events, schema=replace(events.schema, columns=columns))
 
 
@@ -237,17 +239,19 @@ def _passed(plan: Plan, events: Events) -> Callable[[], str] | None:
 
 def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     from trendloom.engines import local
+    from trendloom.kernels.compiled import hearing
 
-    return local.run(
-        physical,
-        events,
-        numeric=options.numeric,
-        limit=options.limit,
-        progress=watch.progress,
-        unsorted=watch.unsorted,
-        foreseen=watch.foreseen,
-        beforehand=watch.beforehand,
-    )
+    with nullcontext() if watch.compiling is None else hearing(watch.compiling):
+        yield from local.run(
+            physical,
+            events,
+            numeric=options.numeric,
+            limit=options.limit,
+            progress=watch.progress,
+            unsorted=watch.unsorted,
+            foreseen=watch.foreseen,
+            beforehand=watch.beforehand,
+        )
 
 
 def table_of(found: list[Answer]) -> pa.Table:

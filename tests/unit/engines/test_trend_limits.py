@@ -34,7 +34,7 @@ class TestRefusal:
         with pytest.raises(RunError) as caught:
             tl.run(COMPLETE, chain_of_choices(19))
         assert f"{3**19:,} matches, more than 1,000,000,000" in caught.value.message
-        for way in ("COLLAPSED", "COUNT(*)", "RANK BY", "WITHIN", "--limit", "--max-trends"):
+        for way in ("COLLAPSED", "COUNT(*)", "RANK BY", "WITHIN", "limit=", "max_trends="):
             assert way in (caught.value.hint or "")
 
     def test_numbers_beyond_doubles_are_about(self) -> None:
@@ -85,7 +85,7 @@ class TestRefusal:
             tl.run("RETURN COMPLETE TRENDS PATTERN A+ a[] WHERE sum(a[].x) > 3", events)
 
     def test_a_number_of_trends_must_be_positive(self) -> None:
-        with pytest.raises(OptionError, match="max_trends must be at least 1"):
+        with pytest.raises(OptionError, match="max_trends= must be at least 1"):
             tl.run(COMPLETE, chain_of_choices(1), max_trends=0)
 
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.kernels.columns.block import WORD, Block
+from trendloom.kernels.columns.few import FEW
+from trendloom.kernels.compiled import njit
 
 Array = np.ndarray[Any, Any]
 
@@ -51,12 +52,15 @@ class Letters:
 def kinds_of(block: Block) -> Kinds:
     """Number the kinds of events that occur, and those that occur as unions of equal times."""
     words = _words(block)
-    ties = has_ties(block.key_starts, block.instant)
+    ties = bool((np.diff(block.tie_end) == 0).any()) if len(block) <= FEW else has_ties(block.key_starts, block.instant)
     union = _unions(words, block.tie_end) if ties else words[:0]
     if words.dtype.itemsize <= 2:
         present = np.zeros(1 << 8 * words.dtype.itemsize, np.bool_)
-        _mark_present(present, words)
-        _mark_present(present, union)
+        for some in (words, union):
+            if len(some) <= FEW:
+                present[some] = True
+            else:
+                _mark_present(present, some)
         listed = np.flatnonzero(present)
     else:
         listed = np.unique(np.concatenate([np.unique(words), np.unique(union)]))
@@ -64,7 +68,10 @@ def kinds_of(block: Block) -> Kinds:
     code, tied = _numbered(words, listed, code_type), int(np.iinfo(code_type).max)
     own, union = (code.copy(), _numbered(union, listed, code_type)) if ties else (code[:0], code[:0])
     if ties:
-        _mark_ties(code, block.key_starts, block.instant, tied)
+        if len(block) <= FEW:
+            code[block.tie_end - block.tie_start > 1] = tied
+        else:
+            _mark_ties(code, block.key_starts, block.instant, tied)
     return Kinds(code, tied, own, union, [_positions(int(word), block.bits) for word in listed])
 
 
@@ -99,6 +106,8 @@ def _numbered(words: Array, listed: Array, code_type: Any) -> Array:
         return np.searchsorted(listed, words).astype(code_type)
     table = np.zeros(1 << 8 * words.dtype.itemsize, code_type)
     table[listed] = np.arange(len(listed))
+    if len(words) <= FEW:
+        return table[words]
     found = np.empty(len(words), code_type)
     _look_up(found, words, table)
     return found
@@ -108,19 +117,19 @@ def _positions(word: int, bits: tuple[int, ...]) -> frozenset[int]:
     return frozenset(position for position, bit in enumerate(bits) if word >> bit & 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mark_present(present: Array, words: Array) -> None:
     for word in words:
         present[word] = True
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _look_up(found: Array, words: Array, table: Array) -> None:
     for event in range(len(words)):
         found[event] = table[words[event]]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def has_ties(key_starts: Array, instant: Array) -> bool:
     """Whether two events of one key have no order. O(events)."""
     for key in range(len(key_starts) - 1):
@@ -132,7 +141,7 @@ def has_ties(key_starts: Array, instant: Array) -> bool:
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mark_ties(code: Array, key_starts: Array, instant: Array, tied: int) -> None:
     for key in range(len(key_starts) - 1):
         for event in range(key_starts[key] + 1, key_starts[key + 1]):
@@ -141,7 +150,7 @@ def _mark_ties(code: Array, key_starts: Array, instant: Array, tied: int) -> Non
                 code[event] = tied
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _spell(code: Array, own: Array, start: Array, letters: Array, kinds: int) -> int:
     """Give every point in time a letter; `letters` are the counts by kind, packed, in order of appearance."""
     slots = 1024

@@ -13,8 +13,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from trendloom.kernels.columns import few
+from trendloom.kernels.compiled import njit
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -33,6 +35,9 @@ def sorted_times(key: Ints | None, time: Ints, keys: int) -> tuple[Ints | None, 
 
     Where key, time and row fit one word, the times are read off the sorted words: nothing is gathered.
     """
+    if len(time) <= few.FEW:
+        order = few.order_by_key_and_time(None if keys <= 1 else key, time)
+        return order, time if order is None else time[order]
     codes = _NO_ROWS if key is None or keys <= 1 else np.ascontiguousarray(key, np.int64)
     keyed, timed = _in_order(codes, time)
     if keyed:
@@ -52,6 +57,8 @@ def sort_by_key_and_time(key: Ints | None, time: Ints, keys: int) -> Ints | None
 
     `key` holds codes 0 .. keys-1; None means that there is one key.
     """
+    if len(time) <= few.FEW:
+        return few.order_by_key_and_time(None if keys <= 1 else key, time)
     codes = _NO_ROWS if key is None or keys <= 1 else np.ascontiguousarray(key, np.int64)
     keyed, timed = _in_order(codes, time)
     if keyed:
@@ -83,7 +90,7 @@ def _order_by(values: Words, bits: int, order: Ints | None) -> Ints:
     return np.arange(rows) if order is None else order
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _in_order(key: Any, time: Any) -> Any:
     """Whether the rows are in order of (key, time), and whether they are in order of time. One pass, stops early."""
     keyed, timed = True, True
@@ -99,7 +106,7 @@ def _in_order(key: Any, time: Any) -> Any:
     return keyed, timed
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _distributed(key: Any, keys: Any) -> Any:
     """The stable order by key: rows of one key stay as they are. Two passes, one counter per key."""
     place = np.zeros(keys, np.int64)
@@ -117,7 +124,7 @@ def _distributed(key: Any, keys: Any) -> Any:
     return order
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _packed(key: Any, time: Any, start: Any, time_bits: Any, row_bits: Any) -> Any:
     """(key, time − start, row) as one number, the row in `row_bits` bits (0: without it).
 
@@ -133,7 +140,7 @@ def _packed(key: Any, time: Any, start: Any, time_bits: Any, row_bits: Any) -> A
     return packed
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _times(words: Any, start: Any, time_bits: Any, row_bits: Any) -> Any:
     """The times of packed words; the words become their rows."""
     times = np.empty(len(words), np.int64)
@@ -146,7 +153,7 @@ def _times(words: Any, start: Any, time_bits: Any, row_bits: Any) -> Any:
     return times
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _words(values: Any, order: Any, shift: Any, row_bits: Any) -> Any:
     """The slice of each value from bit `shift` on, above its place in the order so far."""
     words = np.empty(len(values), np.uint64)
@@ -157,7 +164,7 @@ def _words(values: Any, order: Any, shift: Any, row_bits: Any) -> Any:
     return words
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _rows(words: Any, row_bits: Any, order: Any) -> Any:
     """The rows that the sorted words stand for."""
     rows = np.empty(len(words), np.int64)
@@ -168,7 +175,7 @@ def _rows(words: Any, row_bits: Any, order: Any) -> Any:
     return rows
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sorted_words(words: Any, low: Any, bits: Any) -> Any:
     """The words in stable order of the `bits` bits from bit `low` on. O(n) per digit, buffers of 2n words."""
     if bits == 0:
