@@ -103,6 +103,7 @@ class Watch:
     foreseen: Callable[[str], None] | None = None  # how many matches there will be
     warn: Callable[[str], None] = warnings.warn
     compiling: Callable[[str | None], None] | None = None  # what is compiled, and None when that is over
+    beforehand: Callable[[str], None] = warnings.warn  # what is about to take long
 
 
 UNWATCHED = Watch()
@@ -110,10 +111,21 @@ UNWATCHED = Watch()
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One query of the workload and its rows, computed as they are read."""
+    """One query of the workload and its rows, computed as they are read.
+
+    `passed` says how many events of each type pass the conditions on them alone; None where that would cost a job.
+    """
 
     plan: Plan
     batches: Iterator[pa.RecordBatch] = field(repr=False)
+    passed: Callable[[], str] | None = field(default=None, repr=False)
+
+    def without_rows(self) -> str:
+        """What to say where there is no row: that is an answer, too, but often not the one that was hoped for."""
+        having = isinstance(self.plan.output, Aggregation) and self.plan.output.having is not None
+        what = "no row: there is no match, or none of a group that HAVING keeps" if having else "no match"
+        passed = "" if self.passed is None else f"; events that pass the conditions on them alone: {self.passed()}"
+        return f"{what}{passed}\nhint: explain with {option('analyze', True)} says how far matching gets, what stops it"
 
 
 def columns_named(order: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -208,11 +220,21 @@ def _answers(text: str, source: object, options: Options, watch: Watch) -> list[
     if options.engine == "reference":
         from trendloom.engines import oracle
 
-        return [Answer(plan, oracle.run(plan, events, limit=options.limit)) for plan in plans]
+        return [Answer(p, oracle.run(p, events, limit=options.limit), _passed(p, events)) for p in plans]
     from trendloom.physical.plan import plan_physically
 
     physical = [plan_physically(plan, options.limits) for plan in plans]
-    return [Answer(one.plan, _local(one, events, options, watch)) for one in physical]
+    both = zip(plans, physical, strict=True)
+    return [Answer(one.plan, _local(one, events, options, watch), _passed(plan, events)) for plan, one in both]
+
+
+def _passed(plan: Plan, events: Events) -> Callable[[], str] | None:
+    def described() -> str:
+        from trendloom.engines.passed import describe_passed
+
+        return describe_passed(plan, events)
+
+    return None if plan.schema.imprecise else described
 
 
 def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
@@ -228,6 +250,7 @@ def _local(physical: Physical, events: Events, options: Options, watch: Watch) -
             progress=watch.progress,
             unsorted=watch.unsorted,
             foreseen=watch.foreseen,
+            beforehand=watch.beforehand,
         )
 
 
