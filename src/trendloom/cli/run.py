@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +11,7 @@ import typer
 from trendloom.cli import options as o
 from trendloom.cli.console import Shown, progress, reporting, tell_note, tell_warnings
 from trendloom.cli.query import read_query
+from trendloom.cli.spark_output import spark_prints_into
 
 if TYPE_CHECKING:
     from trendloom.engines.workload import Watch
@@ -79,7 +82,7 @@ def run(
         unsorted: list[bool] = []
         told: list[str] = []
         with progress(wanted=not quiet) as shown:
-            rows = answers(text, events, options, _watch(shown, unsorted, told))
+            rows = answers(text, events, options, _watch(shown, unsorted, told, debug))
             for answer in () if quiet else rows:
                 tell_warnings(answer.plan.warnings, answer.plan.name)
             shown.say("looking for matches")
@@ -92,7 +95,14 @@ def run(
             tell_note(f"{count:,} row{'' if count == 1 else 's'} written to {output}")
 
 
-def _watch(shown: Shown, unsorted: list[bool], told: list[str]) -> Watch:
+def _watch(shown: Shown, unsorted: list[bool], told: list[str], debug: bool) -> Watch:
     from trendloom.engines.workload import Watch
 
-    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, told.append)
+    @contextmanager
+    def starting() -> Iterator[None]:
+        shown.say("starting Spark")
+        with spark_prints_into(None, debug=debug):
+            yield
+        shown.say("reading and planning")
+
+    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, starting, told.append)

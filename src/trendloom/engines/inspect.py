@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from trendloom.engines.workload import Options, load, load_needed, queries_of, schema_of_columns
+from trendloom.engines.workload import Options, is_spark_frame, load, load_needed, queries_of, schema_of_columns
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
 from trendloom.io.events import short_unit
 from trendloom.io.read import parquet_path, read
@@ -92,6 +92,10 @@ def schema_of(source: object, options: Options) -> Schema:
         return source
     if isinstance(source, pa.Schema):
         return schema_of_columns(source, options)
+    if is_spark_frame(source):
+        from trendloom.engines.spark.frames import describe
+
+        return describe(source, options.columns()).schema
     path = parquet_path(source)
     if path is not None:
         return _schema_of_parquet(path, options)

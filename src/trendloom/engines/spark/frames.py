@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from trendloom.engines.spark.columns import column
-from trendloom.errors import DataError
+from trendloom.engines.spark.nanoseconds import epoch_plus, nanosecond_columns, read_parquet
+from trendloom.errors import DataError, OptionError
 from trendloom.io import iso
-from trendloom.io.events import prepare
-from trendloom.io.read import parquet_path, read
+from trendloom.io.events import Events, prepare
+from trendloom.io.read import parquet_files, parquet_path
 from trendloom.model.schema import Column, Kind, Schema
 
 if TYPE_CHECKING:
@@ -33,13 +34,30 @@ class Frame:
 
 
 def open_frame(spark: SparkSession, source: object, options: Options) -> Frame:
-    """A path, table or frame as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow."""
+    """A path, table or frame as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow.
+
+    Events that were read already are taken as they are.
+    """
+    from trendloom.engines.workload import load
+
     path = parquet_path(source)
     if path is not None:
-        return replace(describe(spark.read.parquet(str(path.resolve())), options.columns()), path=path)
-    events = prepare(read(source), **options.columns())
+        df = read_parquet(spark, str(path.resolve()), nanosecond_columns(parquet_files(path)[0]))
+        return replace(describe(df, options.columns()), path=path)
+    events = source if isinstance(source, Events) else load(source, options)
     frame = describe(_from_table(spark, events.table), options.columns())
     return replace(frame, schema=replace(frame.schema, columns=events.schema.columns, present=events.schema.present))
+
+
+def finite(df: Any) -> DataFrame:
+    """The DataFrame, if it is not a stream: its rows can be collected."""
+    if df.isStreaming:
+        raise OptionError(
+            "a streaming DataFrame has no last row, so its matches cannot be collected",
+            hint="trendloom.spark.detect gives a streaming DataFrame of them",
+        )
+    found: DataFrame = df
+    return found
 
 
 def _from_table(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -62,7 +80,7 @@ def _signed(values: pa.ChunkedArray) -> pa.ChunkedArray:
         return values.cast(pa.decimal128(20, 0))
 
 
-def describe(df: DataFrame, options: Columns) -> Frame:
+def describe(df: Any, options: Columns) -> Frame:
     """Check the columns of a DataFrame as those of a stream; reads no event."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -102,8 +120,7 @@ def _parsed(text: SparkColumn) -> SparkColumn:
     from pyspark.sql import functions as F
 
     zoned = text.rlike(iso.CLOCK) & text.rlike(iso.ZONE)
-    epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-    moment = F.timestamp_add("MICROSECOND", F.unix_micros(F.try_to_timestamp(text)), epoch)
+    moment = epoch_plus(F.unix_micros(F.try_to_timestamp(text)))
     return F.when(zoned, moment).otherwise(text.try_cast("timestamp_ntz"))
 
 
