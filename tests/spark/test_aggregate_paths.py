@@ -81,7 +81,7 @@ def files(folder: FilePath, table: pa.Table, order: str) -> FilePath:
 def by_path(spark: Any, folder: FilePath, query: str, path: Path | None) -> pa.Table:
     frame = describe(spark.read.parquet(str(folder)), Options(engine="spark").columns())
     (plan,) = bind_all(queries_of(query), frame)
-    return batch.run(frame.df, plan_physically(plan), frame.arrow, path=path, file=folder).toArrow()
+    return batch.run(frame.df, plan_physically(plan), frame.arrow, path=path, files=tuple(folder.iterdir())).toArrow()
 
 
 @pytest.mark.parametrize("order", ["sorted", "shuffled"])

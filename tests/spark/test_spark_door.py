@@ -68,7 +68,7 @@ def test_nanoseconds_on_every_path(spark: Any, tmp_path: Path, way: Way) -> None
     opened = open_frame(spark, tmp_path / "events.parquet", Options("spark"))
     (query,) = queries_of(text)
     physical = plan_physically(bind(query, opened.schema))
-    found = batch.run(opened.df, physical, opened.arrow, path=way, file=opened.path).toArrow()
+    found = batch.run(opened.df, physical, opened.arrow, path=way, files=opened.files).toArrow()
     wanted = tl.run(text, frame)
     assert sorted(map(str, found["COUNT(*)"].to_pylist())) == sorted(map(str, wanted["COUNT(*)"].to_pylist()))
 

@@ -10,15 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
-from trendloom.engines.workload import Options, is_spark_frame, load, load_needed, queries_of, schema_of_columns
+from trendloom.engines.workload import (
+    Options,
+    is_spark_frame,
+    load,
+    load_needed,
+    opened,
+    queries_of,
+    schema_of_columns,
+)
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
-from trendloom.io.events import short_unit
-from trendloom.io.read import parquet_path, read
+from trendloom.io.events import check_order, short_unit
+from trendloom.io.parquet import ParquetFiles
+from trendloom.io.schema_text import parse_schema
 from trendloom.lang import tree
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
@@ -26,6 +34,9 @@ from trendloom.model.time import TimeAxis
 from trendloom.plan.bind import bind
 from trendloom.plan.display import describe_logical, draw
 from trendloom.plan.logical import Plan
+
+if TYPE_CHECKING:
+    from trendloom.physical.plan import Physical
 
 ASSUMED = "no events given: every attribute the query names is assumed to be there, of whatever kind is needed"
 
@@ -41,7 +52,7 @@ def explain_text(text: str, events: object, options: Options, *, analyze: bool =
         raise OptionError("analyze runs the query, so it needs events", hint=f"give {option('events', 'FILE')}")
     plans = _plans(text, events, options)
     sections = [_section(plan, options.engine) for plan in plans]
-    if events is not None and options.engine != "reference":
+    if events is not None:
         with_events = [_with_events(plan, events, options, analyze) for plan in plans]
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
     if events is None:
@@ -61,22 +72,33 @@ def _with_events(plan: Plan, events: object, options: Options, analyze: bool) ->
     """What only the events can tell; they are read for complete trends and for `analyze`."""
     if isinstance(events, Schema | pa.Schema) or not (analyze or plan.output is tree.Trends.COMPLETE):
         return []
-    from trendloom.engines.analyze import describe_trends, measure
+    from trendloom.engines.analyze import describe_run, describe_trends
+    from trendloom.engines.funnel import describe_funnel
+
+    loaded = load_needed((plan.query,), events, options)
+    found = [describe_funnel(plan, loaded)] if analyze else []
+    physical = _runnable(plan, options)
+    if physical is not None and physical.graph is not None:
+        found.append(describe_trends(physical, loaded))
+    if physical is not None and analyze:
+        found.append(describe_run(physical, loaded))
+    return ["\n".join(draw(one)) for one in found]
+
+
+def _runnable(plan: Plan, options: Options) -> Physical | None:
+    """The plan of the local engine; None where another engine is asked for, or this one refuses."""
     from trendloom.physical.plan import plan_physically
 
     try:
-        physical = plan_physically(plan, options.limits)
+        return None if options.engine == "reference" else plan_physically(plan, options.limits)
     except PlanError:
-        return []
-    loaded = load_needed((plan.query,), events, options)
-    found = [describe_trends(physical, loaded)] if physical.graph is not None else []
-    if analyze:
-        found.append(measure(physical, loaded).describe())
-    return ["\n".join(draw(one)) for one in found]
+        return None
 
 
 def _plans(text: str, schema_or_events: object, options: Options) -> list[Plan]:
     queries = queries_of(text, options.query)
+    if schema_or_events is None and options.schema is not None:
+        schema_or_events = pa.schema(list(parse_schema(options.schema).items()))
     if schema_or_events is None:
         return [_bind_assumed(query, options) for query in queries]
     schema = schema_of(schema_or_events, options)
@@ -96,35 +118,17 @@ def schema_of(source: object, options: Options) -> Schema:
         from trendloom.engines.spark.frames import describe
 
         return describe(source, options.columns()).schema
-    path = parquet_path(source)
-    if path is not None:
-        return _schema_of_parquet(path, options)
-    return load(source, options).schema
+    found = opened(source, options)
+    return _schema_of_parquet(found, options) if isinstance(found, ParquetFiles) else load(found, options).schema
 
 
-def _schema_of_parquet(path: Path, options: Options) -> Schema:
-    types = read(path, columns=[options.type])
-    dataset = ds.dataset(path, format="parquet", partitioning="hive")
-    schema = schema_of_columns(dataset.schema, options)
-    empty = _columns_without_values(dataset)
+def _schema_of_parquet(found: ParquetFiles, options: Options) -> Schema:
+    schema = schema_of_columns(found.columns, options)
+    empty = found.without_values()
     columns = tuple(replace(c, kind=Kind.NULL) if c.name in empty else c for c in schema.columns)
-    present = frozenset(name for name in types.column(options.type).unique().to_pylist() if name is not None)
+    types = found.read([options.type]).column(options.type)
+    present = frozenset(name for name in types.unique().to_pylist() if name is not None)
     return replace(schema, columns=columns, present=present)
-
-
-def _columns_without_values(dataset: ds.Dataset) -> frozenset[str]:
-    """Columns that are NULL in every row, as the footers tell: they fit everywhere."""
-    rows = 0
-    nulls: dict[str, int] = {}
-    for fragment in dataset.get_fragments():
-        footer = fragment.metadata
-        rows += footer.num_rows
-        for group in (footer.row_group(number) for number in range(footer.num_row_groups)):
-            for chunk in (group.column(number) for number in range(group.num_columns)):
-                statistics = chunk.statistics
-                known = statistics.null_count if statistics is not None and statistics.has_null_count else 0
-                nulls[chunk.path_in_schema] = nulls.get(chunk.path_in_schema, 0) + known
-    return frozenset(name for name, count in nulls.items() if 0 < rows == count)
 
 
 # ----------------------------------------------------------------------------------------- without events
@@ -159,10 +163,11 @@ def _assumed(query: tree.Query, axis: TimeAxis, options: Options) -> Schema:
     known = {options.type: Kind.STRING, **{name: moment for name in (low, high) if name is not None}}
     if low is None:
         known[options.time] = moment
-    named = dict.fromkeys((*query.group_by, *_attributes(query)))
+    check_order(options.order, pa.schema([(name, pa.null()) for name in options.order]), imprecise=low is not None)
+    named = dict.fromkeys((*query.group_by, *_attributes(query), *options.order))
     others = tuple(Column(name, Kind.NULL) for name in named if name not in known and name != "time")
     columns = (*(Column(name, kind) for name, kind in known.items()), *others)
-    return Schema(columns, options.time, options.type, axis, None, None, low, high)
+    return Schema(columns, options.time, options.type, axis, None, None, low, high, options.order, options.time_zone)
 
 
 def _attributes(node: object) -> Iterator[str]:

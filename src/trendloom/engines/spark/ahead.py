@@ -6,35 +6,32 @@ here may still be refused later, by what only Spark or the events know.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from trendloom.engines.inspect import schema_of
+from trendloom.engines.spark.parquet import remote_parquet
+from trendloom.engines.workload import Options, load, opened, schema_of_columns
 from trendloom.errors import BindError
-from trendloom.io.events import Events
-from trendloom.io.read import parquet_columns, parquet_path
+from trendloom.io.parquet import ParquetFiles
 from trendloom.lang.tree import Query
 from trendloom.model.schema import Schema
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
-if TYPE_CHECKING:
-    from trendloom.engines.workload import Options
-
 
 def checked(queries: tuple[Query, ...], source: object, options: Options) -> object:
     """The source, or its events where they had to be read; refuses what cannot be answered."""
-    from trendloom.engines.workload import load, schema_of_columns
-
-    path = parquet_path(source)
-    if path is None:
-        events = source if isinstance(source, Events) else load(source, options)
+    remote = remote_parquet(source, options.schema)
+    if remote is not None:
+        return remote
+    found = opened(source, options)
+    if not isinstance(found, ParquetFiles):
+        events = load(found, options)
         _plan(queries, events.schema, options)
         return events
     try:
-        _plan(queries, schema_of_columns(parquet_columns(path), options), options)
+        _plan(queries, schema_of_columns(found.columns, options), options)
     except BindError:  # columns that are NULL everywhere fit everywhere, and the footers know them
-        _plan(queries, schema_of(source, options), options)
-    return source
+        _plan(queries, schema_of(found, options), options)
+    return found
 
 
 def _plan(queries: tuple[Query, ...], schema: Schema, options: Options) -> None:

@@ -41,18 +41,19 @@ if TYPE_CHECKING:
     from pyspark import Accumulator
     from pyspark.sql import DataFrame
 
-FIRST, LAST = "_first_time", "_last_time"
+FIRST, LAST = "_first_instant", "_last_instant"
+"""Where rows are sorted later: they are ordered by these within a partition, which one task sees whole."""
 
 
 def run(
     df: DataFrame, physical: Physical, schema: pa.Schema, *, numeric: str = "exact", limit: int | None = None,
-    order: bool = False, partitions: int | None = None, path: Path | None = None, file: FilePath | None = None,
+    order: bool = False, partitions: int | None = None, path: Path | None = None, files: tuple[FilePath, ...] = (),
     counter: Accumulator[int] | None = None,
 ) -> DataFrame:  # fmt: skip
     """The rows of a query over a DataFrame whose columns have these Arrow types.
 
     `path` None chooses the path, which may take a look at the data (a small job) before this returns; the general path
-    and rows per match never do. `file`: where the DataFrame comes from, if that is Parquet. `counter` counts rows per
+    and rows per match never do. `files`: where the DataFrame comes from, if that is Parquet. `counter` counts rows per
     match, task by task.
     """
     plan = physical.plan
@@ -63,7 +64,7 @@ def run(
         paths.refuse(physical, path)
         moved = by_key(needed(df, plan), plan.partition, partitions)
         return mapped(moved, Task(job, _rows), _rows_schema(job))
-    moved, partial = paths.spread(df, job, partitions, path, file)
+    moved, partial = paths.spread(df, job, partitions, path, files)
     final = aggregate_schema(plan, scanned, numeric)
     if set(plan.partition) == set(plan.group_by):
         return mapped(moved, Task(job, _WholeGroups(partial)), final)
@@ -85,9 +86,9 @@ def _rows_schema(job: Job) -> pa.Schema:
 def _rows(job: Job, batches: Batches) -> Batches:
     stream = stream_of(job, batches)
     if stream is not None:
-        times = (FIRST, LAST) if job.order else None
+        ends = (FIRST, LAST) if job.order else None
         physical = with_memory(job.physical, os.cpu_count() or 1)
-        for batch in task.rows(physical, stream, limit=job.limit, with_times=times, ordered=False):
+        for batch in task.rows(physical, stream, limit=job.limit, with_ends=ends, ordered=False):
             if job.counter is not None:
                 job.counter.add(batch.num_rows)
             yield batch

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from trendloom.engines.spark.columns import column
-from trendloom.engines.spark.nanoseconds import epoch_plus, nanosecond_columns, read_parquet
+from trendloom.engines.spark.nanoseconds import epoch_plus
+from trendloom.engines.spark.parquet import RemoteParquet, read_found, read_remote
+from trendloom.engines.workload import load, opened
 from trendloom.errors import DataError, OptionError
 from trendloom.io import iso
 from trendloom.io.events import Events, prepare
-from trendloom.io.read import parquet_files, parquet_path
+from trendloom.io.parquet import ParquetFiles
 from trendloom.model.schema import Column, Kind, Schema
 
 if TYPE_CHECKING:
@@ -25,26 +27,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A DataFrame, the types of its columns (`arrow`), what they mean (`schema`), and the Parquet it is read from."""
+    """A DataFrame, the types of its columns (`arrow`), what they mean (`schema`), and its Parquet files, if any."""
 
     df: DataFrame
     arrow: pa.Schema
     schema: Schema
-    path: Path | None = None
+    files: tuple[Path, ...] = ()
 
 
 def open_frame(spark: SparkSession, source: object, options: Options) -> Frame:
-    """A path, table or frame as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow.
+    """A source as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow.
 
     Events that were read already are taken as they are.
     """
-    from trendloom.engines.workload import load
-
-    path = parquet_path(source)
-    if path is not None:
-        df = read_parquet(spark, str(path.resolve()), nanosecond_columns(parquet_files(path)[0]))
-        return replace(describe(df, options.columns()), path=path)
-    events = source if isinstance(source, Events) else load(source, options)
+    if isinstance(source, RemoteParquet):
+        return describe(read_remote(spark, source), options.columns())
+    found = source if isinstance(source, Events) else opened(source, options)
+    if isinstance(found, ParquetFiles):
+        local = [file.local for file in found.files]
+        paths = tuple(path for path in local if path is not None)
+        frame = describe(read_found(spark, found), options.columns())
+        return replace(frame, files=paths if len(paths) == len(local) else ())
+    events = found if isinstance(found, Events) else load(found, options)
     frame = describe(_from_table(spark, events.table), options.columns())
     return replace(frame, schema=replace(frame.schema, columns=events.schema.columns, present=events.schema.present))
 

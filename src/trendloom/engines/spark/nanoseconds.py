@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
@@ -20,19 +19,18 @@ from trendloom.errors import DataError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 AS_NUMBERS = "spark.sql.legacy.parquet.nanosAsLong"
 HINT = "round the times to microseconds first, or give whole numbers"
 
 
-def nanosecond_columns(file: Path | Any) -> dict[str, bool]:
+def nanosecond_columns(stored: pq.ParquetSchema, file: str) -> dict[str, bool]:
     """The columns of a Parquet file with times in nanoseconds, and whether they count from 1970 in UTC."""
     found = {}
-    with pq.ParquetFile(file) as opened:
-        leaves = [opened.schema.column(number) for number in range(len(opened.schema))]
-    for leaf in leaves:
+    for leaf in (stored.column(number) for number in range(len(stored))):
         told = json.loads(leaf.logical_type.to_json())
-        if leaf.physical_type == "INT64" and told.get("timeUnit") == "nanoseconds" and told["Type"] == "Timestamp":
+        if leaf.physical_type == "INT64" and told["Type"] == "Timestamp" and told["timeUnit"] == "nanoseconds":
             if leaf.path != leaf.name:
                 raise DataError(
                     f"{file}: column '{leaf.path.partition('.')[0]}' has times in nanoseconds inside lists or structs, "
@@ -43,14 +41,17 @@ def nanosecond_columns(file: Path | Any) -> dict[str, bool]:
     return found
 
 
-def read_parquet(spark: SparkSession, path: str, nanoseconds: Mapping[str, bool]) -> DataFrame:
-    """The rows of Parquet files, times as times."""
+def schema_with_numbers(spark: SparkSession, path: str, nanoseconds: Mapping[str, bool]) -> StructType:
+    """The columns of a Parquet file or folder as Spark reads them, those in nanoseconds as numbers."""
     if not nanoseconds:
-        return spark.read.parquet(path)
+        return spark.read.parquet(path).schema
     with _as_numbers(spark):
-        schema = spark.read.parquet(path).schema
-    df = spark.read.schema(schema).parquet(path)
-    return df.withColumns({name: _time(name, in_utc) for name, in_utc in nanoseconds.items()})
+        return spark.read.parquet(path).schema
+
+
+def with_times(df: DataFrame, nanoseconds: Mapping[str, bool]) -> DataFrame:
+    """The rows with times instead of numbers of nanoseconds."""
+    return df.withColumns({name: _time(name, in_utc) for name, in_utc in nanoseconds.items()}) if nanoseconds else df
 
 
 def epoch_plus(microseconds: Column) -> Column:

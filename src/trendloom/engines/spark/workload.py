@@ -72,7 +72,7 @@ def _collected(physical: Physical, frame: Frame, options: Options, watch: Watch)
             numeric=options.numeric,
             limit=options.limit if by_match else None,
             order=by_match,
-            file=frame.path,
+            files=frame.files,
             counter=counter,
         )
         if by_match and options.limit is not None:

@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.kernels.columns.block import WORD, Block
+from trendloom.kernels.compiled import njit
 
 Array = np.ndarray[Any, Any]
 
@@ -51,7 +51,7 @@ class Letters:
 def kinds_of(block: Block) -> Kinds:
     """Number the kinds of events that occur, and those that occur as unions of equal times."""
     words = _words(block)
-    ties = has_ties(block.key_starts, block.time)
+    ties = has_ties(block.key_starts, block.instant)
     union = _unions(words, block.tie_end) if ties else words[:0]
     if words.dtype.itemsize <= 2:
         present = np.zeros(1 << 8 * words.dtype.itemsize, np.bool_)
@@ -64,7 +64,7 @@ def kinds_of(block: Block) -> Kinds:
     code, tied = _numbered(words, listed, code_type), int(np.iinfo(code_type).max)
     own, union = (code.copy(), _numbered(union, listed, code_type)) if ties else (code[:0], code[:0])
     if ties:
-        _mark_ties(code, block.key_starts, block.time, tied)
+        _mark_ties(code, block.key_starts, block.instant, tied)
     return Kinds(code, tied, own, union, [_positions(int(word), block.bits) for word in listed])
 
 
@@ -108,40 +108,40 @@ def _positions(word: int, bits: tuple[int, ...]) -> frozenset[int]:
     return frozenset(position for position, bit in enumerate(bits) if word >> bit & 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mark_present(present: Array, words: Array) -> None:
     for word in words:
         present[word] = True
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _look_up(found: Array, words: Array, table: Array) -> None:
     for event in range(len(words)):
         found[event] = table[words[event]]
 
 
-@numba.njit(cache=True, nogil=True)
-def has_ties(key_starts: Array, time: Array) -> bool:
-    """Whether two events of one key have equal times. O(events)."""
+@njit(nogil=True)
+def has_ties(key_starts: Array, instant: Array) -> bool:
+    """Whether two events of one key have no order. O(events)."""
     for key in range(len(key_starts) - 1):
         same = 0
         for event in range(key_starts[key] + 1, key_starts[key + 1]):
-            same += time[event] == time[event - 1]
+            same += instant[event] == instant[event - 1]
         if same:
             return True
     return False
 
 
-@numba.njit(cache=True, nogil=True)
-def _mark_ties(code: Array, key_starts: Array, time: Array, tied: int) -> None:
+@njit(nogil=True)
+def _mark_ties(code: Array, key_starts: Array, instant: Array, tied: int) -> None:
     for key in range(len(key_starts) - 1):
         for event in range(key_starts[key] + 1, key_starts[key + 1]):
-            if time[event] == time[event - 1]:
+            if instant[event] == instant[event - 1]:
                 code[event - 1] = tied
                 code[event] = tied
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _spell(code: Array, own: Array, start: Array, letters: Array, kinds: int) -> int:
     """Give every point in time a letter; `letters` are the counts by kind, packed, in order of appearance."""
     slots = 1024

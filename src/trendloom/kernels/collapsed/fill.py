@@ -9,11 +9,10 @@ Cost: O(events in the gaps), times the grain of the count where adjacent events 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.expr.evaluate import evaluate
@@ -24,6 +23,7 @@ from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.collapsed.prune import on_a_match
 from trendloom.kernels.collapsed.spec import Gap, Settled
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.detection.spec import Detection
 
 Array = np.ndarray[Any, Any]
@@ -141,6 +141,7 @@ class Filling:
             columns={name: block.columns[name].take(events) for name in sorted(used)},
             fits=(laid.fits,),
             bits=tuple(range(len(self.gap.positions) + 2)),
+            instants=block.instants_of(events),
         )
 
     def _count(self, inside: Block, gaps: int) -> Array:
@@ -166,13 +167,13 @@ class _Laid:
 
 
 def _with_fits(block: Block, fits: Array) -> Block:
-    return Block(block.key_starts, block.time, block.row, block.columns, (fits,), block.bits)
+    return replace(block, fits=(fits,))
 
 
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _lay_out(
     members: Array, words: Array, begin: Array, end: Array, source: Array, target: Array, bits: int
 ) -> tuple[Array, Array, Array]:
@@ -196,7 +197,7 @@ def _lay_out(
     return starts, events, fits
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _listed(starts: Array, fits: Array, variables: Array, positions: Array) -> tuple[Array, Array, Array]:
     """One entry for each variable that a match of the gap binds an event to."""
     offsets = np.zeros(len(starts), np.int64)

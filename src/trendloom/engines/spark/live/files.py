@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from trendloom.engines.spark.nanoseconds import HINT
 from trendloom.errors import DataError, OptionError, did_you_mean, option
 from trendloom.io import iso
+from trendloom.io.convert import Misfit, convert
 from trendloom.io.text import csv_lines
 
 if TYPE_CHECKING:
@@ -275,13 +276,14 @@ def converted(text: pa.Array, kind: pa.DataType, *, is_time: bool = False) -> tu
 
 
 def _cast(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    if not pa.types.is_timestamp(kind) and not pa.types.is_string(kind):
-        return pc.cast(text, kind)
-    parsed = iso.parse(pa.chunked_array([text]))
-    if isinstance(parsed, iso.Unparsable):
-        raise pa.ArrowInvalid(parsed.text)
-    parsed = parsed.combine_chunks() if isinstance(parsed, pa.ChunkedArray) else parsed
-    return parsed.cast(kind) if pa.types.is_timestamp(kind) else parsed
+    column = pa.chunked_array([text])
+    if pa.types.is_string(kind):
+        found: pa.ChunkedArray | iso.Unparsable | Misfit = iso.parse(column)
+    else:
+        found = convert(column, kind, "UTC")
+    if isinstance(found, iso.Unparsable | Misfit):
+        raise pa.ArrowInvalid("not of the type wanted")
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
 def _fits(value: str, kind: pa.DataType) -> bool:

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.fs as fs
+import pyarrow.parquet as pq
 
 from trendloom.engines.spark.complaints import first_line
 from trendloom.engines.spark.live.files import FILE, LISTED, MARKS, TEXT, Dialect, Reading, dialect_of
 from trendloom.engines.spark.live.late import place
 from trendloom.engines.spark.live.metrics import READ
-from trendloom.engines.spark.nanoseconds import nanosecond_columns, read_parquet
+from trendloom.engines.spark.nanoseconds import nanosecond_columns, schema_with_numbers, with_times
 from trendloom.errors import DataError, OptionError, RunError, did_you_mean, option
 from trendloom.io.read import read
 
@@ -253,7 +254,8 @@ def _nanoseconds(source: Source) -> dict[str, bool]:
     found: dict[str, bool] = {}
     for file in _files_in(Path(source.place), source.kind)[:FILES_LOOKED_AT]:
         try:
-            found |= nanosecond_columns(file)
+            with pq.ParquetFile(file) as opened:
+                found |= nanosecond_columns(opened.schema, str(file))
         except (pa.ArrowException, OSError) as problem:
             raise DataError(f"{file} cannot be read: {first_line(problem)}", hint=UNFINISHED) from problem
     return found
@@ -266,19 +268,11 @@ def _found_schema(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     if source.kind == "parquet":
-        return read_parquet(spark, path, nanoseconds).schema
-    files = _files_in(Path(path), source.kind)[:FILES_LOOKED_AT]
-    schemas = [
-        pa.schema([(f.name, _as_read(f.type, is_time=f.name == time)) for f in read(file).schema]) for file in files
-    ]
-    try:
-        joint = pa.unify_schemas(schemas, promote_options="permissive")
-    except pa.ArrowException as error:
-        raise DataError(
-            f"the files of {source.place} do not have the same columns: {first_line(error)}",
-            hint=f"say what they are: {option('schema', SOME_COLUMNS)}",
-        ) from None
-    fields = [pa.field(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in joint]
+        numbers = schema_with_numbers(spark, path, nanoseconds)
+        return with_times(spark.createDataFrame([], numbers), nanoseconds).schema
+    found = read([str(file) for file in _files_in(Path(path), source.kind)[:FILES_LOOKED_AT]]).schema
+    joint = [(f.name, _as_read(f.type, is_time=f.name == time)) for f in found]
+    fields = [pa.field(name, pa.string() if pa.types.is_null(kind) else kind) for name, kind in joint]
     return from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=True)
 
 
