@@ -187,7 +187,7 @@ def topic(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callab
 def test_without_the_connector_people_are_told_how_to_get_it(spark: Any) -> None:
     with pytest.raises(OptionError, match="connector to Kafka is not there") as raised:
         open_source(spark, source_of("kafka:127.0.0.1:9092/trades", schema=MESSAGES))
-    assert "--packages org.apache.spark:spark-sql-kafka-0-10_2.13:" in str(raised.value)
+    assert 'packages="org.apache.spark:spark-sql-kafka-0-10_2.13:' in str(raised.value)
 
 
 def test_messages_become_events(topic: Callable[..., Any], taken: Taken, tmp_path: Path) -> None:

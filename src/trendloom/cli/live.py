@@ -18,9 +18,10 @@ import typer
 from trendloom.cli.console import INTERRUPTED, errors_console, tell_note, tell_warnings
 from trendloom.cli.spark_output import spark_prints_into
 from trendloom.cli.watch import Screen, console_of, show_table, watching
+from trendloom.engines.spark.ahead import check_live
 from trendloom.engines.spark.live.service import Service, serve
 from trendloom.engines.spark.live.setting import Setting
-from trendloom.engines.spark.live.sources import Source, note_columns, open_source
+from trendloom.engines.spark.live.sources import Source, known_columns, note_columns, open_source
 from trendloom.engines.spark.live.targets import Target, check_file, check_folder
 from trendloom.engines.workload import Options, queries_of
 from trendloom.errors import OptionError
@@ -50,7 +51,7 @@ class Request:
 
     def check(self) -> None:
         """Refuse what is wrong before Spark starts, which takes a while."""
-        queries_of(self.text, self.options.query)
+        queries = queries_of(self.text, self.options.query)
         Setting(self.watermark, self.buckets, self.late_to)
         if self.on_connect and self.target.kind == "console":
             raise OptionError(
@@ -60,6 +61,9 @@ class Request:
             check_folder(self.service.checkpoint, "the checkpoint")
             if self.late_to is not None:
                 check_folder(self.late_to, "the folder of late events")
+        columns = known_columns(self.source, self.options.time)
+        if columns is not None:
+            check_live(queries, columns, self.options)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,16 @@ here may still be refused later, by what only Spark or the events know.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
+
 from trendloom.engines.inspect import schema_of
+from trendloom.engines.live.flow import flow_of
 from trendloom.engines.spark.parquet import remote_parquet
 from trendloom.engines.workload import Options, load, opened, schema_of_columns
 from trendloom.errors import BindError
+from trendloom.io.events import prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.lang.tree import Query
 from trendloom.model.schema import Schema
@@ -37,3 +43,11 @@ def checked(queries: tuple[Query, ...], source: object, options: Options) -> obj
 def _plan(queries: tuple[Query, ...], schema: Schema, options: Options) -> None:
     for plan in [bind(query, schema) for query in queries]:
         plan_physically(plan, options.limits)
+
+
+def check_live(queries: tuple[Query, ...], columns: pa.Schema, options: Options) -> None:
+    """Refuse a workload that cannot run over a stream of events with these columns."""
+    events = prepare(columns.empty_table(), **options.columns())
+    schema = replace(events.schema, present=None)
+    for plan in [bind(query, schema) for query in queries]:
+        flow_of(plan_physically(plan, options.limits), events.table.schema, options.numeric)

@@ -27,6 +27,7 @@ from trendloom.engines.spark.live.metrics import READ
 from trendloom.engines.spark.nanoseconds import nanosecond_columns, schema_with_numbers, with_times
 from trendloom.errors import DataError, OptionError, RunError, did_you_mean, option
 from trendloom.io.read import read
+from trendloom.io.schema_text import parse_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -270,10 +271,34 @@ def _found_schema(
     if source.kind == "parquet":
         numbers = schema_with_numbers(spark, path, nanoseconds)
         return with_times(spark.createDataFrame([], numbers), nanoseconds).schema
-    found = read([str(file) for file in _files_in(Path(path), source.kind)[:FILES_LOOKED_AT]]).schema
+    return from_arrow_schema(_columns_of_text(source, time), prefer_timestamp_ntz=True)
+
+
+def _columns_of_text(source: Source, time: str) -> pa.Schema:
+    found = read([str(file) for file in _files_in(Path(source.place), source.kind)[:FILES_LOOKED_AT]]).schema
     joint = [(f.name, _as_read(f.type, is_time=f.name == time)) for f in found]
-    fields = [pa.field(name, pa.string() if pa.types.is_null(kind) else kind) for name, kind in joint]
-    return from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=True)
+    return pa.schema([(name, pa.string() if pa.types.is_null(kind) else kind) for name, kind in joint])
+
+
+def known_columns(source: Source, time: str) -> pa.Schema | None:
+    """The columns as far as they are known without Spark; None: only Spark can tell."""
+    if source.kind == "rate":
+        kinds = (pa.timestamp("us", "UTC"), pa.string(), pa.int32(), pa.int64())
+        return pa.schema(zip(("time", "type", "key", "value"), kinds, strict=True))
+    if source.schema is not None:
+        try:
+            return pa.schema(list(parse_schema(source.schema).items()))
+        except OptionError:  # Spark knows more types than these
+            return None
+    if "://" in source.place:
+        return None
+    if source.kind != "parquet":
+        return _columns_of_text(source, time)
+    file = _files_in(Path(source.place), source.kind)[0]
+    try:
+        return pq.read_schema(file).remove_metadata()
+    except (pa.ArrowException, OSError) as problem:
+        raise DataError(f"{file} cannot be read: {first_line(problem)}", hint=UNFINISHED) from problem
 
 
 def _as_read(kind: pa.DataType, *, is_time: bool) -> pa.DataType:
