@@ -69,6 +69,7 @@ def test_after_too_many_failures_the_error_says_how_often(serving: Callable[...,
         "aborted: [USER_RAISED_EXCEPTION] trendloom.errors.DataError: 2 events have no time\n SQLSTATE: P0001\n\tat x",
         "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected in record parsing: [1,x]",
         "Failed to read log file file:/state/offsets/3. Incomplete log file",
+        "[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error while reading file a.parquet.",
     ],
 )
 def test_what_would_fail_again_is_not_tried_again(serving: Callable[..., Any], text: str) -> None:

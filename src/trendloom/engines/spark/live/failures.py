@@ -19,7 +19,8 @@ BROKEN_CHECKPOINT = re.compile(
     r"|MALFORMED_CHECKPOINT|CHECKPOINT_|StreamMetadata|OperatorStateMetadata|batch \d+ doesn't exist"
     r"|state directory is empty or missing|Error reading delta file"
 )
-UNREADABLE = re.compile(r"MALFORMED_RECORD_IN_PARSING|Malformed records are detected|CSV header does not conform")
+UNREADABLE = re.compile(r"MALFORMED_RECORD_IN_PARSING|Malformed records are detected")
+OTHER_TYPE = re.compile(r"PARQUET_COLUMN_DATA_TYPE_MISMATCH|PARQUET_TYPE_ILLEGAL")
 GONE = re.compile(r"FILE_NOT_EXIST|FileNotFoundException")
 LOST_OFFSETS = re.compile(r"failOnDataLoss|some data may have been lost", re.IGNORECASE)
 NO_RECOVERY = re.compile(r"does not support recovering from checkpoint")
@@ -46,6 +47,12 @@ def explained(error: BaseException, checkpoint: str) -> TrendloomError:
             f"an event cannot be read: {cause(error)}",
             hint=f"correct it where it lies, or give {option('late_to', 'FOLDER')}: such events are then "
             "counted and put there",
+        )
+    if OTHER_TYPE.search(text):
+        return DataError(
+            f"a file has a column of another type than the stream: {cause(error)}",
+            hint="write it with the types of the other files, or start again if it has times in nanoseconds: "
+            "a start finds out about them",
         )
     if BROKEN_CHECKPOINT.search(text) or first_line(text) == ASSERTION:
         return RunError(
