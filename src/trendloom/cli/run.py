@@ -105,4 +105,4 @@ def _watch(shown: Shown, unsorted: list[bool], told: list[str], debug: bool) -> 
             yield
         shown.say("reading and planning")
 
-    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, starting, told.append)
+    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, starting, told.append, shown.compiling)

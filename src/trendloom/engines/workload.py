@@ -21,7 +21,7 @@ from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import Opened, open_events
 from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
-from trendloom.model.schema import Column, Schema
+from trendloom.model.schema import Schema
 from trendloom.physical.limits import MOST_TRENDS, Limits
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Aggregation, Plan
@@ -103,6 +103,7 @@ class Watch:
     foreseen: Callable[[str], None] | None = None  # how many matches there will be
     starting: Callable[[], AbstractContextManager[None]] = nullcontext  # around the start of Spark
     warn: Callable[[str], None] = warnings.warn
+    compiling: Callable[[str | None], None] | None = None  # what is compiled, and None when that is over
 
 
 UNWATCHED = Watch()
@@ -171,7 +172,7 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
         return load(found, options)  # with the values at hand the binder knows better
     needed = {name for plan in plans for name in plan.scan.columns}
     events = prepare(found.read(sorted(needed)), **options.columns())
-    columns = tuple(Column(c.name, events.schema.kind(c.name) or c.kind) for c in whole.columns)
+    columns = tuple(events.schema.column(c.name) or c for c in whole.columns)
     return replace(events, schema=replace(events.schema, columns=columns))
 
 
@@ -230,16 +231,18 @@ def _answers(text: str, source: object, options: Options, watch: Watch) -> list[
 
 def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     from trendloom.engines import local
+    from trendloom.kernels.compiled import hearing
 
-    return local.run(
-        physical,
-        events,
-        numeric=options.numeric,
-        limit=options.limit,
-        progress=watch.progress,
-        unsorted=watch.unsorted,
-        foreseen=watch.foreseen,
-    )
+    with nullcontext() if watch.compiling is None else hearing(watch.compiling):
+        yield from local.run(
+            physical,
+            events,
+            numeric=options.numeric,
+            limit=options.limit,
+            progress=watch.progress,
+            unsorted=watch.unsorted,
+            foreseen=watch.foreseen,
+        )
 
 
 def table_of(found: list[Answer]) -> pa.Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow.csv
 
 from trendloom.errors import DataError
 from trendloom.io.files import File, guarded
+from trendloom.io.names import refuse_duplicates
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 BLOCKS = (1 << 20, 1 << 26, 1 << 30)
@@ -47,13 +48,6 @@ def refuse_other_encodings(file: File) -> None:
             f"{file.name} is not text in UTF-8, but in UTF-16 or UTF-32, or no text at all",
             hint="save it as UTF-8; iconv -f UTF-16 -t UTF-8 does that",
         )
-
-
-def refuse_duplicates(names: Sequence[str], where: str) -> None:
-    """Two columns of one name: nobody could say which is meant."""
-    twice = sorted({name for name in names if list(names).count(name) > 1})
-    if twice:
-        raise DataError(f"{where} has more than one column '{twice[0]}'", hint="rename or drop all but one of them")
 
 
 def in_blocks(reader: Callable[[int], _Read]) -> _Read:
@@ -89,7 +83,7 @@ def _read(file: File, separator: str) -> pa.Table:
         names = in_blocks(lambda size: _header(file, parse, size))
         refuse_duplicates(names, file.name)
         table = in_blocks(lambda size: _texts(file, parse, names, size))
-    except pa.ArrowInvalid as problem:
+    except (pa.ArrowInvalid, UnicodeDecodeError) as problem:
         _explain(file, parse, str(problem))
         raise
     _refuse_open_quotes(file, separator, table)

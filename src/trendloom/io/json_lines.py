@@ -20,6 +20,7 @@ from trendloom.errors import DataError, option
 from trendloom.io import iso
 from trendloom.io.delimited import UTF8_HINT, in_blocks
 from trendloom.io.files import File, guarded
+from trendloom.io.names import decode_names
 from trendloom.io.recognise import (
     EXACT,
     FileColumns,
@@ -61,7 +62,8 @@ def _read_fast(file: File, schema: Mapping[str, pa.DataType]) -> FileColumns | N
         if late:  # their zones are lost
             table = _table(file, texts | named | dict.fromkeys(late, pa.string()))
         table.validate(full=True)
-    except pa.ArrowException:
+        decode_names(table.schema)
+    except (pa.ArrowException, UnicodeDecodeError):
         return None
     absent = [name for name in named if table.column(name).null_count == table.num_rows and not _names(file, name)]
     order = dict.fromkeys([*first, *table.column_names])  # Arrow puts the columns that it was told of first

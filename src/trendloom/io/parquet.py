@@ -18,8 +18,8 @@ from pyarrow import types
 
 from trendloom.errors import DataError
 from trendloom.io.convert import Misfit, convert, type_of
-from trendloom.io.delimited import refuse_duplicates
 from trendloom.io.files import File, guarded
+from trendloom.io.names import decode_names, refuse_duplicates
 from trendloom.io.recognise import form_of_text
 
 READERS = 8
@@ -92,9 +92,14 @@ def _footer(file: File) -> pq.FileMetaData:
 
 
 def _arrow(file: File, footer: pq.FileMetaData) -> pa.Schema:
-    schema = guarded(file.name, footer.schema.to_arrow_schema, _HINT)
+    def read() -> pa.Schema:
+        schema = footer.schema.to_arrow_schema().remove_metadata()
+        decode_names(schema)
+        return schema
+
+    schema = guarded(file.name, read, _HINT)
     refuse_duplicates(schema.names, file.name)
-    return schema.remove_metadata()
+    return schema
 
 
 def _refuse_difference(first: File, one: pa.Schema, second: File, other: pa.Schema) -> None:
@@ -132,7 +137,8 @@ def _shown(kind: pa.DataType | None) -> str:
 
 def _stored(file: File, columns: list[str]) -> pa.Table:
     """Columns of one file; bytes that are not what the footer says are found here, not in the middle of a run."""
-    with file.system.open_input_file(file.path) as opened, pq.ParquetFile(opened) as parquet:
+    far = file.local is None  # then few large requests are better than many small ones
+    with file.system.open_input_file(file.path) as opened, pq.ParquetFile(opened, pre_buffer=far) as parquet:
         table = parquet.read(columns=columns)
     table.validate(full=True)
     return table

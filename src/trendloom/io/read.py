@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from trendloom.errors import DataError, OptionError, option
-from trendloom.io.delimited import refuse_duplicates
 from trendloom.io.files import SUPPORTED, find_files, places_of
+from trendloom.io.names import refuse_duplicates
 from trendloom.io.parquet import ParquetFiles, open_parquet
 from trendloom.io.schema_text import parse_schema
 from trendloom.io.text_files import TextFiles
