@@ -48,6 +48,14 @@ def session(
     return found
 
 
+def is_started(master: str | None = None) -> bool:
+    """Whether a session answers at once: one of this process, or a server's."""
+    _require_spark()
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() is not None or (master or "").startswith("sc://")
+
+
 def set_arrow_rows(spark: SparkSession) -> None:
     """Larger Arrow batches than Spark's default, unless the user chose a size."""
     if spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == "10000":

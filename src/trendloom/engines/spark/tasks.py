@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from trendloom.engines import rehearsal
 from trendloom.engines.events import Stream, stream_of_table
 from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.partials import EXPONENT, WINDOW, merge_partials
 from trendloom.engines.results import aggregate_schema
 from trendloom.engines.spark.columns import column, needed_rows
 from trendloom.errors import Door, TrendloomError, at_door, open_door
+from trendloom.kernels.compiled import packed_code, receive_code
 from trendloom.model.schema import Kind
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.plan import Physical
@@ -80,8 +82,18 @@ def mapped(df: DataFrame, function: Task, schema: pa.Schema) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     numbered = df.toDF(*map(str, range(len(df.columns))))
-    named = replace(function, names=tuple(df.columns))
+    named = replace(function, names=tuple(df.columns), code=code_to_send(df))
     return numbered.mapInArrow(named, from_arrow_schema(schema, prefer_timestamp_ntz=True))
+
+
+def code_to_send(df: DataFrame) -> tuple[str, bytes] | None:
+    """The code that the driver has compiled, if tasks run on other machines; on this one they find it by themselves."""
+    from pyspark.sql.classic.dataframe import DataFrame as Classic
+
+    if not isinstance(df, Classic) or (df.sparkSession.sparkContext.master or "").startswith("local["):
+        return None
+    rehearsal.wait()
+    return packed_code()
 
 
 # ------------------------------------------------------------------------------------------ inside a task
@@ -95,8 +107,11 @@ class Task:
     body: Callable[[Any, Batches], Batches]
     names: tuple[str, ...] = ()
     door: Door = field(default_factory=open_door)  # of the driver: how its user spells options
+    code: tuple[str, bytes] | None = None  # compiled by the driver, for machines that have none
 
     def __call__(self, batches: Batches) -> Batches:
+        if self.code is not None:
+            receive_code(*self.code)
         with told_to_the_driver(self.door):
             yield from self.body(self.job, (batch.rename_columns(list(self.names)) for batch in batches))
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trendloom.engines import rehearsal
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.batch import FIRST, LAST
 from trendloom.engines.spark.counting import counter_of, counting
 from trendloom.engines.spark.frames import Frame, inspect, open_frame, with_null_columns
 from trendloom.engines.spark.parquet import remote_parquet
-from trendloom.engines.spark.session import session
+from trendloom.engines.spark.session import is_started, session
 from trendloom.engines.workload import opened
 from trendloom.errors import BindError
 from trendloom.lang.tree import Query
@@ -30,6 +31,8 @@ def answers(
 ) -> list[tuple[Plan, Iterator[pa.RecordBatch]]]:
     """Every query bound and planned over the same DataFrame; rows are computed when they are read."""
     found = remote_parquet(source, options.schema) or opened(source, options)  # what is wrong needs no session
+    if not is_started(options.master):
+        rehearsal.begin(queries, found, options)  # tasks find what is compiled while Spark starts
     frame = open_frame(session(options.master), found, options)
     frame = frame if frame.schema.present is not None else inspect(frame)
     plans = bind_all(queries, frame)
