@@ -21,7 +21,7 @@ from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import Opened, open_events
 from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
-from trendloom.model.schema import Column, Schema
+from trendloom.model.schema import Schema
 from trendloom.physical.limits import MOST_TRENDS, Limits
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Aggregation, Plan
@@ -166,7 +166,7 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
         return load(found, options)  # with the values at hand the binder knows better
     needed = {name for plan in plans for name in plan.scan.columns}
     events = prepare(found.read(sorted(needed)), **options.columns())
-    columns = tuple(Column(c.name, events.schema.kind(c.name) or c.kind) for c in whole.columns)
+    columns = tuple(events.schema.column(c.name) or c for c in whole.columns)
     return replace(events, schema=replace(events.schema, columns=columns))
 
 
