@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.nanoseconds import epoch_plus
 from trendloom.engines.spark.parquet import RemoteParquet, read_found, read_remote
-from trendloom.engines.workload import opened
-from trendloom.errors import DataError
+from trendloom.engines.workload import load, opened
+from trendloom.errors import DataError, OptionError
 from trendloom.io import iso
-from trendloom.io.events import prepare
+from trendloom.io.events import Events, prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.model.schema import Column, Kind, Schema
 
@@ -35,18 +36,32 @@ class Frame:
 
 
 def open_frame(spark: SparkSession, source: object, options: Options) -> Frame:
-    """A source as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow."""
+    """A source as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow.
+
+    Events that were read already are taken as they are.
+    """
     if isinstance(source, RemoteParquet):
         return describe(read_remote(spark, source), options.columns())
-    found = opened(source, options)
+    found = source if isinstance(source, Events) else opened(source, options)
     if isinstance(found, ParquetFiles):
         local = [file.local for file in found.files]
         paths = tuple(path for path in local if path is not None)
         frame = describe(read_found(spark, found), options.columns())
         return replace(frame, files=paths if len(paths) == len(local) else ())
-    events = prepare(found.read(), **options.columns())
+    events = found if isinstance(found, Events) else load(found, options)
     frame = describe(_from_table(spark, events.table), options.columns())
     return replace(frame, schema=replace(frame.schema, columns=events.schema.columns, present=events.schema.present))
+
+
+def finite(df: Any) -> DataFrame:
+    """The DataFrame, if it is not a stream: its rows can be collected."""
+    if df.isStreaming:
+        raise OptionError(
+            "a streaming DataFrame has no last row, so its matches cannot be collected",
+            hint="trendloom.spark.detect gives a streaming DataFrame of them",
+        )
+    found: DataFrame = df
+    return found
 
 
 def _from_table(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -54,11 +69,25 @@ def _from_table(spark: SparkSession, table: pa.Table) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     for at, field in enumerate(table.schema):
-        table = table.set_column(at, field.name, _signed(table.column(at)))
+        convert = _narrowed if pa.types.is_decimal(field.type) else _signed
+        table = table.set_column(at, field.name, convert(field.name, table.column(at)))
     return spark.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
 
 
-def _signed(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _narrowed(name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Spark has decimals of up to 38 digits, none of them before the unit."""
+    kind = values.type
+    digits, scale = kind.precision - min(kind.scale, 0), max(kind.scale, 0)
+    try:
+        return values.cast(pa.decimal128(min(digits, 38), scale))
+    except (pa.ArrowInvalid, ValueError):
+        raise DataError(
+            f"column '{name}' is of {kind}, and holds numbers that Spark's decimals of 38 digits cannot",
+            hint="round the column, or use the local engine",
+        ) from None
+
+
+def _signed(_: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Spark has no unsigned integers: the next wider type holds them."""
     wider = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
     if values.type != pa.uint64():
@@ -69,7 +98,7 @@ def _signed(values: pa.ChunkedArray) -> pa.ChunkedArray:
         return values.cast(pa.decimal128(20, 0))
 
 
-def describe(df: DataFrame, options: Columns) -> Frame:
+def describe(df: Any, options: Columns) -> Frame:
     """Check the columns of a DataFrame as those of a stream; reads no event."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -109,8 +138,7 @@ def _parsed(text: SparkColumn) -> SparkColumn:
     from pyspark.sql import functions as F
 
     zoned = text.rlike(iso.CLOCK) & text.rlike(iso.ZONE)
-    epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-    moment = F.timestamp_add("MICROSECOND", F.unix_micros(F.try_to_timestamp(text)), epoch)
+    moment = epoch_plus(F.unix_micros(F.try_to_timestamp(text)))
     return F.when(zoned, moment).otherwise(text.try_cast("timestamp_ntz"))
 
 
@@ -145,5 +173,5 @@ def with_null_columns(frame: Frame) -> Frame | None:
     empty = {name for at, name in enumerate(names) if rows and found[str(at)] == 0}
     if not empty:
         return None
-    columns = tuple(Column(c.name, Kind.NULL if c.name in empty else c.kind) for c in frame.schema.columns)
+    columns = tuple(Column(c.name, Kind.NULL) if c.name in empty else c for c in frame.schema.columns)
     return replace(frame, schema=replace(frame.schema, columns=columns))

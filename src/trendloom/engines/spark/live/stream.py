@@ -20,6 +20,7 @@ from trendloom.engines.live.chunks import unpack
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.partials import merge_partials
 from trendloom.engines.spark.columns import column, needed_rows
+from trendloom.engines.spark.complaints import heeded
 from trendloom.engines.spark.live.packing import BUCKET, PARCEL, PAYLOAD, QUERY, Label, Packing
 from trendloom.engines.spark.live.processor import OUTPUT, Processor
 from trendloom.engines.spark.live.setting import Setting
@@ -48,7 +49,7 @@ def run(df: DataFrame, flows: tuple[Flow, ...], schema: Schema, setting: Setting
     processor = Processor({flow.name: flow for flow in flows}, setting.buckets, setting.late_to)
     mode = "update" if any(flow.early for flow in flows) else "append"
     stepped = parcels.groupBy(QUERY, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
-    stepped = stepped.observe(
+    stepped = heeded(stepped).observe(
         EVENTS, *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("kept", "late", "untimed"))
     )
     if any(flow.adds_up for flow in flows):
@@ -93,8 +94,7 @@ def _parcels(df: DataFrame, flows: tuple[Flow, ...], setting: Setting) -> DataFr
         plan = flow.physical.plan
         keys = [F.xxhash64(*key_columns(df, plan.partition))] if plan.partition else [F.lit(0)]
         flags.append(F.pmod(keys[0], F.lit(setting.buckets)).cast("int").alias(f" bucket {number}"))
-        decimals = frozenset(field.name for field in df.schema.fields if field.dataType.typeName() == "decimal")
-        test = needed_rows(plan, decimals)
+        test = needed_rows(plan, df.schema)
         wanted = None
         if test is not None:
             # The clock is named so that Spark does not move the test below the watermark, which all events shall move.
