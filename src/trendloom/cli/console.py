@@ -164,7 +164,8 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
             shown.update(task, description=text)
 
         def compiling(name: str | None) -> None:
-            shown.update(task, description=stage if name is None else f"compiling {name}, once")
+            text = stage if name is None else f"compiling {name}, once"
+            shown.update(task, description=text, refresh=True)  # now: the compiler lets nobody else draw
 
         of = ""
 
