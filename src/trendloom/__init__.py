@@ -45,6 +45,7 @@ def run(
     `events` is a path of Parquet, CSV or JSON lines (a file, a folder, a glob, a URI), a list of paths, a pyarrow
     Table, or a pandas or polars frame. Times may stand in the index of a pandas frame.
     `engine` is "local" (one process), "spark", or "reference" (the definitions, for small streams).
+    `order` names columns that order events of equal time.
     The other options are those of the command line; see `trendloom run --help`.
     """
     from trendloom.engines.workload import Options, answers, columns_named, table_of

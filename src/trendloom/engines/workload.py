@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -20,7 +21,7 @@ from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import Opened, open_events
 from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
-from trendloom.model.schema import Column, Schema
+from trendloom.model.schema import Schema
 from trendloom.physical.limits import MOST_TRENDS, Limits
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Aggregation, Plan
@@ -101,6 +102,8 @@ class Watch:
     unsorted: Callable[[], None] | None = None
     foreseen: Callable[[str], None] | None = None  # how many matches there will be
     warn: Callable[[str], None] = warnings.warn
+    compiling: Callable[[str | None], None] | None = None  # what is compiled, and None when that is over
+    beforehand: Callable[[str], None] = warnings.warn  # what is about to take long
 
 
 UNWATCHED = Watch()
@@ -108,10 +111,21 @@ UNWATCHED = Watch()
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One query of the workload and its rows, computed as they are read."""
+    """One query of the workload and its rows, computed as they are read.
+
+    `passed` says how many events of each type pass the conditions on them alone; None where that would cost a job.
+    """
 
     plan: Plan
     batches: Iterator[pa.RecordBatch] = field(repr=False)
+    passed: Callable[[], str] | None = field(default=None, repr=False)
+
+    def without_rows(self) -> str:
+        """What to say where there is no row: that is an answer, too, but often not the one that was hoped for."""
+        having = isinstance(self.plan.output, Aggregation) and self.plan.output.having is not None
+        what = "no row: there is no match, or none of a group that HAVING keeps" if having else "no match"
+        passed = "" if self.passed is None else f"; events that pass the conditions on them alone: {self.passed()}"
+        return f"{what}{passed}\nhint: explain with {option('analyze', True)} says how far matching gets, what stops it"
 
 
 def columns_named(order: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -164,7 +178,7 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
         return load(found, options)  # with the values at hand the binder knows better
     needed = {name for plan in plans for name in plan.scan.columns}
     events = prepare(found.read(sorted(needed)), **options.columns())
-    columns = tuple(Column(c.name, events.schema.kind(c.name) or c.kind) for c in whole.columns)
+    columns = tuple(events.schema.column(c.name) or c for c in whole.columns)
     return replace(events, schema=replace(events.schema, columns=columns))
 
 
@@ -206,25 +220,38 @@ def _answers(text: str, source: object, options: Options, watch: Watch) -> list[
     if options.engine == "reference":
         from trendloom.engines import oracle
 
-        return [Answer(plan, oracle.run(plan, events, limit=options.limit)) for plan in plans]
+        return [Answer(p, oracle.run(p, events, limit=options.limit), _passed(p, events)) for p in plans]
     from trendloom.physical.plan import plan_physically
 
     physical = [plan_physically(plan, options.limits) for plan in plans]
-    return [Answer(one.plan, _local(one, events, options, watch)) for one in physical]
+    both = zip(plans, physical, strict=True)
+    return [Answer(one.plan, _local(one, events, options, watch), _passed(plan, events)) for plan, one in both]
+
+
+def _passed(plan: Plan, events: Events) -> Callable[[], str] | None:
+    def described() -> str:
+        from trendloom.engines.passed import describe_passed
+
+        return describe_passed(plan, events)
+
+    return None if plan.schema.imprecise else described
 
 
 def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     from trendloom.engines import local
+    from trendloom.kernels.compiled import hearing
 
-    return local.run(
-        physical,
-        events,
-        numeric=options.numeric,
-        limit=options.limit,
-        progress=watch.progress,
-        unsorted=watch.unsorted,
-        foreseen=watch.foreseen,
-    )
+    with nullcontext() if watch.compiling is None else hearing(watch.compiling):
+        yield from local.run(
+            physical,
+            events,
+            numeric=options.numeric,
+            limit=options.limit,
+            progress=watch.progress,
+            unsorted=watch.unsorted,
+            foreseen=watch.foreseen,
+            beforehand=watch.beforehand,
+        )
 
 
 def table_of(found: list[Answer]) -> pa.Table:

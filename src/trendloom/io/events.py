@@ -130,7 +130,15 @@ def _present(types: Vector) -> frozenset[str]:
 
 
 def _columns(table: pa.Table) -> tuple[Column, ...]:
-    return tuple(Column(name, _kind(table.column(name))) for name in table.column_names)
+    return tuple(_described(name, table.column(name)) for name in table.column_names)
+
+
+def _described(name: str, column: pa.ChunkedArray) -> Column:
+    kind = _kind(column)
+    if kind is not Kind.DECIMAL:
+        return Column(name, kind)
+    plain = column.type.value_type if types.is_dictionary(column.type) else column.type
+    return Column(name, kind, plain.scale, plain.precision)
 
 
 def _kind(column: pa.ChunkedArray) -> Kind:
@@ -202,7 +210,7 @@ def _timestamps(column: pa.ChunkedArray, name: str, role: str) -> pa.ChunkedArra
         return parsed
     if kind is Kind.TIME:
         return _microseconds(column, name)
-    if kind is Kind.FLOAT:
+    if kind in (Kind.FLOAT, Kind.DECIMAL):
         hint = f"cast it to whole numbers and name their unit, e.g. {option('time_unit', 'ms')}"
     else:
         hint = f"name another column with {option(role)}"

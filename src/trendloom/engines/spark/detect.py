@@ -42,8 +42,9 @@ def detect(
 ) -> DataFrame:
     """The rows of a query over a batch or a streaming DataFrame, as a DataFrame of the same kind.
 
-    Nothing runs before you ask for its rows. `query` picks one of a workload. Warnings about the query are Python
-    warnings. `memory_limit`, of each task, is for trends that are stored to find others faster.
+    Nothing runs before you ask for its rows. `query` picks one of a workload. `order` names columns that order events
+    of equal time. Warnings about the query are Python warnings. `memory_limit`, of each task, is for trends that are
+    stored to find others faster.
 
     Batch: more than `max_trends` rows per match in one task are refused. `partitions` is the number of tasks (default:
     Spark decides). `path` says how aggregates are spread over tasks: "general" moves all events by key; "auto" lets the
