@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 from trendloom.cli import options as o
 from trendloom.cli.console import Shown, progress, reporting, tell_note, tell_warnings
 from trendloom.cli.query import read_query
+from trendloom.cli.spark_output import spark_prints_into
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +85,7 @@ def run(
         unsorted: list[bool] = []
         told: list[str] = []
         with progress(wanted=not quiet) as shown:
-            rows = answers(text, events, options, _watch(shown, unsorted, told, quiet=quiet))
+            rows = answers(text, events, options, _watch(shown, unsorted, told, quiet=quiet, debug=debug))
             for answer in () if quiet else rows:
                 tell_warnings(answer.plan.warnings, answer.plan.name)
             shown.say("looking for matches")
@@ -115,11 +117,26 @@ def _of_query(answer: Answer) -> str:
     return "" if answer.plan.name is None else f"query {answer.plan.name}: "
 
 
-def _watch(shown: Shown, unsorted: list[bool], told: list[str], *, quiet: bool) -> Watch:
+def _watch(shown: Shown, unsorted: list[bool], told: list[str], *, quiet: bool, debug: bool) -> Watch:
     from trendloom.engines.workload import Watch
 
     def beforehand(warning: str) -> None:
         shown.say("computing exact numbers")
         tell_warnings([] if quiet else [warning])
 
-    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, told.append, shown.compiling, beforehand)
+    @contextmanager
+    def starting() -> Iterator[None]:
+        shown.say("starting Spark")
+        with spark_prints_into(None, debug=debug):
+            yield
+        shown.say("reading and planning")
+
+    return Watch(
+        progress=shown.found,
+        unsorted=lambda: unsorted.append(True),
+        foreseen=shown.foreseen,
+        starting=starting,
+        warn=told.append,
+        compiling=shown.compiling,
+        beforehand=beforehand,
+    )

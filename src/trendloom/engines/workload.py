@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -101,6 +101,7 @@ class Watch:
     progress: Callable[[int], None] | None = None  # how many matches were found so far
     unsorted: Callable[[], None] | None = None
     foreseen: Callable[[str], None] | None = None  # how many matches there will be
+    starting: Callable[[], AbstractContextManager[None]] = nullcontext  # around the start of Spark
     warn: Callable[[str], None] = warnings.warn
     compiling: Callable[[str | None], None] | None = None  # what is compiled, and None when that is over
     beforehand: Callable[[str], None] = warnings.warn  # what is about to take long
@@ -146,6 +147,11 @@ def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:
             f"there is no query '{name}'", hint=did_you_mean(name, names) or "the text has one unnamed query"
         )
     return chosen
+
+
+def is_spark_frame(source: object) -> bool:
+    """Whether this is a DataFrame of Spark's, classic or of Spark Connect; loads nothing to find out."""
+    return type(source).__module__.partition(".")[0] == "pyspark" and hasattr(source, "sparkSession")
 
 
 def opened(source: object, options: Options) -> Opened:
@@ -212,9 +218,17 @@ def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHE
 def _answers(text: str, source: object, options: Options, watch: Watch) -> list[Answer]:
     queries = queries_of(text, options.query)
     if options.engine == "spark":
+        from trendloom.engines.spark.prerequisites import require_spark
+
+        require_spark()
         from trendloom.engines.spark import workload as on_spark
 
         return [Answer(plan, batches) for plan, batches in on_spark.answers(queries, source, options, watch)]
+    if is_spark_frame(source):
+        raise OptionError(
+            f"the {options.engine} engine does not read a DataFrame of Spark's",
+            hint=f"use {option('engine', 'spark')}, or give df.toArrow()",
+        )
     events = load_needed(queries, source, options)
     plans = [bind(query, events.schema) for query in queries]
     if options.engine == "reference":
