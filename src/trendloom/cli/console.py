@@ -24,7 +24,6 @@ BAD_QUERY_OR_OPTIONS = 2
 BAD_DATA_OR_FAILED_RUN = 1
 INTERRUPTED = 130
 WIDTH_OF_A_FILE = 160
-SPARK_PACKAGES = ("pyspark", "py4j", "pandas")
 
 
 def errors_console() -> Console:
@@ -71,11 +70,6 @@ def understood(error: Exception) -> TrendloomError:
     """The error in our words."""
     if isinstance(error, TrendloomError):
         return error
-    if _is_missing_spark(error):
-        return OptionError(
-            "the spark engine needs PySpark, which is not installed",
-            hint="pip install 'trendloom[spark]', or use --engine local",
-        )
     if isinstance(error, MemoryError):
         return TrendloomError(
             "there is not enough memory", hint="narrow the query (WITHIN, [key], predicates), or use --limit"
@@ -88,12 +82,8 @@ def understood(error: Exception) -> TrendloomError:
 
 
 def exit_status(error: Exception) -> int:
-    wrong_call = isinstance(error, QueryError | OptionError) or _is_missing_spark(error)
+    wrong_call = isinstance(error, QueryError | OptionError)
     return BAD_QUERY_OR_OPTIONS if wrong_call else BAD_DATA_OR_FAILED_RUN
-
-
-def _is_missing_spark(error: Exception) -> bool:
-    return isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in SPARK_PACKAGES
 
 
 def _forget_standard_output() -> None:
@@ -139,12 +129,15 @@ def _marked(word: str, style: str, text: str) -> Text:
 class Shown:
     """Progress under way: how to name the stage, to count matches and say how many there will be, and to end it.
 
+    `compiling` names a function in place of the stage for as long as it is compiled, until it hears None.
+
     None: nobody watches.
     """
 
     found: Callable[[int], None] | None = None
     foreseen: Callable[[str], None] | None = None
     say: Callable[[str], None] = lambda _: None
+    compiling: Callable[[str | None], None] | None = None
     stop: Callable[[], None] = lambda: None
 
 
@@ -163,8 +156,15 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
     with Progress(*columns, console=console, transient=True, **plain) as shown:  # type: ignore[arg-type]
         task = shown.add_task("reading and planning", total=None)
 
+        stage = ""
+
         def say(text: str) -> None:
+            nonlocal stage
+            stage = text
             shown.update(task, description=text)
+
+        def compiling(name: str | None) -> None:
+            shown.update(task, description=stage if name is None else f"compiling {name}, once")
 
         of = ""
 
@@ -173,4 +173,4 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
             of = f" of {number}"
             say(f"{number} matches to find")
 
-        yield Shown(lambda matches: say(f"{matches:,}{of} matches so far"), foreseen, say, shown.stop)
+        yield Shown(lambda matches: say(f"{matches:,}{of} matches so far"), foreseen, say, compiling, shown.stop)

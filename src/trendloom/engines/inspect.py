@@ -14,16 +14,26 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trendloom.engines.workload import Options, load, load_needed, opened, queries_of, schema_of_columns
+from trendloom.engines.workload import (
+    Options,
+    is_spark_frame,
+    load,
+    load_needed,
+    opened,
+    queries_of,
+    schema_of_columns,
+)
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
 from trendloom.io.events import check_order, short_unit
 from trendloom.io.parquet import ParquetFiles
+from trendloom.io.read import refuse_schema
 from trendloom.io.schema_text import parse_schema
 from trendloom.lang import tree
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.plan.bind import bind
+from trendloom.plan.depth import too_deep
 from trendloom.plan.display import describe_logical, draw
 from trendloom.plan.logical import Plan
 
@@ -47,7 +57,7 @@ def explain_text(text: str, events: object, options: Options, *, analyze: bool =
     if events is not None:
         with_events = [_with_events(plan, events, options, analyze) for plan in plans]
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
-    if events is None:
+    if events is None and options.schema is None:
         sections = [f"-- {ASSUMED}", *sections]
     return "\n\n".join(sections)
 
@@ -56,8 +66,11 @@ def _section(plan: Plan, engine: str) -> str:
     # loads the kernels, which checking a query does not need
     from trendloom.physical.display import describe_optimized, describe_physical
 
-    trees = (describe_logical(plan), describe_optimized(plan), describe_physical(plan, engine))
-    return "\n\n".join([write(plan.query), *("\n".join(draw(tree)) for tree in trees)])
+    try:
+        trees = (describe_logical(plan), describe_optimized(plan), describe_physical(plan, engine))
+        return "\n\n".join([write(plan.query), *("\n".join(draw(tree)) for tree in trees)])
+    except RecursionError:  # the plan of a long {n,m}, which runs nevertheless
+        raise too_deep(plan.query) from None
 
 
 def _with_events(plan: Plan, events: object, options: Options, analyze: bool) -> list[str]:
@@ -90,7 +103,8 @@ def _runnable(plan: Plan, options: Options) -> Physical | None:
 def _plans(text: str, schema_or_events: object, options: Options) -> list[Plan]:
     queries = queries_of(text, options.query)
     if schema_or_events is None and options.schema is not None:
-        schema_or_events = pa.schema(list(parse_schema(options.schema).items()))
+        columns = pa.schema(list(parse_schema(options.schema).items()))
+        return [bind(query, schema_of_columns(columns, options)) for query in queries]
     if schema_or_events is None:
         return [_bind_assumed(query, options) for query in queries]
     schema = schema_of(schema_or_events, options)
@@ -102,10 +116,13 @@ def _plans(text: str, schema_or_events: object, options: Options) -> list[Plan]:
 
 def schema_of(source: object, options: Options) -> Schema:
     """The schema of a stream: given, or of an Arrow schema, a file or a frame; events are read only where needed."""
-    if isinstance(source, Schema):
-        return source
-    if isinstance(source, pa.Schema):
-        return schema_of_columns(source, options)
+    if isinstance(source, Schema | pa.Schema):
+        refuse_schema([] if options.schema is None else list(parse_schema(options.schema)), "what was given")
+        return source if isinstance(source, Schema) else schema_of_columns(source, options)
+    if is_spark_frame(source):
+        from trendloom.engines.spark.frames import describe
+
+        return describe(source, options.columns()).schema
     found = opened(source, options)
     return _schema_of_parquet(found, options) if isinstance(found, ParquetFiles) else load(found, options).schema
 

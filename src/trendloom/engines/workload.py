@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -100,7 +101,10 @@ class Watch:
     progress: Callable[[int], None] | None = None  # how many matches were found so far
     unsorted: Callable[[], None] | None = None
     foreseen: Callable[[str], None] | None = None  # how many matches there will be
+    starting: Callable[[], AbstractContextManager[None]] = nullcontext  # around the start of Spark
     warn: Callable[[str], None] = warnings.warn
+    compiling: Callable[[str | None], None] | None = None  # what is compiled, and None when that is over
+    beforehand: Callable[[str], None] = warnings.warn  # what is about to take long
 
 
 UNWATCHED = Watch()
@@ -108,10 +112,21 @@ UNWATCHED = Watch()
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One query of the workload and its rows, computed as they are read."""
+    """One query of the workload and its rows, computed as they are read.
+
+    `passed` says how many events of each type pass the conditions on them alone; None where that would cost a job.
+    """
 
     plan: Plan
     batches: Iterator[pa.RecordBatch] = field(repr=False)
+    passed: Callable[[], str] | None = field(default=None, repr=False)
+
+    def without_rows(self) -> str:
+        """What to say where there is no row: that is an answer, too, but often not the one that was hoped for."""
+        having = isinstance(self.plan.output, Aggregation) and self.plan.output.having is not None
+        what = "no row: there is no match, or none of a group that HAVING keeps" if having else "no match"
+        passed = "" if self.passed is None else f"; events that pass the conditions on them alone: {self.passed()}"
+        return f"{what}{passed}\nhint: explain with {option('analyze', True)} says how far matching gets, what stops it"
 
 
 def columns_named(order: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -132,6 +147,11 @@ def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:
             f"there is no query '{name}'", hint=did_you_mean(name, names) or "the text has one unnamed query"
         )
     return chosen
+
+
+def is_spark_frame(source: object) -> bool:
+    """Whether this is a DataFrame of Spark's, classic or of Spark Connect; loads nothing to find out."""
+    return type(source).__module__.partition(".")[0] == "pyspark" and hasattr(source, "sparkSession")
 
 
 def opened(source: object, options: Options) -> Opened:
@@ -198,33 +218,54 @@ def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHE
 def _answers(text: str, source: object, options: Options, watch: Watch) -> list[Answer]:
     queries = queries_of(text, options.query)
     if options.engine == "spark":
+        from trendloom.engines.spark.prerequisites import require_spark
+
+        require_spark()
         from trendloom.engines.spark import workload as on_spark
 
         return [Answer(plan, batches) for plan, batches in on_spark.answers(queries, source, options, watch)]
+    if is_spark_frame(source):
+        raise OptionError(
+            f"the {options.engine} engine does not read a DataFrame of Spark's",
+            hint=f"use {option('engine', 'spark')}, or give df.toArrow()",
+        )
     events = load_needed(queries, source, options)
     plans = [bind(query, events.schema) for query in queries]
     if options.engine == "reference":
         from trendloom.engines import oracle
 
-        return [Answer(plan, oracle.run(plan, events, limit=options.limit)) for plan in plans]
+        return [Answer(p, oracle.run(p, events, limit=options.limit), _passed(p, events)) for p in plans]
     from trendloom.physical.plan import plan_physically
 
     physical = [plan_physically(plan, options.limits) for plan in plans]
-    return [Answer(one.plan, _local(one, events, options, watch)) for one in physical]
+    both = zip(plans, physical, strict=True)
+    return [Answer(one.plan, _local(one, events, options, watch), _passed(plan, events)) for plan, one in both]
+
+
+def _passed(plan: Plan, events: Events) -> Callable[[], str] | None:
+    def described() -> str:
+        from trendloom.engines.passed import describe_passed
+
+        return describe_passed(plan, events)
+
+    return None if plan.schema.imprecise else described
 
 
 def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     from trendloom.engines import local
+    from trendloom.kernels.compiled import hearing
 
-    return local.run(
-        physical,
-        events,
-        numeric=options.numeric,
-        limit=options.limit,
-        progress=watch.progress,
-        unsorted=watch.unsorted,
-        foreseen=watch.foreseen,
-    )
+    with nullcontext() if watch.compiling is None else hearing(watch.compiling):
+        yield from local.run(
+            physical,
+            events,
+            numeric=options.numeric,
+            limit=options.limit,
+            progress=watch.progress,
+            unsorted=watch.unsorted,
+            foreseen=watch.foreseen,
+            beforehand=watch.beforehand,
+        )
 
 
 def table_of(found: list[Answer]) -> pa.Table:

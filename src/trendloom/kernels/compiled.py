@@ -15,6 +15,7 @@ import os
 import pickle
 import platform
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,10 +32,13 @@ from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from trendloom.kernels.code_folder import CodeFolder, fingerprint_of, package_sources
+from trendloom.kernels.code_folder import CodeFolder, fingerprint_of, package_sources, state_of
 
 INSIDE: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """For functions that compiled code alone calls: a way in from Python would take longer to compile than what they do."""
+
+AS_LOADED = state_of(package_sources())
+"""The sources when this process began to load them: what it compiles after somebody has edited them is not kept."""
 
 SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
 """Settings of Numba that change the code it makes."""
@@ -72,6 +76,25 @@ def fingerprint() -> str:
     return fingerprint_of(package_sources(), versions, settings, platform.machine(), processor)
 
 
+@cache
+def packed_code() -> tuple[str, bytes]:
+    """All compiled code there is now, for a machine with the same fingerprint; see `receive_code`."""
+    folder = code_folder()
+    content = {name: folder.load(name) for name in folder.names()}
+    return folder.fingerprint, zlib.compress(pickle.dumps(content), 1)
+
+
+@cache
+def receive_code(made_for: str, packed: bytes) -> None:
+    """Keep code that another machine has compiled, if it fits this one."""
+    folder = code_folder()
+    if folder.fingerprint == made_for:
+        have = set(folder.names())
+        for name, content in pickle.loads(zlib.decompress(packed)).items():
+            if name not in have:
+                folder.save(name, content)
+
+
 class StoredCode(_Cache):
     """The compiled code of one function, a file for each signature; made and asked by Numba's dispatcher."""
 
@@ -100,7 +123,7 @@ class StoredCode(_Cache):
         if not self._enabled:
             return
         name = self._file(sig)
-        if not data.library.has_dynamic_globals and not data.lifted:
+        if not data.library.has_dynamic_globals and not data.lifted and state_of(package_sources()) == AS_LOADED:
             code_folder().save(name, dumps((sig, data._reduce())))
         code_folder().release(name)
 

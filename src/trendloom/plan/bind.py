@@ -20,6 +20,7 @@ from trendloom.model.numbers import MOST_DIGITS
 from trendloom.model.schema import RESERVED, Kind, Schema
 from trendloom.model.window import Window
 from trendloom.pattern.template import plural_variables
+from trendloom.plan.depth import check_depth, too_deep
 from trendloom.plan.expressions import Place, Typer, bind_ticks
 from trendloom.plan.logical import Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
 from trendloom.plan.patterns import Attached, Bound, bind_pattern, events_of
@@ -37,6 +38,8 @@ def bind(query: tree.Query, schema: Schema) -> Plan:
         if error.text is None:
             error.text = query.text
         raise
+    except RecursionError:
+        raise too_deep(query) from None
 
 
 def conjuncts(node: tree.Expression | None) -> Iterator[tree.Expression]:
@@ -52,6 +55,7 @@ class _Binding:
     """One binding under way."""
 
     def __init__(self, query: tree.Query, schema: Schema) -> None:
+        check_depth(query)
         self.query, self.schema = query, schema
         self.bound: Bound = bind_pattern(query.pattern)
         assert self.bound.pattern is not None

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.nanoseconds import epoch_plus
 from trendloom.engines.spark.parquet import RemoteParquet, read_found, read_remote
-from trendloom.engines.workload import opened
-from trendloom.errors import DataError
+from trendloom.engines.workload import load, opened
+from trendloom.errors import DataError, OptionError
 from trendloom.io import iso
-from trendloom.io.events import prepare
+from trendloom.io.events import Events, prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.model.schema import Column, Kind, Schema
 
@@ -35,18 +36,32 @@ class Frame:
 
 
 def open_frame(spark: SparkSession, source: object, options: Options) -> Frame:
-    """A source as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow."""
+    """A source as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow.
+
+    Events that were read already are taken as they are.
+    """
     if isinstance(source, RemoteParquet):
         return describe(read_remote(spark, source), options.columns())
-    found = opened(source, options)
+    found = source if isinstance(source, Events) else opened(source, options)
     if isinstance(found, ParquetFiles):
         local = [file.local for file in found.files]
         paths = tuple(path for path in local if path is not None)
         frame = describe(read_found(spark, found), options.columns())
         return replace(frame, files=paths if len(paths) == len(local) else ())
-    events = prepare(found.read(), **options.columns())
+    events = found if isinstance(found, Events) else load(found, options)
     frame = describe(_from_table(spark, events.table), options.columns())
     return replace(frame, schema=replace(frame.schema, columns=events.schema.columns, present=events.schema.present))
+
+
+def finite(df: Any) -> DataFrame:
+    """The DataFrame, if it is not a stream: its rows can be collected."""
+    if df.isStreaming:
+        raise OptionError(
+            "a streaming DataFrame has no last row, so its matches cannot be collected",
+            hint="trendloom.spark.detect gives a streaming DataFrame of them",
+        )
+    found: DataFrame = df
+    return found
 
 
 def _from_table(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -83,7 +98,7 @@ def _signed(_: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
         return values.cast(pa.decimal128(20, 0))
 
 
-def describe(df: DataFrame, options: Columns) -> Frame:
+def describe(df: Any, options: Columns) -> Frame:
     """Check the columns of a DataFrame as those of a stream; reads no event."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -123,8 +138,7 @@ def _parsed(text: SparkColumn) -> SparkColumn:
     from pyspark.sql import functions as F
 
     zoned = text.rlike(iso.CLOCK) & text.rlike(iso.ZONE)
-    epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-    moment = F.timestamp_add("MICROSECOND", F.unix_micros(F.try_to_timestamp(text)), epoch)
+    moment = epoch_plus(F.unix_micros(F.try_to_timestamp(text)))
     return F.when(zoned, moment).otherwise(text.try_cast("timestamp_ntz"))
 
 
