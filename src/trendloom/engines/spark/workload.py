@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trendloom.engines import rehearsal
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.ahead import checked
 from trendloom.engines.spark.batch import FIRST, LAST
 from trendloom.engines.spark.complaints import in_our_words
 from trendloom.engines.spark.counting import counter_of, counting
 from trendloom.engines.spark.frames import Frame, describe, finite, inspect, open_frame, with_null_columns
-from trendloom.engines.spark.session import session
+from trendloom.engines.spark.session import is_started, session
 from trendloom.engines.workload import UNWATCHED, is_spark_frame
 from trendloom.errors import BindError
 from trendloom.lang.tree import Query
@@ -43,6 +44,8 @@ def framed(queries: tuple[Query, ...], source: object, options: Options, watch: 
     if is_spark_frame(source):
         return describe(source, options.columns())
     source = checked(queries, source, options)
+    if not is_started(options.master):
+        rehearsal.begin(queries, source, options)  # tasks find what is compiled while Spark starts
     with watch.starting():
         spark = session(options.master)
     with in_our_words():
