@@ -12,6 +12,7 @@ from trendloom.cli.query import read_query
 
 if TYPE_CHECKING:
     from trendloom.engines.workload import Watch
+    from trendloom.errors import QueryWarning
 
 EPILOG = """
 [bold]Examples[/]
@@ -30,7 +31,7 @@ def run(
     query: o.QueryName = None,
     time: o.Time = "time",
     type: o.Type = "type",
-    time_unit: o.TimeUnit = "s",
+    time_unit: o.TimeUnit = None,
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
     order: o.Order = None,
@@ -77,22 +78,21 @@ def run(
             memory_limit, max_trends, columns_named(order), schema, time_zone,
         )  # fmt: skip
         unsorted: list[bool] = []
-        told: list[str] = []
         with progress(wanted=not quiet) as shown:
-            rows = answers(text, events, options, _watch(shown, unsorted, told))
-            for answer in () if quiet else rows:
-                tell_warnings(answer.plan.warnings, answer.plan.name)
+            rows = answers(text, events, options, _watch(shown, unsorted, quiet=quiet))
             shown.say("looking for matches")
             count = deliver(rows, delivery, shown.stop)
-        if not quiet:
-            tell_warnings(told)
         if unsorted and not quiet:
             tell_note("rows are in the order in which they were found: sorted, they would not fit in memory")
         if output is not None and not quiet:
             tell_note(f"{count:,} row{'' if count == 1 else 's'} written to {output}")
 
 
-def _watch(shown: Shown, unsorted: list[bool], told: list[str]) -> Watch:
+def _watch(shown: Shown, unsorted: list[bool], *, quiet: bool) -> Watch:
     from trendloom.engines.workload import Watch
 
-    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, told.append)
+    def warn(warning: QueryWarning, query: str | None) -> None:
+        if not quiet:
+            tell_warnings([warning], query)
+
+    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, warn)

@@ -1,14 +1,15 @@
 """Look at queries without running them: CHECK and EXPLAIN.
 
 Both need no more than a schema. For Parquet that is in the footers of the files; of the events the type column alone is
-read, to tell which types there are. (Complete trends are explained with their graph, for which events are read.)
+read, to tell which types there are, and whole numbers of time whose unit is not given. (Complete trends are explained
+with their graph, for which events are read.)
 Without any events a schema is *assumed*: every attribute that the query names is there and fits everywhere, so what is
 still wrong is wrong for all data (unknown variables, a NOT out of place, ...).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
@@ -17,8 +18,8 @@ import pyarrow.dataset as ds
 
 from trendloom.engines.workload import Options, load, load_needed, queries_of, schema_of_columns
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
-from trendloom.io.events import short_unit
-from trendloom.io.read import parquet_path, read
+from trendloom.io.events import doubts_of_times, short_unit
+from trendloom.io.read import parquet_columns, parquet_path, read
 from trendloom.lang import tree
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
@@ -32,21 +33,22 @@ ASSUMED = "no events given: every attribute the query names is assumed to be the
 
 def check_text(text: str, schema_or_events: object, options: Options) -> list[QueryWarning]:
     """The warnings of all queries of a text; raises `QueryError` for the first one that is wrong."""
-    return [warning for plan in _plans(text, schema_or_events, options) for warning in plan.warnings]
+    reading, plans = _plans(text, schema_or_events, options)
+    return [*reading, *(warning for plan in plans for warning in plan.warnings)]
 
 
 def explain_text(text: str, events: object, options: Options, *, analyze: bool = False) -> str:
     """The plans of all queries of a text, for people to read; `analyze` also runs them and says what that took."""
     if analyze and events is None:
         raise OptionError("analyze runs the query, so it needs events", hint=f"give {option('events', 'FILE')}")
-    plans = _plans(text, events, options)
+    reading, plans = _plans(text, events, options)
     sections = [_section(plan, options.engine) for plan in plans]
     if events is not None and options.engine != "reference":
         with_events = [_with_events(plan, events, options, analyze) for plan in plans]
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
-    if events is None:
-        sections = [f"-- {ASSUMED}", *sections]
-    return "\n\n".join(sections)
+    told = ([ASSUMED] if events is None else []) + [str(warning) for warning in reading]
+    remarks = ["\n".join(f"-- {line}" for line in one.splitlines()) for one in told]
+    return "\n\n".join([*remarks, *sections])
 
 
 def _section(plan: Plan, engine: str) -> str:
@@ -68,44 +70,52 @@ def _with_events(plan: Plan, events: object, options: Options, analyze: bool) ->
         physical = plan_physically(plan, options.limits)
     except PlanError:
         return []
-    loaded = load_needed((plan.query,), events, options)
+    loaded = load_needed((plan.query,), events, options.for_queries((plan.query,)))
     found = [describe_trends(physical, loaded)] if physical.graph is not None else []
     if analyze:
         found.append(measure(physical, loaded).describe())
     return ["\n".join(draw(one)) for one in found]
 
 
-def _plans(text: str, schema_or_events: object, options: Options) -> list[Plan]:
+def _plans(text: str, source: object, options: Options) -> tuple[Sequence[QueryWarning], list[Plan]]:
+    """What the events bring up, and the queries bound to them."""
     queries = queries_of(text, options.query)
-    if schema_or_events is None:
-        return [_bind_assumed(query, options) for query in queries]
-    schema = schema_of(schema_or_events, options)
-    return [bind(query, schema) for query in queries]
+    if source is None:
+        return (), [_bind_assumed(query, options) for query in queries]
+    reading, schema = schema_of(source, options.for_queries(queries))
+    return reading, [bind(query, schema) for query in queries]
 
 
 # ----------------------------------------------------------------------------------------------- schemas
 
 
-def schema_of(source: object, options: Options) -> Schema:
-    """The schema of a stream: given, or of an Arrow schema, a file or a frame; events are read only where needed."""
+def schema_of(source: object, options: Options) -> tuple[Sequence[QueryWarning], Schema]:
+    """The schema of a stream: given, or of an Arrow schema, a file or a frame; events are read only where needed.
+
+    Also what is probably not meant, as far as the events were looked at.
+    """
     if isinstance(source, Schema):
-        return source
+        return (), source
     if isinstance(source, pa.Schema):
-        return schema_of_columns(source, options)
+        return (), schema_of_columns(source, options)
     path = parquet_path(source)
-    if path is not None:
+    if path is not None and options.type in parquet_columns(path).names:
         return _schema_of_parquet(path, options)
-    return load(source, options).schema
+    events = load(source, options)
+    return events.warnings, events.schema
 
 
-def _schema_of_parquet(path: Path, options: Options) -> Schema:
-    types = read(path, columns=[options.type])
+def _schema_of_parquet(path: Path, options: Options) -> tuple[Sequence[QueryWarning], Schema]:
     dataset = ds.dataset(path, format="parquet", partitioning="hive")
     schema = schema_of_columns(dataset.schema, options)
+    counted = options.time_unit is None and not schema.axis.timestamp
+    time = schema.low or schema.time
+    looked_at = read(path, columns=[options.type, time] if counted else [options.type])
     empty = _columns_without_values(dataset)
     columns = tuple(replace(c, kind=Kind.NULL) if c.name in empty else c for c in schema.columns)
-    present = frozenset(name for name in types.column(options.type).unique().to_pylist() if name is not None)
-    return replace(schema, columns=columns, present=present)
+    present = frozenset(name for name in looked_at.column(options.type).unique().to_pylist() if name is not None)
+    doubts = doubts_of_times(looked_at, time) if counted else ()
+    return doubts, replace(schema, columns=columns, present=present)
 
 
 def _columns_without_values(dataset: ds.Dataset) -> frozenset[str]:
@@ -157,8 +167,8 @@ def _assumed(query: tree.Query, axis: TimeAxis, options: Options) -> Schema:
         known[options.time] = moment
     named = dict.fromkeys((*query.group_by, *_attributes(query)))
     others = tuple(Column(name, Kind.NULL) for name in named if name not in known and name != "time")
-    columns = (*(Column(name, kind) for name, kind in known.items()), *others)
-    return Schema(columns, options.time, options.type, axis, None, None, low, high)
+    columns = (*(Column(name, kind, options.time_zone) for name, kind in known.items()), *others)
+    return Schema(columns, options.time, options.type, axis, None, None, low, high, (), options.time_zone)
 
 
 def _attributes(node: object) -> Iterator[str]:

@@ -5,7 +5,6 @@ Everything that can be refused is refused before the first query runs.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
@@ -14,15 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.engines.memory import bytes_of
-from trendloom.errors import OptionError, QueryError, did_you_mean, option
+from trendloom.engines.telling import Warn, tell_warnings, warn_in_python
+from trendloom.errors import OptionError, QueryError, QueryWarning, did_you_mean, option
 from trendloom.io.events import Events, prepare
 from trendloom.io.read import parquet_columns, parquet_path, read
 from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
-from trendloom.model.schema import Column, Schema
+from trendloom.model.schema import Schema
+from trendloom.model.zone import zone_named
 from trendloom.physical.limits import MOST_TRENDS, Limits
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Aggregation, Plan
+from trendloom.plan.patterns import events_of
 
 if TYPE_CHECKING:
     from trendloom.physical.plan import Physical
@@ -36,11 +38,12 @@ class Columns(TypedDict):
 
     time: str
     type: str
-    time_unit: str
+    time_unit: str | None
     time_low: str | None
     time_high: str | None
     order: tuple[str, ...]
     time_zone: str | None
+    query_types: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Options:
     engine: str = "local"
     time: str = "time"
     type: str = "type"
-    time_unit: str = "s"
+    time_unit: str | None = None
     time_low: str | None = None
     time_high: str | None = None
     numeric: str = "exact"
@@ -62,6 +65,7 @@ class Options:
     order: tuple[str, ...] = ()
     schema: str | None = None
     time_zone: str | None = None
+    query_types: tuple[str, ...] = ()  # no option of a caller's: the types that the queries name, see `for_queries`
 
     def __post_init__(self) -> None:
         for name, value, known in (("engine", self.engine, ENGINES), ("numeric", self.numeric, NUMERIC)):
@@ -71,6 +75,8 @@ class Options:
             if number is not None and number < 1:
                 raise OptionError(f"{option(name)} must be at least 1")
         bytes_of(self.memory_limit)
+        if self.time_zone is not None:
+            zone_named(self.time_zone)
         if self.numeric != "exact" and self.engine == "reference":
             raise OptionError("the reference engine has exact numbers only", hint="use another engine")
 
@@ -89,7 +95,13 @@ class Options:
             "time_high": self.time_high,
             "order": self.order,
             "time_zone": self.time_zone,
+            "query_types": self.query_types,
         }
+
+    def for_queries(self, queries: Sequence[Query]) -> Options:
+        """The options with what reading the events must know of the queries."""
+        named = dict.fromkeys(event.type for query in queries for event in events_of(query.pattern))
+        return replace(self, query_types=tuple(named))
 
 
 @dataclass(frozen=True)
@@ -99,7 +111,7 @@ class Watch:
     progress: Callable[[int], None] | None = None  # how many matches were found so far
     unsorted: Callable[[], None] | None = None
     foreseen: Callable[[str], None] | None = None  # how many matches there will be
-    warn: Callable[[str], None] = warnings.warn
+    warn: Warn = warn_in_python
 
 
 UNWATCHED = Watch()
@@ -151,15 +163,18 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
     path = parquet_path(source)
     if path is None:
         return load(source, options)
-    whole = schema_of_columns(parquet_columns(path), options)
+    columns = parquet_columns(path)
+    if options.type not in columns.names:
+        return load(source, options)  # whether another column holds the types is told by all of them
+    whole = schema_of_columns(columns, options)
     try:
         plans = [optimize(bind(query, whole)) for query in queries]
     except QueryError:
         return load(source, options)  # with the values at hand the binder knows better
     needed = {name for plan in plans for name in plan.scan.columns}
     events = prepare(read(path, columns=sorted(needed)), **options.columns())
-    columns = tuple(Column(c.name, events.schema.kind(c.name) or c.kind) for c in whole.columns)
-    return replace(events, schema=replace(events.schema, columns=columns))
+    known = tuple(replace(c, kind=events.schema.kind(c.name) or c.kind) for c in whole.columns)
+    return replace(events, schema=replace(events.schema, columns=known))
 
 
 def _warning_of_infinity(answer: Answer, watch: Watch) -> Answer:
@@ -174,7 +189,8 @@ def _warning_of_infinity(answer: Answer, watch: Watch) -> Answer:
             yield batch
         if infinite:
             listed = ", ".join(sorted(infinite))
-            watch.warn(f"{listed}: infinite in some rows; {option('numeric', 'log')} holds any size")
+            warning = QueryWarning(f"{listed}: infinite in some rows; {option('numeric', 'log')} holds any size")
+            watch.warn(warning, answer.plan.name)
 
     return replace(answer, batches=told())
 
@@ -185,30 +201,41 @@ def _infinite(column: pa.Array) -> bool:
 
 def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHED) -> list[Answer]:
     """The queries of a text over a stream; nothing has run yet when this returns, but everything is checked."""
-    found = _answers(text, source, options, watch)
+    queries = queries_of(text, options.query)
+    reading, found = _answers(queries, source, options.for_queries(queries), watch)
+    tell_warnings(reading, [answer.plan for answer in found], watch.warn)
     return [_warning_of_infinity(answer, watch) for answer in found] if options.numeric == "float" else found
 
 
-def _answers(text: str, source: object, options: Options, watch: Watch) -> list[Answer]:
-    queries = queries_of(text, options.query)
+def _answers(
+    queries: tuple[Query, ...], source: object, options: Options, watch: Watch
+) -> tuple[Sequence[QueryWarning], list[Answer]]:
+    """What reading the events brought up, and the answers."""
     if options.engine == "spark":
         from trendloom.engines.spark import workload as on_spark
 
-        return [Answer(plan, batches) for plan, batches in on_spark.answers(queries, source, options, watch)]
+        reading, found = on_spark.answers(queries, source, options, watch)
+        return reading, [Answer(plan, batches) for plan, batches in found]
     events = load_needed(queries, source, options)
     plans = [bind(query, events.schema) for query in queries]
     if options.engine == "reference":
         from trendloom.engines import oracle
 
-        return [Answer(plan, oracle.run(plan, events, limit=options.limit)) for plan in plans]
+        return events.warnings, [Answer(plan, oracle.run(plan, events, limit=options.limit)) for plan in plans]
     from trendloom.physical.plan import plan_physically
 
     physical = [plan_physically(plan, options.limits) for plan in plans]
-    return [Answer(one.plan, _local(one, events, options, watch)) for one in physical]
+    return events.warnings, [Answer(one.plan, _local(one, events, options, watch)) for one in physical]
 
 
 def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     from trendloom.engines import local
+    from trendloom.engines.equal_times import Ties, warning_of_ties
+
+    def tied(ties: Ties) -> None:
+        warning = warning_of_ties(physical.plan, ties)
+        if warning is not None:
+            watch.warn(warning, physical.plan.name)
 
     return local.run(
         physical,
@@ -218,6 +245,7 @@ def _local(physical: Physical, events: Events, options: Options, watch: Watch) -
         progress=watch.progress,
         unsorted=watch.unsorted,
         foreseen=watch.foreseen,
+        tied=tied,
     )
 
 

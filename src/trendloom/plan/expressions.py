@@ -5,7 +5,6 @@ One `Typer` serves all places where expressions stand; what a place allows is sa
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
@@ -17,6 +16,7 @@ from trendloom.lang.parser import attribute_span
 from trendloom.lang.printer import write_expression
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.time import TimeAxis
+from trendloom.plan.moments import time_constant
 from trendloom.plan.patterns import Bound
 from trendloom.plan.types import arithmetic_kind, article, check_comparable, common_kind
 
@@ -201,7 +201,10 @@ class Typer:
         if node.operator in ("+", "-", "*", "/", "%"):
             kind = arithmetic_kind(node.operator, left.kind, right.kind, node.span)
             return nodes.Arithmetic(node.operator, left, right, kind)
-        left, right = _time_constant(left, right.kind, node.left), _time_constant(right, left.kind, node.right)
+        left, right = (
+            time_constant(left, right, self.schema, node.left.span),
+            time_constant(right, left, self.schema, node.right.span),
+        )
         check_comparable(node.operator, left.kind, right.kind, node.span)
         return nodes.Comparison(node.operator, left, right)  # type: ignore[arg-type]
 
@@ -382,17 +385,3 @@ def bind_ticks(schema: Schema, amount: Fraction, unit: str | None, span: Span | 
 def _literal(node: tree.Literal) -> nodes.Constant:
     kinds = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.STRING}
     return nodes.Constant(node.value, kinds[type(node.value)])
-
-
-def _time_constant(expr: nodes.Expr, other: Kind, node: tree.Expression) -> nodes.Expr:
-    """A string compared with a time is read as a time (UTC unless it says otherwise)."""
-    if other is not Kind.TIME or not isinstance(expr, nodes.Constant) or not isinstance(expr.value, str):
-        return expr
-    try:
-        moment = datetime.datetime.fromisoformat(expr.value)
-    except ValueError:
-        raise BindError(f"'{expr.value}' is not a time", node.span, hint="write '2024-01-31 12:00:00'") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
-    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-    return nodes.Constant((moment - epoch) // datetime.timedelta(microseconds=1), Kind.TIME)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from trendloom.engines.telling import tell_warnings, warn_in_python
 from trendloom.engines.workload import Options, columns_named, queries_of
 from trendloom.errors import OptionError, did_you_mean, option
 from trendloom.lang.tree import Query
@@ -25,7 +25,7 @@ def detect(
     *,
     time: str = "time",
     type: str = "type",
-    time_unit: str = "s",
+    time_unit: str | None = None,
     order: str | Sequence[str] | None = None,
     time_zone: str | None = None,
     numeric: str = "exact",
@@ -43,7 +43,10 @@ def detect(
     """The rows of a query over a batch or a streaming DataFrame, as a DataFrame of the same kind.
 
     Nothing runs before you ask for its rows. `query` picks one of a workload. Warnings about the query are Python
-    warnings. `memory_limit`, of each task, is for trends that are stored to find others faster.
+    warnings; what only a look at the events could tell (types that none of them has, whole numbers of time that
+    hardly count seconds, equal times) is told by `trendloom.run` and not here. `time_zone`: that of local times
+    (timestamp_ntz, text) and of times written in the query; UTC if not given, never the session's. `memory_limit`, of
+    each task, is for trends that are stored to find others faster.
 
     Batch: more than `max_trends` rows per match in one task are refused. `partitions` is the number of tasks (default:
     Spark decides). `path` says how aggregates are spread over tasks: "general" moves all events by key; "auto" lets the
@@ -62,6 +65,7 @@ def detect(
         max_trends=max_trends, order=columns_named(order), time_zone=time_zone,
     )  # fmt: skip
     queries = queries_of(text, query)
+    options = options.for_queries(queries)
     if df.isStreaming:
         from trendloom.engines.spark.live.detect import detect_live
 
@@ -87,8 +91,7 @@ def _detect_batch(
         )
     frame = describe(df, options.columns())
     (plan,) = bind_all(queries, frame)
-    for warning in plan.warnings:
-        warnings.warn(str(warning), stacklevel=3)
+    tell_warnings(frame.warnings, [plan], warn_in_python)
     physical = plan_physically(plan, options.limits)
     return batch.run(frame.df, physical, frame.arrow, numeric=options.numeric, partitions=partitions, path=path)
 

@@ -23,6 +23,7 @@ from trendloom.engines.spark.live.failures import first_line
 from trendloom.engines.spark.live.late import place
 from trendloom.errors import DataError, OptionError, RunError, did_you_mean, option
 from trendloom.io.read import read
+from trendloom.model.zone import UTC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,19 +85,21 @@ def source_of(
 
 
 def open_source(
-    spark: SparkSession, source: Source, *, time: str = "time", strict: bool = True, checkpoint: str | None = None
-) -> DataFrame:
+    spark: SparkSession, source: Source, *, time: str = "time", time_zone: str | None = None, strict: bool = True,
+    checkpoint: str | None = None,
+) -> DataFrame:  # fmt: skip
     """The events as a streaming DataFrame.
 
-    `time`: the column of times, which may be text. `strict`: what cannot be read stops the stream; else it becomes an
-    event without a time. `checkpoint`: where an earlier start has noted the columns (`note_columns`).
+    `time`: the column of times, which may be text. `time_zone`: that of times in text that do not say theirs.
+    `strict`: what cannot be read stops the stream; else it becomes an event without a time. `checkpoint`: where an
+    earlier start has noted the columns (`note_columns`).
     """
     if source.kind == "rate":
         return _made_up(spark, source)
     if source.kind == "kafka":
         assert source.schema is not None
-        return events_of_kafka(_messages(spark, source), source.schema, strict=strict)
-    return _files(spark, source, time, strict, checkpoint)
+        return events_of_kafka(_messages(spark, source), source.schema, strict=strict, time_zone=time_zone)
+    return _files(spark, source, time, time_zone, strict, checkpoint)
 
 
 def note_columns(events: DataFrame, checkpoint: str) -> None:
@@ -197,7 +200,9 @@ _CHECKS = {"rate": _check_rate, "kafka": _check_kafka}
 # ------------------------------------------------------------------------------------------------ folders
 
 
-def _files(spark: SparkSession, source: Source, time: str, strict: bool, checkpoint: str | None) -> DataFrame:
+def _files(
+    spark: SparkSession, source: Source, time: str, time_zone: str | None, strict: bool, checkpoint: str | None
+) -> DataFrame:
     from pyspark.sql.types import StringType, StructField, StructType
 
     local = "://" not in source.place
@@ -214,6 +219,8 @@ def _files(spark: SparkSession, source: Source, time: str, strict: bool, checkpo
         reader = reader.options(header=True, enforceSchema=False, multiLine=True, nullValue=NO_VALUE)
     if source.max_files is not None:
         reader = reader.option("maxFilesPerTrigger", source.max_files)
+    if source.kind != "parquet":
+        reader = reader.option("timeZone", time_zone or UTC)  # else times in text were of the session's zone
     reader = reader.options(**source.options)
     if source.kind == "parquet":
         return reader.schema(schema).load(path)
@@ -298,12 +305,15 @@ def _messages(spark: SparkSession, source: Source) -> DataFrame:
     )
 
 
-def events_of_kafka(messages: DataFrame, schema: str | StructType, *, strict: bool = True) -> DataFrame:
+def events_of_kafka(
+    messages: DataFrame, schema: str | StructType, *, strict: bool = True, time_zone: str | None = None
+) -> DataFrame:
     """Kafka's messages (key, value, topic, partition, offset, timestamp) as events: the JSON in their values, decoded.
 
     `schema` names the fields. Columns named kafka_key, kafka_topic, kafka_partition, kafka_offset or kafka_timestamp
     come from the message. A message without a value (a tombstone) is no event. One that does not fit the schema stops
     the stream, or, if not `strict`, becomes an event without a time; topic, partition and offset then tell which.
+    `time_zone`: that of times in the JSON that do not say theirs; UTC if not given.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructField, StructType
@@ -312,6 +322,7 @@ def events_of_kafka(messages: DataFrame, schema: str | StructType, *, strict: bo
     own = [each for each in wanted.fields if each.name not in MESSAGE]
     mark = [] if strict else [StructField(UNREADABLE, StringType())]
     mode = {"mode": "FAILFAST"} if strict else {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREADABLE}
+    mode["timeZone"] = time_zone or UTC
     content = F.from_json(F.col("value").cast("string"), StructType([*own, *mark]), mode)
     given = messages.filter(F.col("value").isNotNull()).select("*", content.alias(UNREADABLE))
     readable = F.lit(True) if strict else F.col(UNREADABLE)[UNREADABLE].isNull()
