@@ -42,17 +42,19 @@ def run(
 ) -> pa.Table:
     """Run a query, or a workload of queries, over events and return the rows.
 
-    `events` is a path (csv, jsonl, parquet, a folder of parquet), a pyarrow Table, or a pandas or polars frame.
+    `events` is a path (csv, jsonl, parquet, a folder of parquet), a pyarrow Table, or a pandas or polars frame. Times
+    may stand in the index of a pandas frame.
     `engine` is "local" (one process), "spark", or "reference" (the definitions, for small streams).
     The other options are those of the command line; see `trendloom run --help`.
     """
     from trendloom.engines.workload import Options, answers, columns_named, table_of
+    from trendloom.io.frame_index import with_times_of_index
 
     options = Options(
         engine, time, type, time_unit, time_low, time_high, numeric, limit, query, master, memory_limit, max_trends,
         columns_named(order), schema, time_zone,
     )  # fmt: skip
-    return table_of(answers(text, events, options))
+    return table_of(answers(text, with_times_of_index(events, time, time_low), options))
 
 
 def check(
@@ -71,12 +73,13 @@ def check(
     """Parse a query, and bind it where a schema or events are given. Returns warnings; raises `errors.QueryError`."""
     from trendloom.engines.inspect import check_text
     from trendloom.engines.workload import Options, columns_named
+    from trendloom.io.frame_index import with_times_of_index
 
     options = Options(
         time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high,
         order=columns_named(order), schema=schema, time_zone=time_zone,
     )  # fmt: skip
-    return check_text(text, schema_or_events, options)
+    return check_text(text, with_times_of_index(schema_or_events, time, time_low), options)
 
 
 def explain(
@@ -101,12 +104,13 @@ def explain(
     """
     from trendloom.engines.inspect import explain_text
     from trendloom.engines.workload import Options, columns_named
+    from trendloom.io.frame_index import with_times_of_index
 
     options = Options(
         engine, time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high,
         memory_limit=memory_limit, order=columns_named(order), schema=schema, time_zone=time_zone,
     )  # fmt: skip
-    return explain_text(text, events, options, analyze=analyze)
+    return explain_text(text, with_times_of_index(events, time, time_low), options, analyze=analyze)
 
 
 def expand(
@@ -128,11 +132,12 @@ def expand(
     """
     from trendloom.engines.expand import expand as expanded
     from trendloom.engines.workload import Options, columns_named
+    from trendloom.io.frame_index import with_times_of_index
 
     options = Options(
         time=time, type=type, time_unit=time_unit, query=query, order=columns_named(order), time_zone=time_zone
     )
-    return expanded(text, row, events, options)
+    return expanded(text, row, with_times_of_index(events, time), options)
 
 
 __all__ = ["__version__", "check", "errors", "expand", "explain", "run"]

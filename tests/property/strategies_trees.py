@@ -18,7 +18,9 @@ AGGREGATES = ("count", "min", "max", "sum", "avg")
 
 reserved = st.sampled_from(RESERVED).flatmap(lambda word: st.sampled_from([word, word.lower(), word.title()]))
 names = st.one_of(
-    st.sampled_from(["a", "b", "Stock", "price", "i", "first", "min", "s", "count", "merge", "_x1", "größe", "价格"]),
+    st.sampled_from(
+        ["a", "b", "Stock", "price", "i", "first", "min", "s", "count", "merge", "interval", "_x1", "größe", "价格"]
+    ),
     reserved,
     st.sampled_from(["a b", "a`b", "``", "1a", "a.b", "a-b", "--", "'", " ", "line\nbreak", "SEQ(", "x:"]),
     st.text(min_size=1, max_size=6),

@@ -20,7 +20,7 @@ EPILOG = """
 
   trendloom explain kites.tql --events checks.parquet --memory-limit 512M --analyze
 """
-HEADINGS = r"^((Logical|Optimized|Physical) plan|Trend graph|Measured  .*)$"
+HEADINGS = r"^((Logical|Optimized|Physical) plan|Trend graph|How far matching gets.*|Measured  .*)$"
 GUIDES = r"(?m)^[│├└─ ]+"
 
 
@@ -41,7 +41,10 @@ def explain(
     analyze: Annotated[
         bool,
         typer.Option(
-            "--analyze", rich_help_panel=o.ENGINE, help="Also run the query, in this process, and show what it took."
+            "--analyze",
+            rich_help_panel=o.ENGINE,
+            help="Also show how many events pass each condition, how far matching gets and what stops it; and run the "
+            "query, in this process, to see what that takes.",
         ),
     ] = False,
     debug: o.Debug = False,

@@ -21,7 +21,7 @@ from trendloom.engines.budget import with_memory
 from trendloom.engines.events import build_block
 from trendloom.engines.forecast import forecast_trends
 from trendloom.engines.workload import Options, load_needed, queries_of
-from trendloom.errors import PlanError
+from trendloom.errors import PlanError, RunError
 from trendloom.io.events import Events
 from trendloom.kernels.complete.spec import Plan
 from trendloom.kernels.complete.trends import Chosen, Trends, trends_of
@@ -118,6 +118,14 @@ class Measured:
                 Branch("memory", f"{_size(self.memory)} more than before, at the most"),
             ),
         )
+
+
+def describe_run(physical: Physical, events: Events) -> Branch:
+    """What a run took, or why there is none: a query that is refused is still to be explained."""
+    try:
+        return measure(physical, events).describe()
+    except RunError as refusal:
+        return Branch("Measured", f"nothing: {refusal.message}")
 
 
 def measure(physical: Physical, events: Events) -> Measured:

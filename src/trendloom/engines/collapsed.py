@@ -1,6 +1,7 @@
-"""Collapsed trends as rows: `matches`, exact integers of any size, and an order of events that have the same time.
+"""Collapsed trends as rows: `matches`, exact integers of any size, and a place for events that have no order.
 
-A union may hold many events of one time. They are listed by their values, so that the order of the input does not show.
+A union may hold many events that have no order. They are listed by their values, so that the order of the input does
+not show.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import pyarrow as pa
 
 from trendloom.engines.events import Stream
 from trendloom.errors import RunError, option
+from trendloom.expr.vectors import Vector, from_list
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.ties import value_ranks
 from trendloom.kernels.detection.matches import Matches
 from trendloom.kernels.detection.spec import Place
 from trendloom.model.numbers import exact_array, to_text
@@ -44,11 +47,11 @@ def width_of(numbers: Array) -> pa.DataType:
     return exact_array(most).type
 
 
-# ------------------------------------------------------------------------------------- events of one time
+# ---------------------------------------------------------------------------------- events without an order
 
 
 def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[Place, ...]) -> Matches:
-    """The same rows, events of one time ordered by their values, then by variable. O(entries with such events)."""
+    """The same rows, events of one instant ordered by their values, then by variable. O(entries with such events)."""
     tie = block.tie_start[matches.events]
     tied = np.flatnonzero(block.tie_end[matches.events] - tie > 1)
     if not len(tied):
@@ -63,29 +66,16 @@ def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[Pla
 
 
 def _ranks(stream: Stream, block: Block, events: Array) -> Array:
-    """Numbers that order events by their values, column by column, NULL first; equal events have equal numbers."""
+    """Numbers that order events by their values, column by column; equal events have equal numbers."""
     different, of = np.unique(events, return_inverse=True)
-    columns = list(_sortable(stream, block.row[different]))
-    order = np.lexsort(columns[::-1])
-    steps = np.zeros(len(order), np.bool_)
-    for column in columns:
-        steps[1:] |= column[order][1:] != column[order][:-1]
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.cumsum(steps)
+    ranks = value_ranks(list(_columns(stream, block.row[different])))
     return ranks[of.reshape(-1)]
 
 
-def _sortable(stream: Stream, rows: Array) -> Iterator[Array]:
+def _columns(stream: Stream, rows: Array) -> Iterator[Vector]:
     for name in stream.table.column_names:
         if stream.kinds[name] is Kind.OTHER:
             texts = [repr(value) for value in stream.table[name].take(pa.array(rows)).to_pylist()]
-            yield np.unique(texts, return_inverse=True)[1].reshape(-1)
-            continue
-        vector = stream.vector(name).take(rows)
-        values = vector.values
-        if values.dtype == object:
-            values = np.unique(values, return_inverse=True)[1].reshape(-1)
-        if vector.valid is not None:
-            yield vector.valid
-            values = np.where(vector.valid, values, values.dtype.type(0))
-        yield values
+            yield from_list(texts, Kind.STRING)
+        else:
+            yield stream.vector(name).take(rows)

@@ -40,7 +40,7 @@ def ties_of(block: Block) -> Ties:
     """The ties of a block."""
     if len(block) < 2:
         return Ties(len(block), 0)
-    same = block.time[1:] == block.time[:-1]
+    same = block.instant[1:] == block.instant[:-1]
     starts = block.key_starts[1:-1]
     same[starts[(starts > 0) & (starts < len(block))] - 1] = False
     tied = np.r_[same, False] | np.r_[False, same]

@@ -1,7 +1,8 @@
 """From a table of events to a block: encode keys, find which positions each event fits, sort by key and time.
 
 One pass over each column that the query needs. Events that fit no position are dropped before sorting, unless the
-semantics is contiguous, where they stand in the way.
+semantics is contiguous, where they stand in the way. Events of equal key and time are put in order by the columns that
+the stream names for that, if it does.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from trendloom.io.events import ticks, without_nan
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
 from trendloom.kernels.columns.sort import sorted_times
+from trendloom.kernels.columns.ties import order_ties
 from trendloom.model.schema import Kind
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Plan
@@ -88,6 +90,7 @@ def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) ->
     order, ticks = sorted_times(codes, ticks, max(keys.count, 1))
     sizes = np.bincount(codes, minlength=keys.count) if keys.count else np.zeros(0, np.int64)
     rows = order if rows is None else _taken(rows, order)
+    rows, instants = _ordered(physical.plan, stream, keys.codes, ticks, rows)
     fits = [_taken(words, rows) for words in fits]
     block = Block(
         key_starts=np.r_[0, np.cumsum(sizes)].astype(np.int64),
@@ -96,10 +99,22 @@ def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) ->
         columns={name: _taken_vector(stream.vector(name), rows) for name in _rule_columns(physical)},
         fits=tuple(fits),
         bits=tuple(which),
+        instants=instants,
     )
     if stream.tied is not None:
         stream.tied(ties_of(block))
     return block, keys
+
+
+def _ordered(
+    plan: Plan, stream: Stream, codes: Array, time: Array, rows: Array | None
+) -> tuple[Array | None, Array | None]:
+    """The rows, events of equal key and time in order, and the instants; `time` is that of the rows as they are."""
+    if not plan.schema.order:
+        return rows, None
+    all_rows = np.arange(len(stream.ticks)) if rows is None else rows
+    found = order_ties(codes[all_rows], time, all_rows, [stream.vector(name) for name in plan.schema.order])
+    return (rows, None) if found is None else found
 
 
 def _taken(values: Array, rows: Array | None) -> Array:

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from trendloom.engines.workload import Options, load, load_needed, queries_of, schema_of_columns
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
-from trendloom.io.events import doubts_of_times, short_unit
+from trendloom.io.events import check_order, doubts_of_times, short_unit
 from trendloom.io.read import parquet_columns, parquet_path, read
 from trendloom.lang import tree
 from trendloom.lang.printer import write
@@ -27,6 +28,9 @@ from trendloom.model.time import TimeAxis
 from trendloom.plan.bind import bind
 from trendloom.plan.display import describe_logical, draw
 from trendloom.plan.logical import Plan
+
+if TYPE_CHECKING:
+    from trendloom.physical.plan import Physical
 
 ASSUMED = "no events given: every attribute the query names is assumed to be there, of whatever kind is needed"
 
@@ -43,7 +47,7 @@ def explain_text(text: str, events: object, options: Options, *, analyze: bool =
         raise OptionError("analyze runs the query, so it needs events", hint=f"give {option('events', 'FILE')}")
     reading, plans = _plans(text, events, options)
     sections = [_section(plan, options.engine) for plan in plans]
-    if events is not None and options.engine != "reference":
+    if events is not None:
         with_events = [_with_events(plan, events, options, analyze) for plan in plans]
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
     told = ([ASSUMED] if events is None else []) + [str(warning) for warning in reading]
@@ -63,18 +67,27 @@ def _with_events(plan: Plan, events: object, options: Options, analyze: bool) ->
     """What only the events can tell; they are read for complete trends and for `analyze`."""
     if isinstance(events, Schema | pa.Schema) or not (analyze or plan.output is tree.Trends.COMPLETE):
         return []
-    from trendloom.engines.analyze import describe_trends, measure
+    from trendloom.engines.analyze import describe_run, describe_trends
+    from trendloom.engines.funnel import describe_funnel
+
+    loaded = load_needed((plan.query,), events, options.for_queries((plan.query,)))
+    found = [describe_funnel(plan, loaded)] if analyze else []
+    physical = _runnable(plan, options)
+    if physical is not None and physical.graph is not None:
+        found.append(describe_trends(physical, loaded))
+    if physical is not None and analyze:
+        found.append(describe_run(physical, loaded))
+    return ["\n".join(draw(one)) for one in found]
+
+
+def _runnable(plan: Plan, options: Options) -> Physical | None:
+    """The plan of the local engine; None where another engine is asked for, or this one refuses."""
     from trendloom.physical.plan import plan_physically
 
     try:
-        physical = plan_physically(plan, options.limits)
+        return None if options.engine == "reference" else plan_physically(plan, options.limits)
     except PlanError:
-        return []
-    loaded = load_needed((plan.query,), events, options.for_queries((plan.query,)))
-    found = [describe_trends(physical, loaded)] if physical.graph is not None else []
-    if analyze:
-        found.append(measure(physical, loaded).describe())
-    return ["\n".join(draw(one)) for one in found]
+        return None
 
 
 def _plans(text: str, source: object, options: Options) -> tuple[Sequence[QueryWarning], list[Plan]]:
@@ -165,10 +178,11 @@ def _assumed(query: tree.Query, axis: TimeAxis, options: Options) -> Schema:
     known = {options.type: Kind.STRING, **{name: moment for name in (low, high) if name is not None}}
     if low is None:
         known[options.time] = moment
-    named = dict.fromkeys((*query.group_by, *_attributes(query)))
+    check_order(options.order, pa.schema([(name, pa.null()) for name in options.order]), imprecise=low is not None)
+    named = dict.fromkeys((*query.group_by, *_attributes(query), *options.order))
     others = tuple(Column(name, Kind.NULL) for name in named if name not in known and name != "time")
     columns = (*(Column(name, kind, options.time_zone) for name, kind in known.items()), *others)
-    return Schema(columns, options.time, options.type, axis, None, None, low, high, (), options.time_zone)
+    return Schema(columns, options.time, options.type, axis, None, None, low, high, options.order, options.time_zone)
 
 
 def _attributes(node: object) -> Iterator[str]:

@@ -30,7 +30,7 @@ def in_order(block: Block, matches: Matches) -> Matches:
 
     Kernels that go through starts in order need no sorting, which one pass finds out.
     """
-    sort_by = [block.time[matches.last], block.time[matches.first], block.key[matches.first]]
+    sort_by = [block.instant[matches.last], block.instant[matches.first], block.key[matches.first]]
     if matches.window_start is not None:
         sort_by.append(matches.window_start)
     return matches if _sorted(sort_by) else matches.take(np.lexsort(sort_by))

@@ -45,12 +45,12 @@ def _matches(physical: Physical, block: Block) -> Iterator[Matches]:
 
 def rows(
     physical: Physical, stream: Stream, *, limit: int | None = None, progress: Progress | None = None,
-    unsorted: Callable[[], None] | None = None, with_times: tuple[str, str] | None = None, ordered: bool = True,
+    unsorted: Callable[[], None] | None = None, with_ends: tuple[str, str] | None = None, ordered: bool = True,
     foreseen: Callable[[Forecast], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
     """Rows per match, `ordered` where they fit in memory (else `unsorted` is told); `limit` stops the search.
 
-    `with_times` names two more columns for the times of the first and last event, for whoever sorts later. `foreseen`
+    `with_ends` names two more columns for the instants of the first and last event, for whoever sorts later. `foreseen`
     is told how many matches there will be, where they are counted first: more than allowed are refused.
     """
     block, keys, found = _counted(physical, stream, limit, foreseen)
@@ -61,7 +61,7 @@ def rows(
     def batches(matches: Matches) -> Iterator[pa.RecordBatch]:
         for some in parts_of(matches, batched):
             batch = fitted(match_rows(physical, stream, block, keys, some), schema)
-            yield batch if with_times is None else _with_times(batch, block, some, with_times)
+            yield batch if with_ends is None else _with_ends(batch, block, some, with_ends)
 
     found = watched(found, limit, progress)
     held, all_there = _up_to(found, budget.held) if ordered or limit else ([], False)
@@ -138,9 +138,9 @@ def parts_of(matches: Matches, most_events: int = MOST_BATCHED) -> Iterator[Matc
         begin = end
 
 
-def _with_times(batch: pa.RecordBatch, block: Block, matches: Matches, names: tuple[str, str]) -> pa.RecordBatch:
-    times = [pa.array(block.time[matches.first]), pa.array(block.time[matches.last])]
-    return pa.RecordBatch.from_arrays([*batch.columns, *times], [*batch.schema.names, *names])
+def _with_ends(batch: pa.RecordBatch, block: Block, matches: Matches, names: tuple[str, str]) -> pa.RecordBatch:
+    instants = [pa.array(block.instant[matches.first]), pa.array(block.instant[matches.last])]
+    return pa.RecordBatch.from_arrays([*batch.columns, *instants], [*batch.schema.names, *names])
 
 
 def partial(

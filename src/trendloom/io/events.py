@@ -81,6 +81,7 @@ def prepare(
     else:
         table, axis = _with_bounds(table, bounds, unit, time_zone)
     table = without_nan(table if time_zone is None else with_zone(table, time_zone))
+    check_order(order, table.schema, imprecise=bounds is not None)
     low, high = bounds or (None, None)
     if time_unit is None and not axis.timestamp:
         told += doubts_of_times(table, low or time)
@@ -192,6 +193,31 @@ def without_nan(table: pa.Table) -> pa.Table:
             if pc.any(nan).as_py():
                 table = _replaced(table, name, pc.if_else(nan, pa.scalar(None, column.type), column))
     return table
+
+
+# ---------------------------------------------------------------------------------------------- the order
+
+
+def check_order(order: Sequence[str], columns: pa.Schema, *, imprecise: bool) -> None:
+    """Refuse columns that cannot say which of two events of equal time comes first."""
+    if order and imprecise:
+        raise OptionError(
+            "events of imprecise time cannot be ordered by a column: nobody knows which have equal times",
+            hint=f"leave out {option('order')}, or name one precise time with {option('time')}",
+        )
+    for name in order:
+        if name not in columns.names:
+            close = did_you_mean(name, columns.names) or "the input has no columns"
+            raise DataError(
+                f"there is no column '{name}' to order events of equal time by",
+                hint=f"{close} ({option('order')} names it)",
+            )
+        kind = columns.field(name).type
+        if kind_of(kind) is Kind.OTHER:
+            raise DataError(
+                f"column '{name}' holds values that have no order: {kind}",
+                hint=f"{option('order')} takes columns of numbers, texts, booleans or times",
+            )
 
 
 # ---------------------------------------------------------------------------------------------- the times

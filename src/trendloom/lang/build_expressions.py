@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -34,6 +35,10 @@ from trendloom.lang.tree import (
 _INDEXES = {index.value: index for index in (Index.CURRENT, Index.PREVIOUS, Index.FIRST, Index.LAST, Index.BEFORE)} | {
     "": Index.ALL
 }
+_INTERVAL = re.compile(r"\s*(?P<amount>[0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*(?P<unit>[^\W\d]+)?\s*")
+_MEANT = {"0": "[first]", "1": "[first]", "-1": "[last]", "n": "[last]", "i+1": "NEXT(...)", "..": "[]", "*": "[]"}
+"""Indexes of other languages."""
+
 _TAKES_A_VARIABLE = AGGREGATES | {"duration"}
 
 
@@ -113,6 +118,18 @@ class ExpressionBuilder(PlaceBuilder):
         amount, unit = children
         return DurationLiteral(self.exact(amount), self.unit_of(unit), span=self.at(meta))
 
+    def interval(self, meta: Meta, children: Children) -> DurationLiteral:
+        """`INTERVAL '10' MINUTE`, `INTERVAL '10 minutes'` and `INTERVAL 10 MINUTE`: SQL's way to write `10 min`."""
+        _, written, unit = children
+        text = unquoted(written, "'") if written.type == "STRING" else str(written)
+        found = _INTERVAL.fullmatch(text)
+        if found is None or (unit is None) == (found["unit"] is None):
+            hint = "one number and one unit: INTERVAL '10' MINUTE, or simply 10 min"
+            raise self.error(f"'{self.written(meta)}' is not a duration", self.at(meta), hint)
+        word = Token.new_borrow_pos("NAME", found["unit"], written) if unit is None else unit
+        amount = Token.new_borrow_pos("NUMBER", found["amount"], written)
+        return DurationLiteral(self.exact(amount), self.unit_of(word), span=self.at(meta))
+
     def string(self, meta: Meta, children: Children) -> Literal:
         return Literal(unquoted(children[0], "'"), span=self.at(meta))
 
@@ -148,7 +165,8 @@ class ExpressionBuilder(PlaceBuilder):
     def index(self, meta: Meta, children: Children) -> Index:
         written = "".join(children).lower()
         if written not in _INDEXES:
-            hint = "write [i], [i-1], [first], [last], [] or [..i-1]"
+            meant = f"did you mean {_MEANT[written]}? There is" if written in _MEANT else "write"
+            hint = f"{meant} [i], [i-1], [first], [last], [] or [..i-1]"
             raise self.error(f"'[{''.join(children)}]' says no event of a variable", self.at(meta), hint)
         return _INDEXES[written]
 

@@ -5,6 +5,7 @@ Lark hands each method a node's `meta` (its offsets) and its children, already b
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,20 @@ from trendloom.lang.keywords import UNITS, closest_clause
 from trendloom.lang.source import Source
 
 Children = list[Any]
+
+_OTHER_UNITS = {
+    "m": "did you mean 'min' or 'ms'?",
+    "mn": "did you mean 'min'?",
+    "sec": "did you mean 's'?",
+    "hr": "did you mean 'h'?",
+    "week": "write days: 7 d",
+    "month": "months differ in length; write days: 30 d",
+    "quarter": "quarters differ in length; write days: 91 d",
+    "year": "years differ in length; write days: 365 d",
+    "ns": "times are kept to the microsecond: us",
+    "nanosecond": "times are kept to the microsecond: us",
+}
+"""Units of other languages (singular), and what to write."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +101,20 @@ class PlaceBuilder(Transformer[Token, Any]):
         unit = UNITS.get(token.lower())
         if unit is not None:
             return unit
-        clause = closest_clause(token)
-        close = did_you_mean(token, UNITS)
-        if clause:
-            hint: str | None = f"did you mean {clause}?"
-        else:
-            hint = close if close and close.startswith("did") else "units are us, ms, s, min, h, d and their full words"
-        raise self.error(f"'{token}' is not a unit of time", self.at_token(token), hint)
+        raise self.error(f"'{token}' is not a unit of time", self.at_token(token), _unit_hint(str(token)))
+
+
+def _unit_hint(word: str) -> str:
+    habit = _OTHER_UNITS.get(word.lower().removesuffix("s"))
+    if habit is not None:
+        return habit
+    clause = closest_clause(word)
+    if clause is not None:
+        return f"did you mean {clause}?"
+    if re.fullmatch(r"[a-z]+\d+[a-z]+", word, re.IGNORECASE):
+        return "a duration is one number and one unit: 90 min"
+    close = did_you_mean(word, UNITS)
+    return close if close and close.startswith("did") else "units are us, ms, s, min, h, d and their full words"
 
 
 def unquoted(token: str, quote: str) -> str:

@@ -6,29 +6,25 @@ well-known slip and returns its error, or None; the first that speaks wins, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from trendloom.errors import ParseError
-from trendloom.lang.expectation import expectation
+from trendloom.lang.failure import CLOSING, Failure, is_clause, unclosed
+from trendloom.lang.habits import habit
 from trendloom.lang.keywords import CLAUSES, closest_clause, is_reserved
+from trendloom.lang.signs import foreign_sign
 from trendloom.lang.source import Lexeme, Source
 
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
-_CLAUSE_WORDS = {clause.split()[0] for clause in CLAUSES} | {"SLIDE", "LIMIT", "QUERY"}
 _COMPARISONS = {"=", "!=", "<>", "<", "<=", ">", ">="}
 _JOIN = "conditions are joined with AND or OR"
 _CHARACTERS = {
-    '"': "strings stand in single quotes, odd names in backquotes",
     "“": "strings stand in plain single quotes: 'text'",
     "”": "strings stand in plain single quotes: 'text'",
     "‘": "strings stand in plain single quotes: 'text'",
     "’": "strings stand in plain single quotes: 'text'",
-    "&": "conditions are joined with AND",
     "#": "a comment starts with --",
     "≤": "write <=",
     "≥": "write >=",
@@ -36,44 +32,6 @@ _CHARACTERS = {
     "−": "write a plain minus sign -",
     "–": "write a plain minus sign -",
 }
-
-
-@dataclass(frozen=True)
-class Failure:
-    """The place where the parser gave up: the lexeme there, and the terminals of the grammar that would have done."""
-
-    source: Source
-    lexemes: tuple[Lexeme, ...]
-    number: int
-    accepted: frozenset[str]
-
-    @property
-    def found(self) -> Lexeme:
-        return self.lexemes[self.number]
-
-    def before(self, distance: int = 1) -> Lexeme:
-        """An earlier lexeme; an empty one where there is none."""
-        return self.lexemes[self.number - distance] if self.number >= distance else Lexeme("start", "", 0)
-
-    @cached_property
-    def open(self) -> tuple[Lexeme, ...]:
-        """The brackets that are open at the failure, outermost first."""
-        return _unclosed(self.lexemes[: self.number])
-
-    @cached_property
-    def clause(self) -> str:
-        """The first word of the clause in which the failure lies."""
-        words = (lexeme.text.upper() for lexeme in reversed(self.lexemes[: self.number]) if _is_clause(lexeme))
-        return next((word for word in words if word not in ("SLIDE", "LIMIT")), "")
-
-    @cached_property
-    def expected(self) -> str:
-        return expectation(self.accepted, of_conditions=self.clause in ("WHERE", "HAVING"))
-
-    def error(self, message: str, hint: str | None = None, at: Lexeme | None = None) -> ParseError:
-        place = at or self.found
-        span = self.source.span(place.start, place.end)
-        return ParseError(message, span, hint=hint, text=self.source.text)
 
 
 def explain(grammar: Lark, start: str, source: Source, failure: UnexpectedInput) -> ParseError:
@@ -152,44 +110,31 @@ def _unknown_character(failure: Failure) -> ParseError | None:
 
 
 def _unclosed_bracket(failure: Failure) -> ParseError | None:
-    if not failure.open or not (failure.found.kind == "end" or _is_clause(failure.found)):
+    if not failure.open or not (failure.found.kind == "end" or is_clause(failure.found)):
         return None
-    never = _unclosed(failure.lexemes)
+    never = unclosed(failure.lexemes)
     innermost = next((bracket for bracket in reversed(failure.open) if bracket in never), None)
     if innermost is None:
         return None
     return failure.error(
-        f"This '{innermost.text}' is never closed", f"a '{_CLOSING[innermost.text]}' is missing", innermost
+        f"This '{innermost.text}' is never closed", f"a '{CLOSING[innermost.text]}' is missing", innermost
     )
 
 
 def _stray_bracket(failure: Failure) -> ParseError | None:
     found = failure.found.text
-    if found not in _CLOSING.values():
+    if found not in CLOSING.values():
         return None
     if not failure.open:
         return failure.error(f"This '{found}' closes nothing", "remove it, or open a bracket before")
     opened = failure.open[-1]
-    if _CLOSING[opened.text] == found:
+    if CLOSING[opened.text] == found:
         return None
     place = failure.source.span(opened.start, opened.end)
     where = f"line {place.line}, column {place.column}"
     return failure.error(
-        f"'{opened.text}' ({where}) is closed by '{found}'", f"expected '{_CLOSING[opened.text]}' instead"
+        f"'{opened.text}' ({where}) is closed by '{found}'", f"expected '{CLOSING[opened.text]}' instead"
     )
-
-
-def _unclosed(lexemes: tuple[Lexeme, ...]) -> tuple[Lexeme, ...]:
-    """The opening brackets that have no partner."""
-    stack: list[Lexeme] = []
-    for lexeme in lexemes:
-        if lexeme.kind != "mark":
-            continue
-        if lexeme.text in _CLOSING:
-            stack.append(lexeme)
-        elif stack and lexeme.text == _CLOSING[stack[-1].text]:
-            stack.pop()
-    return tuple(stack)
 
 
 # --------------------------------------------------------------------------------------------------- clauses
@@ -234,8 +179,6 @@ def _misplaced_clause(failure: Failure) -> ParseError | None:
     match failure.found.text.upper():
         case "SLIDE":
             return failure.error("SLIDE without WITHIN before it", "WITHIN 10 min SLIDE 1 min")
-        case "LIMIT":
-            return failure.error("LIMIT without RANK BY before it", "RANK BY a.x DESC LIMIT 10")
         case "QUERY":
             return failure.error(
                 "A second query, but the first one has no name", "open the first one with QUERY name: too"
@@ -244,7 +187,7 @@ def _misplaced_clause(failure: Failure) -> ParseError | None:
 
 
 def _missing_limit(failure: Failure) -> ParseError | None:
-    if "LIMIT" not in failure.accepted or not (failure.found.kind == "end" or _is_clause(failure.found)):
+    if "LIMIT" not in failure.accepted or not (failure.found.kind == "end" or is_clause(failure.found)):
         return None
     return failure.error("RANK BY needs a LIMIT: how many matches?", "RANK BY a.x DESC LIMIT 10")
 
@@ -307,7 +250,7 @@ def _reserved_word(failure: Failure) -> ParseError | None:
     if found.kind != "word" or not is_reserved(found.text) or not ({"NAME", "QUOTED"} & failure.accepted):
         return None
     hint = f"to use it as a name, put it in backquotes: `{found.text}`"
-    if _is_clause(found) and not failure.open:
+    if is_clause(found) and not failure.open:
         return failure.error(f"Expected {failure.expected}, found the keyword {found.text}", hint)
     return failure.error(f"'{found.text}' is a reserved word, not a name", hint)
 
@@ -335,6 +278,8 @@ _CHECKS = (
     _nothing,
     _unclosed_quote,
     _quote_over_lines,
+    habit,
+    foreign_sign,
     _unknown_character,
     _unclosed_bracket,
     _stray_bracket,
@@ -349,7 +294,3 @@ _CHECKS = (
     _reserved_word,
     _missing_comma,
 )
-
-
-def _is_clause(lexeme: Lexeme) -> bool:
-    return lexeme.kind == "word" and lexeme.text.upper() in _CLAUSE_WORDS

@@ -13,9 +13,11 @@ _GROUPS = (
     (
         "a value",
         _terminals("STRING NUMBER NAME"),
-        _terminals("STRING NUMBER NAME QUOTED TRUE FALSE NEXT LPAR LSQB MINUS NOT STAR TRENDS COMPLETE COLLAPSED"),
+        _terminals(
+            "STRING NUMBER NAME QUOTED TRUE FALSE NEXT LPAR LSQB MINUS NOT STAR TRENDS COMPLETE COLLAPSED INTERVAL"
+        ),
     ),
-    ("a length such as 10 min", _terminals("MINUS NUMBER"), _terminals("MINUS NUMBER")),
+    ("a length such as 10 min", _terminals("MINUS NUMBER"), _terminals("MINUS NUMBER INTERVAL")),
     ("i, i-1, first, last or ..i-1", _terminals("INDEX_MARK"), _terminals("INDEX_MARK NAME NUMBER")),
     ("a name", _terminals("NAME QUOTED"), _terminals("NAME QUOTED")),
     ("the name of a column", _terminals("ANY_NAME"), _terminals("ANY_NAME QUOTED")),
@@ -35,7 +37,7 @@ _GROUPS = (
     (
         "another clause",
         _terminals("PATTERN WHERE WITHIN"),
-        _terminals("RETURN PATTERN SEMANTICS WHERE GROUP_BY HAVING WITHIN RANK_BY CONFIDENCE QUERY $END"),
+        _terminals("RETURN PATTERN SEMANTICS WHERE GROUP_BY HAVING WITHIN RANK_BY CONFIDENCE QUERY SEMICOLON $END"),
     ),
 )
 
@@ -47,14 +49,21 @@ _SIGNS = {
     "GROUP_BY": "GROUP BY", "RANK_BY": "RANK BY",
 }  # fmt: skip
 
+_SPECIAL = {
+    ("WHERE", "a value"): "a condition",
+    ("HAVING", "a value"): "a condition",
+    ("QUERY", "the name of a column"): "a name",
+}
+"""What groups are called in some clauses."""
 
-def expectation(accepted: frozenset[str], *, of_conditions: bool) -> str:
-    """The accepted terminals in words; where conditions are wanted, a value is called a condition."""
+
+def expectation(accepted: frozenset[str], *, clause: str) -> str:
+    """The accepted terminals in words; in WHERE and HAVING a value is called a condition, and QUERY has a name."""
     rest = set(accepted)
     words = ["AND"] if "AND" in rest and not {"OR", "SEQ"} & rest else []
     for name, shown_by, covered in _GROUPS:
         if shown_by <= rest:
-            words.append("a condition" if name == "a value" and of_conditions else name)
+            words.append(_SPECIAL.get((clause, name), name))
             rest -= covered
     signs = sorted({_SIGNS.get(terminal, terminal) for terminal in rest})
     return _joined([*signs, *words]) if signs or words else "something else"

@@ -37,7 +37,7 @@ SEMANTICS: dict[str, Semantics] = {semantics.value: semantics for semantics in S
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 _RESERVED = re.compile("|".join(RESERVED), re.IGNORECASE)
-_SQL_HABITS = {"SELECT": "RETURN", "MATCH": "PATTERN", "ORDER": "RANK BY", "FILTER": "WHERE", "WINDOW": "WITHIN"}
+_SQL_HABITS = {"SELECT": "RETURN", "MATCH": "PATTERN", "FILTER": "WHERE", "WINDOW": "WITHIN"}
 _CLAUSE_HEADS = {clause.split()[0]: clause for clause in CLAUSES} | {
     "GROUPBY": "GROUP BY", "RANKBY": "RANK BY", "SLIDE": "SLIDE", "LIMIT": "LIMIT", "QUERY": "QUERY",
 }  # fmt: skip

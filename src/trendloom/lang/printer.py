@@ -62,7 +62,7 @@ def _write_query(query: Query) -> str:
     clauses = list(_clauses(query))
     if query.name is None:
         return "\n".join(clauses)
-    return "\n  ".join([f"QUERY {write_name(query.name)}:", *clauses])
+    return "\n  ".join([f"QUERY {write_name(query.name, reserved_allowed=True)}:", *clauses])
 
 
 def _clauses(query: Query) -> Iterable[str]:
@@ -80,7 +80,7 @@ def _clauses(query: Query) -> Iterable[str]:
         yield "HAVING " + write_expression(query.having)
     if query.within is not None:
         slide = query.within.slide
-        yield f"WITHIN {_length(query.within.within)}" + (f" SLIDE {_length(slide)}" if slide else "")
+        yield f"WITHIN {write_length(query.within.within)}" + (f" SLIDE {write_length(slide)}" if slide else "")
     if query.rank_by is not None:
         yield _rank(query.rank_by)
     if query.confidence is not None:
@@ -96,7 +96,8 @@ def _item(item: Item) -> str:
     return text if item.alias is None else f"{text} AS {write_name(item.alias, reserved_allowed=True)}"
 
 
-def _length(length: Length | DurationLiteral) -> str:
+def write_length(length: Length | DurationLiteral) -> str:
+    """The canonical text of a duration."""
     return _decimal(length.amount) + (f" {length.unit}" if length.unit else "")
 
 
@@ -225,7 +226,7 @@ def _atom(expression: Expression) -> str:
         case Literal(value):
             return _literal(value)
         case DurationLiteral():
-            return _length(expression)
+            return write_length(expression)
         case Name(name):
             return write_name(name)
         case Reference():

@@ -131,9 +131,17 @@ class Builder(PatternBuilder, ExpressionBuilder):
 
     def length(self, meta: Meta, children: Children) -> Length:
         amount, unit = self.exact(children[0]), children[1]
-        if amount == 0:
-            raise self.error("Durations are positive, this one is zero", self.at(meta), "write a length such as 10 min")
-        return Length(amount, self.unit_of(unit) if unit else None, span=self.at(meta))
+        return self._positive(Length(amount, self.unit_of(unit) if unit else None, span=self.at(meta)))
+
+    def _positive(self, length: Length) -> Length:
+        if length.amount == 0:
+            place = length.span or Span(1, 1)
+            raise self.error("Durations are positive, this one is zero", place, "write a length such as 10 min")
+        return length
+
+    def interval_length(self, meta: Meta, children: Children) -> Length:
+        (duration,) = children
+        return self._positive(Length(duration.amount, duration.unit, span=self.at(meta)))
 
     def negative_length_mistake(self, meta: Meta, children: Children) -> Length:
         raise self.error("Durations are positive, this one is negative", self.at(meta), "leave out the minus sign")

@@ -10,11 +10,11 @@ from trendloom.plan.logical import Plan
 
 
 def scan_needed_columns(plan: Plan) -> Plan:
-    """Restrict the scan to the columns that conditions, keys and results read."""
+    """Restrict the scan to the columns that conditions, keys, the order of events and results read."""
     if isinstance(plan.output, Trends):
         return plan
     schema = plan.schema
-    needed = {schema.type, *plan.partition, *(name for name in (schema.low, schema.high) if name)}
+    needed = {schema.type, *plan.partition, *schema.order, *(name for name in (schema.low, schema.high) if name)}
     needed |= set() if schema.imprecise else {schema.time}
     for expr in _expressions(plan):
         needed |= columns(expr)

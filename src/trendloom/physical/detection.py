@@ -39,7 +39,7 @@ class Choice:
 def choose_detection(plan: Plan) -> Choice:
     """The fastest kernel that is right for this plan."""
     detection = describe(plan)
-    _refuse_open_negation_in_conjunction(plan)
+    refuse_open_negation_in_conjunction(plan)
     pairs, obstacle = pairs_of(detection)
     if plan.semantics is Semantics.ANY:
         return _of_any_match(detection, pairs, obstacle)
@@ -191,7 +191,7 @@ def _owner(variable: str, scope: int, parents: dict[int, int], places: tuple[Pla
     return scope
 
 
-def _refuse_open_negation_in_conjunction(plan: Plan) -> None:
+def refuse_open_negation_in_conjunction(plan: Plan) -> None:
     for node in algebra.walk(plan.pattern):
         if isinstance(node, algebra.Both):
             for part in node.parts:

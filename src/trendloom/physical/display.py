@@ -184,8 +184,13 @@ def _execution(physical: Physical, engine: str) -> Iterator[Branch]:
 def _local_steps(physical: Physical) -> Iterator[str]:
     keys = ", ".join(physical.plan.partition)
     yield f"read {_scanned(physical.plan)} into memory"
-    yield f"keep events that fit a position, sort by {keys + ' and time' if keys else 'time'}"
+    yield f"keep events that fit a position, sort by {_sorted_by(physical.plan)}"
     yield "one columnar call for all partitions" if keys else "one columnar call"
+
+
+def _sorted_by(plan: Plan) -> str:
+    names = [*plan.partition, "time", *plan.schema.order]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _spark_steps(physical: Physical) -> Iterator[str]:

@@ -14,6 +14,7 @@ from trendloom.errors import BindError, QueryError, Span, did_you_mean, option
 from trendloom.expr.nodes import Attribute, Expr, Group, Total, Which, walk
 from trendloom.expr.shape import shape_of
 from trendloom.lang import tree
+from trendloom.lang.keywords import write_name
 from trendloom.lang.printer import write_expression
 from trendloom.model.schema import RESERVED, Kind, Schema
 from trendloom.model.window import Window
@@ -137,6 +138,7 @@ class _Binding:
         for node in conjuncts(self.query.where):
             if isinstance(node, tree.Equivalence):
                 continue
+            self.check_not_a_key(node)
             expr = typer.condition(node)
             check_shape(expr, node)
             used = shape_of(expr).variables
@@ -149,6 +151,16 @@ class _Binding:
                 )
             text = write_expression(node)
             yield from (Condition(expr, scope, None, text) for scope in scopes)
+
+    def check_not_a_key(self, node: tree.Expression) -> None:
+        """`WHERE card` is written for `WHERE [card]`."""
+        if isinstance(node, tree.Name) and self.schema.kind(node.name) is not None:
+            name = write_name(node.name, reserved_allowed=True)
+            raise BindError(
+                f"'{node.name}' alone is not a condition",
+                node.span,
+                hint=f"the same {name} in all events of a match: [{name}]",
+            )
 
     def restricts(self, used: frozenset[str], scope: int) -> bool:
         """A conjunct restricts each scope that binds one of its variables and sees them all."""
@@ -187,11 +199,7 @@ class _Binding:
         returns = self.query.returns
         if isinstance(returns, tree.Trends):
             if self.query.having is not None:
-                raise BindError(
-                    "HAVING needs aggregates over matches in RETURN",
-                    self.query.clause("HAVING"),
-                    hint="to filter matches, use WHERE",
-                )
+                raise self.no_aggregates()
             return returns
         typer = self.typer(Place.RETURN)
         bound = [(item, typer.bind(item.expression)) for item in returns]
@@ -207,8 +215,15 @@ class _Binding:
         if over_matches:
             return self.aggregation(bound)
         if self.query.having is not None:
-            raise BindError("HAVING needs aggregates over matches in RETURN", self.query.clause("HAVING"))
+            raise self.no_aggregates()
         return Projection(self.values(bound, self.partition))
+
+    def no_aggregates(self) -> BindError:
+        return BindError(
+            "HAVING needs aggregates over matches in RETURN",
+            self.query.clause("HAVING"),
+            hint="to filter matches, use WHERE",
+        )
 
     def aggregation(self, bound: list[tuple[tree.Item, Expr]]) -> Aggregation:
         for item, expr in bound:
@@ -219,10 +234,23 @@ class _Binding:
                         item.span,
                         hint=f"add GROUP BY {group.column}",
                     )
-        having = None
-        if self.query.having is not None:
-            having = self.typer(Place.HAVING).condition(self.query.having)
-        return Aggregation(self.values(bound, self.query.group_by), having)
+        return Aggregation(self.values(bound, self.query.group_by), self.having())
+
+    def having(self) -> Expr | None:
+        """The condition on rows of aggregates; columns that RETURN names with AS may be named here."""
+        clause, returns = self.query.having, self.query.returns
+        if clause is None or isinstance(returns, tree.Trends):
+            return None
+        aliases = {item.alias: item.expression for item in returns if item.alias is not None}
+        typer = replace(self.typer(Place.HAVING), aliases=aliases)
+        for node in conjuncts(clause):
+            if shape_of(typer.condition(node)).variables:
+                raise BindError(
+                    f"'{write_expression(node)}' is of one match, and HAVING chooses rows of aggregates over matches",
+                    node.span,
+                    hint="conditions on a match stand in WHERE; here, use an aggregate over matches such as MAX(a.x)",
+                )
+        return typer.condition(clause)
 
     def values(self, bound: list[tuple[tree.Item, Expr]], given: tuple[str, ...]) -> tuple[Value, ...]:
         """The named values, without the attributes that every row carries anyway."""

@@ -76,6 +76,8 @@ def _clauses(plan: Plan) -> Iterator[Branch]:
         yield Branch("confidence", f"at least {float(plan.confidence):g} of the probability of all worlds")
     yield Branch("window", _window(plan.window, plan.schema.axis))
     yield Branch("partition", _partition(plan))
+    if plan.schema.order:
+        yield Branch("order", f"events of equal time and partition by {', '.join(plan.schema.order)}")
     yield Branch("semantics", f"{plan.semantics.value}: {SEMANTICS[plan.semantics]}")
     yield Branch("pattern", below=(describe_pattern(plan.pattern),))
     if plan.conditions:

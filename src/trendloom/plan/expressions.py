@@ -5,7 +5,8 @@ One `Typer` serves all places where expressions stand; what a place allows is sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 
@@ -16,6 +17,7 @@ from trendloom.lang.parser import attribute_span
 from trendloom.lang.printer import write_expression
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.time import TimeAxis
+from trendloom.plan.elsewhere import hint_for
 from trendloom.plan.moments import time_constant
 from trendloom.plan.patterns import Bound
 from trendloom.plan.types import arithmetic_kind, article, check_comparable, common_kind
@@ -41,7 +43,7 @@ class Typer:
     """Binds the expressions of one query at one place.
 
     `variables` are those that may be named here, `kleene` those that can bind several events, `groups` the
-    attributes that may stand bare.
+    attributes that may stand bare, `aliases` the names that stand for other expressions.
     """
 
     place: Place
@@ -51,6 +53,7 @@ class Typer:
     kleene: frozenset[str]
     groups: tuple[str, ...]
     text: str
+    aliases: Mapping[str, tree.Expression] = field(default_factory=dict)
 
     def bind(self, node: tree.Expression) -> nodes.Expr:
         match node:
@@ -104,6 +107,14 @@ class Typer:
         kind = self.schema.kind(node.name)
         if node.name in self.groups and kind is not None:
             return nodes.Group(node.name, kind)
+        if node.name in self.aliases:
+            return replace(self, aliases={}).bind(self.aliases[node.name])
+        if node.name.lower() in AGGREGATES and kind is None:
+            function = node.name.upper()
+            of = "*" if function == "COUNT" else self.example("x")
+            raise BindError(
+                f"'{node.name}' is a function, and nothing stands behind it", node.span, hint=f"write {function}({of})"
+            )
         if self.place in (Place.RETURN, Place.HAVING) and kind is not None:
             raise BindError(
                 f"'{node.name}' is neither a grouping nor a partition attribute",
@@ -249,7 +260,9 @@ class Typer:
                 "coalesce", arguments, common_kind(tuple(a.kind for a in arguments), "coalesce", node.span)
             )
         if node.name not in FUNCTIONS:
-            raise BindError(f"unknown function '{node.name}'", node.span, hint=did_you_mean(node.name, FUNCTIONS))
+            raise BindError(f"unknown function '{node.name}'", node.span, hint=hint_for(node, FUNCTIONS))
+        if node.name == "count" and not node.arguments:
+            raise BindError("count of what?", node.span, hint="write COUNT(*)")
         most = 2 if node.name == "round" else 1
         if not 1 <= len(node.arguments) <= most:
             raise BindError(
@@ -326,7 +339,7 @@ class Typer:
     def total(self, node: tree.Call, argument: tree.Reference | None) -> nodes.Expr:
         """An aggregate over all matches: of a variable, or of every event of a type."""
         if self.place not in (Place.RETURN, Place.HAVING):
-            inside = f"{node.name}({argument.variable}[]...)" if argument else "count(b[])"
+            inside = f"{node.name}({_all_events(argument)})"
             raise BindError(
                 f"'{write_expression(node)}' is an aggregate over all matches and stands only in RETURN and HAVING",
                 node.span,
@@ -380,6 +393,13 @@ def bind_ticks(schema: Schema, amount: Fraction, unit: str | None, span: Span | 
             hint=f"choose a longer duration, or a finer unit of the time column: {option('time_unit', 'ms')}",
         )
     return ticks
+
+
+def _all_events(argument: tree.Reference | None) -> str:
+    """All events of a variable in one match, where all events of all matches were written."""
+    if argument is None:
+        return "b[]"
+    return write_expression(tree.Reference(argument.variable, tree.Index.ALL, argument.attribute))
 
 
 def _literal(node: tree.Literal) -> nodes.Constant:

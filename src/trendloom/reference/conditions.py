@@ -16,7 +16,7 @@ from trendloom.reference.budget import Budget
 from trendloom.reference.derive import TOP, Bound, Mark, Place, Trace
 from trendloom.reference.scalar import Leaf, evaluate
 from trendloom.reference.scopes import Conjunct, Scope
-from trendloom.reference.stream import Event
+from trendloom.reference.stream import Event, Instant
 from trendloom.reference.summary import aggregate, extent
 
 Events = tuple[Event, ...]
@@ -123,11 +123,11 @@ def _pairs(names: tuple[str, str], events: Mapping[str, Events], match: Match) -
     found, _ = holder(right, match)
     if found is None or holder(left, match)[0] is not found:
         return
-    by_time: dict[int, list[Event]] = {}
+    by_instant: dict[Instant, list[Event]] = {}
     for item in found.bound:
-        by_time.setdefault(item.event.time, []).append(item.event)
-    for earlier, later in itertools.pairwise(sorted(by_time)):
-        for first, second in itertools.product(by_time[earlier], by_time[later]):
+        by_instant.setdefault(item.event.instant, []).append(item.event)
+    for earlier, later in itertools.pairwise(sorted(by_instant)):
+        for first, second in itertools.product(by_instant[earlier], by_instant[later]):
             if first in events[left] and second in events[right]:
                 yield first, second
 

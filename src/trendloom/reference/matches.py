@@ -1,11 +1,11 @@
 """The matches of a pattern on one stream, straight from the definitions.
 
-skip-till-any-match: every binding is built, event by event in time order, and tested when it is complete. Building
+skip-till-any-match: every binding is built, event by event in order, and tested when it is complete. Building
 stops early only where no continuation can help: an instance of a predicate that is false stays false, because the
 predicate speaks of all events, and a NOT without outer variables stays violated once the events around it are bound.
 
-skip-till-next-match and contiguous: a run holds a binding with all its derivations; the earliest time at which some
-event can extend it decides, and every event that can at that time makes a run of its own.
+skip-till-next-match and contiguous: a run holds a binding with all its derivations; the earliest instant at which some
+event can extend it decides, and every event that can at that instant makes a run of its own.
 
 A binding is kept together with all its derivations: it is a match if one of them passes every test.
 Cost: the number of bindings, which is exponential; `Budget` ends it.
@@ -24,10 +24,10 @@ from trendloom.reference.budget import Budget
 from trendloom.reference.conditions import Match, bound_to, holds
 from trendloom.reference.derive import TOP, Bound, Crossed, Growth, Place, Rest, Step, Trace
 from trendloom.reference.scopes import Conjunct, Scope, read_scopes
-from trendloom.reference.stream import Event, Stream
+from trendloom.reference.stream import Event, Instant, Stream
 
 Binding = tuple[tuple[Event, Atom], ...]
-"""A match: its events in time order, each with the position that binds it."""
+"""A match: its events in order, each with the position that binds it."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Search:
                 if self._too_far(ground, derivations, event):
                     break
                 for grown in self._extend(ground, steps, event, self._hopeful):
-                    waiting.append((_first_of_its_time(ground.stream, later), grown))
+                    waiting.append((_first_of_its_instant(ground.stream, later), grown))
 
     def _runs(self, ground: Ground, *, contiguous: bool) -> Iterator[Binding]:
         first = self._steps((Derivation((), ground.body),))
@@ -114,20 +114,20 @@ class Search:
             waiting.extend(self._next_runs(ground, run, contiguous))
 
     def _next_runs(self, ground: Ground, run: Derivations, contiguous: bool) -> list[Derivations]:
-        """The runs that a run is extended to: by everything that fits at the earliest time at which something does."""
+        """The runs that a run is extended to: by all that fits at the earliest instant at which something does."""
         steps = self._steps(run)
-        last = _binding(run)[-1][0].time
+        last = _binding(run)[-1][0].instant
         extended: list[Derivations] = []
-        earliest: int | None = None
+        earliest: Instant | None = None
         for event in ground.stream:
-            if event.time <= last:
+            if event.instant <= last:
                 continue
             self.budget.spend()
-            if extended and event.time != earliest:
+            if extended and event.instant != earliest:
                 break
-            if (contiguous and earliest not in (None, event.time)) or self._too_far(ground, run, event):
+            if (contiguous and earliest not in (None, event.instant)) or self._too_far(ground, run, event):
                 break
-            earliest = event.time
+            earliest = event.instant
             extended.extend(self._extend(ground, steps, event, self._allowed))
         return extended
 
@@ -231,51 +231,58 @@ class Search:
         """Whether the pattern under the NOT has a match between the events around it."""
         crossed = _crossed(trace, item)
         low, high = self._gap(trace, item)
-        span = _span(self.plan.window) if ground.outer is None else None
-        times = [bound.event.time for bound in ground.match(trace).bound]
-        if low is None and span is not None:
-            low = max(times) - span
-        if high is None and span is not None:
-            high = min(times) + span
         between = tuple(
             event
-            for event in ground.stream
-            if (low is None or low < event.time) and (high is None or event.time < high)
+            for event in self._in_reach(ground, trace, low is None, high is None)
+            if (low is None or low < event.instant) and (high is None or event.instant < high)
         )
         self.budget.spend(len(ground.stream))
         scope = self.scopes[crossed.negation.scope]
         inner = Ground(scope, crossed.negation.body, between, ground.match(trace), crossed.place)
         return any(True for _ in self._any(inner))
 
-    def _gap(self, trace: Trace, item: int) -> tuple[int | None, int | None]:
-        """The times of the last event bound before the NOT and of the first after it; None: there is none."""
+    def _in_reach(self, ground: Ground, trace: Trace, leading: bool, trailing: bool) -> Stream:
+        """The events that a NOT may look at: a span bounds, by time alone, how far a leading or trailing one looks."""
+        span = _span(self.plan.window) if ground.outer is None else None
+        if span is None:
+            return ground.stream
+        times = [bound.event.time for bound in ground.match(trace).bound]
+        first, last = min(times), max(times)
+        return tuple(
+            event
+            for event in ground.stream
+            if not (leading and event.time <= last - span) and not (trailing and event.time >= first + span)
+        )
+
+    def _gap(self, trace: Trace, item: int) -> tuple[Instant | None, Instant | None]:
+        """The instants of the last event bound before the NOT and of the first after it; None: there is none."""
         crossed = _crossed(trace, item)
-        before = _times(trace[:item], crossed.place)
-        after = _times(trace[item + 1 :], crossed.place)
+        before = _instants(trace[:item], crossed.place)
+        after = _instants(trace[item + 1 :], crossed.place)
         return (max(before) if before else None), (min(after) if after else None)
 
 
-def _times(trace: Trace, place: Place) -> list[int]:
-    """The times of bound events, without those of other branches of an AND: they are neither before nor after."""
-    return [item.event.time for item in trace if isinstance(item, Bound) and not item.place.beside(place)]
+def _instants(trace: Trace, place: Place) -> list[Instant]:
+    """The instants of bound events, without those of other branches of an AND: they are neither before nor after."""
+    return [item.event.instant for item in trace if isinstance(item, Bound) and not item.place.beside(place)]
 
 
 def _may_follow(trace: Trace, event: Event, step: Step) -> bool:
-    """Times increase strictly; only in different branches of one AND they may be equal.
+    """Instants increase strictly; only in different branches of one AND they may be equal.
 
-    Equal times have no order of their own: they are bound in the order of the pattern, so that one binding is found
+    Equal instants have no order of their own: they are bound in the order of the pattern, so that one binding is found
     once, and `b[first]` does not depend on the rows.
     """
     for item in trace:
-        if isinstance(item, Bound) and item.event.time >= event.time:
-            in_order = item.event.time == event.time and item.atom.position < step.atom.position
+        if isinstance(item, Bound) and item.event.instant >= event.instant:
+            in_order = item.event.instant == event.instant and item.atom.position < step.atom.position
             if item.event is event or not (in_order and item.place.beside(step.place)):
                 return False
     return True
 
 
-def _first_of_its_time(stream: Stream, index: int) -> int:
-    while index and stream[index - 1].time == stream[index].time:
+def _first_of_its_instant(stream: Stream, index: int) -> int:
+    while index and stream[index - 1].instant == stream[index].instant:
         index -= 1
     return index
 

@@ -87,12 +87,12 @@ def match_row(plan: Plan, cell: Cell, binding: Binding, score: int | float | Non
 
 
 def binding_key(binding: Binding) -> Key:
-    """First time, last time, all times, then the events' values, variables and positions."""
-    times = tuple(event.time for event, _ in binding)
+    """First instant, last instant, all instants, then the events' values, variables and positions."""
+    instants = tuple(event.instant for event, _ in binding)
     return (
-        times[0],
-        times[-1],
-        times,
+        instants[0],
+        instants[-1],
+        instants,
         tuple(event.content for event, _ in binding),
         tuple((atom.variable, atom.position) for _, atom in binding),
         tuple(event.row for event, _ in binding),
@@ -139,14 +139,14 @@ def _of_variable(leaf: Attribute | Aggregate | Extent, events: Sequence[Event]) 
 def ranked(
     plan: Plan, ranking: Ranking, cell: Cell, bindings: Iterable[Binding]
 ) -> list[tuple[int | float | None, Binding]]:
-    """The best matches with their scores, best first; NULL scores last, ties by times, values, variables."""
+    """The best matches with their scores, best first; NULL scores last, ties by instants, values, variables."""
     scored = [(_score(plan, ranking, cell, binding), binding) for binding in bindings]
 
     def place(item: tuple[int | float | None, Binding]) -> Key:
         score, binding = item
-        _, _, times, contents, variables, rows = binding_key(binding)
+        _, _, instants, contents, variables, rows = binding_key(binding)
         better = 0 if score is None else -score if ranking.descending else score
-        return (score is None, better, times, contents, variables, rows)
+        return (score is None, better, instants, contents, variables, rows)
 
     return sorted(scored, key=place)[: ranking.limit]
 
@@ -177,12 +177,12 @@ def _collapsed(plan: Plan, cell: Cell, bindings: Iterable[Binding]) -> list[Plac
 
 def _collapsed_row(cell: Cell, members: Sequence[Binding]) -> Placed:
     bound = {(event, atom.variable) for binding in members for event, atom in binding}
-    union = sorted(bound, key=lambda pair: (pair[0].time, pair[0].content, pair[1], pair[0].row))
-    times = tuple(event.time for event, _ in union)
+    union = sorted(bound, key=lambda pair: (pair[0].instant, pair[0].content, pair[1], pair[0].row))
+    instants = tuple(event.instant for event, _ in union)
     content = tuple((event.content, variable, event.row) for event, variable in union)
     events = tuple((event.row, variable) for event, variable in union)
     row = Row(cell.partition, cell.window, events=events, matches=len(members))
-    return Placed((*cell.key, times[0], times[-1], times, content), row)
+    return Placed((*cell.key, instants[0], instants[-1], instants, content), row)
 
 
 # ---------------------------------------------------------------------------------------- aggregates over matches

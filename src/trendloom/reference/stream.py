@@ -1,7 +1,9 @@
 """Events as the definitions speak of them, and the streams they are cut into: partitions, then windows.
 
-Equal times have no order. Where an order of rows is needed all the same, it follows the values of the rows, so the
-order of the input never decides anything but the choice between two rows that are the same in every column.
+An event has a time and an *instant*: the time and the values of the columns that order events of equal time, if such
+are named. Before, between and after speak of instants; windows, spans and durations of times. Equal instants have no
+order. Where an order of rows is needed all the same, it follows the values of the rows, so the order of the input never
+decides anything but the choice between two rows that are the same in every column.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from trendloom.errors import DataError
 from trendloom.model.schema import Kind, Schema
@@ -18,6 +21,7 @@ from trendloom.model.window import Window
 from trendloom.reference.budget import Budget
 
 OrderKey = tuple[int, object]
+Instant = tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +30,7 @@ class Event:
 
     row: int
     time: int
+    instant: Instant
     type: object
     values: Mapping[str, object]
     content: tuple[OrderKey, ...]
@@ -35,7 +40,7 @@ class Event:
 
 
 Stream = tuple[Event, ...]
-"""Events by time, then content."""
+"""Events by instant, then content."""
 
 Bounds = tuple[int, int]
 
@@ -52,7 +57,7 @@ def order_key(value: object) -> OrderKey:
 
 
 def ordered(events: Iterable[Event]) -> Stream:
-    return tuple(sorted(events, key=lambda event: (event.time, event.content, event.row)))
+    return tuple(sorted(events, key=lambda event: (event.instant, event.content, event.row)))
 
 
 def read_event(number: int, row: Mapping[str, object], schema: Schema, time: int | None = None) -> Event:
@@ -62,7 +67,13 @@ def read_event(number: int, row: Mapping[str, object], schema: Schema, time: int
     when = values.get(schema.time) if time is None else time
     if not isinstance(when, int):
         raise DataError(f"row {number} has no time", hint=f"every row needs a value in column '{schema.time}'")
-    return Event(number, when, values.get(schema.type), {**values, schema.time: when}, content)
+    instant = (when, *(_place(values.get(name)) for name in schema.order))
+    return Event(number, when, instant, values.get(schema.type), {**values, schema.time: when}, content)
+
+
+def _place(value: object) -> OrderKey:
+    """Where a value stands among those of its column: NULL first."""
+    return (0, 0) if value is None else (1, value)
 
 
 def _plain(value: object, kind: Kind) -> object:

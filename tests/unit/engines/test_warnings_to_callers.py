@@ -146,6 +146,14 @@ class TestEqualTimes:
         (warning,) = told(lambda: tl.run(query, log))
         assert "events have the same time as another" in warning
 
+    def test_an_order_that_resolves_them_is_enough(self) -> None:
+        assert told(lambda: tl.run("PATTERN SEQ(A a, B b)", LOG, order="line")) == []
+
+    def test_those_that_an_order_leaves_are_told(self) -> None:
+        (warning,) = told(lambda: tl.run("PATTERN SEQ(A a, B b)", LOG, order="k"))
+        assert warning.startswith("3 of 6 events have the same time as another and equal k")
+        assert "add a column that tells them apart" in warning
+
     def test_a_small_share_is_not_worth_a_word(self) -> None:
         times = [*range(1000), 5, 6, 7, 8]
         table = pa.table({"time": times, "type": ["A"] * len(times)})

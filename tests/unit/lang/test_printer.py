@@ -49,6 +49,8 @@ EXPRESSIONS = [
     ("'it''s'", "'it''s'"),
     ("5 Minutes", "5 min"),
     ("0.250 h", "0.25 h"),
+    ("INTERVAL '5' MINUTES", "5 min"),
+    ("`interval` + 1", "interval + 1"),
     ("1e5", "100000.0"),
     (".5", "0.5"),
 ]

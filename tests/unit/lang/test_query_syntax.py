@@ -10,6 +10,7 @@ import pytest
 
 from trendloom.errors import Span
 from trendloom.lang.parser import attribute_span, parse, parse_expression, parse_query
+from trendloom.lang.printer import write
 from trendloom.lang.tree import (
     Binary,
     Call,
@@ -69,6 +70,10 @@ QUERY big_spenders:
 
 def expression(text: str) -> Expression:
     return parse_expression(text)
+
+
+def _length(amount: int, unit: str) -> Length:
+    return Length(Fraction(amount), unit)
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +167,19 @@ def test_return(clause: str, returns: object) -> None:
     assert parse_query(f"PATTERN A {clause}").returns == returns
 
 
+@pytest.mark.parametrize("end", [";", " ; ", ";;", "; -- the end"])
+def test_a_query_may_end_with_a_semicolon(end: str) -> None:
+    assert parse(f"PATTERN SEQ(A; B) WHERE A.x > 1{end}") == parse("PATTERN SEQ(A, B) WHERE A.x > 1")
+    assert parse(f"QUERY a: PATTERN A{end}\nQUERY b: PATTERN B{end}") == parse("QUERY a: PATTERN A QUERY b: PATTERN B")
+
+
+@pytest.mark.parametrize("word", ["collapsed", "complete", "trends", "limit", "QUERY", "pattern", "group", "interval"])
+def test_a_query_may_have_any_word_for_a_name(word: str) -> None:
+    (query,) = parse(f"QUERY {word}: PATTERN A")
+    assert query.name == word
+    assert write(query) == f"QUERY {word}:\n  PATTERN A"
+
+
 @pytest.mark.parametrize("written", ["skip-till-any-match", "skip-till-next-match", "contiguous", "Contiguous"])
 def test_semantics(written: str) -> None:
     assert parse_query(f"PATTERN A SEMANTICS {written}").semantics is Semantics(written.lower())
@@ -179,6 +197,9 @@ def test_group_by_spellings(written: str) -> None:
         ("WITHIN 0.5 h", Within(Length(Fraction(1, 2), "h"))),
         ("WITHIN 10 minutes SLIDE 1 minute", Within(Length(Fraction(10), "min"), Length(Fraction(1), "min"))),
         ("within 10 slide 2.5", Within(Length(Fraction(10)), Length(Fraction(5, 2)))),
+        ("WITHIN INTERVAL '1' DAY", Within(Length(Fraction(1), "d"))),
+        ("WITHIN interval '90 minutes' SLIDE INTERVAL 30 SECOND", Within(_length(90, "min"), _length(30, "s"))),
+        ("WITHIN INTERVAL ' 0.5' hours", Within(Length(Fraction(1, 2), "h"))),
     ],
 )
 def test_within(clause: str, within: Within) -> None:

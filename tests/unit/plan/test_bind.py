@@ -181,6 +181,13 @@ class TestOutput:
         assert isinstance(output, Aggregation)
         assert output.values[0].expr.positions == (0,)  # type: ignore[union-attr]
 
+    def test_having_may_name_a_column_of_return(self) -> None:
+        plan = plan_of("PATTERN A a RETURN g, COUNT(*) AS n, SUM(a.x) + 1 AS x GROUP BY g HAVING n > 300 AND x < 5")
+        assert isinstance(plan.output, Aggregation)
+        written = plan_of("PATTERN A a RETURN g, COUNT(*) GROUP BY g HAVING COUNT(*) > 300 AND SUM(a.x) + 1 < 5")
+        assert isinstance(written.output, Aggregation)
+        assert plan.output.having == written.output.having
+
     def test_hidden_variables(self) -> None:
         assert plan_of("PATTERN EXISTS b (SEQ(A a, B b))").hidden == {"b"}
 
@@ -238,6 +245,37 @@ class TestWarnings:
         (warning,) = self.warnings("PATTERN SEQ(Trade, Trad t, NOT Trad)", schema)
         assert warning.message == "the events have no type 'Trad'"
         assert warning.hint == "did you mean 'Trade'?"
+
+    @pytest.mark.parametrize(
+        ("value", "inside", "capitals"),
+        [
+            ("sum(b.x)", "sum(b[].x)", "SUM(b.x)"),
+            ("count(b)", "count(b[])", "COUNT(b)"),
+            ("1 + max( b.x )", "max(b[].x)", "MAX(b.x)"),
+        ],
+    )
+    def test_an_aggregate_in_small_letters_beside_within(self, value: str, inside: str, capitals: str) -> None:
+        query = f"PATTERN SEQ(A a, B+ b[])\nRETURN {value}\nWITHIN 1 h"
+        (warning,) = plan_of(query).warnings
+        assert "is over all matches, so each row is of a window of 1 h" in warning.message
+        assert warning.hint == f"of one match: {inside}; over all matches, in capitals: {capitals}"
+        assert warning.span is not None
+        assert warning.span.line == 2
+        assert f"'{value.removeprefix('1 + ')}'" in warning.message
+
+    @pytest.mark.parametrize(
+        "clauses",
+        [
+            "RETURN SUM(b.x) WITHIN 1 h",  # in capitals: meant
+            "RETURN sum(b.x) WITHIN 1 h SLIDE 1 min",  # windows are meant
+            "RETURN sum(b.x)",
+            "RETURN sum(b[].x) WITHIN 1 h",
+            "RETURN sum(a.x) WITHIN 1 h",  # a binds one event: a.x would be the value of one match
+            "RETURN COUNT(*) WITHIN 1 h",
+        ],
+    )
+    def test_other_aggregates_are_meant(self, clauses: str) -> None:
+        assert plan_of(f"PATTERN SEQ(A a, B+ b[]) {clauses}").warnings == ()
 
     def test_nothing_to_say(self) -> None:
         assert self.warnings("PATTERN (SEQ(A+, B))+ WHERE A.x < NEXT(A).x WITHIN 10") == ()

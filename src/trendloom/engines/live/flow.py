@@ -71,6 +71,7 @@ class Flow:
         query = replace(plan.query, name=None, having=None, returns=Trends.ALL)
         told: list[object] = [write(query), [[f.name, str(f.type)] for f in self.schema], plan.schema.time]
         told += [plan.schema.type, str(plan.schema.axis), type(self.kernel).__name__, str(self.kernel.clock)]
+        told += [list(plan.schema.order)] if plan.schema.order else []
         told += [f"zone {plan.schema.zone}"] if plan.schema.zone is not None else []
         if self.kernel.clock.pane is not None:
             told += [self.numeric, sorted(measure.name for measure in measures_of(plan))]

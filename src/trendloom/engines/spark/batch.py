@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from pyspark import Accumulator
     from pyspark.sql import DataFrame
 
-FIRST, LAST = "_first_time", "_last_time"
+FIRST, LAST = "_first_instant", "_last_instant"
+"""Where rows are sorted later: they are ordered by these within a partition, which one task sees whole."""
 
 
 def run(
@@ -88,9 +89,9 @@ def _rows_schema(job: Job) -> pa.Schema:
 def _rows(job: Job, batches: Batches) -> Batches:
     stream = stream_of(job, batches, job.tied)
     if stream is not None:
-        times = (FIRST, LAST) if job.order else None
+        ends = (FIRST, LAST) if job.order else None
         physical = with_memory(job.physical, os.cpu_count() or 1)
-        for batch in task.rows(physical, stream, limit=job.limit, with_times=times, ordered=False):
+        for batch in task.rows(physical, stream, limit=job.limit, with_ends=ends, ordered=False):
             if job.counter is not None:
                 job.counter.add(batch.num_rows)
             yield batch

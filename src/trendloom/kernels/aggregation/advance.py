@@ -43,7 +43,7 @@ class Events(NamedTuple):
     start: Array
     own: Array
     union: Array
-    time: Array
+    instant: Array
     weights: Array  # [weight, event]
 
 
@@ -79,7 +79,7 @@ def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, e
             if len(events.start) > 0:
                 first, last, stop = events.start[at], events.start[at + 1], at + 1
             else:
-                stop = _tie_end(events.time, at, end)
+                stop = _tie_end(events.instant, at, end)
                 first, last = at, stop
             _apply_together(rows, spare, first, last, steps.entered, steps.kept, steps.order, events.own, events.union,
                             events.weights, steps.size)  # fmt: skip
@@ -87,9 +87,9 @@ def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, e
 
 
 @numba.njit(cache=True, nogil=True)
-def _tie_end(time: Array, at: int, end: int) -> int:
+def _tie_end(instant: Array, at: int, end: int) -> int:
     stop = at + 1
-    while stop < end and time[stop] == time[at]:
+    while stop < end and instant[stop] == instant[at]:
         stop += 1
     return stop
 
@@ -408,7 +408,7 @@ def advance_least(
             _apply_least(least, spare, steps.single, code, slots, values[at], valued)
             at += 1
         else:
-            stop = _tie_end(events.time, at, end)
+            stop = _tie_end(events.instant, at, end)
             spare[slots : 2 * slots] = ABSENT
             for slot in steps.order:
                 for event in range(at, stop):

@@ -51,7 +51,7 @@ class Letters:
 def kinds_of(block: Block) -> Kinds:
     """Number the kinds of events that occur, and those that occur as unions of equal times."""
     words = _words(block)
-    ties = has_ties(block.key_starts, block.time)
+    ties = has_ties(block.key_starts, block.instant)
     union = _unions(words, block.tie_end) if ties else words[:0]
     if words.dtype.itemsize <= 2:
         present = np.zeros(1 << 8 * words.dtype.itemsize, np.bool_)
@@ -64,7 +64,7 @@ def kinds_of(block: Block) -> Kinds:
     code, tied = _numbered(words, listed, code_type), int(np.iinfo(code_type).max)
     own, union = (code.copy(), _numbered(union, listed, code_type)) if ties else (code[:0], code[:0])
     if ties:
-        _mark_ties(code, block.key_starts, block.time, tied)
+        _mark_ties(code, block.key_starts, block.instant, tied)
     return Kinds(code, tied, own, union, [_positions(int(word), block.bits) for word in listed])
 
 
@@ -121,22 +121,22 @@ def _look_up(found: Array, words: Array, table: Array) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def has_ties(key_starts: Array, time: Array) -> bool:
-    """Whether two events of one key have equal times. O(events)."""
+def has_ties(key_starts: Array, instant: Array) -> bool:
+    """Whether two events of one key have no order. O(events)."""
     for key in range(len(key_starts) - 1):
         same = 0
         for event in range(key_starts[key] + 1, key_starts[key + 1]):
-            same += time[event] == time[event - 1]
+            same += instant[event] == instant[event - 1]
         if same:
             return True
     return False
 
 
 @numba.njit(cache=True, nogil=True)
-def _mark_ties(code: Array, key_starts: Array, time: Array, tied: int) -> None:
+def _mark_ties(code: Array, key_starts: Array, instant: Array, tied: int) -> None:
     for key in range(len(key_starts) - 1):
         for event in range(key_starts[key] + 1, key_starts[key + 1]):
-            if time[event] == time[event - 1]:
+            if instant[event] == instant[event - 1]:
                 code[event - 1] = tied
                 code[event] = tied
 

@@ -75,6 +75,7 @@ def _expanded(block: Block, words: Array, pivot: Pivot, pivots: Array, low: Arra
         columns={name: column.take(events) for name, column in block.columns.items()},
         fits=(fits,),
         bits=tuple(range(len(block.bits))),
+        instants=block.instants_of(events),
     )
 
 

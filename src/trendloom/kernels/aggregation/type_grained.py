@@ -65,7 +65,7 @@ class Prepared:
         """For what goes from event to event: weights and least values."""
         kinds, matrices = self.kinds, self.matrices
         start, offset, words = np.zeros(0, np.int64), np.zeros(2, np.int64), np.zeros((0, 0, 0), np.int64)
-        events = Events(kinds.code, kinds.tied, start, kinds.own, kinds.union, self.job.block.time, self.job.weights)
+        events = Events(kinds.code, kinds.tied, start, kinds.own, kinds.union, self.job.block.instant, self.job.weights)
         order = np.array(self.program.order, np.int64)
         kept, entered, letters = matrices.kept(), matrices.entered(), len(kinds.positions)
         doubles = words.astype(np.float64)

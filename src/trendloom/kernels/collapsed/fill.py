@@ -9,7 +9,7 @@ Cost: O(events in the gaps), times the grain of the count where adjacent events 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -141,6 +141,7 @@ class Filling:
             columns={name: block.columns[name].take(events) for name in sorted(used)},
             fits=(laid.fits,),
             bits=tuple(range(len(self.gap.positions) + 2)),
+            instants=block.instants_of(events),
         )
 
     def _count(self, inside: Block, gaps: int) -> Array:
@@ -166,7 +167,7 @@ class _Laid:
 
 
 def _with_fits(block: Block, fits: Array) -> Block:
-    return Block(block.key_starts, block.time, block.row, block.columns, (fits,), block.bits)
+    return replace(block, fits=(fits,))
 
 
 # ------------------------------------------------------------------------------------------------ compiled

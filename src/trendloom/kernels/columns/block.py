@@ -3,6 +3,9 @@
 Everything a kernel asks about order is an index: the events of one key are a slice, events of equal time are a
 smaller slice inside it, and "later than event i" is "from tie_end[i] on". Row order of the input is gone after sorting,
 so no answer can depend on it.
+
+Where columns order events of equal time, the order is that of *instants* (see `ties`): ties, and whatever is before or
+after, go by them. Windows, spans and durations go by the time alone. Without such columns an instant is a time.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ class Block:
 
     An event fits position p of the pattern, by type and local predicates, if it has bit `bits[p]`: of word b // 64 of
     `fits`, bit b % 64. Positions that ask for the same share a bit.
+
+    `instants`: numbers that order the events of a key, where times alone do not; None: they do.
     """
 
     key_starts: Array
@@ -37,6 +42,7 @@ class Block:
     columns: Mapping[str, Vector]
     fits: tuple[Array, ...] = ()
     bits: tuple[int, ...] = ()
+    instants: Array | None = None
 
     def __len__(self) -> int:
         return len(self.time)
@@ -56,14 +62,19 @@ class Block:
         """The key of every event."""
         return np.repeat(np.arange(self.keys, dtype=np.int64), np.diff(self.key_starts))
 
+    @property
+    def instant(self) -> Array:
+        """Of two events of a key the one with the lesser number is before the other; equal ones have no order."""
+        return self.time if self.instants is None else self.instants
+
     @cached_property
     def tie_end(self) -> Array:
         """For each event the first later one of its key (or the key's end)."""
-        return tie_ends(self.key_starts, self.time)
+        return tie_ends(self.key_starts, self.instant)
 
     @cached_property
     def tie_start(self) -> Array:
-        """For each event the first one of its key and time."""
+        """For each event the first one of its key and instant."""
         return tie_starts(self.tie_end)
 
     def not_before(self, key: Array, time: Array) -> Array:
@@ -85,4 +96,9 @@ class Block:
             {name: column.take(rows) for name, column in self.columns.items()},
             tuple(words[rows] for words in self.fits),
             self.bits,
+            self.instants_of(rows),
         )
+
+    def instants_of(self, events: Array) -> Array | None:
+        """The `instants` of a block of these events."""
+        return None if self.instants is None else self.instants[events]

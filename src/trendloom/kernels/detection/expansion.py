@@ -70,22 +70,22 @@ class Expansion:
 
     def matches(self, roots: Paths, low: Array, high: Array, horizon: Array | None) -> Iterator[Paths]:
         """All complete matches, in chunks; leading and trailing NOTs are left to the caller."""
-        starts = self._starts(roots, low, high, horizon)
-        todo: list[Iterator[Paths]] = [self._joined(starts) if self.joins else starts]
+        todo: list[Iterator[Paths]] = [self.starts(roots, low, high, horizon)]
         while todo:
             grown = next(todo[-1], None)
             if grown is None:
                 todo.pop()
                 continue
-            complete = self._complete(grown)
+            complete = self.complete(grown)
             if len(complete):
                 yield complete
             limit = high[grown.root]
             if horizon is not None:
                 limit = np.minimum(limit, horizon[grown.events[:, grown.own]])
-            todo.append(self._children(grown, limit))
+            todo.append(self.children(grown, limit))
 
-    def _complete(self, paths: Paths) -> Paths:
+    def complete(self, paths: Paths) -> Paths:
+        """Those that are matches, leading and trailing NOTs left out."""
         accepts = np.array([bool(ways) for ways in self.scope.template.accepts], np.bool_)
         found = paths.take(np.flatnonzero(accepts[self._states(paths)]))
         for rule in self.final:
@@ -97,6 +97,11 @@ class Expansion:
         return self.machine.target_of[paths.steps[:, -1]]
 
     # --------------------------------------------------------------------------------------------- growth
+
+    def starts(self, roots: Paths, low: Array, high: Array, horizon: Array | None) -> Iterator[Paths]:
+        """Partial matches of one event."""
+        found = self._starts(roots, low, high, horizon)
+        return self._joined(found) if self.joins else found
 
     def _starts(self, roots: Paths, low: Array, high: Array, horizon: Array | None) -> Iterator[Paths]:
         everything = np.arange(len(roots))
@@ -113,7 +118,8 @@ class Expansion:
         if found:
             yield together(found)
 
-    def _children(self, paths: Paths, limit: Array) -> Iterator[Paths]:
+    def children(self, paths: Paths, limit: Array) -> Iterator[Paths]:
+        """Partial matches with one more event, of index below the limit of their row."""
         if self.one_time:
             grown = self._earliest_children(paths, limit)
             yield from self._joined(grown) if self.joins else grown
@@ -176,10 +182,10 @@ class Expansion:
     # ------------------------------------------------------------------------ the earliest event that fits
 
     def _earliest_children(self, paths: Paths, limit: Array) -> Iterator[Paths]:
-        """All extensions at the first time at which there is one.
+        """All extensions at the first instant at which there is one.
 
         Candidates are tried in stretches that double, each a whole number of ties, until every row has found its
-        time or reached its limit.
+        instant or reached its limit.
         """
         block = self.block
         low = block.tie_end[paths.events[:, -1]]
@@ -192,9 +198,9 @@ class Expansion:
                 last_one = low[open_]
             end = np.minimum(block.tie_end[last_one], limit[open_])
             found = list(self._candidates(paths, open_, low[open_], end))
-            first = self._first_times(found, len(paths), same)
+            first = self._first_instants(found, len(paths), same)
             for grown, origin in found:
-                now = np.flatnonzero(block.time[grown.events[:, -1]] == first[origin])
+                now = np.flatnonzero(block.instant[grown.events[:, -1]] == first[origin])
                 if len(now):
                     yield grown.take(now)
             unmoved = first[open_] == np.iinfo(np.int64).max
@@ -217,9 +223,9 @@ class Expansion:
                 if len(grown):
                     yield replace(grown, root=paths.root[grown.root]), grown.root
 
-    def _first_times(self, found: list[tuple[Paths, Array]], rows: int, same: Array | None) -> Array:
-        """Per row the first time at which it, or another derivation of the same binding, can be extended."""
+    def _first_instants(self, found: list[tuple[Paths, Array]], rows: int, same: Array | None) -> Array:
+        """Per row the first instant at which it, or another derivation of the same binding, can be extended."""
         first = np.full(rows, np.iinfo(np.int64).max)
         for grown, origin in found:
-            np.minimum.at(first, origin if same is None else same[origin], self.block.time[grown.events[:, -1]])
+            np.minimum.at(first, origin if same is None else same[origin], self.block.instant[grown.events[:, -1]])
         return first if same is None else first[same]

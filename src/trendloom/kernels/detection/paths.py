@@ -70,8 +70,8 @@ class Paths:
         )
 
     @cached_property
-    def times(self) -> Array:
-        return self.block.time[self.events]
+    def instants(self) -> Array:
+        return self.block.instant[self.events]
 
     def binding(self, variable: str) -> Array:
         """Matrix: which columns bind the variable, as this scope sees it."""
@@ -216,15 +216,13 @@ class _Scene:
     def _pairs(self, width: int, newest: bool) -> Iterator[_Choice]:
         assert self.shape.pair is not None
         left, right = (self.binding[name] for name in self.shape.pair)
-        times = self.paths.times
+        at = self.paths.instants
         first = self.paths.own
         for b in range(width - 1 if newest else first, width):
-            before = np.where(times[:, first:] < times[:, b, None], times[:, first:], np.iinfo(np.int64).min).max(
-                axis=1
-            )
+            before = np.where(at[:, first:] < at[:, b, None], at[:, first:], np.iinfo(np.int64).min).max(axis=1)
             for a in range(first, width):
                 if a != b:
-                    adjacent = left[:, a] & right[:, b] & (times[:, a] == before) & (times[:, a] < times[:, b])
+                    adjacent = left[:, a] & right[:, b] & (at[:, a] == before) & (at[:, a] < at[:, b])
                     window = self._window(b)
                     yield from self._if_bound(
                         {"left": a, "right": b}, adjacent & self._in_round((a, b), window), window

@@ -1,0 +1,108 @@
+"""How many events pass the conditions on them alone, position by position: the first thing to look at without a match.
+
+Cost: one vectorised pass per condition. No event is sorted, and nothing is matched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from trendloom.engines.events import Stream
+from trendloom.expr.evaluate import evaluate
+from trendloom.expr.vectors import is_true
+from trendloom.io.events import Events
+from trendloom.lang.keywords import write_name
+from trendloom.optimize import optimize
+from trendloom.pattern.algebra import Atom, Negation, Pattern, parts
+from trendloom.plan.display import show_component, show_expression
+from trendloom.plan.logical import Plan, Projection
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Passed:
+    """One position: events of its type, how many pass each condition alone, and how many pass all of them.
+
+    `negated`: the NOT around it, 0 for a position of the pattern itself.
+    """
+
+    atom: Atom
+    negated: int
+    of_type: int
+    alone: tuple[tuple[str, int], ...]
+    together: int
+
+    @property
+    def component(self) -> str:
+        return show_component(self.atom.type, self.atom.variable)
+
+
+def matching_alone(plan: Plan) -> Plan:
+    """The plan of a query without what is made of its matches: optimized, with the columns that conditions read."""
+    bare = replace(plan, output=Projection(()), group_by=(), ranking=None, hidden=frozenset(), confidence=None)
+    return optimize(bare)
+
+
+def stream_of(plan: Plan, events: Events) -> Stream:
+    """The events with the columns that matching reads; without their times where these are imprecise."""
+    kinds = {column.name: column.kind for column in plan.schema.columns}
+    ticks = np.zeros(len(events.types), np.int64) if events.ticks is None else events.ticks
+    return Stream(events.table.select(list(plan.scan.columns)), kinds, ticks, {plan.schema.type: events.types})
+
+
+def passed_events(plan: Plan, stream: Stream) -> Iterator[Passed]:
+    """Every position of an optimized plan, in the order of the pattern."""
+    keyed = np.ones(len(stream.ticks), np.bool_)
+    for name in plan.partition:
+        valid = stream.vector(name).valid
+        keyed &= True if valid is None else valid
+    types = stream.vector(plan.schema.type)
+    for atom, scope in atoms_of(plan.pattern):
+        mine = keyed & _of_type(types.values, types.valid, types.dictionary, atom.type)
+        together, alone = mine, []
+        for expr in (expr for position, expr in plan.filters if position == atom.position):
+            good = mine & is_true(evaluate(expr, stream.leaf))
+            alone.append((show_expression(expr, plan.schema.axis), int(good.sum())))
+            together = together & good
+        yield Passed(atom, scope, int(mine.sum()), tuple(alone), int(together.sum()))
+
+
+def atoms_of(pattern: Pattern, scope: int = 0) -> Iterator[tuple[Atom, int]]:
+    """The atoms from left to right, each with the NOT around it."""
+    if isinstance(pattern, Atom):
+        yield pattern, scope
+    for part in parts(pattern):
+        yield from atoms_of(part, part.scope if isinstance(part, Negation) else scope)
+
+
+def _of_type(values: Array, valid: Array | None, dictionary: Array | None, name: str) -> Array:
+    if dictionary is None:
+        return np.zeros(len(values), np.bool_)
+    found: Array = (dictionary == name)[values] if len(dictionary) else np.zeros(len(values), np.bool_)
+    return found if valid is None else found & valid
+
+
+def describe_passed(plan: Plan, events: Events) -> str:
+    """For one line: how many events of each type pass the conditions on them alone."""
+    plan = matching_alone(plan)
+    told: dict[str, None] = {}
+    for one in passed_events(plan, stream_of(plan, events)):
+        if one.negated:
+            continue
+        name = write_name(one.atom.type)
+        if not one.of_type:
+            told[f"no event is a {name}" if not plan.partition else f"no {name} has {_keys(plan)}"] = None
+        elif one.alone:
+            told[f"{one.together:,} of {one.of_type:,} {one.component} pass the conditions on them alone"] = None
+        else:
+            told[f"{one.of_type:,} {one.component}"] = None
+    return "; ".join(told)
+
+
+def _keys(plan: Plan) -> str:
+    return f"a value of {', '.join(plan.partition)}"

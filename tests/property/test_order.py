@@ -1,0 +1,116 @@
+"""Events of equal time that columns put in order: the local engine gives the rows of the reference, and an order that
+leaves no ties gives what distinct times give.
+
+The examples are the same in every run; `TRENDLOOM_EXAMPLES=5000 pytest tests/property/test_order.py` looks at new ones.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from tests.property.compare import rows_of
+from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Knobs
+from tests.property.strategies_aggregates import GROUPINGS, NEGATED, PLAIN, Aimed
+from tests.property.strategies_order import ORDERS, OrderedCase, ordered_cases, spread
+
+import trendloom as tl
+from trendloom.errors import BindError, PlanError
+
+KINDS: dict[str, Knobs | Aimed] = {
+    "any": Knobs(semantics=(ANY,), outputs=("trends", "values")),
+    "any, of neighbours": Knobs(
+        semantics=(ANY,), outputs=("trends",), classes=("local", "adjacent", "previous"), conjunction=False,
+        predicates=False,
+    ),
+    "runs": Knobs(semantics=(NEXT, CONTIGUOUS), outputs=("trends", "values")),
+    "negation": Knobs(outputs=("trends", "aggregates"), nesting=1, most_conjuncts=1),
+    "complete": Knobs(semantics=(ANY,), outputs=("complete",)),
+    "complete, one variable": Knobs(semantics=(ANY,), outputs=("complete",), most_atoms=1, negation=False),
+    "collapsed": Knobs(semantics=(ANY,), outputs=("collapsed",)),
+    "matrices": Aimed(PLAIN + NEGATED, ("nothing", "alone"), GROUPINGS),
+    "transitions": Aimed(
+        PLAIN + NEGATED, ("operators", "two", "equal and ordered", "two orders", "expressions", "distant", "previous")
+    ),
+    "totals of runs": Aimed(PLAIN + NEGATED, ("nothing", "operators"), GROUPINGS, semantics=(NEXT, CONTIGUOUS)),
+    "totals": Knobs(outputs=("aggregates",)),
+}  # fmt: skip
+MORE = os.environ.get("TRENDLOOM_EXAMPLES")
+EXAMPLES = int(MORE or 120)
+WITH_ROWS = 0.15
+"""The least share of cases that have a row at all."""
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+
+
+def run(case: OrderedCase, engine: str) -> pa.Table:
+    table = case.shuffled() if engine == "local" else case.table()
+    try:
+        return tl.run(case.query, table, engine=engine, order=case.order)
+    except (BindError, PlanError):
+        assume(False)
+        raise
+
+
+def in_order(rows: pa.Table, order: tuple[str, ...]) -> bool:
+    """Whether the events of every row are listed in their order."""
+    if "events" not in rows.column_names:
+        return True
+    listed = (_instants(events, order) for events in rows["events"].to_pylist())
+    return all(instants == sorted(instants) for instants in listed)
+
+
+def _instants(events: list[dict[str, Any]], order: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    return [(e["time"], *((e[name] is not None, e[name] or type(e[name])()) for name in order)) for e in events]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_local_equals_reference(kind: str) -> None:
+    compared, with_rows, different = 0, 0, 0
+
+    @settings(thorough)
+    @given(ordered_cases(KINDS[kind]))
+    def compare(case: OrderedCase) -> None:
+        nonlocal compared, with_rows, different
+        found, expected = run(case, "local"), run(case, "reference")
+        assert rows_of(found) == rows_of(expected), (case.query, case.order)
+        assert found.schema == expected.schema
+        assert in_order(expected, case.order)
+        assert in_order(found, case.order)
+        compared += 1
+        with_rows += expected.num_rows > 0
+        different += rows_of(found) != rows_of(tl.run(case.query, case.table(), engine="local"))
+
+    compare()
+    assert compared >= 0.9 * EXAMPLES
+    assert with_rows >= WITH_ROWS * compared
+    assert different >= 0.02 * compared, "an order that changes no answer proves little"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_order_without_ties_is_as_good_as_distinct_times(kind: str) -> None:
+    """Where no window, span or condition speaks of the time itself."""
+
+    @settings(thorough, max_examples=EXAMPLES // 2)
+    @given(ordered_cases(KINDS[kind], ORDERS[-2:]))
+    def compare(case: OrderedCase) -> None:
+        assume(not re.search(r"\btime\b|WITHIN|duration", case.query))
+        for engine in ("reference", "local"):
+            found, expected = run(case, engine), run(spread(case), engine)
+            assert timeless(found) == timeless(expected), (engine, case.query)
+
+    compare()
+
+
+def timeless(rows: pa.Table) -> list[Any]:
+    """The rows with events as their numbers and variables, in the order in which they are listed."""
+    listed = rows.to_pylist()
+    for row in listed:
+        if "events" in row:
+            row["events"] = [[event["id"], event["var"]] for event in row["events"]]
+    return rows_of({**row, "listed": row.pop("events", None)} for row in listed)
