@@ -114,7 +114,7 @@ def by_path(df: DataFrame, text: str, path: str, file: FilePath) -> DataFrame | 
     if obstacle(physical, Path(path)) is not None:
         return None
     try:
-        return batch.run(frame.df, physical, frame.arrow, path=Path(path), file=file)
+        return batch.run(frame.df, physical, frame.arrow, path=Path(path), files=(file,))
     except OptionError:
         return None
 

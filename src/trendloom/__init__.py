@@ -42,8 +42,8 @@ def run(
 ) -> pa.Table:
     """Run a query, or a workload of queries, over events and return the rows.
 
-    `events` is a path (csv, jsonl, parquet, a folder of parquet), a pyarrow Table, or a pandas or polars frame. Times
-    may stand in the index of a pandas frame.
+    `events` is a path of Parquet, CSV or JSON lines (a file, a folder, a glob, a URI), a list of paths, a pyarrow
+    Table, or a pandas or polars frame. Times may stand in the index of a pandas frame.
     `engine` is "local" (one process), "spark", or "reference" (the definitions, for small streams).
     The other options are those of the command line; see `trendloom run --help`.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, cases, to_table
 from tests.property.strategies_aggregates import GROUPINGS, NEGATED, PLAIN, Aimed, aimed
+from tests.property.strategies_order import Order, ordered_cases
 
 KINDS: dict[str, Aimed | Knobs] = {
     "matches, any": Knobs(outputs=("trends", "values"), semantics=(ANY,)),
@@ -36,6 +37,7 @@ class LiveCase:
     buckets: int
     restarts: tuple[bool, ...]  # after which batches the stream is stopped and resumed
     crowd: int  # chunks of state that may lie side by side
+    order: Order = ()  # columns that order events of equal time
 
     def tables(self) -> list[pa.Table]:
         return [to_table(batch) for batch in self.batches]
@@ -45,7 +47,19 @@ class LiveCase:
 def live_cases(draw: st.DrawFn, kind: str) -> LiveCase:
     """A random query over a random stream that arrives in disorder."""
     knobs = KINDS[kind]
-    case: Case = draw(aimed(knobs) if isinstance(knobs, Aimed) else cases(knobs))
+    return draw(arrivals(draw(aimed(knobs) if isinstance(knobs, Aimed) else cases(knobs))))
+
+
+@st.composite
+def ordered_live_cases(draw: st.DrawFn, kind: str) -> LiveCase:
+    """The same for a stream full of equal times, with columns that order them."""
+    case = draw(ordered_cases(KINDS[kind]))
+    return replace(draw(arrivals(Case(case.query, case.events))), order=case.order)
+
+
+@st.composite
+def arrivals(draw: st.DrawFn, case: Case) -> LiveCase:
+    """How the events of a case arrive."""
     disorder = draw(st.sampled_from([0, 2, 5, 20]))
     keyed = [(event["time"] + draw(st.integers(0, disorder)), n) for n, event in enumerate(case.events)]
     arrival = [case.events[n] for _, n in sorted(keyed)]

@@ -10,13 +10,16 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 from tests.property.compare import rows_of
-from tests.property.live_cases import KINDS, LiveCase, live_cases
+from tests.property.live_cases import KINDS, LiveCase, live_cases, ordered_live_cases
 from tests.property.strategies import ARROW, SCHEMA
+from tests.property.strategies_order import Order
 
 import trendloom as tl
 from trendloom.engines.live import chunks
@@ -36,13 +39,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
 
 
-def flow(query: str) -> Flow:
-    return flow_of(plan_physically(bind(parse_query(query), SCHEMA)), ARROW, "exact")
+def flow(query: str, order: Order = ()) -> Flow:
+    return flow_of(plan_physically(bind(parse_query(query), replace(SCHEMA, order=order))), ARROW, "exact")
 
 
 def played(case: LiveCase) -> tuple[pa.Table, pa.Table, Replay]:
     """What the stream gives out, the late events, and the stream at its end."""
-    replay = Replay(flow(case.query), case.delay, case.buckets)
+    replay = Replay(flow(case.query, case.order), case.delay, case.buckets)
     found = []
     for events, stop in zip(case.tables(), case.restarts, strict=True):
         found.append(replay.batch(events))
@@ -55,7 +58,8 @@ def resumed(replay: Replay) -> Replay:
     """The stream with a state that has been through bytes, and a query that has been planned again."""
     memories = pickle.loads(pickle.dumps({n: vars(memory) for n, memory in replay.memories.items()}))
     again = copy.copy(replay)
-    again.flow = flow(replay.flow.physical.plan.query.text or "")
+    plan = replay.flow.physical.plan
+    again.flow = flow(plan.query.text or "", plan.schema.order)
     for number, content in memories.items():
         vars(again.memories[number]).update(content)
     return again
@@ -63,10 +67,21 @@ def resumed(replay: Replay) -> Replay:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stream_gives_what_a_batch_gives(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare(live_cases(kind), EXAMPLES, monkeypatch)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_times_in_order(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns order the events of equal time, which may arrive in any order and in different batches."""
+    compare(ordered_live_cases(kind), EXAMPLES // 2, monkeypatch)
+
+
+def compare(live: st.SearchStrategy[LiveCase], examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Play random streams and compare each with a batch over the events that were not late."""
     compared, with_rows = 0, 0
 
-    @settings(thorough)
-    @given(live_cases(kind))
+    @settings(thorough, max_examples=examples)
+    @given(live)
     def check(case: LiveCase) -> None:
         nonlocal compared, with_rows
         monkeypatch.setattr(chunks, "MOST_CHUNKS", case.crowd)
@@ -78,7 +93,7 @@ def test_a_stream_gives_what_a_batch_gives(kind: str, monkeypatch: pytest.Monkey
         events = pa.concat_tables([ARROW.empty_table(), *case.tables()])
         missed = set(late["id"].to_pylist())
         in_time = events.filter(pa.array([number not in missed for number in events["id"].to_pylist()], pa.bool_()))
-        expected = tl.run(case.query, in_time, engine="local")
+        expected = tl.run(case.query, in_time, engine="local", order=case.order)
         assert rows_of(found) == rows_of(expected)
         assert not any(memory.head or memory.chunks for memory in replay.memories.values())
         compared += 1

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from tests.property.compare import rows_of
 from tests.property.strategies import ANY, ARROW, Knobs, Row, queries, streams
+from tests.property.strategies_order import ORDERS, Order, crowded
 from tests.property.strategies_patterns import TYPES, variables_of
 
 import trendloom as tl
@@ -32,8 +33,11 @@ KNOBS = {
     "collapsed": (Knobs(semantics=(ANY,), outputs=("collapsed",)), 3),
     "totals": (Knobs(outputs=("aggregates",)), 4),
     "coarse totals": (Knobs(outputs=("aggregates",), most_conjuncts=1), 4),
+    "matches in order": (Knobs(outputs=("trends", "complete", "collapsed", "values")), 4),
+    "totals in order": (Knobs(outputs=("aggregates",), most_conjuncts=1), 4),
 }
 """What kinds of queries, and how many of each: STREAMS times as many pairs."""
+BY_MATCH = ("matches", "collapsed", "matches in order")
 ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
@@ -41,6 +45,7 @@ ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 class Batch:
     query: str
     streams: tuple[tuple[Row, ...], ...]
+    order: Order = ()
 
     def tables(self) -> list[pa.Table]:
         """One table per stream, with the number of its case."""
@@ -54,7 +59,10 @@ def batches(draw: st.DrawFn, kind: str) -> Batch:
     query = draw(queries(KNOBS[kind][0]))
     used = sorted({variable.type for variable in variables_of(parse_query(query).pattern)})
     events = streams(6, used * 4 + [draw(st.sampled_from(TYPES))])
-    return Batch(by_case(query, grouped=kind == "totals"), tuple(draw(events) for _ in range(STREAMS)))
+    found = Batch(by_case(query, grouped=kind.startswith("totals")), tuple(draw(events) for _ in range(STREAMS)))
+    if not kind.endswith("in order"):
+        return found
+    return Batch(found.query, tuple(crowded(one, 3) for one in found.streams), draw(st.sampled_from(ORDERS)))
 
 
 def by_case(query: str, *, grouped: bool) -> str:
@@ -73,7 +81,7 @@ def by_case(query: str, *, grouped: bool) -> str:
 def expected_rows(batch: Batch, *, coarse: bool) -> list[Any]:
     """The reference's rows: stream by stream, or of all at once where the totals go over all."""
     tables = [pa.concat_tables(batch.tables())] if coarse else batch.tables()
-    found = (tl.run(batch.query, table, engine="reference") for table in tables)
+    found = (tl.run(batch.query, table, engine="reference", order=batch.order) for table in tables)
     return sorted(itertools.chain.from_iterable(rows_of(rows) for rows in found))
 
 
@@ -95,7 +103,7 @@ def chosen(kind: str) -> list[tuple[Batch, list[Any]]]:
     def collect(batch: Batch) -> None:
         if len(found) < count:
             try:
-                tl.run(batch.query, batch.tables()[0], engine="local")
+                tl.run(batch.query, batch.tables()[0], engine="local", order=batch.order)
                 expected = expected_rows(batch, coarse=coarse)
             except (BindError, PlanError):
                 return
@@ -114,10 +122,10 @@ def arrow_rows(spark: Any, rows: int) -> Iterator[None]:
     spark.conf.set(ARROW_ROWS, before)
 
 
-def run_on_path(df: Any, query: str, partitions: int | None, path: str) -> pa.Table | None:
+def run_on_path(df: Any, batch: Batch, partitions: int | None, path: str) -> pa.Table | None:
     """The rows of a query by some path; None where the query or its data do not allow it."""
     try:
-        return detect(df, query, partitions=partitions, path=path).toArrow()
+        return detect(df, batch.query, order=batch.order, partitions=partitions, path=path).toArrow()
     except OptionError:
         return None
 
@@ -134,8 +142,8 @@ def test_spark_equals_reference(kind: str, spark: Any) -> None:
         partitions = (1, 2, 7)[number % 3]
         with arrow_rows(spark, (3, 10_000)[number % 2]):
             df = spark.createDataFrame(table).repartition(partitions)
-            for path in ("general",) if kind in ("matches", "collapsed") else ("general", "auto", "reduced", "cut"):
-                result = run_on_path(df, batch.query, (None, 7, 1, 2)[number % 4], path)
+            for path in ("general",) if kind in BY_MATCH else ("general", "auto", "reduced", "cut"):
+                result = run_on_path(df, batch, (None, 7, 1, 2)[number % 4], path)
                 assert result is None or rows_of(result) == expected, (path, batch.query)
 
 

@@ -77,10 +77,10 @@ def files(folder: FilePath, table: pa.Table, order: str) -> FilePath:
     return folder
 
 
-def by_path(spark: Any, folder: FilePath, query: str, path: Path | None) -> pa.Table:
-    frame = describe(spark.read.parquet(str(folder)), Options(engine="spark").columns())
+def by_path(spark: Any, folder: FilePath, query: str, path: Path | None, order: tuple[str, ...] = ()) -> pa.Table:
+    frame = describe(spark.read.parquet(str(folder)), Options(engine="spark", order=order).columns())
     (plan,) = bind_all(queries_of(query), frame)
-    return batch.run(frame.df, plan_physically(plan), frame.arrow, path=path, file=folder).toArrow()
+    return batch.run(frame.df, plan_physically(plan), frame.arrow, path=path, files=tuple(folder.iterdir())).toArrow()
 
 
 @pytest.mark.parametrize("order", ["sorted", "shuffled"])
@@ -94,6 +94,23 @@ def test_tasks_that_read_parquet_themselves_give_the_same_rows(
     assert rows_of(by_path(spark, folder, QUERIES[name], Path.DIRECT)) == expected
     assert rows_of(by_path(spark, folder, QUERIES[name], Path.REDUCED)) == expected
     assert rows_of(tl.run(QUERIES[name], folder, engine="spark")) == expected
+
+
+def test_columns_order_equal_times_on_every_path(spark: Any, tmp_path: FilePath) -> None:
+    table, query, order = events(), QUERIES["by key"], ("n", "x")
+    expected = rows_of(tl.run(query, table, order=order))
+    assert expected != rows_of(tl.run(query, table))
+    folder = files(tmp_path, table, "shuffled")
+    for path in (Path.DIRECT, Path.REDUCED, Path.CUT):
+        assert rows_of(by_path(spark, folder, query, path, order)) == expected, path
+
+
+def test_rows_come_in_the_order_of_columns_too(spark: Any) -> None:
+    def listed(engine: str) -> list[list[Any]]:
+        found = tl.run("PATTERN SEQ(A a, B b) WHERE [key] WITHIN 2", events(), engine=engine, order=("n", "x"))
+        return [[(e["time"], e["n"], e["x"]) for e in row] for row in found["events"].to_pylist()]
+
+    assert listed("spark") == listed("local") == sorted(listed("local"))
 
 
 def test_times_as_timestamps_are_cut_and_read_alike(spark: Any, tmp_path: FilePath) -> None:

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from tests.property.compare import rows_of
 from tests.property.live_cases import KINDS, LiveCase, live_cases
 from tests.property.strategies import ARROW, to_table
+from tests.property.strategies_order import Order
 
 import trendloom as tl
 from trendloom.errors import BindError, PlanError
@@ -79,11 +80,11 @@ def write_file(folder: Path, number: int, rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "buckets", "stops", "watermark"),
-    [(1, 1, [3], "3 seconds"), (2, 3, [1, 4], "3 seconds"), (3, 8, [], f"{20 * GAP} seconds")],
+    ("number", "buckets", "stops", "watermark", "order"),
+    [(1, 1, [3], "3 seconds", ()), (2, 3, [1, 4], "3 seconds", ("g", "x")), (3, 8, [], f"{20 * GAP} seconds", ())],
 )
 def test_a_workload_gives_what_its_queries_give_alone(
-    spark: SparkSession, tmp_path: Path, number: int, buckets: int, stops: list[int], watermark: str
+    spark: SparkSession, tmp_path: Path, number: int, buckets: int, stops: list[int], watermark: str, order: Order
 ) -> None:
     """With a short watermark some events are late, and are written to the side table; with a long one there is none."""
     queries, rows = workload(number)
@@ -99,7 +100,7 @@ def test_a_workload_gives_what_its_queries_give_alone(
             write_file(source, at, part)
             at += 1
         df = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(source))
-        out = detect(df, text, watermark=watermark, buckets=buckets, late_to=late_to and str(late_to))
+        out = detect(df, text, watermark=watermark, buckets=buckets, late_to=late_to and str(late_to), order=order)
         running = (
             out.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
             .foreachBatch(lambda batch, epoch: found.update({epoch: batch.toArrow()}))
@@ -109,15 +110,18 @@ def test_a_workload_gives_what_its_queries_give_alone(
         running.stop()
     late = pq.read_table(late_to) if late_to is not None else None
     assert late is None or len(late) > len(queries)
-    check(queries, [row for part in parts for row in part], pa.concat_tables(found.values()), late)
+    check(queries, [row for part in parts for row in part], pa.concat_tables(found.values()), late, order)
 
 
-def check(queries: dict[str, str], rows: list[dict[str, Any]], found: pa.Table, late: pa.Table | None) -> None:
+def check(
+    queries: dict[str, str], rows: list[dict[str, Any]], found: pa.Table, late: pa.Table | None, order: Order
+) -> None:
     """Every query's rows are those of the local engine over the events that were in time for it."""
     told = found.to_pylist()
     for name, query in queries.items():
         missed = set() if late is None else {row["id"] for row in late.to_pylist() if row["query"] == name}
-        expected = tl.run(query, to_table([row for row in rows if row["id"] not in missed]), engine="local")
+        in_time = to_table([row for row in rows if row["id"] not in missed])
+        expected = tl.run(query, in_time, engine="local", order=order)
         mine = [{key: row[key] for key in expected.column_names} for row in told if row["query"] == name]
         assert rows_of(mine) == rows_of(expected), query
     assert {row["query"] for row in told} <= set(queries)

@@ -234,6 +234,18 @@ def test_rows_on_the_console_and_what_a_checkpoint_refuses(stream: Callable[...,
     assert (other.exit_code, "not one of Trendloom's" in other.stderr) == (2, True)
 
 
+def test_columns_order_events_of_one_time(stream: Callable[..., Result], tmp_path: Path) -> None:
+    lines = pa.table({"time": [1, 1, 1, 2, 2], "type": list("BABAB"), "k": [0] * 5, "x": [3, 2, 1, 5, None]})
+    put(tmp_path / "days", "1", pa.concat_tables([lines, END]))
+    result = stream("--order", "x")
+    assert result.exit_code == 0, result.stderr
+    wanted = tl.run("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 3", lines, order="x").to_pylist()
+    assert [[event["x"] for event in row["events"]] for row in wanted] == [[2, 3], [2, None]]
+    assert sorted(result.stdout.splitlines()) == sorted(json.dumps(row) for row in wanted)
+    other = stream("--order", "k")
+    assert (other.exit_code, "has changed since the checkpoint was made" in other.stderr) == (2, True)
+
+
 def test_an_error_of_a_task_is_ours_and_is_not_tried_again(stream: Callable[..., Result], tmp_path: Path) -> None:
     untimed = pa.table({"time": pa.array([1, None], pa.int64()), "type": ["A", "B"], "k": [0, 0]})
     put(tmp_path / "days", "1", untimed)

@@ -43,12 +43,12 @@ def check(
             time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high, query=query,
             order=columns_named(order), schema=schema, time_zone=time_zone,
         )  # fmt: skip
-        warnings = check_text(text, events, columns)
+        warnings = check_text(text, events or None, columns)
         if quiet:
             return
         tell_warnings(warnings)
         doubts = sum(not isinstance(warning, QueryNote) for warning in warnings)
-        typer.echo(_verdict(len(queries_of(text, query)), doubts, seen=events is not None))
+        typer.echo(_verdict(len(queries_of(text, query)), doubts, seen=bool(events) or schema is not None))
 
 
 def _verdict(queries: int, warnings: int, *, seen: bool) -> str:

@@ -6,7 +6,6 @@ is there. JSON lines keep each query's own columns; CSV and Parquet have one set
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from trendloom.cli.console import output_console
 from trendloom.cli.table import Preview, preview, show
 from trendloom.engines.workload import Answer, table_of
 from trendloom.errors import OptionError
+from trendloom.io.files import find_files
 from trendloom.io.write import check_destination, write
 
 Done = Callable[[], None]
@@ -39,7 +39,7 @@ class Delivery:
     path: Path | None
 
 
-def choose_delivery(format: str | None, output: str | None, events: str) -> Delivery:
+def choose_delivery(format: str | None, output: str | None, events: list[str]) -> Delivery:
     """What was asked for, refused before anything runs where it cannot be done."""
     if output is None:
         if format == "parquet":
@@ -47,7 +47,7 @@ def choose_delivery(format: str | None, output: str | None, events: str) -> Deli
         return Delivery(format or "table", None)
     path = Path(output)
     check_destination(path)
-    if path.exists() and os.path.exists(events) and path.samefile(events):
+    if path.exists() and any(file.local is not None and path.samefile(file.local) for file in find_files(events).files):
         raise OptionError("the output would replace the events", hint="give --output another name")
     if format == "table":
         raise OptionError("a table is for looking at, not for a file", hint="use --format jsonl, csv or parquet")

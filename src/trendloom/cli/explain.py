@@ -61,7 +61,7 @@ def explain(
             engine.value, time, type, time_unit, time_low=time_low, time_high=time_high, query=query,
             memory_limit=memory_limit, order=columns_named(order), schema=schema, time_zone=time_zone,
         )  # fmt: skip
-        _show(explain_text(read_query(query_file), events, options, analyze=analyze))
+        _show(explain_text(read_query(query_file), events or None, options, analyze=analyze))
 
 
 def _show(text: str) -> None:

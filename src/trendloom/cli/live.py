@@ -116,9 +116,9 @@ def _opened(request: Request) -> tuple[Any, Any, Any]:
     )
     rows = detect(
         events, request.text, time=options.time, type=options.type, time_unit=options.time_unit,
-        order=options.order, time_zone=options.time_zone, numeric=options.numeric, query=options.query,
-        watermark=request.watermark, buckets=request.buckets,
-        late_to=request.late_to, checkpoint=request.service.checkpoint,
+        numeric=options.numeric, query=options.query, watermark=request.watermark, buckets=request.buckets,
+        late_to=request.late_to, checkpoint=request.service.checkpoint, order=options.order,
+        time_zone=options.time_zone,
     )  # fmt: skip
     if notes is not None:
         note_columns(events, notes)

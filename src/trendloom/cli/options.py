@@ -47,13 +47,14 @@ QueryFile = Annotated[
 QueryName = Annotated[
     str | None, typer.Option("--query", metavar="NAME", show_default=False, help="Only this query of a workload.")
 ]
-EVENTS_HELP = "A .csv, .jsonl or .parquet file, or a folder of .parquet files."
+EVENTS_HELP = "Parquet, CSV or JSON lines: a file, a folder, a glob in quotes, or a URI; may be repeated."
 SomeEvents = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option("--events", "-e", metavar="FILE", rich_help_panel=INPUT, show_default=False, help=EVENTS_HELP),
 ]
 AllEvents = Annotated[
-    str, typer.Option("--events", "-e", metavar="FILE", rich_help_panel=INPUT, show_default=False, help=EVENTS_HELP)
+    list[str],
+    typer.Option("--events", "-e", metavar="FILE", rich_help_panel=INPUT, show_default=False, help=EVENTS_HELP),
 ]
 Time = Annotated[
     str, typer.Option("--time", metavar="COLUMN", rich_help_panel=INPUT, help="The time: whole numbers or timestamps.")

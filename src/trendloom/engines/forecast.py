@@ -1,4 +1,4 @@
-"""How many matches there will be, before the first one is built: trends are counted where they cannot be listed.
+"""How many matches there will be, before all are built: trends are counted where they cannot be listed.
 
 Complete trends are counted on their graph, other matches by the aggregation kernels, in doubles (exact below 2^53).
 Conditions that these cannot count are left out, and a bare WITHIN is counted in windows twice as long: then the number

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
-from trendloom.engines.workload import Options, load, load_needed, queries_of, schema_of_columns
+from trendloom.engines.workload import Options, load, load_needed, opened, queries_of, schema_of_columns
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
 from trendloom.io.events import check_order, doubts_of_times, short_unit
-from trendloom.io.read import parquet_columns, parquet_path, read
+from trendloom.io.parquet import ParquetFiles
+from trendloom.io.schema_text import parse_schema
 from trendloom.lang import tree
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
@@ -93,6 +92,8 @@ def _runnable(plan: Plan, options: Options) -> Physical | None:
 def _plans(text: str, source: object, options: Options) -> tuple[Sequence[QueryWarning], list[Plan]]:
     """What the events bring up, and the queries bound to them."""
     queries = queries_of(text, options.query)
+    if source is None and options.schema is not None:
+        source = pa.schema(list(parse_schema(options.schema).items()))
     if source is None:
         return (), [_bind_assumed(query, options) for query in queries]
     reading, schema = schema_of(source, options.for_queries(queries))
@@ -111,39 +112,22 @@ def schema_of(source: object, options: Options) -> tuple[Sequence[QueryWarning],
         return (), source
     if isinstance(source, pa.Schema):
         return (), schema_of_columns(source, options)
-    path = parquet_path(source)
-    if path is not None and options.type in parquet_columns(path).names:
-        return _schema_of_parquet(path, options)
-    events = load(source, options)
+    found = opened(source, options)
+    if isinstance(found, ParquetFiles) and options.type in found.columns.names:
+        return _schema_of_parquet(found, options)
+    events = load(found, options)
     return events.warnings, events.schema
 
 
-def _schema_of_parquet(path: Path, options: Options) -> tuple[Sequence[QueryWarning], Schema]:
-    dataset = ds.dataset(path, format="parquet", partitioning="hive")
-    schema = schema_of_columns(dataset.schema, options)
-    counted = options.time_unit is None and not schema.axis.timestamp
-    time = schema.low or schema.time
-    looked_at = read(path, columns=[options.type, time] if counted else [options.type])
-    empty = _columns_without_values(dataset)
+def _schema_of_parquet(found: ParquetFiles, options: Options) -> tuple[Sequence[QueryWarning], Schema]:
+    schema = schema_of_columns(found.columns, options)
+    empty = found.without_values()
     columns = tuple(replace(c, kind=Kind.NULL) if c.name in empty else c for c in schema.columns)
+    counted, time = options.time_unit is None and not schema.axis.timestamp, schema.low or schema.time
+    looked_at = found.read([options.type, time] if counted else [options.type])
     present = frozenset(name for name in looked_at.column(options.type).unique().to_pylist() if name is not None)
     doubts = doubts_of_times(looked_at, time) if counted else ()
     return doubts, replace(schema, columns=columns, present=present)
-
-
-def _columns_without_values(dataset: ds.Dataset) -> frozenset[str]:
-    """Columns that are NULL in every row, as the footers tell: they fit everywhere."""
-    rows = 0
-    nulls: dict[str, int] = {}
-    for fragment in dataset.get_fragments():
-        footer = fragment.metadata
-        rows += footer.num_rows
-        for group in (footer.row_group(number) for number in range(footer.num_row_groups)):
-            for chunk in (group.column(number) for number in range(group.num_columns)):
-                statistics = chunk.statistics
-                known = statistics.null_count if statistics is not None and statistics.has_null_count else 0
-                nulls[chunk.path_in_schema] = nulls.get(chunk.path_in_schema, 0) + known
-    return frozenset(name for name, count in nulls.items() if 0 < rows == count)
 
 
 # ----------------------------------------------------------------------------------------- without events

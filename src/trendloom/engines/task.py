@@ -30,6 +30,8 @@ MOST_PARTIAL_ROWS = 1_000_000
 """Rows of partial results that are held before they are merged."""
 BATCH = 1 << 16
 """Rows of a result batch."""
+FIRST_ENTRIES = 1 << 21
+"""Entries of matches that are found before matches are counted: few matches are there sooner than their number."""
 
 
 def detect(physical: Physical, stream: Stream) -> tuple[Block, Keys, Iterator[Matches]]:
@@ -51,7 +53,7 @@ def rows(
     """Rows per match, `ordered` where they fit in memory (else `unsorted` is told); `limit` stops the search.
 
     `with_ends` names two more columns for the instants of the first and last event, for whoever sorts later. `foreseen`
-    is told how many matches there will be, where they are counted first: more than allowed are refused.
+    is told how many matches there will be, where there are many: they are counted, and more than allowed are refused.
     """
     block, keys, found = _counted(physical, stream, limit, foreseen)
     schema = row_schema(physical.plan, stream.table.schema)
@@ -110,13 +112,21 @@ def _counted(
         forecast = None if limit is not None else forecast_trends(trends)
         found = trends.matches()
     else:
-        one_by_one = limit is None and physical.collapsing is None
-        forecast = forecast_matches(physical, block) if one_by_one else None
         found = _matches(physical, block)
+        one_by_one = limit is None and physical.collapsing is None
+        first, all_there = _up_to(found, FIRST_ENTRIES) if one_by_one else ([], True)
+        forecast = None if all_there else forecast_matches(physical, block)
+        found = _chained(first, found)
     refuse_too_many(physical, forecast)
     if forecast is not None and foreseen is not None:
         foreseen(forecast)
     return block, keys, found if limit is not None else _at_most(physical, found)
+
+
+def _chained(first: list[Matches], more: Iterator[Matches]) -> Iterator[Matches]:
+    while first:
+        yield first.pop(0)
+    yield from more
 
 
 def _at_most(physical: Physical, found: Iterator[Matches]) -> Iterator[Matches]:

@@ -48,7 +48,8 @@ class MatchValues:
     def entry(self, variable: str, which: Which) -> Array:
         """Per match the entry of the chunk where a variable is bound first or last; −1: nowhere."""
         find = segments.last_where if which is Which.LAST else segments.first_where
-        return find(self.matches.offsets, self.flags(variable))
+        found: Array = find(self.matches.offsets, self.flags(variable))
+        return found
 
     def flags(self, variable: str) -> Array:
         return self.binds[variable][self.matches.positions]

@@ -16,7 +16,8 @@ from trendloom.engines.memory import bytes_of
 from trendloom.engines.telling import Warn, tell_warnings, warn_in_python
 from trendloom.errors import OptionError, QueryError, QueryWarning, did_you_mean, option
 from trendloom.io.events import Events, prepare
-from trendloom.io.read import parquet_columns, parquet_path, read
+from trendloom.io.parquet import ParquetFiles
+from trendloom.io.read import Opened, open_events
 from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
 from trendloom.model.schema import Schema
@@ -145,9 +146,14 @@ def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:
     return chosen
 
 
+def opened(source: object, options: Options) -> Opened:
+    """The source, found and understood as the options say, before its events are read."""
+    return open_events(source, schema=options.schema, time_zone=options.time_zone)
+
+
 def load(source: object, options: Options) -> Events:
     """Read and check a stream of events."""
-    return prepare(read(source), **options.columns())
+    return prepare(opened(source, options).read(), **options.columns())
 
 
 def schema_of_columns(columns: pa.Schema, options: Options) -> Schema:
@@ -160,19 +166,16 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
     """Read and check a stream, of Parquet only the columns that the queries can need."""
     from trendloom.optimize import optimize
 
-    path = parquet_path(source)
-    if path is None:
-        return load(source, options)
-    columns = parquet_columns(path)
-    if options.type not in columns.names:
-        return load(source, options)  # whether another column holds the types is told by all of them
-    whole = schema_of_columns(columns, options)
+    found = opened(source, options)
+    if not isinstance(found, ParquetFiles) or options.type not in found.columns.names:
+        return load(found, options)  # whether another column holds the types is told by all of them
+    whole = schema_of_columns(found.columns, options)
     try:
         plans = [optimize(bind(query, whole)) for query in queries]
     except QueryError:
-        return load(source, options)  # with the values at hand the binder knows better
+        return load(found, options)  # with the values at hand the binder knows better
     needed = {name for plan in plans for name in plan.scan.columns}
-    events = prepare(read(path, columns=sorted(needed)), **options.columns())
+    events = prepare(found.read(sorted(needed)), **options.columns())
     known = tuple(replace(c, kind=events.schema.kind(c.name) or c.kind) for c in whole.columns)
     return replace(events, schema=replace(events.schema, columns=known))
 

@@ -1,191 +1,136 @@
-"""Read events from wherever they are: CSV, JSON lines, Parquet, a folder of Parquet, or a frame in memory.
+"""Read events from wherever they are: files of CSV, JSON lines or Parquet, one or many, or a frame in memory.
 
-Everything becomes one Arrow table; the way is chosen by the ending of the name, or by what the object offers (the
-Arrow stream protocol serves most frames, so neither pandas nor polars is imported here). CSV and JSON lines have no
-types: integers, numbers, booleans and ISO-8601 times are recognised. An empty CSV field is NULL, `""` is empty text.
+`open_events` says what a source is without reading more than it must; its `read` gives one Arrow table. Files are found
+by `files`, Parquet is read by `parquet`, text by `text_files`; most frames offer the Arrow stream protocol, so neither
+pandas nor polars is imported here.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.dataset
-import pyarrow.json
-import pyarrow.parquet as pq
+from pyarrow import types
 
-from trendloom.errors import DataError
-from trendloom.io import iso
-
-_Read = TypeVar("_Read")
-
-_SUPPORTED = "a .csv, .jsonl or .parquet file, or a folder of .parquet files"
+from trendloom.errors import DataError, OptionError, option
+from trendloom.io.files import SUPPORTED, find_files, places_of
+from trendloom.io.names import refuse_duplicates
+from trendloom.io.parquet import ParquetFiles, open_parquet
+from trendloom.io.schema_text import parse_schema
+from trendloom.io.text_files import TextFiles
 
 
-def read(source: object, *, columns: Sequence[str] | None = None) -> pa.Table:
-    """The events of a path or frame as an Arrow table.
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """A table that is there already."""
+
+    table: pa.Table
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The table, or those of its columns that are named and there."""
+        if columns is None:
+            return self.table
+        return self.table.select([name for name in self.table.column_names if name in set(columns)])
+
+
+Opened: TypeAlias = ParquetFiles | TextFiles | InMemory
+
+
+def open_events(source: object, *, schema: str | None = None, time_zone: str | None = None) -> Opened:
+    """What the source is: its files are found and fit together, but no event of a file is read.
+
+    `schema` says what columns of text files are ("id string, ..."); `time_zone` is that of times that do not name one.
+    """
+    if isinstance(source, ParquetFiles | TextFiles | InMemory):
+        return source
+    named = {} if schema is None else parse_schema(schema)
+    places = places_of(source)
+    if places is None:
+        refuse_schema(list(named), "a frame")
+        table = _read_frame(source)
+        refuse_duplicates(table.column_names, "the table")
+        return InMemory(plain_columns(table))
+    found = find_files(places)
+    if found.kind != "parquet":
+        return TextFiles(found.kind, found.files, named, time_zone or "UTC")
+    keys = {name for file in found.files for name, _ in file.keys}
+    refuse_schema([name for name in named if name not in keys], "Parquet")
+    return open_parquet(found.files, named, time_zone or "UTC")
+
+
+def read(source: object, *, columns: Sequence[str] | None = None, schema: str | None = None) -> pa.Table:
+    """The events of a source as an Arrow table.
 
     `columns` leaves out all others, before reading them where the format allows it; names that are not there are
     ignored, since whoever needs them says so better.
     """
-    if isinstance(source, str | os.PathLike):
-        table = _read_path(Path(source), columns)
-        _refuse_duplicates(table.column_names, str(source))
-    else:
-        table = _read_frame(source)
-        _refuse_duplicates(table.column_names, "the table")
-    if columns is None:
-        return table
-    return table.select([name for name in table.column_names if name in set(columns)])
+    return open_events(source, schema=schema).read(columns)
 
 
-def parquet_path(source: object) -> Path | None:
-    """The path, where the source is a Parquet file or a folder of them that fit together; None: it is something else.
-
-    For engines that read Parquet themselves: what `read` would refuse is refused here, without reading the events.
-    """
-    if not isinstance(source, str | os.PathLike):
-        return None
-    path = Path(source)
-    if path.is_dir():
-        _guarded(path, lambda: _refuse_mixed_schemas(_parquet_files(path)))
-        return path
-    if path.suffix.lower() not in (".parquet", ".pq") or not path.exists():
-        return None
-    _types(path)
-    return path
+def refuse_schema(names: list[str], what: str) -> None:
+    """Columns that have types already are not given others."""
+    if names:
+        raise OptionError(
+            f"{option('schema')} names column '{names[0]}', but {what} has types of its own",
+            hint="a schema is for CSV and JSON lines, and for columns that folders give; convert the column instead",
+        )
 
 
-def parquet_files(path: Path) -> list[Path]:
-    """The files of what `parquet_path` found."""
-    return _guarded(path, lambda: _parquet_files(path)) if path.is_dir() else [path]
+# ------------------------------------------------------------------------------------------- how values are packed
 
 
-def parquet_columns(path: Path) -> pa.Schema:
-    """The columns of what `parquet_path` found, from the footers alone."""
-    return _guarded(path, lambda: _dataset(path).schema)
-
-
-# ------------------------------------------------------------------------------------------------- files
-
-
-def _read_path(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    if path.is_dir():
-        return _guarded(path, lambda: _read_folder(path, columns))
-    if not path.exists():
-        raise DataError(f"{path} does not exist", hint=_neighbours(path))
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        ending = f"files that end in '{path.suffix}'" if path.suffix else "files without an ending"
-        raise DataError(f"{path}: cannot read {ending}", hint=f"events come from {_SUPPORTED}")
-    return _guarded(path, lambda: reader(path, columns))
-
-
-def _guarded(path: Path, reader: Callable[[], _Read]) -> _Read:
-    """Arrow's and the system's complaints, with the path and in our words."""
-    try:
-        return reader()
-    except PermissionError as problem:
-        raise DataError(f"{path} may not be read", hint="check the permissions of the file") from problem
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-        reason = str(problem).strip().split("\n")[0]
-        raise DataError(f"{path} cannot be read: {reason}", hint=_READING_HINTS.get(path.suffix.lower())) from problem
-
-
-def _neighbours(path: Path) -> str:
-    if not path.parent.is_dir():
-        return f"there is no folder {path.parent} either"
-    close = sorted(entry.name for entry in path.parent.iterdir() if entry.stem == path.stem and entry != path)
-    return f"there is {', '.join(close[:3])} in that folder" if close else f"events come from {_SUPPORTED}"
-
-
-def _read_csv(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    if path.stat().st_size == 0:
-        raise DataError(f"{path} is empty", hint="a CSV file begins with a line of column names")
-    names = _csv_header(path)
-    _refuse_duplicates(names, str(path))
-    wanted = None if columns is None else [name for name in names if name in set(columns)]
-    convert = pa.csv.ConvertOptions(
-        null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False, include_columns=wanted
-    )
-    return pa.csv.read_csv(path, parse_options=_CSV, convert_options=convert)
-
-
-_CSV = pa.csv.ParseOptions(newlines_in_values=True)
-
-
-def _csv_header(path: Path) -> list[str]:
-    with pa.csv.open_csv(path, parse_options=_CSV) as reader:
-        return list(reader.schema.names)
-
-
-def _read_json_lines(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    if path.stat().st_size == 0:
-        return pa.table({})
-    table = pa.json.read_json(path)
-    for index, field in enumerate(table.schema):
-        if pa.types.is_string(field.type):
-            parsed = _times_in_text(table.column(index))
-            if parsed is not None:
-                table = table.set_column(index, field.name, parsed)
+def plain_columns(table: pa.Table) -> pa.Table:
+    """Views of text, bytes and lists, and values with their runs counted, become what every engine knows."""
+    for at, field in enumerate(table.schema):
+        wanted = _plain(field.type)
+        if wanted != field.type:
+            column = table.column(at)
+            chunks = [_repacked(chunk, wanted) for chunk in column.chunks]
+            table = table.set_column(at, field.name, pa.chunked_array(chunks, wanted))
     return table
 
 
-def _times_in_text(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """The column as timestamps if all its values are ISO-8601 times (Arrow itself knows the plain form only)."""
-    values = pc.drop_null(column.slice(0, 1000))
-    if len(values) == 0 or not iso.looks_like_time(values[0].as_py()):
-        return None
-    parsed = iso.parse(column)
-    return None if isinstance(parsed, iso.Unparsable) else parsed
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if types.is_string_view(kind):
+        return pa.large_string()
+    if types.is_binary_view(kind):
+        return pa.large_binary()
+    if types.is_run_end_encoded(kind):
+        return _plain(kind.value_type)
+    if types.is_dictionary(kind) and _plain(kind.value_type) != kind.value_type:
+        return pa.dictionary(kind.index_type, _plain(kind.value_type), kind.ordered)
+    if types.is_list_view(kind) or types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    if types.is_large_list_view(kind) or types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_plain(kind.value_type)))
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    return kind
 
 
-def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    with pq.ParquetFile(path) as file:
-        names = file.schema_arrow.names
-        _refuse_duplicates(names, str(path))
-        return file.read(columns=None if columns is None else [name for name in names if name in set(columns)])
-
-
-def _read_folder(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    _refuse_mixed_schemas(_parquet_files(path))
-    dataset = _dataset(path)
-    names = dataset.schema.names
-    return dataset.to_table(columns=None if columns is None else [name for name in names if name in set(columns)])
-
-
-def _dataset(path: Path) -> pa.dataset.Dataset:
-    return pa.dataset.dataset(path, format="parquet", partitioning="hive", exclude_invalid_files=False)
-
-
-def _parquet_files(folder: Path) -> list[Path]:
-    files = [Path(file) for file in _dataset(folder).files]
-    if not files:
-        raise DataError(f"{folder} holds no Parquet files", hint=f"events come from {_SUPPORTED}")
-    return files
-
-
-_Reader = Callable[[Path, Sequence[str] | None], pa.Table]
-_READERS: dict[str, _Reader] = {
-    ".csv": _read_csv,
-    ".jsonl": _read_json_lines,
-    ".ndjson": _read_json_lines,
-    ".json": _read_json_lines,
-    ".parquet": _read_parquet,
-    ".pq": _read_parquet,
-}
-_READING_HINTS = {
-    ".csv": "a CSV file has a line of column names, then one event per line with as many fields",
-    ".jsonl": "one JSON object per line, the same kind of value under the same key everywhere",
-    ".ndjson": "one JSON object per line, the same kind of value under the same key everywhere",
-    ".json": "one JSON object per line; a file with one big JSON list must be rewritten first",
-    ".parquet": "is it complete, and really a Parquet file?",
-}
+def _repacked(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Built anew where Arrow has no cast, or one that does not keep the offsets (lists that are views)."""
+    kind = array.type
+    if kind == wanted:
+        return array
+    if types.is_run_end_encoded(kind):
+        return _repacked(pc.run_end_decode(array), wanted)
+    if types.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(array.indices, _repacked(array.dictionary, wanted.value_type))
+    if types.is_struct(kind):
+        parts = [_repacked(part, field.type) for part, field in zip(array.flatten(), wanted, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=array.is_null())
+    if types.is_nested(kind):
+        ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()))
+        large = types.is_large_list(wanted)
+        offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int64() if large else pa.int32())
+        values = _repacked(array.flatten(), wanted.value_type)
+        build = pa.LargeListArray if large else pa.ListArray
+        return build.from_arrays(offsets, values, type=wanted, mask=array.is_null())
+    return array.cast(wanted)
 
 
 # ------------------------------------------------------------------------------------------------ frames
@@ -216,7 +161,7 @@ def _from_pandas(frame: object) -> pa.Table:
     odd = [name for name in frame.columns if not isinstance(name, str)]  # type: ignore[attr-defined]
     if odd:
         raise DataError(f"column names must be text, not {odd[0]!r}", hint="frame.columns = frame.columns.map(str)")
-    _refuse_duplicates(list(frame.columns), "the frame")  # type: ignore[attr-defined]
+    refuse_duplicates(list(frame.columns), "the frame")  # type: ignore[attr-defined]
     return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
 
 
@@ -230,37 +175,4 @@ def _frame_hint(library: str) -> str:
         return "for a Spark DataFrame use trendloom.spark.detect"
     if library == "polars":
         return "give a DataFrame: call .collect() on a LazyFrame first"
-    return f"events come from {_SUPPORTED}, a pyarrow table, or a pandas or polars frame"
-
-
-# ------------------------------------------------------------------------------------------------ checks
-
-
-def _refuse_duplicates(names: Sequence[str], where: str) -> None:
-    twice = sorted({name for name in names if list(names).count(name) > 1})
-    if twice:
-        raise DataError(f"{where} has more than one column '{twice[0]}'", hint="rename or drop all but one of them")
-
-
-def _refuse_mixed_schemas(files: Sequence[Path]) -> None:
-    """All files of a folder have the same columns; their order means nothing."""
-    first = _types(files[0])
-    for file in files[1:]:
-        other = _types(file)
-        for name in [*first, *other]:
-            if first.get(name) != other.get(name):
-                difference = f"column '{name}' is {_shown(first.get(name))} in {files[0].name}"
-                raise DataError(
-                    f"{file.parent}: {difference}, but {_shown(other.get(name))} in {file.name}",
-                    hint="write the files with one schema, or read them apart",
-                )
-
-
-def _types(file: Path) -> dict[str, pa.DataType]:
-    schema = _guarded(file, lambda: pq.read_schema(file))
-    _refuse_duplicates(schema.names, str(file))
-    return {field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema}
-
-
-def _shown(column_type: pa.DataType | None) -> str:
-    return "missing" if column_type is None else str(column_type)
+    return f"events come from {SUPPORTED}, a pyarrow table, or a pandas or polars frame"

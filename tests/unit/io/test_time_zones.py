@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from trendloom.errors import OptionError
 from trendloom.io.events import prepare
+from trendloom.io.read import open_events
 from trendloom.io.zones import in_zone, local_times
 from trendloom.model.zone import zone_named
 
@@ -73,6 +75,13 @@ class TestEvents:
         times = prepare(table, time_zone=PARIS).table["time"]
         assert times.type == pa.timestamp("us", PARIS)
         assert [one.astimezone(dt.UTC).hour for one in times.to_pylist()] == [10, 12, 22]
+
+    def test_files_of_mixed_text(self, tmp_path: Path) -> None:
+        """What says its zone and what does not are told apart before the zone of the others is known."""
+        lines = ['{"time": "2024-07-01T12:00:00", "type": "A"}', '{"time": "2024-07-01T12:00:00Z", "type": "A"}']
+        (tmp_path / "e.jsonl").write_text("\n".join(lines))
+        times = prepare(open_events(tmp_path / "e.jsonl", time_zone=PARIS).read(), time_zone=PARIS).table["time"]
+        assert [one.astimezone(dt.UTC).hour for one in times.to_pylist()] == [10, 12]
 
     def test_days_begin_in_the_zone(self) -> None:
         table = pa.table({"time": pa.array([dt.date(2024, 7, 1)]), "type": ["A"]})

@@ -116,7 +116,7 @@ def test_csv_reads_back_as_it_was(tmp_path: Path) -> None:
         {
             "COUNT(*)": [1, None],
             "a,b": ['say "x"', ""],
-            "t": pa.array([MOMENT, None], pa.timestamp("s", "UTC")),
+            "t": pa.array([MOMENT, None], pa.timestamp("us", "UTC")),
             "s": [None, " y\nz "],
             "f": [0.1, 1e-300],
         }

@@ -64,21 +64,21 @@ def read_stream(text: str) -> Events:
     return events
 
 
-def schema_of(events: Events) -> Schema:
+def schema_of(events: Events, order: tuple[str, ...] = ()) -> Schema:
     columns = []
     for name in dict.fromkeys(name for event in events for name in event):
         kinds = {KINDS[type(event[name])] for event in events if event.get(name) is not None}
         columns.append(Column(name, Kind.FLOAT if len(kinds) > 1 else next(iter(kinds), Kind.NULL)))
     imprecise = any("time_low" in event for event in events)
     bounds = ("time_low", "time_high") if imprecise else (None, None)
-    return Schema(tuple(columns), low=bounds[0], high=bounds[1])
+    return Schema(tuple(columns), low=bounds[0], high=bounds[1], order=order)
 
 
 @pytest.fixture
 def ask() -> Callable[..., Answer]:
-    def ask(query: str, stream: str, *, prune: bool = True) -> Answer:
+    def ask(query: str, stream: str, *, prune: bool = True, order: tuple[str, ...] = ()) -> Answer:
         events = read_stream(stream)
-        plan = bind(parse_query(query), schema_of(events))
+        plan = bind(parse_query(query), schema_of(events, order))
         return Answer(plan, evaluate(plan, events, prune=prune), events)
 
     return ask

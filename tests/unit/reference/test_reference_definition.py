@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -32,7 +33,7 @@ def events_in(term: Term) -> list:
 
 
 def before(left: Term, right: Term) -> bool:
-    return all(first.time < second.time for first in events_in(left) for second in events_in(right))
+    return all(first.instant < second.instant for first in events_in(left) for second in events_in(right))
 
 
 def joined(lefts: set[Term], rights: set[Term]) -> set[Term]:
@@ -73,7 +74,7 @@ def merged(branches: list[set[Term]]) -> set[Term]:
     for terms in itertools.product(*branches):
         items = [item for term in terms for item in term]
         if len({event for event, _ in items}) == len(items):
-            found.add(tuple(sorted(items, key=lambda item: (item[0].time, item[1].position))))
+            found.add(tuple(sorted(items, key=lambda item: (item[0].instant, item[1].position))))
     return found
 
 
@@ -85,7 +86,7 @@ def is_match(term: Term, stream: Stream) -> bool:
         between = tuple(
             event
             for event in stream
-            if (not past or past[-1].time < event.time) and (not future or event.time < future[0].time)
+            if (not past or past[-1].instant < event.instant) and (not future or event.instant < future[0].instant)
         )
         if matches(part.body, between):
             return False
@@ -115,20 +116,22 @@ def random_pattern(chance: random.Random, depth: int, *, negation: bool, conjunc
     return f"{form.upper()}({inner()}, {inner()})"
 
 
-def random_stream(chance: random.Random, size: int) -> Stream:
+def random_stream(chance: random.Random, size: int, schema: Schema = SCHEMA) -> Stream:
+    last = 3 if schema.order else 6
     rows = [
-        {"time": chance.randint(1, 6), "type": chance.choice("ABC"), "v": chance.randint(0, 2)} for _ in range(size)
+        {"time": chance.randint(1, last), "type": chance.choice("ABC"), "v": chance.randint(0, 2)} for _ in range(size)
     ]
-    return ordered(read_event(number, row, SCHEMA) for number, row in enumerate(rows))
+    return ordered(read_event(number, row, schema) for number, row in enumerate(rows))
 
 
 @pytest.mark.parametrize("form", ["plain", "negation", "conjunction"])
+@pytest.mark.parametrize("order", [(), ("v",)])
 @pytest.mark.parametrize("seed", range(60))
-def test_search_finds_what_the_definition_says(seed, form):
-    chance = random.Random(f"{seed} {form}")
+def test_search_finds_what_the_definition_says(seed, order, form):
+    chance, schema = random.Random(f"{seed} {form}"), replace(SCHEMA, order=order)
     pattern = random_pattern(chance, 3, negation=form == "negation", conjunction=form == "conjunction")
-    stream = random_stream(chance, 6)
-    plan = bind(parse_query(f"PATTERN {pattern}"), SCHEMA)
+    stream = random_stream(chance, 6, schema)
+    plan = bind(parse_query(f"PATTERN {pattern}"), schema)
     found = list(Search(plan, Budget()).matches(stream))
     assert len(found) == len(set(found)), f"{pattern} gives a binding twice"
     assert set(found) == matches(plan.pattern, stream), pattern

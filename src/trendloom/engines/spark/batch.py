@@ -50,13 +50,13 @@ FIRST, LAST = "_first_instant", "_last_instant"
 
 def run(
     df: DataFrame, physical: Physical, schema: pa.Schema, *, numeric: str = "exact", limit: int | None = None,
-    order: bool = False, partitions: int | None = None, path: Path | None = None, file: FilePath | None = None,
+    order: bool = False, partitions: int | None = None, path: Path | None = None, files: tuple[FilePath, ...] = (),
     counter: Accumulator[int] | None = None, tied: Tied | None = None,
 ) -> DataFrame:  # fmt: skip
     """The rows of a query over a DataFrame whose columns have these Arrow types.
 
     `path` None chooses the path, which may take a look at the data (a small job) before this returns; the general path
-    and rows per match never do. `file`: where the DataFrame comes from, if that is Parquet. `counter` counts rows per
+    and rows per match never do. `files`: where the DataFrame comes from, if that is Parquet. `counter` counts rows per
     match, task by task; `tied` counts events of equal time, where tasks see all events of a key.
     """
     plan = physical.plan
@@ -67,7 +67,7 @@ def run(
         paths.refuse(physical, path)
         moved = by_key(needed(df, plan), plan.partition, partitions)
         return mapped(moved, Task(job, _rows), _rows_schema(job))
-    moved, partial = paths.spread(df, job, partitions, path, file)
+    moved, partial = paths.spread(df, job, partitions, path, files)
     final = aggregate_schema(plan, scanned, numeric)
     if set(plan.partition) == set(plan.group_by):
         return mapped(moved, Task(job, _WholeGroups(partial)), final)

@@ -25,7 +25,6 @@ from trendloom.engines.spark.reduce import Reduce, freight_of
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, mapped
 from trendloom.errors import RunError
 from trendloom.io.events import ticks
-from trendloom.io.read import parquet_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,10 +40,10 @@ class RowGroups:
     part: Part
 
 
-def row_groups(path: Path, job: Job) -> list[RowGroups] | str:
-    """All row groups of a file or folder, one by one; or why tasks cannot read them themselves."""
+def row_groups(files: tuple[Path, ...], job: Job) -> list[RowGroups] | str:
+    """All row groups of the files, one by one; or why tasks cannot read them themselves."""
     found: list[RowGroups] = []
-    for name in parquet_files(path):
+    for name in files:
         with pq.ParquetFile(name) as file:
             problem = _unfit(file, job)
             if problem is not None:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.parquet import RemoteParquet, read_found, read_remote
 from trendloom.engines.spark.zones import in_utc, moment_of, time_in_text
+from trendloom.engines.workload import opened
 from trendloom.errors import DataError, QueryWarning
 from trendloom.io.events import Events, prepare
 from trendloom.io.one_type import types_elsewhere
-from trendloom.io.read import parquet_columns, parquet_path, read
+from trendloom.io.parquet import ParquetFiles
 from trendloom.io.units import CLOCK, EPOCHS, FIRST, FIRST_DATE, LAST, LAST_DATE, Sizes, doubt_of_unit
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.zone import UTC
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A DataFrame, the types of its columns (`arrow`), what they mean (`schema`), and the Parquet it is read from.
+    """A DataFrame, the types of its columns (`arrow`), what they mean (`schema`), and its Parquet files, if any.
 
     `given` are the types with the zones that the events had before Spark read them, which results shall have again.
     `warnings`: what is probably not meant, as far as somebody looked at the events. `only_type`: that of every event,
@@ -38,19 +40,23 @@ class Frame:
     arrow: pa.Schema
     schema: Schema
     given: pa.Schema
-    path: Path | None = None
+    files: tuple[Path, ...] = ()
     warnings: tuple[QueryWarning, ...] = ()
     only_type: str | None = None
 
 
 def open_frame(spark: SparkSession, source: object, options: Options) -> Frame:
-    """A path, table or frame as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow."""
-    path = parquet_path(source)
-    if path is not None:
-        frame = describe(spark.read.parquet(str(path.resolve())), options.columns())
-        as_stored = prepare(parquet_columns(path).empty_table(), **options.columns())
-        return replace(_with_zones(frame, as_stored), path=path)
-    events = prepare(read(source), **options.columns())
+    """A source as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow."""
+    if isinstance(source, RemoteParquet):
+        return describe(read_remote(spark, source), options.columns())
+    found = opened(source, options)
+    if isinstance(found, ParquetFiles):
+        local = [file.local for file in found.files]
+        paths = tuple(path for path in local if path is not None)
+        frame = describe(read_found(spark, found), options.columns())
+        frame = _with_zones(frame, prepare(found.columns.empty_table(), **options.columns()))
+        return replace(frame, files=paths if len(paths) == len(local) else ())
+    events = prepare(found.read(), **options.columns())
     frame = _with_zones(describe(_from_table(spark, events.table), options.columns()), events)
     schema = replace(frame.schema, columns=events.schema.columns, present=events.schema.present)
     return replace(frame, schema=schema, warnings=events.warnings)

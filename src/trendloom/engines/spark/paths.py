@@ -46,28 +46,28 @@ def refuse(physical: Physical, path: Path | None) -> None:
 _LEAVE = "leave the choice of the path to the engine"
 
 
-def spread(df: DataFrame, job: Job, partitions: int | None, path: Path | None, file: FilePath | None) -> Spread:
+def spread(df: DataFrame, job: Job, partitions: int | None, path: Path | None, files: tuple[FilePath, ...]) -> Spread:
     """The rows that tasks see, moved to where they belong, and what tasks make of them. `path` None: the best."""
     refuse(job.physical, path)
     for way in ways(job.physical) if path is None else ():
-        found = _try(way.path, df, job, partitions, file, forced=False)
+        found = _try(way.path, df, job, partitions, files, forced=False)
         if not isinstance(found, str):
             return found
-    found = _try(path or Path.GENERAL, df, job, partitions, file, forced=True)
+    found = _try(path or Path.GENERAL, df, job, partitions, files, forced=True)
     if isinstance(found, str):
         raise OptionError(f"the data cannot take the path '{(path or Path.GENERAL).value}': {found}", hint=_LEAVE)
     return found
 
 
 def _try(
-    path: Path, df: DataFrame, job: Job, partitions: int | None, file: FilePath | None, *, forced: bool
+    path: Path, df: DataFrame, job: Job, partitions: int | None, files: tuple[FilePath, ...], *, forced: bool
 ) -> Spread | str:
     """The path, or why the data do not suit it. A forced path is refused only where it cannot be right."""
     if path in (Path.REDUCED, Path.DIRECT) and (problem := _unfit_types(job)):
         return problem
     rows = needed(df, job.plan)
     if path is Path.DIRECT:
-        return _direct(df, job, partitions, file, forced=forced)
+        return _direct(df, job, partitions, files, forced=forced)
     if path is Path.REDUCED:
         return _reduced(rows, job, partitions, forced=forced)
     if path is Path.CUT:
@@ -94,12 +94,14 @@ def _unfit_types(job: Job) -> str | None:
 # ------------------------------------------------------------------------------------------- reduced, direct
 
 
-def _direct(df: DataFrame, job: Job, partitions: int | None, file: FilePath | None, *, forced: bool) -> Spread | str:
-    if file is None:
-        return "the events do not come from a Parquet file"
+def _direct(
+    df: DataFrame, job: Job, partitions: int | None, files: tuple[FilePath, ...], *, forced: bool
+) -> Spread | str:
+    if not files:
+        return "the events do not come from Parquet files of this machine"
     if not forced and not (df.sparkSession.conf.get("spark.master", "") or "").startswith("local"):
-        return "tasks on other machines may not see the file"
-    groups = direct.row_groups(file, job)
+        return "tasks on other machines may not see the files"
+    groups = direct.row_groups(files, job)
     if isinstance(groups, str):
         return groups
     tasks = 2 * cores(df)

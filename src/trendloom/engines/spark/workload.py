@@ -14,8 +14,10 @@ from trendloom.engines.spark import batch
 from trendloom.engines.spark.batch import FIRST, LAST
 from trendloom.engines.spark.counting import counter_of, counting, ties_counter
 from trendloom.engines.spark.frames import Frame, inspect, open_frame, with_null_columns
+from trendloom.engines.spark.parquet import remote_parquet
 from trendloom.engines.spark.session import session
 from trendloom.engines.spark.zones import shown_in
+from trendloom.engines.workload import opened
 from trendloom.errors import BindError, QueryWarning
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import Physical, plan_physically
@@ -33,7 +35,8 @@ def answers(
 
     Also what a look at the events brought up.
     """
-    frame = open_frame(session(options.master), source, options)
+    events = remote_parquet(source, options.schema) or opened(source, options)  # what is wrong needs no session
+    frame = open_frame(session(options.master), events, options)
     if frame.schema.present is None:
         frame = inspect(frame, unit_given=options.time_unit is not None)
     plans = bind_all(queries, frame)
@@ -65,7 +68,7 @@ def _collected(physical: Physical, frame: Frame, options: Options, watch: Watch)
         numeric=options.numeric,
         limit=options.limit if by_match else None,
         order=by_match,
-        file=frame.path,
+        files=frame.files,
         counter=counter,
         tied=tied,
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numba.extending import overload
 
@@ -28,6 +27,7 @@ from trendloom.kernels.columns.numbers import (
     copy,
 )
 from trendloom.kernels.columns.words import wide_product
+from trendloom.kernels.compiled import INSIDE, lacks, njit
 
 Array = np.ndarray[Any, Any]
 
@@ -35,14 +35,15 @@ Array = np.ndarray[Any, Any]
 class Events(NamedTuple):
     """A block as read by `advance`: points in time with their letters, see `kinds`. `own` and `union` go by event.
 
-    Without `start` every event is a point in time, or tied to its neighbours.
+    Without `start` every event is a point in time, or tied to its neighbours. `own` and `union` are None where every
+    point in time has a letter: what ties need is not compiled then.
     """
 
     code: Array
     tied: int
     start: Array
-    own: Array
-    union: Array
+    own: Any
+    union: Any
     instant: Array
     weights: Array  # [weight, event]
 
@@ -50,7 +51,8 @@ class Events(NamedTuple):
 class Steps(NamedTuple):
     """The tables of a program; see `matrices`. `single`: the terms of every letter.
 
-    `words`: the matrices of words, none where terms have weights; those of n letters from `offset[n]` on.
+    `words`: the matrices of words, those of n letters from `offset[n]` on. `NO_WORDS` where terms have weights, or
+    where there are too few events to pay for them: what words need is not compiled then.
     """
 
     single: Terms
@@ -64,7 +66,11 @@ class Steps(NamedTuple):
     size: int  # rows: slots, and once more per linear measure
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+NO_WORDS = np.zeros(0, np.int64)
+"""No matrices of words; they would have three dimensions."""
+
+
+@njit(nogil=True, inline="always")
 def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, events: Events) -> None:
     """Carry the numbers of all slots over points in time begin..end of one key. `spare` has twice as many rows."""
     at = begin
@@ -76,17 +82,33 @@ def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, e
             at = carry(rows, spare, at, end, events.code, events.tied, steps.single.begin, steps.single.row,
                        steps.single.first, steps.single.terms, events.weights)  # fmt: skip
         if at < end:
-            if len(events.start) > 0:
-                first, last, stop = events.start[at], events.start[at + 1], at + 1
-            else:
-                stop = _tie_end(events.instant, at, end)
-                first, last = at, stop
-            _apply_together(rows, spare, first, last, steps.entered, steps.kept, steps.order, events.own, events.union,
-                            events.weights, steps.size)  # fmt: skip
-            at = stop
+            at = carry_tied(rows, spare, at, end, steps, events)
 
 
-@numba.njit(cache=True, nogil=True)
+def carry_tied(rows: Numbers, spare: Numbers, at: int, end: int, steps: Steps, events: Events) -> int:
+    """Apply the events of one time, which have no letter; returns where the next time begins."""
+    raise TypeError(IN_KERNELS)
+
+
+@overload(carry_tied, jit_options=INSIDE)
+def _carry_tied(rows: Any, spare: Any, at: Any, end: Any, steps: Any, events: Any) -> Any:
+    def untied(rows: Any, spare: Any, at: Any, end: Any, steps: Any, events: Any) -> Any:
+        return end  # never called, and never compiled
+
+    def tied(rows: Any, spare: Any, at: Any, end: Any, steps: Any, events: Any) -> Any:
+        if len(events.start) > 0:
+            first, last, stop = events.start[at], events.start[at + 1], at + 1
+        else:
+            stop = _tie_end(events.instant, at, end)
+            first, last = at, stop
+        _apply_together(rows, spare, first, last, steps.entered, steps.kept, steps.order, events.own, events.union,
+                        events.weights, steps.size)  # fmt: skip
+        return stop
+
+    return untied if lacks(events, "own") else tied
+
+
+@njit(**INSIDE)
 def _tie_end(instant: Array, at: int, end: int) -> int:
     stop = at + 1
     while stop < end and instant[stop] == instant[at]:
@@ -94,7 +116,7 @@ def _tie_end(instant: Array, at: int, end: int) -> int:
     return stop
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _apply_together(
     rows: Numbers, spare: Numbers, begin: int, end: int, entered: Terms, kept: Terms, order: Array, own: Array,
     union: Array, weights: Array, size: int,
@@ -122,7 +144,7 @@ def _apply_together(
         add(rows, row, spare, size + row)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _enter_in_order(
     rows: Numbers,
     spare: Numbers,
@@ -164,7 +186,7 @@ def carry_words(
     raise TypeError(IN_KERNELS)
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def _word(codes: Array, at: int, end: int, tied: int, letters: int, offset: Array) -> tuple[int, int]:
     """The longest word from here on that no tied event interrupts: its number and its length."""
     if len(offset) == 9 and at + 8 <= end:  # eight letters at once, pair by pair, where none waits for another
@@ -183,7 +205,7 @@ def _word(codes: Array, at: int, end: int, tied: int, letters: int, offset: Arra
     return word + offset[length], length
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _words_of_doubles(
     value: Array, new: Array, at: int, end: int, codes: Array, tied: int, letters: int, offset: Array, words: Array,
     size: int, lanes: int,
@@ -205,7 +227,7 @@ def _words_of_doubles(
     return at
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _words_of_wides(
     lows: Array, highs: Array, new_low: Array, new_high: Array, at: int, end: int, codes: Array, tied: int,
     letters: int, offset: Array, words: Array, size: int, lanes: int,
@@ -252,7 +274,7 @@ def _words_of_wides(
     return at
 
 
-@overload(carry_words)
+@overload(carry_words, jit_options=INSIDE)
 def _carry_words(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any,
                  words: Any, words_of_doubles: Any) -> Any:  # fmt: skip
     def doubles(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any, words: Any,
@@ -309,6 +331,12 @@ def _carry_words(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any
             at += length
         return at
 
+    def nothing(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any, words: Any,
+                words_of_doubles: Any) -> Any:  # fmt: skip
+        return at
+
+    if words.ndim == NO_WORDS.ndim:
+        return nothing
     return by_system(rows, doubles=doubles, wides=wides, limbs=others, scaled=others)
 
 
@@ -323,7 +351,7 @@ def carry(
     raise TypeError(IN_KERNELS)
 
 
-@overload(carry)
+@overload(carry, jit_options=INSIDE)
 def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, begin: Any, row: Any, first: Any,
            terms: Any, weights: Any) -> Any:  # fmt: skip
     def doubles(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, begin: Any, row: Any, first: Any,
@@ -393,7 +421,7 @@ def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, begi
 # ----------------------------------------------------------------------------------------------- least values
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def advance_least(
     least: Array, spare: Array, begin: int, end: int, steps: Steps, events: Events, values: Array, valued: Array
 ) -> None:
@@ -420,7 +448,7 @@ def advance_least(
             at = stop
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _bring(into: Array, to: int, of: Array, source: int, value: int) -> None:
     """The least of what is there and what comes from `source`, in all lanes; an absent match stays absent."""
     for lane in range(into.shape[1]):
@@ -428,7 +456,7 @@ def _bring(into: Array, to: int, of: Array, source: int, value: int) -> None:
             into[to, lane] = min(into[to, lane], of[source, lane], value)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _apply_least(least: Array, spare: Array, terms: Terms, kind: int, slots: int, value: int, valued: Array) -> None:
     begin, end = terms.begin[kind], terms.begin[kind + 1]
     for at in range(begin, end):
@@ -442,7 +470,7 @@ def _apply_least(least: Array, spare: Array, terms: Terms, kind: int, slots: int
             least[terms.row[at]] = spare[at - begin]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _enter_least(
     least: Array, spare: Array, slot: int, terms: Terms, kind: int, slots: int, value: int, valued: Array
 ) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from trendloom.kernels.aggregation.items import Items
 from trendloom.kernels.aggregation.job import Spans
+from trendloom.kernels.compiled import njit
 
 Array = np.ndarray[Any, Any]
 
@@ -42,7 +42,7 @@ def batches_of(spans: Spans, items: Items, most_lanes: int) -> list[Batches]:
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _firsts(key: Any, low: Any, high: Any, most_lanes: Any) -> Any:
     """The first span of every batch."""
     found = np.empty(len(key), np.int64)

@@ -18,7 +18,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from trendloom.kernels.aggregation.job import EMPTY, Job, Spans
 from trendloom.kernels.aggregation.ledger import (
@@ -41,6 +40,7 @@ from trendloom.kernels.aggregation.ledger import (
     wipe,
 )
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_lane, add_unit, clear, zeros
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.tables import (
     Checks,
     Moves,
@@ -167,7 +167,7 @@ def _find_fates(
 # ---------------------------------------------------------------------------------------------- the pass
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _zero() -> int:
     """The constant 0 is a type of its own, for which everything would be compiled once more."""
     return int(np.int64(0))
@@ -208,7 +208,7 @@ def _pass(
         close_lanes(stop, closed, first, end, spans, width, numbers, total, total_least, results)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _one_by_one(
     at: int, stop: int, standing: int, closed: int, first: int, end: int, spans: Stretches, course: Course,
     gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, total: Numbers, total_least: Array,
@@ -233,7 +233,7 @@ def _one_by_one(
     return at, closed, standing
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _one_by_one_alone(
     at: int, stop: int, standing: int, course: Course, gains: Gains, width: int, numbers: Numbers, least: Array,
     total: Numbers, total_least: Array,
@@ -267,7 +267,7 @@ def _one_by_one_alone(
     return at, lone[at - 1] if stands else NOBODY
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _leave_group(
     size: int, side: int, course: Course, width: int, numbers: Numbers, least: Array, stands: Array
 ) -> int:
@@ -280,7 +280,7 @@ def _leave_group(
     return NOBODY
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _enter_group(
     standing: int, side: int, course: Course, width: int, numbers: Numbers, least: Array, stands: Array
 ) -> int:
@@ -294,7 +294,7 @@ def _enter_group(
     return 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _group(
     at: int, after: int, size: int, side: int, first: int, end: int, spans: Stretches, course: Course, moves: Moves,
     checks: Checks, gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, stands: Array,
@@ -324,7 +324,7 @@ def _group(
                     count(mine + state, e, state, first, end, spans, bounds, width, numbers, least, total, total_least)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _sum_group(
     old: int, size: int, sums: int, states: int, width: int, numbers: Numbers, least: Array, stands: Array
 ) -> None:
@@ -335,7 +335,7 @@ def _sum_group(
             _arrive(sums + state, old + p * states + state, width, numbers, least, stands)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _arrive(entry: int, other: int, width: int, numbers: Numbers, least: Array, stands: Array) -> None:
     """The runs of another entry, if there are any, go on to this one."""
     if stands[other]:
@@ -346,7 +346,7 @@ def _arrive(entry: int, other: int, width: int, numbers: Numbers, least: Array, 
             stands[entry] = True
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _go_on(
     e: int, mine: int, before: int, size: int, old: int, sums: int, course: Course, moves: Moves, checks: Checks,
     width: int, numbers: Numbers, least: Array, stands: Array,
@@ -366,4 +366,4 @@ def _go_on(
 
 
 _lean = njit(**LEAN)(_pass)
-_with_scratch = njit(cache=True, nogil=True)(_pass)
+_with_scratch = njit(nogil=True)(_pass)

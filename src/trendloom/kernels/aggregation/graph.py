@@ -33,6 +33,9 @@ class Graph(NamedTuple):
 
     `scanned` moves try every predecessor by `checks`, and by row `tested` of the truth table if that is not −1. All
     others gather from their `arms`. `bars[b]` is a column over the block's events and its end.
+
+    In a *plain* graph no move is scanned and none has a bar, `checks` and `bars` are None, and the sweep is compiled
+    without them: they are half of it.
     """
 
     position: Array
@@ -48,8 +51,16 @@ class Graph(NamedTuple):
     arms: Array
     out_begin: Array
     out: Array
-    checks: Checks
-    bars: Array
+    checks: Any
+    bars: Any
+
+    @property
+    def plain(self) -> bool:
+        return self.bars is None
+
+    def simplified(self) -> Graph:
+        """The same graph, plain if it can be."""
+        return self if self.scanned.any() or len(self.bars) else self._replace(checks=None, bars=None)
 
 
 class Terms(NamedTuple):

@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.kernels.columns.block import WORD, Block
+from trendloom.kernels.compiled import njit
 
 Array = np.ndarray[Any, Any]
 
@@ -108,19 +108,19 @@ def _positions(word: int, bits: tuple[int, ...]) -> frozenset[int]:
     return frozenset(position for position, bit in enumerate(bits) if word >> bit & 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mark_present(present: Array, words: Array) -> None:
     for word in words:
         present[word] = True
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _look_up(found: Array, words: Array, table: Array) -> None:
     for event in range(len(words)):
         found[event] = table[words[event]]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def has_ties(key_starts: Array, instant: Array) -> bool:
     """Whether two events of one key have no order. O(events)."""
     for key in range(len(key_starts) - 1):
@@ -132,7 +132,7 @@ def has_ties(key_starts: Array, instant: Array) -> bool:
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mark_ties(code: Array, key_starts: Array, instant: Array, tied: int) -> None:
     for key in range(len(key_starts) - 1):
         for event in range(key_starts[key] + 1, key_starts[key + 1]):
@@ -141,7 +141,7 @@ def _mark_ties(code: Array, key_starts: Array, instant: Array, tied: int) -> Non
                 code[event] = tied
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _spell(code: Array, own: Array, start: Array, letters: Array, kinds: int) -> int:
     """Give every point in time a letter; `letters` are the counts by kind, packed, in order of appearance."""
     slots = 1024

@@ -19,10 +19,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Job, Spans
 from trendloom.kernels.columns.numbers import Numbers, add, add_lane, add_times, add_unit, clear, copy, forgive, spilled
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.expansion import Expansion
 from trendloom.kernels.detection.gaps import Gaps
 from trendloom.pattern.template import Crossings
@@ -127,7 +127,7 @@ def most_lanes(spans: Spans) -> int:
     return int(_overlapping(spans.key, spans.low, spans.high))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _overlapping(key: Array, low: Array, high: Array) -> int:
     most, first = 1, 0
     for span in range(len(key)):
@@ -142,7 +142,7 @@ def with_more(numbers: Numbers) -> Numbers:
     return type(numbers)(*(np.concatenate([a, np.zeros_like(a)]) if a.ndim > 1 else a for a in numbers))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def batch_end(first: int, lanes: int, key: Array, low: Array, high: Array) -> int:
     """Spans `first` to the result make one pass: windows of one key that overlap the first."""
     end = first + 1
@@ -154,7 +154,7 @@ def batch_end(first: int, lanes: int, key: Array, low: Array, high: Array) -> in
 # ------------------------------------------------------------------------------------------ entries, compiled
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def wipe(r: int, width: int, numbers: Numbers, least: Array) -> None:
     """Entry r is empty."""
     for k in range(width):
@@ -164,7 +164,7 @@ def wipe(r: int, width: int, numbers: Numbers, least: Array) -> None:
             least[r, x, lane] = ABSENT
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def move_entry(r: int, other: int, width: int, numbers: Numbers, least: Array) -> None:
     """Entry r becomes a copy of another."""
     for k in range(width):
@@ -174,7 +174,7 @@ def move_entry(r: int, other: int, width: int, numbers: Numbers, least: Array) -
             least[r, x, lane] = least[other, x, lane]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def join_entry(r: int, other: int, width: int, numbers: Numbers, least: Array) -> None:
     """The runs of another entry stand at entry r too."""
     for k in range(width):
@@ -184,7 +184,7 @@ def join_entry(r: int, other: int, width: int, numbers: Numbers, least: Array) -
             least[r, x, lane] = min(least[r, x, lane], least[other, x, lane])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def start_entry(
     r: int, start: int, e: int, first: int, end: int, spans: Stretches, bounds: Bounds, width: int, numbers: Numbers,
     least: Array,
@@ -202,7 +202,7 @@ def start_entry(
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _may_start(start: int, e: int, low: int, bounds: Bounds) -> bool:
     """Whether the NOTs before a match that begins at event e hold in a window that begins at `low`."""
     for way in range(bounds.start_begin[start], bounds.start_begin[start + 1]):
@@ -214,7 +214,7 @@ def _may_start(start: int, e: int, low: int, bounds: Bounds) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _may_end(state: int, e: int, high: int, bounds: Bounds) -> bool:
     """Whether a match that ends at event e in this state counts in a window that ends at `high`."""
     for way in range(bounds.end_begin[state], bounds.end_begin[state + 1]):
@@ -226,7 +226,7 @@ def _may_end(state: int, e: int, high: int, bounds: Bounds) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def gain_number(r: int, m: int, e: int, state: int, gains: Gains, width: int, numbers: Numbers) -> None:
     """Linear measure m of all runs of entry r grows by weight · runs; a weight of 0 adds nothing, even to infinity."""
     if gains.weighs[m, state]:
@@ -237,7 +237,7 @@ def gain_number(r: int, m: int, e: int, state: int, gains: Gains, width: int, nu
             add_times(numbers, r * width + 1 + m, numbers, r * width, gains.weights[row, e])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def gain(r: int, e: int, state: int, gains: Gains, width: int, numbers: Numbers, least: Array) -> None:
     """All runs of entry r bind event e in this state."""
     for m in range(width - 1):
@@ -250,7 +250,7 @@ def gain(r: int, e: int, state: int, gains: Gains, width: int, numbers: Numbers,
                     least[r, x, lane] = min(least[r, x, lane], value)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def count(
     r: int, e: int, state: int, first: int, end: int, spans: Stretches, bounds: Bounds, width: int, numbers: Numbers,
     least: Array, total: Numbers, total_least: Array,
@@ -267,7 +267,7 @@ def count(
                 total_least[x, lane] = min(total_least[x, lane], least[r, x, lane])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def open_lanes(width: int, numbers: Numbers, total: Numbers, total_least: Array) -> None:
     """A new pass begins."""
     forgive(numbers)
@@ -279,7 +279,7 @@ def open_lanes(width: int, numbers: Numbers, total: Numbers, total_least: Array)
             total_least[x, lane] = ABSENT
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def close_lanes(
     e: int, closed: int, first: int, end: int, spans: Stretches, width: int, numbers: Numbers, total: Numbers,
     total_least: Array, results: Results,

@@ -27,7 +27,7 @@ from trendloom.kernels.aggregation.items import Items, items_of
 from trendloom.kernels.aggregation.job import ABSENT, Found, Job, Spans
 from trendloom.kernels.aggregation.places import cells_of, empty_places
 from trendloom.kernels.aggregation.reach import Part, Sink, Work, sweep_part
-from trendloom.kernels.aggregation.structures import MOST_ORDERS, Move, moves_of
+from trendloom.kernels.aggregation.structures import MOST_ORDERS, NESTED, Move, moves_of
 from trendloom.kernels.aggregation.truths import Truths, parts_without_tests
 from trendloom.kernels.columns.cells import empty_cells, words_of
 from trendloom.kernels.columns.numbers import Numbers, zeros
@@ -79,7 +79,8 @@ def _prepare(job: Job, most_orders: int) -> _Prepared:
     items = items_of(job.machine, job.block)
     columns = comparable(job.spec.pairs, job.block)
     arms, arms_of_move = arms_of(moves, items, columns)
-    return _Prepared(job, moves, items, arms, graph_of(job, moves, arms_of_move, columns))
+    graph = graph_of(job, moves, arms_of_move, columns)
+    return _Prepared(job, moves, items, arms, graph if (arms.kind == NESTED).any() else graph.simplified())
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +110,8 @@ class _Prepared:
 
     def sweep(self, spans: Spans, batches: Batches, like: Numbers, sink: Sink) -> None:
         most = self._most_items(batches)
-        places, work, terms = empty_places(self.arms, most), self._work(batches, most, like), terms_of(self.job, like)
+        places = empty_places(self.arms, most, plain=self.graph.plain)
+        work, terms = self._work(batches, most, like), terms_of(self.job, like)
         for part in self._parts(batches):
             sweep_part(self.graph, terms, self.items, self.arms, places, batches, spans, work, part, sink)
 

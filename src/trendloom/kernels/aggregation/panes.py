@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numba.extending import overload
 
@@ -35,6 +34,7 @@ from trendloom.kernels.columns.numbers import (
     spilled,
     zeros_like,
 )
+from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 
@@ -89,7 +89,7 @@ def _compose(to: Any, later: Any, second: Any, earlier: Any, first: Any, shape: 
     return by_system(to, doubles=doubles, wides=others, limbs=others, scaled=others)
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def compose_least(to: Array, later: Array, earlier: Array, shape: Shape) -> None:
     """The same for least values: [slot, lane] each."""
     for slot in range(shape.slots):
@@ -102,7 +102,7 @@ def compose_least(to: Array, later: Array, earlier: Array, shape: Shape) -> None
             to[slot, lane] = best
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def give_out(out: Numbers, span: int, rows: Numbers, first: int, shape: Shape) -> None:
     """What the accepting slots hold is the result of a span."""
     for measure in range(shape.measures + 1):
@@ -110,7 +110,7 @@ def give_out(out: Numbers, span: int, rows: Numbers, first: int, shape: Shape) -
             add_lane(out, span, measure, rows, first + measure * shape.slots + slot, 0)
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def accepted_least(least: Array, shape: Shape) -> int:
     """The least value of the accepting slots; `least` is [slot, lane]."""
     best = ABSENT
@@ -119,7 +119,7 @@ def accepted_least(least: Array, shape: Shape) -> int:
     return best
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def any_spilled(numbers: Numbers) -> bool:
     """Whether a lane spilled since this was asked last."""
     found = False
@@ -129,13 +129,13 @@ def any_spilled(numbers: Numbers) -> bool:
     return found
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _copy_rows(to: Numbers, at: int, of: Numbers, first: int, rows: int) -> None:
     for row in range(rows):
         copy(to, at + row, of, first + row)
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _put_least(to: Array, of: Array) -> None:
     """to = of, [extreme, slot, lane]; written out, as a slice would allocate."""
     for extreme in range(to.shape[0]):
@@ -252,4 +252,4 @@ def _slide(
             give_out(out, span, result, 0, shape)
 
 
-_lean_slide, _roomy_slide = numba.njit(**LEAN)(_slide), numba.njit(cache=True, nogil=True)(_slide)
+_lean_slide, _roomy_slide = njit(**LEAN)(_slide), njit(nogil=True)(_slide)

@@ -24,7 +24,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from trendloom.kernels.aggregation.consecutive import add_up_consecutive
 from trendloom.kernels.aggregation.job import ABSENT, Found, Job, Spans
@@ -49,6 +48,7 @@ from trendloom.kernels.aggregation.ledger import (
 )
 from trendloom.kernels.aggregation.waiting import add_up_waiting, is_simple
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, zeros
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.successors import NONE, successors_of
 from trendloom.kernels.detection.tables import Checks, Moves, checks_of, fits_at, fitting_bits, moves_of, possible
 
@@ -124,7 +124,7 @@ def _run(
         place[UNUSED] += len(least) // 2
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _longest(lanes: int, key: Array, low: Array, high: Array) -> int:
     """The most events of a pass."""
     longest, end = 0, 0
@@ -168,19 +168,19 @@ def _pass(
         place[AT] = -1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _take(place: Array, free: Array) -> int:
     place[UNUSED] -= 1
     return free[place[UNUSED]]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _give_back(entry: int, place: Array, free: Array) -> None:
     free[place[UNUSED]] = entry
     place[UNUSED] += 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def _event(
     e: int, base: int, stop: int, first: int, end: int, place: Array, spans: Stretches, table: Table, moves: Moves,
     checks: Checks, gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, free: Array,
@@ -207,7 +207,7 @@ def _event(
             _push(entry, e, state, base, stop, place, table, moves, checks, width, numbers, least, free, pending)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _push(
     entry: int, e: int, state: int, base: int, stop: int, place: Array, table: Table, moves: Moves, checks: Checks,
     width: int, numbers: Numbers, least: Array, free: Array, pending: Array,
@@ -225,7 +225,7 @@ def _push(
     _give_back(entry, place, free)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _branch(
     entry: int, e: int, state: int, first: int, base: int, place: Array, fits: Array, moves: Moves, checks: Checks,
     width: int, numbers: Numbers, least: Array, free: Array, pending: Array,
@@ -244,4 +244,4 @@ def _branch(
 
 
 _lean = njit(**LEAN)(_pass)
-_with_scratch = njit(cache=True, nogil=True)(_pass)
+_with_scratch = njit(nogil=True)(_pass)

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.kernels.aggregation.aggregate import Totals, linear_of, totals_of
@@ -27,6 +26,7 @@ from trendloom.kernels.aggregation.widen import Layout, allowed, layout_of, word
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, copy, like, zeros, zeros_like
 from trendloom.kernels.columns.words import STEP
+from trendloom.kernels.compiled import njit
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]
@@ -315,7 +315,7 @@ def sortables(spec: Aggregation, block: Block) -> dict[str, Sortable]:
     return {m.name: sortable(m, block.columns[m.column]) for m in extremes if m.column}
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _multiply(out: Numbers, spilt: Array, pieces: Numbers, bad: Array, begin: Array, end: Array, shape: Shape) -> None:
     """The product of pieces begin..end, in order, of every group."""
     size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
@@ -333,7 +333,7 @@ def _multiply(out: Numbers, spilt: Array, pieces: Numbers, bad: Array, begin: Ar
             copy(out, group * size + row, product, row)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _multiply_least(out: Array, least: Array, begin: Array, end: Array, shape: Shape) -> None:
     for group in range(len(begin)):
         product = least[begin[group]].copy()

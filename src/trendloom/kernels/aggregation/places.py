@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba.extending import overload
 
 from trendloom.kernels.aggregation.arms import SOURCE, TARGET, Arms
 from trendloom.kernels.aggregation.structures import HASH, NESTED, SUM, TREE
-from trendloom.kernels.columns.cells import INSIDE, merge, wipe
+from trendloom.kernels.columns.cells import Cells, merge, wipe
 from trendloom.kernels.columns.fenwick import (
     arrange,
     erase,
@@ -25,6 +25,8 @@ from trendloom.kernels.columns.fenwick import (
     insert_nested,
     nested_cells,
 )
+from trendloom.kernels.columns.numbers import IN_KERNELS
+from trendloom.kernels.compiled import INSIDE, lacks, njit
 
 Array = np.ndarray[Any, Any]
 
@@ -39,6 +41,7 @@ class Places(NamedTuple):
 
     Earlier events: `place[arm, dimension]` (−1: unknown values) in the tree at `begin`. Later ones: `prefix[arm,
     dimension]` of the tree at `tree`. The tree at b has `size[arm, b]` places; a nested one begins at `deep[arm, b]`.
+    Beside a plain graph there is no nested tree: `ranks` is None, and what nested trees need is not compiled.
     """
 
     base: Array
@@ -49,7 +52,7 @@ class Places(NamedTuple):
     tree: Array
     deep: Array
     begins: Array
-    ranks: Array
+    ranks: Any
     words: Array
     tally: Array
     scratch: Array
@@ -63,7 +66,7 @@ def cells_of(arms: Arms, most_sources: Array) -> Array:
     return np.maximum(found, np.array(nested, np.int64))
 
 
-def empty_places(arms: Arms, most: Array) -> Places:
+def empty_places(arms: Arms, most: Array, *, plain: bool) -> Places:
     """Room for the places of any batch that has at most `most[s]` items of state s."""
     cells = cells_of(arms, most)
     count = len(arms.kind) if (arms.kind >= TREE).any() else 0
@@ -80,7 +83,7 @@ def empty_places(arms: Arms, most: Array) -> Places:
         np.zeros(shape, np.int32),
         np.zeros((count, deepest), np.int64),
         inner_begins(deepest),
-        np.zeros(int(cells.sum()) if nested else 0, np.int32),
+        None if plain else np.zeros(int(cells.sum()) if nested else 0, np.int32),
         np.zeros((3, longest if count else 0), np.int64),
         np.zeros(min(SPARSE * longest, int(arms.distinct.max())) + 1 if count else 0, np.int64),
         np.zeros((2, deepest), np.int64),
@@ -114,7 +117,7 @@ def place_arm(arms: Any, places: Any, arm: Any, first: Any, last: Any) -> Any:
         else:
             asked = _sorted(arms.codes, at[TARGET] + first[target], targets, bits, many, places, places.words[1])
             _place_targets(arms, places, arm, dimension, first, places.words[1], asked, used, bits)
-    return _nest(places, arm, sources, used) if arms.kind[arm] == NESTED else used
+    return nest(places, arm, sources, used) if arms.kind[arm] == NESTED else used
 
 
 @njit(**INSIDE)
@@ -242,22 +245,32 @@ def _place_targets(
                 places.prefix[arm, dimension, item] = passed - places.begin[arm, last]
 
 
-@njit(**INSIDE)
-def _nest(places: Any, arm: Any, sources: Any, used: Any) -> Any:
+def nest(places: Places, arm: int, sources: int, used: int) -> int:
     """Arrange the nested trees of every class, one after another; returns how many cells they take."""
-    outer, filled = places.scratch[0], places.scratch[1]
-    for item in range(sources):
-        if places.place[arm, 0, item] >= 0:
-            outer[places.begin[arm, item] + places.place[arm, 1, item]] = places.place[arm, 0, item]
-    cells, begin = 0, 0
-    while begin < used:
-        count = places.size[arm, begin]
-        places.deep[arm, begin] = cells
-        tree = outer[begin : begin + count]
-        arrange(places.ranks, places.base[arm] + cells, places.begins, tree, count, filled)
-        cells += places.begins[count]
-        begin += count
-    return cells
+    raise TypeError(IN_KERNELS)
+
+
+@overload(nest, jit_options=INSIDE)
+def _nest(places: Any, arm: Any, sources: Any, used: Any) -> Any:
+    def plain(places: Any, arm: Any, sources: Any, used: Any) -> Any:
+        return used
+
+    def nested(places: Any, arm: Any, sources: Any, used: Any) -> Any:
+        outer, filled = places.scratch[0], places.scratch[1]
+        for item in range(sources):
+            if places.place[arm, 0, item] >= 0:
+                outer[places.begin[arm, item] + places.place[arm, 1, item]] = places.place[arm, 0, item]
+        cells, begin = 0, 0
+        while begin < used:
+            count = places.size[arm, begin]
+            places.deep[arm, begin] = cells
+            tree = outer[begin : begin + count]
+            arrange(places.ranks, places.base[arm] + cells, places.begins, tree, count, filled)
+            cells += places.begins[count]
+            begin += count
+        return cells
+
+    return plain if lacks(places, "ranks") else nested
 
 
 # ---------------------------------------------------------------------------------------------- in a sweep
@@ -279,8 +292,7 @@ def insert_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes
         if kind == TREE:
             insert(nodes, base + begin, count, place, values, cell)
         else:
-            tree, second = base + places.deep[arm, begin], places.place[arm, 1, item]
-            insert_nested(nodes, tree, places.ranks, places.begins, count, place, second, values, cell)
+            insert_deep(places, arm, item, base, begin, count, place, nodes, values, cell)
 
 
 @njit(**INSIDE, forceinline=True)
@@ -296,10 +308,7 @@ def gather_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes
     elif kind == TREE:
         gather(values, cell, nodes, base + places.tree[arm, item], places.prefix[arm, 0, item])
     else:
-        first, second = places.prefix[arm, 0, item], places.prefix[arm, 1, item]
-        if first > 0 and second > 0:
-            tree = base + places.deep[arm, places.tree[arm, item]]
-            gather_nested(values, cell, nodes, tree, places.ranks, places.begins, first, second)
+        gather_deep(places, arm, item, base, nodes, values, cell)
 
 
 @njit(**INSIDE)
@@ -318,5 +327,73 @@ def erase_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes:
         if kind == TREE:
             erase(nodes, base + begin, count, place)
         else:
-            tree, second = base + places.deep[arm, begin], places.place[arm, 1, item]
-            erase_nested(nodes, tree, places.ranks, places.begins, count, place, second)
+            erase_deep(places, arm, item, base, begin, count, place, nodes)
+
+
+# -------------------------------------------------------------------------------------------- in nested trees
+
+
+def insert_deep(
+    places: Places, arm: int, item: int, base: int, begin: int, count: int, place: int, nodes: Cells, values: Cells,
+    cell: int,
+) -> None:  # fmt: skip
+    """As `insert_item`, into the nested tree at `begin`."""
+    raise TypeError(IN_KERNELS)
+
+
+@overload(insert_deep, jit_options=INSIDE)
+def _insert_deep(
+    places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any, values: Any, cell: Any
+) -> Any:
+    def plain(
+        places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any, values: Any,
+        cell: Any,
+    ) -> None:  # fmt: skip
+        pass
+
+    def nested(
+        places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any, values: Any,
+        cell: Any,
+    ) -> None:  # fmt: skip
+        tree, second = base + places.deep[arm, begin], places.place[arm, 1, item]
+        insert_nested(nodes, tree, places.ranks, places.begins, count, place, second, values, cell)
+
+    return plain if lacks(places, "ranks") else nested
+
+
+def gather_deep(places: Places, arm: int, item: int, base: int, nodes: Cells, values: Cells, cell: int) -> None:
+    """As `gather_item`, from a nested tree."""
+    raise TypeError(IN_KERNELS)
+
+
+@overload(gather_deep, jit_options=INSIDE)
+def _gather_deep(places: Any, arm: Any, item: Any, base: Any, nodes: Any, values: Any, cell: Any) -> Any:
+    def plain(places: Any, arm: Any, item: Any, base: Any, nodes: Any, values: Any, cell: Any) -> None:
+        pass
+
+    def nested(places: Any, arm: Any, item: Any, base: Any, nodes: Any, values: Any, cell: Any) -> None:
+        first, second = places.prefix[arm, 0, item], places.prefix[arm, 1, item]
+        if first > 0 and second > 0:
+            tree = base + places.deep[arm, places.tree[arm, item]]
+            gather_nested(values, cell, nodes, tree, places.ranks, places.begins, first, second)
+
+    return plain if lacks(places, "ranks") else nested
+
+
+def erase_deep(
+    places: Places, arm: int, item: int, base: int, begin: int, count: int, place: int, nodes: Cells
+) -> None:
+    """As `erase_item`, in a nested tree."""
+    raise TypeError(IN_KERNELS)
+
+
+@overload(erase_deep, jit_options=INSIDE)
+def _erase_deep(places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any) -> Any:
+    def plain(places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any) -> None:
+        pass
+
+    def nested(places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any) -> None:
+        tree, second = base + places.deep[arm, begin], places.place[arm, 1, item]
+        erase_nested(nodes, tree, places.ranks, places.begins, count, place, second)
+
+    return plain if lacks(places, "ranks") else nested

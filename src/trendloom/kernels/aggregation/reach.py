@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba.extending import overload
 
 from trendloom.kernels.aggregation.arms import Arms
 from trendloom.kernels.aggregation.batches import Batches
@@ -22,8 +22,10 @@ from trendloom.kernels.aggregation.items import Items
 from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Spans
 from trendloom.kernels.aggregation.places import Places, erase_item, gather_item, insert_item, place_arm
 from trendloom.kernels.aggregation.structures import HASH, SUM
-from trendloom.kernels.columns.cells import INSIDE, Cells, merge, merge_lane, wipe
+from trendloom.kernels.columns.cells import Cells, merge, merge_lane, wipe
 from trendloom.kernels.columns.numbers import (
+    IN_KERNELS,
+    INLINE,
     LEAN,
     Limbs,
     Numbers,
@@ -35,6 +37,7 @@ from trendloom.kernels.columns.numbers import (
     is_zero,
     spilled,
 )
+from trendloom.kernels.compiled import INSIDE, lacks, njit
 from trendloom.kernels.detection.tables import pairs_hold
 
 Array = np.ndarray[Any, Any]
@@ -116,7 +119,7 @@ def _sweep_part(
 # Without a runtime for allocation Numba does not count references to the arrays of a tuple each time one is read: that
 # would be three quarters of the time here. `Limbs` need scratch memory, so they have the runtime.
 _sweep_borrowing = njit(**LEAN)(_sweep_part)
-_sweep_allocating = njit(cache=True, nogil=True)(_sweep_part)
+_sweep_allocating = njit(nogil=True)(_sweep_part)
 
 
 def sweep_part(
@@ -216,10 +219,10 @@ def _reach(
     ordinal = items.ordinal[item]
     for at in range(graph.into_begin[state], graph.into_begin[state + 1]):
         move = graph.into[at]
-        if graph.bar[move] != FREE and graph.bars[graph.bar[move], items.tie_start[event]] > work.passed[move]:
-            _raise_bar(graph, items, arms, places, work, move, graph.bars[graph.bar[move], items.tie_start[event]])
+        if graph.bar[move] != FREE:
+            raise_bar(graph, items, arms, places, work, move, items.tie_start[event])
         if graph.scanned[move]:
-            _scan(graph, items, work, part, move, event, cell, swept)
+            scan(graph, items, work, part, move, event, cell, swept)
         else:
             for which in range(graph.arms_begin[move], graph.arms_begin[move + 1]):
                 arm, here = graph.arms[which], ordinal - work.first[state]
@@ -232,7 +235,7 @@ def _start(graph: Any, items: Any, low: Any, span: Any, work: Any, state: Any, e
     lead = graph.lead[state]
     if lead == NEVER:
         return
-    bar = np.int64(-1) if lead == FREE else graph.bars[lead, items.tie_start[event]]
+    bar = np.int64(-1) if lead == FREE else bar_at(graph, lead, items.tie_start[event])
     for lane in range(work.lanes[0], work.lanes[1]):
         if bar < low[span + lane]:
             add_unit(work.values.numbers, cell * work.values.width, lane, 1)
@@ -240,22 +243,65 @@ def _start(graph: Any, items: Any, low: Any, span: Any, work: Any, state: Any, e
                 work.values.least[cell, lane, x] = EMPTY
 
 
-@njit(**INSIDE, inline="always")
-def _scan(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, cell: Any, swept: Any) -> None:
+def scan(graph: Graph, items: Items, work: Work, part: Part, move: int, event: int, cell: int, swept: int) -> None:
     """Try every visible predecessor."""
-    source, test = graph.source[move], graph.tested[move]
-    mine = items.of_state[items.begin[source] : items.begin[source + 1]]
-    truth = part.at[test, swept] - work.first[source] if test >= 0 else 0
-    for ordinal in range(work.floor[move], work.inserted[source]):
-        if test >= 0 and not part.truth[truth + ordinal]:
-            continue
-        if pairs_hold(items.event[mine[ordinal]], event, move, graph.checks):
-            merge(work.values, cell, work.values, mine[ordinal] - work.origin[0])
+    raise TypeError(IN_KERNELS)
+
+
+@overload(scan, jit_options=INLINE)
+def _scan(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, cell: Any, swept: Any) -> Any:
+    def plain(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, cell: Any, swept: Any) -> None:
+        pass
+
+    def scanned(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, cell: Any, swept: Any) -> None:
+        source, test = graph.source[move], graph.tested[move]
+        mine = items.of_state[items.begin[source] : items.begin[source + 1]]
+        truth = part.at[test, swept] - work.first[source] if test >= 0 else 0
+        for ordinal in range(work.floor[move], work.inserted[source]):
+            if test >= 0 and not part.truth[truth + ordinal]:
+                continue
+            if pairs_hold(items.event[mine[ordinal]], event, move, graph.checks):
+                merge(work.values, cell, work.values, mine[ordinal] - work.origin[0])
+
+    return plain if lacks(graph, "checks") else scanned
+
+
+def bar_at(graph: Graph, row: int, event: int) -> int:
+    """A bar before an event."""
+    raise TypeError(IN_KERNELS)
+
+
+@overload(bar_at, jit_options=INLINE)
+def _bar_at(graph: Any, row: Any, event: Any) -> Any:
+    def plain(graph: Any, row: Any, event: Any) -> Any:
+        return np.int64(-1)
+
+    def barred(graph: Any, row: Any, event: Any) -> Any:
+        return graph.bars[row, event]
+
+    return plain if lacks(graph, "bars") else barred
+
+
+def raise_bar(graph: Graph, items: Items, arms: Arms, places: Places, work: Work, move: int, event: int) -> None:
+    """Forget the predecessors that a NOT of the move now forbids, if it forbids more of them before an event."""
+    raise TypeError(IN_KERNELS)
+
+
+@overload(raise_bar, jit_options=INLINE)
+def _raise_bar(graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, event: Any) -> Any:
+    def plain(graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, event: Any) -> None:
+        pass
+
+    def barred(graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, event: Any) -> None:
+        bar = graph.bars[graph.bar[move], event]
+        if bar > work.passed[move]:
+            _forget(graph, items, arms, places, work, move, bar)
+
+    return plain if lacks(graph, "bars") else barred
 
 
 @njit(**INSIDE)
-def _raise_bar(graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, bar: Any) -> None:
-    """Forget the predecessors that a NOT of the move now forbids."""
+def _forget(graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, bar: Any) -> None:
     work.passed[move] = bar
     source, old = graph.source[move], work.floor[move]
     mine = items.of_state[items.begin[source] : items.begin[source + 1]]
@@ -301,7 +347,7 @@ def _end(graph: Any, items: Any, high: Any, span: Any, work: Any, item: Any, cel
     elif trail != NEVER:
         after = items.tie_end[items.event[item]]
         for lane in range(work.lanes[0], work.lanes[1]):
-            if graph.bars[trail, high[span + lane]] < after:
+            if bar_at(graph, trail, high[span + lane]) < after:
                 merge_lane(work.total, 0, work.values, cell, lane)
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.kernels.aggregation.job import Spans
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.detection.windows import check_range
 from trendloom.model.window import Window
 
@@ -33,7 +33,7 @@ def spans_between(key_starts: Array, time: Array, window: Window, least: int = 1
     return Spans(*(np.ascontiguousarray(column) for column in found.T))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def not_before(time: Array, at: int, end: int, bound: int) -> int:
     """The first event from `at` on whose time is at least `bound`, by galloping. O(log distance)."""
     if at >= end or time[at] >= bound:
@@ -52,7 +52,7 @@ def not_before(time: Array, at: int, end: int, bound: int) -> int:
     return high
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def grown(found: Array, count: int) -> Array:
     """The table, or one twice as long with the same rows if it is full. (A slice would take seconds to compile.)"""
     if count < len(found):
@@ -64,7 +64,7 @@ def grown(found: Array, count: int) -> Array:
     return more
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _spans(key_starts: Array, time: Array, within: int, slide: int, least: int) -> Array:
     """(key, start, low, high) of every window with enough events; windows between events are jumped over."""
     found = np.empty((16, 4), np.int64)

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 
-from trendloom.kernels.aggregation.advance import Events, Steps, advance, advance_least
+from trendloom.kernels.aggregation.advance import NO_WORDS, Events, Steps, advance, advance_least
 from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Found, Job, Spans
 from trendloom.kernels.aggregation.kinds import Kinds, Letters, kinds_of, letters_of
 from trendloom.kernels.aggregation.matrices import LONGEST_WORD, Matrices, flat, terms_of, words_of
@@ -28,6 +27,7 @@ from trendloom.kernels.aggregation.program import Program
 from trendloom.kernels.aggregation.spans import grown, not_before
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_unit, clear, copy, zeros_like
+from trendloom.kernels.compiled import njit
 
 Array = np.ndarray[Any, Any]
 
@@ -64,12 +64,12 @@ class Prepared:
     def by_event(self) -> tuple[Events, Steps]:
         """For what goes from event to event: weights and least values."""
         kinds, matrices = self.kinds, self.matrices
-        start, offset, words = np.zeros(0, np.int64), np.zeros(2, np.int64), np.zeros((0, 0, 0), np.int64)
+        start, offset = np.zeros(0, np.int64), np.zeros(2, np.int64)
         events = Events(kinds.code, kinds.tied, start, kinds.own, kinds.union, self.job.block.instant, self.job.weights)
         order = np.array(self.program.order, np.int64)
         kept, entered, letters = matrices.kept(), matrices.entered(), len(kinds.positions)
-        doubles = words.astype(np.float64)
-        return events, Steps(matrices.single(), words, doubles, offset, letters, kept, entered, order, matrices.size)
+        steps = Steps(matrices.single(), NO_WORDS, NO_WORDS, offset, letters, kept, entered, order, matrices.size)
+        return events, steps
 
     @cached_property
     def by_time(self) -> tuple[Events, Steps]:
@@ -77,17 +77,17 @@ class Prepared:
         events, steps = self.by_event
         matrices, letters = self.matrices, self.letters
         if len(self.job.weights):
-            return events, steps
+            return _without_ties(events), steps
         counts = [{kind: 1} for kind in range(len(matrices.kinds))] if letters is None else letters.counts
-        longest = LONGEST_WORD if len(self.job.block) >= WORTH_WORDS else 1
         alphabet = [matrices.letter(each) for each in counts]
-        words, offset = words_of(alphabet, matrices.size, longest=longest)
-        single = flat([terms_of(matrix) for matrix in alphabet], matrices.size)
-        steps = steps._replace(single=single, words=words, words_of_doubles=words.astype(np.float64))
-        steps = steps._replace(offset=offset, letters=len(counts))
+        steps = steps._replace(single=flat([terms_of(matrix) for matrix in alphabet], matrices.size))
+        if len(self.job.block) >= WORTH_WORDS:
+            words, offset = words_of(alphabet, matrices.size, longest=LONGEST_WORD)
+            steps = steps._replace(words=words, words_of_doubles=words.astype(np.float64))
+            steps = steps._replace(offset=offset, letters=len(counts))
         if letters is not None:
             events = events._replace(code=letters.code, tied=letters.tied, start=letters.start)
-        return events, steps
+        return _without_ties(events), steps
 
     def points(self, events: Array) -> Array:
         """Indices of events, each the first of its time, as points in time."""
@@ -110,6 +110,11 @@ class Prepared:
             if position >= 0:
                 found[:, slot] = self.job.valued[:, position]
         return found
+
+
+def _without_ties(events: Events) -> Events:
+    """The same events; without what ties need where each has a letter."""
+    return events if (events.code == events.tied).any() else events._replace(own=None, union=None)
 
 
 def sweep(job: Job, spans: Spans, numbers: Numbers) -> Found:
@@ -185,7 +190,7 @@ def pieces_of(block: Block, pane: int) -> Array:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _pieces(key_starts: Array, time: Array, pane: int) -> Array:
     found = np.empty((16, 2), np.int64)
     count = 0
@@ -214,7 +219,7 @@ def _each(
         bad[span] = any_spilled(rows) | any_spilled(spare) | any_spilled(out)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _each_least(
     out: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps, values: Array, valued: Array
 ) -> None:
@@ -244,11 +249,11 @@ def _reduce(
         bad[piece] = any_spilled(rows) | any_spilled(spare)
 
 
-_lean_each, _roomy_each = numba.njit(**LEAN)(_each), numba.njit(cache=True, nogil=True)(_each)
-_lean_reduce, _roomy_reduce = numba.njit(**LEAN)(_reduce), numba.njit(cache=True, nogil=True)(_reduce)
+_lean_each, _roomy_each = njit(**LEAN)(_each), njit(nogil=True)(_each)
+_lean_reduce, _roomy_reduce = njit(**LEAN)(_reduce), njit(nogil=True)(_reduce)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _reduce_least(
     least: Array, begin: Array, end: Array, shape: Shape, events: Events, steps: Steps, values: Array, valued: Array
 ) -> None:

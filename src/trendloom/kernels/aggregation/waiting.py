@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from trendloom.kernels.aggregation.job import Job, Spans
 from trendloom.kernels.aggregation.ledger import (
@@ -41,6 +40,7 @@ from trendloom.kernels.aggregation.ledger import (
     with_more,
 )
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, zeros
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves, checks_of, fits_at, fitting_bits, moves_of
 
 Array = np.ndarray[Any, Any]
@@ -195,19 +195,19 @@ def _pass(
         place[AT] = -1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _new(place: Array, free: Array) -> int:
     place[UNUSED] -= 1
     return free[place[UNUSED]]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _give_back(entry: int, place: Array, free: Array) -> None:
     free[place[UNUSED]] = entry
     place[UNUSED] += 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def _empty(state: int, place: Array, queues: Queues, free: Array) -> None:
     """Nobody waits any more."""
     if queues.rest[state] != NONE:
@@ -220,7 +220,7 @@ def _empty(state: int, place: Array, queues: Queues, free: Array) -> None:
     queues.height[state], queues.size[state] = 0, 0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _stand(
     e: int, state: int, entry: int, first: int, end: int, place: Array, spans: Stretches, course: Course, gains: Gains,
     bounds: Bounds, width: int, numbers: Numbers, least: Array, free: Array, total: Numbers, total_least: Array,
@@ -242,7 +242,7 @@ def _stand(
     return entry
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def _wait(
     entry: int, e: int, state: int, place: Array, course: Course, queues: Queues, checks: Checks, width: int,
     numbers: Numbers, least: Array, free: Array,
@@ -268,7 +268,7 @@ def _wait(
         _give_back(entry, place, free)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _push(lefts: Array, entries: Array, size: int, left: int, entry: int) -> None:
     """Into a heap with the least first."""
     at = size
@@ -278,7 +278,7 @@ def _push(lefts: Array, entries: Array, size: int, left: int, entry: int) -> Non
     lefts[at], entries[at] = left, entry
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _drop(lefts: Array, entries: Array, size: int) -> None:
     """The least leaves a heap of that size."""
     left, entry, at = lefts[size - 1], entries[size - 1], 0
@@ -293,7 +293,7 @@ def _drop(lefts: Array, entries: Array, size: int) -> None:
     lefts[at], entries[at] = left, entry
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _take(
     state: int, at: int, after: int, place: Array, course: Course, queues: Queues, arrived: Array, moves: Moves,
     checks: Checks, width: int, numbers: Numbers, least: Array, free: Array,
@@ -323,7 +323,7 @@ def _take(
             entry, left, known = _pop(state, all_, limit, queues)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _limit(state: int, f: int, course: Course, checks: Checks) -> tuple[bool, int]:
     """Whether event f can extend runs by the move with the predicate, and the greatest `left` that lets it."""
     pair = course.pair[state]
@@ -332,7 +332,7 @@ def _limit(state: int, f: int, course: Course, checks: Checks) -> tuple[bool, in
     return checks.known[1, pair, f] and not lowest, right if course.or_equal[state] or lowest else right - 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _takers(
     state: int, at: int, after: int, course: Course, moves: Moves, checks: Checks
 ) -> tuple[bool, int, int, int, int]:
@@ -348,7 +348,7 @@ def _takers(
     return all_, limit, takers, last, target
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _pop(state: int, all_: bool, limit: int, queues: Queues) -> tuple[int, int, bool]:
     """An entry that is taken, or NONE; its `left`, and whether that is known."""
     entry, left, known, top = NONE, LOWEST, True, queues.height[state] - 1
@@ -365,7 +365,7 @@ def _pop(state: int, all_: bool, limit: int, queues: Queues) -> tuple[int, int, 
     return entry, left, known
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _share(
     entry: int, state: int, left: int, known: bool, at: int, after: int, place: Array, course: Course, arrived: Array,
     moves: Moves, checks: Checks, width: int, numbers: Numbers, least: Array, free: Array,
@@ -387,4 +387,4 @@ def _share(
 
 
 _lean = njit(**LEAN)(_pass)
-_with_scratch = njit(cache=True, nogil=True)(_pass)
+_with_scratch = njit(nogil=True)(_pass)

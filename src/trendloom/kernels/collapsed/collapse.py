@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.kernels.collapsed.distinct import distinct
@@ -23,6 +22,7 @@ from trendloom.kernels.collapsed.merge import merged
 from trendloom.kernels.collapsed.spec import Gap, Spine
 from trendloom.kernels.collapsed.spines import Spines, spines_of
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.detection.matches import Matches
 from trendloom.kernels.detection.spec import Detection
 
@@ -150,7 +150,7 @@ def _pooled(lists: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Arra
     return offsets, events, np.concatenate([np.zeros(0, np.int32), *(positions for _, _, positions in lists)])
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _assembled(
     offsets: Array, events: Array, positions: Array, which: Array, spine: Array, bound: Array
 ) -> tuple[Array, Array, Array]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.expr.evaluate import evaluate
@@ -24,6 +23,7 @@ from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.collapsed.prune import on_a_match
 from trendloom.kernels.collapsed.spec import Gap, Settled
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.detection.spec import Detection
 
 Array = np.ndarray[Any, Any]
@@ -173,7 +173,7 @@ def _with_fits(block: Block, fits: Array) -> Block:
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _lay_out(
     members: Array, words: Array, begin: Array, end: Array, source: Array, target: Array, bits: int
 ) -> tuple[Array, Array, Array]:
@@ -197,7 +197,7 @@ def _lay_out(
     return starts, events, fits
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _listed(starts: Array, fits: Array, variables: Array, positions: Array) -> tuple[Array, Array, Array]:
     """One entry for each variable that a match of the gap binds an event to."""
     offsets = np.zeros(len(starts), np.int64)

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.kernels.collapsed.tested import Tested
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves, checks_of, compare, moves_of, pairs_hold
 
@@ -89,12 +89,12 @@ def _graph(here: Array, other: Array, moves: Moves, checks: Checks, tested: list
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _has(word: int, position: int) -> bool:
     return (np.uint64(word) >> np.uint64(position)) & np.uint64(1) != np.uint64(0)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _forwards(
     reached: Array, fits: Array, key_starts: Array, tie_end: Array, starts: int, into: Graph, checks: Checks
 ) -> None:
@@ -120,7 +120,7 @@ def _forwards(
             at = end
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _follows(
     event: int, position: int, low: int, high: int, reached: Array, best: Array, seen: Array, into: Graph,
     checks: Checks,
@@ -139,7 +139,7 @@ def _follows(
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _backwards(
     found: Array, reached: Array, key_starts: Array, tie_start: Array, ends: int, out_of: Graph, checks: Checks
 ) -> None:
@@ -165,7 +165,7 @@ def _backwards(
             at = first
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _leads(
     event: int, position: int, low: int, high: int, found: Array, best: Array, seen: Array, out_of: Graph,
     checks: Checks,
@@ -184,7 +184,7 @@ def _leads(
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _offer(event: int, word: int, side: int, best: Array, seen: Array, graph: Graph, checks: Checks) -> None:
     """Keep the value that most partners can be compared with: the least on the side that must be less."""
     for at in range(len(graph.move)):

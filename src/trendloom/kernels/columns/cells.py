@@ -10,14 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from trendloom.kernels.columns.numbers import Limbs, Numbers, add, add_lane, clear, zeros
+from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
-
-INSIDE: dict[str, Any] = {"cache": True, "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""For functions that compiled code alone calls: a way in from Python would take longer to compile than what they do."""
 
 NOTHING = np.int64(2**63 - 1)
 """The least value of a cell that nothing was merged into: greater than every value."""

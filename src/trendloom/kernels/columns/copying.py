@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from trendloom.kernels.compiled import njit
 
 
 def _copy_entries(_: Any, into: Any, at: Any, source: Any, begin: Any, count: Any) -> Any:
@@ -32,7 +34,7 @@ def _copy_entries(_: Any, into: Any, at: Any, source: Any, begin: Any, count: An
 copy_entries: Any = intrinsic(_copy_entries)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def grown(values: Any) -> Any:
     """The same entries in an array of twice the size."""
     larger = np.empty(2 * len(values), values.dtype)

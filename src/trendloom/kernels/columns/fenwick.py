@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from trendloom.kernels.columns.cells import INSIDE, merge, wipe
+from trendloom.kernels.columns.cells import merge, wipe
+from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.sort import sort_by_key_and_time
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.model.schema import Kind
 
 Ints = NDArray[np.int64]
@@ -117,7 +117,7 @@ def _encode_objects(values: NDArray[Any], valid: Flags | None) -> tuple[Ints, in
     return codes if valid is None else np.where(valid, codes, -1), len(ranks)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _range(values: Any, valid: Any) -> Any:
     """Least and greatest valid value; an empty range where there is none."""
     least, most = np.int64(2**63 - 1), np.int64(-(2**63))
@@ -131,7 +131,7 @@ def _range(values: Any, valid: Any) -> Any:
     return least, most
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _by_counting(values: Any, valid: Any, least: Any, span: Any) -> Any:
     """Codes by value − least: mark what occurs, number the marks in order."""
     number = np.zeros(span, np.int32)
@@ -149,7 +149,7 @@ def _by_counting(values: Any, valid: Any, least: Any, span: Any) -> Any:
     return codes, count
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _slot(value: Any, mask: Any) -> Any:
     """Where a value's search begins: every bit of the value moves every bit of the place (Murmur's last step)."""
     mixed = np.uint64(value)
@@ -158,7 +158,7 @@ def _slot(value: Any, mask: Any) -> Any:
     return np.int64((mixed ^ (mixed >> np.uint64(33))) & np.uint64(mask))
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _grown(table: Any, distinct: Any, count: Any) -> Any:
     """A table of twice the size with the same values."""
     wider = np.full(2 * len(table), -1, np.int64)
@@ -171,7 +171,7 @@ def _grown(table: Any, distinct: Any, count: Any) -> Any:
     return wider
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _by_hashing(values: Any, valid: Any) -> Any:
     """Codes in order of first appearance, and the distinct values. Open addressing, at most half full."""
     table = np.full(1 << 12, -1, np.int64)
@@ -198,7 +198,7 @@ def _by_hashing(values: Any, valid: Any) -> Any:
     return codes, distinct[:count]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _renumbered(codes: Any, ranks: Any) -> Any:
     for row in range(len(codes)):
         if codes[row] >= 0:
@@ -206,7 +206,7 @@ def _renumbered(codes: Any, ranks: Any) -> Any:
     return codes
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _first_rows(codes: Any, count: Any) -> Any:
     """The first row of each code: going backwards, the last one written."""
     rows = np.full(count, -1, np.int64)

@@ -35,13 +35,14 @@ from trendloom.kernels.columns.words import (
     copy_limbs,
     no_limbs,
 )
+from trendloom.kernels.compiled import INSIDE
 
 Array = np.ndarray[Any, Any]
 
-INLINE: Any = {"forceinline": True}
+INLINE: Any = {"forceinline": True, **INSIDE}
 """Operations are compiled into the kernels that use them: a call that hands on arrays costs more than an addition."""
 IN_KERNELS = "this operation has no meaning outside of compiled kernels"
-LEAN: Any = {"nogil": True, "cache": True, "_nrt": False}
+LEAN: Any = {"nogil": True, "_nrt": False}
 """Kernels that allocate nothing need no references counted, which costs more than the additions they make."""
 
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from trendloom.kernels.columns.copying import copy_entries
+from trendloom.kernels.compiled import njit
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Numbers = NDArray[Any]  # int64 or float64
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def count_where(offsets: Ints, flags: Flags) -> Ints:
     """How many entries of each segment are flagged. O(entries)."""
     counts = np.zeros(len(offsets) - 1, np.int64)
@@ -30,7 +30,7 @@ def count_where(offsets: Ints, flags: Flags) -> Ints:
     return counts
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def first_where(offsets: Ints, flags: Flags) -> Ints:
     """The first flagged entry of each segment, -1 where there is none. O(entries), stops at the first."""
     found = np.full(len(offsets) - 1, -1, np.int64)
@@ -42,7 +42,7 @@ def first_where(offsets: Ints, flags: Flags) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def last_where(offsets: Ints, flags: Flags) -> Ints:
     """The last flagged entry of each segment, -1 where there is none. O(entries), stops at the last."""
     found = np.full(len(offsets) - 1, -1, np.int64)
@@ -54,7 +54,7 @@ def last_where(offsets: Ints, flags: Flags) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def sum_int64(offsets: Ints, values: Ints, flags: Flags) -> tuple[Ints, Flags]:
     """The exact sum of each segment, and where it does not fit int64 (then the sum is modulo 2^64). O(entries).
 
@@ -79,7 +79,7 @@ def sum_int64(offsets: Ints, values: Ints, flags: Flags) -> tuple[Ints, Flags]:
     return sums, overflowed
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def sum_float(offsets: Ints, values: NDArray[np.float64], flags: Flags) -> NDArray[np.float64]:
     """The sum of each segment with Neumaier's compensation: as if added in twice the precision. O(entries).
 
@@ -101,7 +101,7 @@ def sum_float(offsets: Ints, values: NDArray[np.float64], flags: Flags) -> NDArr
     return sums
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def min_where(offsets: Ints, values: Numbers, flags: Flags) -> tuple[Numbers, Flags]:
     """The least flagged value of each segment, and where there is one. O(entries)."""
     least = np.zeros(len(offsets) - 1, values.dtype)
@@ -114,7 +114,7 @@ def min_where(offsets: Ints, values: Numbers, flags: Flags) -> tuple[Numbers, Fl
     return least, found
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def max_where(offsets: Ints, values: Numbers, flags: Flags) -> tuple[Numbers, Flags]:
     """The greatest flagged value of each segment, and where there is one. O(entries)."""
     greatest = np.zeros(len(offsets) - 1, values.dtype)
@@ -127,7 +127,7 @@ def max_where(offsets: Ints, values: Numbers, flags: Flags) -> tuple[Numbers, Fl
     return greatest, found
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def tie_ends(key_starts: Ints, time: Ints) -> Ints:
     """For events sorted by (key, time): the first later event of the same key, or the key's end. O(n), one pass.
 
@@ -143,7 +143,7 @@ def tie_ends(key_starts: Ints, time: Ints) -> Ints:
     return ends
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def tie_starts(ends: Ints) -> Ints:
     """For each event the first one of its key and time, from what `tie_ends` gives. O(n), one pass."""
     starts = np.empty(len(ends), np.int64)
@@ -155,7 +155,7 @@ def tie_starts(ends: Ints) -> Ints:
     return starts
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def indices_with_bit(words: NDArray[Any], bit: int) -> Ints:
     """The indices of the words that have a bit set. O(n), twice over the words."""
     mask = np.uint64(1) << np.uint64(bit)
@@ -172,7 +172,7 @@ def indices_with_bit(words: NDArray[Any], bit: int) -> Ints:
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def gather_segments(offsets: Ints, values: Numbers, rows: Ints, into: Ints) -> Numbers:
     """The entries of some segments, one after another; segment rows[r] goes to `into[r]`. O(entries gathered)."""
     found = np.empty(into[len(rows)], values.dtype)
@@ -182,7 +182,7 @@ def gather_segments(offsets: Ints, values: Numbers, rows: Ints, into: Ints) -> N
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def first_at_least(low: Ints, high: Ints, values: Ints, wanted: Ints) -> Ints:
     """For each i the first index in [low[i], high[i]) whose value is at least wanted[i], or high[i]. O(log n) each."""
     found = np.empty(len(low), np.int64)

@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from trendloom.kernels.compiled import njit
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -83,7 +84,7 @@ def _order_by(values: Words, bits: int, order: Ints | None) -> Ints:
     return np.arange(rows) if order is None else order
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _in_order(key: Any, time: Any) -> Any:
     """Whether the rows are in order of (key, time), and whether they are in order of time. One pass, stops early."""
     keyed, timed = True, True
@@ -99,7 +100,7 @@ def _in_order(key: Any, time: Any) -> Any:
     return keyed, timed
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _distributed(key: Any, keys: Any) -> Any:
     """The stable order by key: rows of one key stay as they are. Two passes, one counter per key."""
     place = np.zeros(keys, np.int64)
@@ -117,7 +118,7 @@ def _distributed(key: Any, keys: Any) -> Any:
     return order
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _packed(key: Any, time: Any, start: Any, time_bits: Any, row_bits: Any) -> Any:
     """(key, time − start, row) as one number, the row in `row_bits` bits (0: without it).
 
@@ -133,7 +134,7 @@ def _packed(key: Any, time: Any, start: Any, time_bits: Any, row_bits: Any) -> A
     return packed
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _times(words: Any, start: Any, time_bits: Any, row_bits: Any) -> Any:
     """The times of packed words; the words become their rows."""
     times = np.empty(len(words), np.int64)
@@ -146,7 +147,7 @@ def _times(words: Any, start: Any, time_bits: Any, row_bits: Any) -> Any:
     return times
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _words(values: Any, order: Any, shift: Any, row_bits: Any) -> Any:
     """The slice of each value from bit `shift` on, above its place in the order so far."""
     words = np.empty(len(values), np.uint64)
@@ -157,7 +158,7 @@ def _words(values: Any, order: Any, shift: Any, row_bits: Any) -> Any:
     return words
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _rows(words: Any, row_bits: Any, order: Any) -> Any:
     """The rows that the sorted words stand for."""
     rows = np.empty(len(words), np.int64)
@@ -168,7 +169,7 @@ def _rows(words: Any, row_bits: Any, order: Any) -> Any:
     return rows
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sorted_words(words: Any, low: Any, bits: Any) -> Any:
     """The words in stable order of the `bits` bits from bit `low` on. O(n) per digit, buffers of 2n words."""
     if bits == 0:

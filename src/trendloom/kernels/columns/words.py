@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 
@@ -17,12 +18,12 @@ BIG, SMALL = 2.0**256, 2.0**-256
 UP, DOWN = 2.0**512, 2.0**-512
 
 
-@njit(cache=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def carry_of(before: Any, after: Any) -> Any:
     return np.int64(1) if after < before else np.int64(0)
 
 
-@njit(cache=True)
+@njit(**INSIDE)
 def multiply_words(a: Any, b: Any) -> Any:
     """The two words of a product of unsigned words: (low, high)."""
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -32,7 +33,7 @@ def multiply_words(a: Any, b: Any) -> Any:
     return (low & mask) | (carried << half), high + (middle >> half) + (other >> half) + (carried >> half)
 
 
-@njit(cache=True)
+@njit(**INSIDE)
 def _magnitude(low: Any, high: Any) -> Any:
     """Two words without their sign."""
     if high >= 0:
@@ -41,7 +42,7 @@ def _magnitude(low: Any, high: Any) -> Any:
     return inverse, np.uint64(~high) + (np.uint64(1) if inverse == 0 else np.uint64(0))
 
 
-@njit(cache=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def add_wide(a: Any, i: Any, lane: Any, low: Any, high: Any) -> None:
     total = a.low[i, lane] + low
     top = a.high[i, lane] + high + carry_of(low, total)
@@ -49,13 +50,13 @@ def add_wide(a: Any, i: Any, lane: Any, low: Any, high: Any) -> None:
     a.spill[lane] |= top ^ (top << 1)
 
 
-@njit(cache=True)
+@njit(**INSIDE)
 def wide_product(low: Any, high: Any, factor: Any) -> Any:
     """A signed number of two words times a signed word: (low, high, negative if it does not fit)."""
     return product(low, high, np.uint64(factor), factor >> 63)
 
 
-@njit(cache=True)
+@njit()
 def product(low: Any, high: Any, other_low: Any, other_high: Any) -> Any:
     """The product of two signed numbers of two words: (low, high, negative if it does not fit)."""
     x0, x1 = _magnitude(low, high)
@@ -77,14 +78,14 @@ def product(low: Any, high: Any, other_low: Any, other_high: Any) -> Any:
     return p0, np.int64(p1), bad
 
 
-@njit(cache=True)
+@njit(**INSIDE)
 def add_wide_product(a: Any, i: Any, lane: Any, low: Any, high: Any, other_low: Any, other_high: Any) -> None:
     low, high, bad = product(low, high, other_low, other_high)
     a.spill[lane] |= bad
     add_wide(a, i, lane, low, high)
 
 
-@njit(cache=True)
+@njit(**INSIDE)
 def add_limbs(a: Any, i: Any, lane: Any, words: Array, negative: Any) -> None:
     """Add or subtract; `words` has as many words as the numbers of a."""
     mine, carry = a.words[i, lane], np.uint64(1) if negative else np.uint64(0)
@@ -99,7 +100,7 @@ def add_limbs(a: Any, i: Any, lane: Any, words: Array, negative: Any) -> None:
     a.spill[lane] |= top ^ (top << 1)
 
 
-@njit(cache=True)
+@njit(**INSIDE)
 def _unsigned(words: Array) -> Any:
     """The magnitude of a signed number, whether it is negative, and how many words it uses."""
     found = words.copy()
@@ -115,7 +116,7 @@ def _unsigned(words: Array) -> Any:
     return found, negative, used
 
 
-@njit(cache=True)
+@njit(**INSIDE)
 def add_limbs_product(a: Any, i: Any, lane: Any, b: Array, c: Array) -> None:
     x, minus, m = _unsigned(b)
     y, other_minus, n = _unsigned(c)
@@ -139,7 +140,7 @@ def add_limbs_product(a: Any, i: Any, lane: Any, b: Array, c: Array) -> None:
     add_limbs(a, i, lane, product[:size], minus != other_minus)
 
 
-@njit(cache=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def add_scaled(a: Any, i: Any, lane: Any, mantissa: Any, exponent: Any) -> None:
     if mantissa == 0.0:
         return
@@ -161,7 +162,7 @@ def add_scaled(a: Any, i: Any, lane: Any, mantissa: Any, exponent: Any) -> None:
     a.mantissa[i, lane], a.exponent[i, lane] = mine, own
 
 
-@njit(cache=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def add_scaled_product(a: Any, i: Any, lane: Any, mantissa: Any, exponent: Any, weight: Any) -> None:
     if abs(weight) >= BIG:
         weight, exponent = weight * DOWN, exponent + 1
@@ -176,39 +177,39 @@ def add_scaled_product(a: Any, i: Any, lane: Any, mantissa: Any, exponent: Any, 
 # ------------------------------------------------------------------------- rows of many words: calls, not inlined
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def clear_limbs(words: Array, i: int) -> None:
     for lane in range(words.shape[1]):
         for at in range(words.shape[2]):
             words[i, lane, at] = 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def copy_limbs(into: Array, i: int, of: Array, j: int) -> None:
     for lane in range(into.shape[1]):
         for at in range(into.shape[2]):
             into[i, lane, at] = of[j, lane, at]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def add_limbs_row(a: Any, i: int, words: Array, j: int) -> None:
     for lane in range(words.shape[1]):
         add_limbs(a, i, lane, words[j, lane], False)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def add_limbs_times(a: Any, i: int, words: Array, j: int, weight: Any) -> None:
     word = _as_words(weight, 2)
     for lane in range(words.shape[1]):
         add_limbs_product(a, i, lane, words[j, lane], word)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def add_limbs_unit(a: Any, i: int, lane: int, weight: Any) -> None:
     add_limbs(a, i, lane, _as_words(weight, a.words.shape[2]), False)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _as_words(weight: Any, size: int) -> Any:
     """An integer in so many words."""
     words = np.empty(size, np.uint64)
@@ -218,7 +219,7 @@ def _as_words(weight: Any, size: int) -> Any:
     return words
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def no_limbs(words: Array, i: int, lane: int) -> bool:
     found = np.uint64(0)
     for at in range(words.shape[2]):

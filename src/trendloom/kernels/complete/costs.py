@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.complete.frames import Frames
 from trendloom.kernels.complete.graph import Graph
 
@@ -105,7 +105,7 @@ def _places_to_cut(graph: Graph, weights: Weights, high: int, most: int) -> Arra
     return np.unique(np.array([low, *inner, high], np.int64))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _crossing(begin: Array, target: Array, partial: Array, low: int, high: int) -> Array:
     """At each place the partial trends that a cut before that event would interrupt."""
     change = np.zeros(high - low + 2)
@@ -118,7 +118,7 @@ def _crossing(begin: Array, target: Array, partial: Array, low: int, high: int) 
     return np.cumsum(change)[:-1]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _rough(
     begin: Array, target: Array, starts: Array, begins: Array, ends: Array, limit: Array, together: bool, events: int
 ) -> Array:
@@ -148,7 +148,7 @@ def _rough(
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _weigh(
     begin: Array, target: Array, starts: Array, from_: Array, to: Array, least: Array, most: Array, limit: Array,
     sliding: bool, low: int, high: int, together: bool,
@@ -185,7 +185,7 @@ def _weigh(
     return partial, totals
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _graphlet_costs(
     begin: Array, target: Array, into: Array, source: Array, begins: Array, ends: Array, bounds: Array, partial: Array
 ) -> tuple[Array, Array]:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.complete.linked import BELOW, EQUAL, NOT_ABOVE, OTHER, linked_edges
 from trendloom.kernels.complete.ordered import ordered_edges
 from trendloom.kernels.complete.spec import Complete
@@ -116,7 +116,7 @@ def _is_order(operator: Array, left: Array, right: Array, known: Array) -> bool:
     return same and bool((left[0] == right[0])[known[0, 0]].all())
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _turned(into: Array, source: Array) -> tuple[Array, Array]:
     """The same edges by where they come from, in order of where they lead."""
     events = len(into) - 1

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.kernels.columns.copying import copy_entries
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.complete.chunks import Chunks
 from trendloom.kernels.complete.frames import Frames
 from trendloom.kernels.complete.graph import Graph
@@ -85,7 +85,7 @@ def stitched(
             yield offsets[: count + 1], events[: offsets[count]]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _measure(
     begin: Array, target: Array, into: Array, source: Array, begins: Array, ends: Array, low: int,
     begin_of: Array, end_of: Array,
@@ -113,7 +113,7 @@ def _measure(
     return pieces, events
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _fill(
     begin: Array, target: Array, into: Array, source: Array, begins: Array, ends: Array, low: int,
     begin_of: Array, end_of: Array, path: Array, cursor: Array, of: Array, offsets: Array, events: Array, onward: Array,
@@ -159,7 +159,7 @@ def _fill(
     of[len(end_of)] = piece
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _stitch(
     begin: Array, target: Array, starts: Array, from_: Array, to: Array, least: Array, most: Array, limit: Array,
     low: int, of: Array, piece_at: Array, piece_events: Array, onward: Array,

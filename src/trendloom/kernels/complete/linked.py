@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from trendloom.errors import RunError
@@ -25,6 +24,7 @@ from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.aggregation.spec import Test
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.copying import grown
+from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 
@@ -160,7 +160,7 @@ def _truths(expr: Expr, block: Block, earlier: Array, later: Array) -> Array:
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _link(
     tie_start: Array, tie_end: Array, low: Array, conditions: Conditions, found: Found,
     truths: Array, truths_at: Array, begin: int, end: int,
@@ -218,7 +218,7 @@ def _link(
     return offsets, source[:used].copy()
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _possible(operator: Array, left: Array, right: Array, known: Array, e: int, f: int) -> bool:
     """Whether all comparisons hold; values of f are known."""
     for pair in range(len(operator)):
@@ -237,26 +237,26 @@ def _possible(operator: Array, left: Array, right: Array, known: Array, e: int, 
     return True
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _any_below(least: int, bound: int, operator: int) -> bool:
     """Whether the least value of a word passes."""
     return least < bound or (operator == NOT_ABOVE and least == bound)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _clear(bits: Array, f: int, floor: int) -> None:
     rows, words = bits.shape
     for word in range(floor // WORD, f // WORD + 1):
         bits[f % rows, word % words] = 0
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def _is_ancestor(bits: Array, f: int, e: int) -> bool:
     rows, words = bits.shape
     return (bits[f % rows, (e // WORD) % words] >> np.uint64(e % WORD)) & np.uint64(1) != 0
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _no_ancestor(bits: Array, f: int, e: int) -> int:
     """The first event from e downwards in its word that is no ancestor of f so far, or the last of the word before."""
     rows, words = bits.shape
@@ -270,7 +270,7 @@ def _no_ancestor(bits: Array, f: int, e: int) -> int:
     return e
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _add_ancestors(bits: Array, f: int, e: int, floor: int) -> None:
     """e and its ancestors become ancestors of f."""
     rows, words = bits.shape
@@ -280,7 +280,7 @@ def _add_ancestors(bits: Array, f: int, e: int, floor: int) -> None:
     bits[mine, (e // WORD) % words] |= np.uint64(1) << np.uint64(e % WORD)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _mark_ancestors(
     mark: Array, f: int, e: int, floor: int, offsets: Array, source: Array, begin: int, stack: Array
 ) -> Array:

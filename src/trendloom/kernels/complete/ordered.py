@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.copying import grown
+from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 
@@ -48,7 +48,7 @@ def _ranks(block: Block, values: Array, known: Array, strict: bool) -> tuple[Arr
     return rank, bound
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _records(
     key_starts: Array, tie_start: Array, tie_end: Array, low: Array, known: Array, rank: Array, bound: Array
 ) -> tuple[Array, Array]:
@@ -93,7 +93,7 @@ def _records(
     return begin, source[:used].copy()
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(**INSIDE, inline="always")
 def _latest(tree: Array, size: int, low: int, high: int) -> int:
     """The greatest index stored for a rank in [low, high); −1 if there is none."""
     best = -1

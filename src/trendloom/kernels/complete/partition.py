@@ -19,8 +19,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import numba
 import numpy as np
+
+from trendloom.kernels.compiled import njit
 
 Array = np.ndarray[Any, Any]
 Cuts = list[int]
@@ -62,7 +63,7 @@ def _cost(costs: Array, plan: Cuts) -> float:
     return float(sum(costs[a, b] for a, b in pairwise(bounds)))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _ways_on(costs: Array) -> Array:
     """The least cost from each cut to the end."""
     cuts = len(costs) - 1
@@ -74,7 +75,7 @@ def _ways_on(costs: Array) -> Array:
     return least
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _search(cpu: Array, mem: Array, limit: float, fastest: Array, leanest: Array, best: float, most: int) -> Array:
     """The inner cuts of the optimum; [−1] if nothing is better than `best`, [−2] if too many plans are open."""
     cuts = len(cpu) - 1

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.kernels.columns.copying import copy_entries
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.complete.chunks import Chunks
 from trendloom.kernels.complete.frames import Frames
 from trendloom.kernels.complete.graph import Graph
@@ -43,7 +43,7 @@ def one_by_one(graph: Graph, frames: Frames, starts: Array, chunks: Chunks) -> I
             yield offsets[: count + 1], events[: offsets[count]]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _walk(
     begin: Array, target: Array, starts: Array, from_: Array, to: Array, least: Array, most: Array, limit: Array,
     path: Array, branch: Array, cursor: Array, chain_of: Array, given_at: Array, dead: Array, place: Array,

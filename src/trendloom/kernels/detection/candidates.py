@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves
 from trendloom.kernels.detection.viability import NEVER
 
@@ -154,7 +154,7 @@ class _Trees:
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _first_later(mine: Array, theirs: Array, tie_end: Array) -> Array:
     """For each of my events the first of theirs that is later (in their numbers); NEVER: none."""
     found = np.empty(len(mine), np.int64)
@@ -166,7 +166,7 @@ def _first_later(mine: Array, theirs: Array, tie_end: Array) -> Array:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _linked(
     mine: Array, theirs: Array, left: Array, right: Array, known: Array, latest: Array, tie_end: Array
 ) -> tuple[Array, Array]:
@@ -186,7 +186,7 @@ def _linked(
     return first, following
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def next_in_order(walks: Walks, move: int, at: int, end: int, bound: int) -> int:
     """The first node from `at` on whose value passes the bound; `end` if there is none before it.
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.detection.paths import without_context
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _tables(gaps: Gaps, scope: int) -> tuple[Array, Array, Array, Array]:
     return events[order], source[order], target[order], key
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _propagate(
     ended: Array, events: Array, source: Array, target: Array, key: Array, tie_end: Array, accepts: Array
 ) -> None:

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.copying import copy_entries
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.candidates import BY_ORDER, BY_VALUE, Nodes, Walks, next_in_order, nodes_of, walks_of
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.matches import Matches
@@ -143,7 +143,7 @@ class Construction:
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _construct(
     starts: Array, limit: Array, position_of: Array, accepts: Array, nodes: Nodes, walks: Walks, moves: Moves,
     checks: Checks, cuts: Array, stop: Array, stack: Array, entered: Array, place: Array, offsets: Array,
@@ -229,7 +229,7 @@ def _construct(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _advance(stop: Array, nodes: Nodes, horizon: int) -> None:
     """Move the ends of candidates forward to the first node after which nothing ends before the horizon."""
     for state in range(len(stop)):

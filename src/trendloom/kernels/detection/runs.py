@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.matches import Matches
 from trendloom.kernels.detection.spec import Detection, Pair
@@ -112,7 +112,7 @@ def _starts(machine: Machine, block: Block) -> Starts:
     return Starts(events[order], number[order], target[order])
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _follow(
     starts: Starts, limit: Array, fits: Array, successors: Successors, accepts: Array, moves: Moves, checks: Checks,
     stack: Array, place: Array, offsets: Array, events: Array, steps: Array,

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.detection.comparable import comparable
 from trendloom.kernels.detection.machine import Machine
 
@@ -39,7 +39,7 @@ def sifted(machine: Machine, block: Block) -> dict[int, Array]:
     return passed
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _some_greater_before(
     left: Array, right: Array, candidate: Array, tie_start: Array, key_starts: Array, or_equal: bool
 ) -> Array:

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves, fits_at, possible
 
@@ -102,7 +102,7 @@ def _following(members: tuple[Array, ...], events: int) -> Array:
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _fill_following(row: Array, fitting: Array) -> None:
     at = 0
     for member in fitting:
@@ -111,7 +111,7 @@ def _fill_following(row: Array, fitting: Array) -> None:
     row[at:] = len(row) - 1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _only_move(e: int, state: int, first: int, fits: Array, moves: Moves, checks: Checks) -> int:
     """The one move that leads on at the time of event `first`, or NONE where several events or moves fit."""
     only = NONE
@@ -124,7 +124,7 @@ def _only_move(e: int, state: int, first: int, fits: Array, moves: Moves, checks
     return only
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sweep(
     successors: Successors,
     states: Array,
@@ -176,7 +176,7 @@ def _sweep(
             at = begin - 1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _ask(
     e: int, move: int, nearest: Nearest, first: Array, other: Array, height: Array, stack: Array, by_value: Array
 ) -> int:
@@ -201,7 +201,7 @@ def _ask(
     return stack[move, low] if low >= 0 else NOWHERE
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _offer(
     f: int, move: int, nearest: Nearest, first: Array, other: Array, height: Array, stack: Array, by_value: Array
 ) -> None:
@@ -223,7 +223,7 @@ def _offer(
         height[move] = top + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _search(
     successors: Successors, states: Array, fits: Array, key_end: Array, adjacent: bool, following: Array, moves: Moves,
     checks: Checks,
@@ -239,7 +239,7 @@ def _search(
                 successors.move[state, e] = _only_move(e, state, first, fits, moves, checks)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _first_possible(
     e: int, state: int, stop: int, adjacent: bool, following: Array, moves: Moves, checks: Checks
 ) -> int:

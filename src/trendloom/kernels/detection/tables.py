@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.comparable import comparable
 from trendloom.kernels.detection.expansion import Expansion
 from trendloom.kernels.detection.gaps import Gaps
@@ -94,18 +94,18 @@ def fitting_bits(block: Block) -> Array:
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mark(words: Array, fitting: Array, bit: int) -> None:
     for event in fitting:
         words[event] |= np.uint64(1) << np.uint64(bit)
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def fits_at(word: int, position: int) -> bool:
     return (word >> np.uint64(position)) & np.uint64(1) != np.uint64(0)
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def compare(operator: int, left: int, right: int) -> bool:
     if operator == 0:
         return left == right
@@ -120,7 +120,7 @@ def compare(operator: int, left: int, right: int) -> bool:
     return left >= right
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(**INSIDE, forceinline=True)
 def pairs_hold(e: int, f: int, move: int, checks: Checks) -> bool:
     """Whether every pair of a move is true of events e and f."""
     for at in range(checks.pairs_begin[move], checks.pairs_begin[move + 1]):
@@ -132,7 +132,7 @@ def pairs_hold(e: int, f: int, move: int, checks: Checks) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@njit(nogil=True, forceinline=True)
 def possible(e: int, f: int, move: int, checks: Checks) -> bool:
     """Whether event f may follow event e by this move: every pair true, no NOT violated."""
     if not pairs_hold(e, f, move, checks):

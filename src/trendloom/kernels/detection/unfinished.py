@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.detection.runs import Runs
 from trendloom.kernels.detection.successors import NONE, Successors
 from trendloom.kernels.detection.tables import Checks, Moves, fits_at, possible
@@ -38,7 +38,7 @@ def unfinished(runs: Runs, open_: Array) -> Array:
     return kept
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _wait(
     waiting: Array, successors: Successors, states: Array, fits: Array, key_end: Array, adjacent: bool, moves: Moves,
     checks: Checks,
@@ -62,7 +62,7 @@ def _wait(
                         waiting[state, e] = True
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _keep(
     kept: Array, waiting: Array, open_: Array, position: Array, target: Array, successors: Successors, fits: Array,
     moves: Moves, checks: Checks,

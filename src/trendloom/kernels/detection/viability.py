@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves, fits_at, fitting_bits, moves_of
 
@@ -176,7 +176,7 @@ def _places(checks: Checks, pair: int) -> tuple[int, Array, Array, int]:
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sweep(ends: Array, tables: Tables, moves: Moves, checks: Checks, questions: Questions) -> int:
     """Backwards through every key: ask for all events of a time, then let earlier ones find them."""
     states = len(tables.positions)
@@ -234,7 +234,7 @@ def _sweep(ends: Array, tables: Tables, moves: Moves, checks: Checks, questions:
     return work
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _crossed(states: int, moves: Moves, checks: Checks) -> Array:
     """States that a move with a NOT leads to."""
     found = np.zeros(states, np.bool_)
@@ -244,7 +244,7 @@ def _crossed(states: int, moves: Moves, checks: Checks) -> Array:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def first_cut(e: int, move: int, cuts: Array, checks: Checks) -> int:
     """The first event that a NOT on the move keeps from following event e."""
     cut = NEVER
@@ -253,7 +253,7 @@ def first_cut(e: int, move: int, cuts: Array, checks: Checks) -> int:
     return cut
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _before(cut: int, stack: Array, height: int, ends: Array) -> tuple[int, int]:
     """The earliest end from events before the cut; the nearest event is on top, ends fall towards the bottom."""
     low, high, steps = 0, height, 0
@@ -267,7 +267,7 @@ def _before(cut: int, stack: Array, height: int, ends: Array) -> tuple[int, int]
     return (ends[stack[low]] if low < height else NEVER), steps
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _answer(ask: int, q: int, cells: Array, questions: Questions) -> tuple[int, int]:
     """The earliest end among the events that the predicate lets follow, and the cells looked at."""
     base = questions.base[q]
@@ -285,7 +285,7 @@ def _answer(ask: int, q: int, cells: Array, questions: Questions) -> tuple[int, 
     return found, steps
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _offer(place: int, end: int, q: int, cells: Array, questions: Questions) -> int:
     """Let an end be found at a place; returns the cells looked at."""
     base = questions.base[q]
@@ -310,7 +310,7 @@ def _offer(place: int, end: int, q: int, cells: Array, questions: Questions) -> 
     return steps
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _tie(ends: Array, begin: int, end: int, tables: Tables, moves: Moves) -> int:
     """Ends by way of events of the same time, where AND lets them follow; repeated until none comes earlier."""
     work, changed = 0, True

@@ -237,18 +237,9 @@ def _found_schema(spark: SparkSession, source: Source, path: str, time: str) -> 
 
     if source.kind == "parquet":
         return spark.read.parquet(path).schema
-    files = _files_in(Path(path), source.kind)[:FILES_LOOKED_AT]
-    schemas = [
-        pa.schema([(f.name, _as_read(f.type, is_time=f.name == time)) for f in read(file).schema]) for file in files
-    ]
-    try:
-        joint = pa.unify_schemas(schemas, promote_options="permissive")
-    except pa.ArrowException as error:
-        raise DataError(
-            f"the files of {source.place} do not have the same columns: {first_line(error)}",
-            hint=f"say what they are: {option('schema', SOME_COLUMNS)}",
-        ) from None
-    fields = [pa.field(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in joint]
+    found = read([str(file) for file in _files_in(Path(path), source.kind)[:FILES_LOOKED_AT]]).schema
+    joint = [(f.name, _as_read(f.type, is_time=f.name == time)) for f in found]
+    fields = [pa.field(name, pa.string() if pa.types.is_null(kind) else kind) for name, kind in joint]
     return from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=True)
 
 

@@ -1,0 +1,192 @@
+"""Text files as one table: every file is read for itself, then all of them together decide what a column is.
+
+Columns of CSV must be the same in every file, in any order; JSON lines may leave members out, so their columns are the
+union. A schema says what some columns are; the others are recognised (`recognise`), over all files at once. Where one
+file has numbers and another text in a column, nobody can say which is right: that is an error that names both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+
+import pyarrow as pa
+
+from trendloom.errors import DataError, did_you_mean, option
+from trendloom.io import json_lines
+from trendloom.io.convert import Misfit, convert, type_of
+from trendloom.io.delimited import SEPARATORS, read_delimited, refuse_other_encodings
+from trendloom.io.files import File
+from trendloom.io.recognise import FAMILIES, NUMBERS, FileColumns, Form, Recognised, family_of, form_of_text, is_text
+
+Named = Sequence[tuple[File, Recognised]]
+
+
+@dataclass(frozen=True)
+class TextFiles:
+    """CSV, tab-separated files or JSON lines, and what is known of their columns."""
+
+    kind: str
+    files: tuple[File, ...]
+    schema: Mapping[str, pa.DataType]
+    zone: str = "UTC"
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All files as one table, or those of its columns that are named and there."""
+        parts = self._parts()
+        names = self._names(parts)
+        self._refuse_unknown(names, parts)
+        wanted = names if columns is None else [name for name in names if name in set(columns)]
+        found = {name: self._column(name, parts) for name in wanted}
+        for name, kind in self.schema.items() if not names else ():
+            found[name] = pa.chunked_array([], kind)
+        return pa.table(found)
+
+    @property
+    def _marked(self) -> bool:
+        return self.kind == "jsonl"
+
+    # ------------------------------------------------------------------------------------------------- reading
+
+    def _parts(self) -> list[FileColumns]:
+        if self._marked:
+            return [_with_keys(part) for part in self._objects()]
+        return [_with_keys(self._delimited(file)) for file in self.files]
+
+    def _delimited(self, file: File) -> FileColumns:
+        table = read_delimited(file, SEPARATORS[self.kind])
+        columns = {
+            name: Recognised(Form.TEXT if name in self.schema else form_of_text(values), values)
+            for name, values in zip(table.column_names, table.columns, strict=True)
+        }
+        return FileColumns(file, table.num_rows, columns)
+
+    def _objects(self) -> list[FileColumns]:
+        """Fast, unless some file holds what only the exact way reads right: then all of them that way."""
+        fast: list[FileColumns] = []
+        for file in self.files:
+            refuse_other_encodings(file)
+            part = json_lines.read_fast(file, self.schema)
+            if part is None:
+                break
+            fast.append(part)
+        names = {name for part in fast for name in part.columns} - self.schema.keys()
+        if len(fast) == len(self.files) and not any(self._inexact(name, fast) for name in names):
+            return fast
+        return [json_lines.read_exactly(file, self.schema) for file in self.files]
+
+    def _inexact(self, name: str, parts: list[FileColumns]) -> bool:
+        form = _union([part.columns[name].form for part in parts if name in part.columns])
+        return is_text(form & NUMBERS)
+
+    def _names(self, parts: list[FileColumns]) -> list[str]:
+        names = list(dict.fromkeys(name for part in parts for name in part.columns))
+        for name in names if not self._marked else ():
+            has = [name in part.columns for part in parts]
+            if not all(has):
+                with_it, without = parts[has.index(True)].file.name, parts[has.index(False)].file.name
+                raise DataError(
+                    f"column '{name}' is in {with_it}, but missing in {without}",
+                    hint="write the files with the same columns, or read them apart",
+                )
+        return names
+
+    def _refuse_unknown(self, names: list[str], parts: list[FileColumns]) -> None:
+        unknown = [name for name in self.schema if name not in names]
+        if unknown and names:
+            raise DataError(
+                f"{parts[0].file.name} has no column '{unknown[0]}', which the schema names",
+                hint=did_you_mean(unknown[0], names),
+            )
+
+    # ------------------------------------------------------------------------------------------------ one column
+
+    def _column(self, name: str, parts: list[FileColumns]) -> pa.ChunkedArray:
+        named = [(part.file, part.columns.get(name) or _nothing(part.rows)) for part in parts]
+        if name in self.schema:
+            return self._joined(name, named, self.schema[name])
+        _refuse_other_families(name, named, marked=self._marked)
+        form = _union([one.form for _, one in named])
+        if form & Form.NESTED:
+            return _joined_nested(name, named)
+        return self._joined(name, named, type_of(form, marked=self._marked, zone=self.zone))
+
+    def _joined(self, name: str, named: Named, wanted: pa.DataType) -> pa.ChunkedArray:
+        chunks: list[pa.Array] = []
+        for file, one in named:
+            values = convert(one.values, wanted, self.zone)
+            if isinstance(values, Misfit):
+                raise DataError(
+                    f"{file.name}: {_short(values.value)} in row {values.row + 1}, column '{name}', "
+                    f"is not {_described(wanted)}",
+                    hint=f"correct the value, or give the column another type in {option('schema')}",
+                )
+            chunks.extend(values.chunks)
+        return pa.chunked_array(chunks, wanted)
+
+
+def _with_keys(part: FileColumns) -> FileColumns:
+    """The columns that folders give, `key=value`; they come before a column of that name in the file."""
+    found = dict(part.columns)
+    for name, value in part.file.keys:
+        values = pa.chunked_array([pa.repeat(pa.scalar(value, pa.string()), part.rows)])
+        found[name] = Recognised(form_of_text(values), values)
+    return replace(part, columns=found)
+
+
+def _nothing(rows: int) -> Recognised:
+    return Recognised(Form.NONE, pa.chunked_array([pa.nulls(rows)]))
+
+
+def _union(forms: Sequence[Form]) -> Form:
+    return reduce(or_, forms, Form.NONE)
+
+
+def _refuse_other_families(name: str, named: Named, *, marked: bool) -> None:
+    """Numbers in one file and text in another are an error; digits that stay text go with text."""
+    known = [(file, one.form) for file, one in named if one.form]
+    for file, form in known[1:]:
+        first, other = known[0][1], form
+        text = all(pa.types.is_string(type_of(one, marked=marked, zone="UTC")) for one in (first, other))
+        if family_of(first) != family_of(other) and not text:
+            raise DataError(
+                f"column '{name}' is {FAMILIES[family_of(first)]} in {known[0][0].name}, "
+                f"but {FAMILIES[family_of(other)]} in {file.name}",
+                hint=f"say what it is: {option('schema', f'{name} string')}",
+            )
+
+
+def _joined_nested(name: str, named: Named) -> pa.ChunkedArray:
+    tables = [pa.table({name: one.values}) for _, one in named]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive").column(0)
+    except pa.ArrowException:
+        (first, one), (second, other) = _two_that_differ(named)
+        raise DataError(
+            f"column '{name}' is {one.values.type} in {first.name}, but {other.values.type} in {second.name}",
+            hint=f"write them alike, or read them as text: {option('schema', f'{name} string')}",
+        ) from None
+
+
+def _two_that_differ(named: Named) -> Sequence[tuple[File, Recognised]]:
+    known = [pair for pair in named if pair[1].form]
+    return known[0], next(pair for pair in known if pair[1].values.type != known[0][1].values.type)
+
+
+def _short(value: object) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _described(wanted: pa.DataType) -> str:
+    if pa.types.is_timestamp(wanted):
+        return "a time (2013-07-04T12:30:00Z)" if wanted.tz else "a time without a zone (2013-07-04T12:30:00)"
+    if pa.types.is_boolean(wanted):
+        return "true or false"
+    if pa.types.is_date(wanted):
+        return "a date (2013-07-04)"
+    if pa.types.is_decimal(wanted):
+        return f"a number of {wanted.precision} digits, {wanted.scale} of them behind the point"
+    return f"a whole number of {wanted.bit_width} bits" if pa.types.is_integer(wanted) else "a number"
