@@ -48,22 +48,25 @@ def _moment_type(kind: pa.DataType, zone: str) -> pa.DataType:
 
 
 def shown_in(table: pa.Table, wanted: pa.Schema) -> pa.Table:
-    """The same rows, moments in the zones of these types."""
+    """The same rows, moments in the zones of these types.
+
+    Nothing else is changed, and nothing but zones is cast: Arrow's cast breaks structs with columns of NULLs.
+    """
     for at, field in enumerate(wanted):
         if table.schema.field(at).type != field.type:
             column = table.column(at).combine_chunks()
-            table = table.set_column(at, field.name, _shown(column, field.type))
+            shown = _events(column, field.type) if field.name == "events" else _shown(column, field.type)
+            table = table.set_column(at, field.name, shown)
     return table
 
 
+def _events(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    fields = [kind.value_type.field(at) for at in range(kind.value_type.num_fields)]
+    parts = [_shown(part, field.type) for field, part in zip(fields, array.values.flatten(), strict=True)]
+    values = pa.StructArray.from_arrays(parts, names=[field.name for field in fields])
+    return pa.ListArray.from_arrays(array.offsets, values)
+
+
 def _shown(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Only zones are changed: other differences are none of ours, and Arrow's cast breaks structs of NULLs."""
-    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(array.type):
-        return array.cast(_moment_type(array.type, kind.tz)) if kind.tz is not None else array
-    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
-        fields = [kind.value_type.field(at) for at in range(kind.value_type.num_fields)]
-        parts = array.values.flatten()
-        shown = [_shown(part, field.type) for part, field in zip(parts, fields, strict=True)]
-        values = pa.StructArray.from_arrays(shown, names=[field.name for field in fields])
-        return pa.ListArray.from_arrays(array.offsets, values)
-    return array
+    zone = kind.tz if pa.types.is_timestamp(kind) and pa.types.is_timestamp(array.type) else None
+    return array if zone is None else array.cast(_moment_type(array.type, zone))
