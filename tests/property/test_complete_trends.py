@@ -53,6 +53,26 @@ CONDITIONS = (
     "a.x + NEXT(a).x < 4 AND a.x <= NEXT(a).y",
     "a.x = NEXT(a).x AND a.y > 0",
 )
+TESTED_LAST = (
+    "count(a[]) > 2",
+    "count(a[]) >= 3 AND max(a[].y) > 1",
+    "2 < count(a[].x)",
+    "min(a[].x) < 1",
+    "max(a[].x) - min(a[].y) >= 2",
+    "duration(a) > 3 s",
+    "count(a[]) > 3 OR max(a[].x) > 2",
+    "-min(a[].x) + count(a[]) >= 2",
+)
+TESTED_ON_ALL = (
+    "count(a[]) < 3",
+    "count(a[]) = 2",
+    "sum(a[].x) > 3",
+    "avg(a[].y) >= 1",
+    "max(a[].x) + min(a[].x) > 2",
+    "min(a[].x) > 0",
+    "NOT count(a[]) < 3",
+    "a[first].x < a[last].x",
+)
 WINDOWS = ("", "WITHIN 5", "WITHIN 3", "WITHIN 5 SLIDE 2", "WITHIN 6 SLIDE 1", "WITHIN 3 SLIDE 4", "WITHIN 4 SLIDE 4")
 
 
@@ -110,6 +130,23 @@ def test_every_plan_gives_the_trends_of_the_reference(query: str, events: pa.Tab
                 found = tl.run(query, events)
             assert rows_of(found) == rows_of(expected), f"{plan} within {memory} bytes"
     assert tl.run(query, events.take(pa.array(range(len(events))[::-1], pa.int64()))).num_rows == expected.num_rows
+
+
+@pytest.mark.parametrize("conditions", [TESTED_LAST, TESTED_ON_ALL])
+def test_conditions_on_the_whole_of_a_trend(conditions: tuple[str, ...]) -> None:
+    """Some are tested on the complete trends of the pattern, others on every match, before complete ones are picked."""
+
+    @SETTINGS
+    @given(queries(), st.sampled_from(conditions), streams(9))
+    def compare(query: str, condition: str, events: pa.Table) -> None:
+        joined = query.replace("WHERE", f"WHERE ({condition}) AND") if "WHERE" in query else (
+            query.replace("A a+", f"A a+ WHERE ({condition})")
+        )  # fmt: skip
+        by_graph = plan_physically(bind(queries_of(joined)[0], load(events, Options()).schema)).graph is not None
+        assert by_graph == (conditions is TESTED_LAST), joined
+        assert rows_of(tl.run(joined, events)) == rows_of(tl.run(joined, events, engine="reference")), joined
+
+    compare()
 
 
 @SETTINGS

@@ -8,6 +8,7 @@ is an upper bound. Work that is small anyway is not counted first.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +18,15 @@ from trendloom.kernels.aggregation.aggregate import aggregate
 from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.complete import trends as complete
+from trendloom.kernels.detection.complete import MOST_MATCHES, too_many_to_compare
 from trendloom.kernels.detection.spec import Detection
 from trendloom.kernels.detection.windows import horizons
 from trendloom.lang.tree import Trends
 from trendloom.model.window import Window
 from trendloom.physical.aggregation import count_of
 from trendloom.physical.plan import Physical
+
+Array = np.ndarray[Any, Any]
 
 WORTH_COUNTING = 1e6
 """Matches that there could be at most, up to which nothing is counted first."""
@@ -48,8 +52,36 @@ class Forecast:
 
 
 def forecast_trends(trends: complete.Trends) -> Forecast | None:
-    """The number of complete trends; None where counting them would take long."""
-    return Forecast(trends.count(), True) if trends.counting <= MOST_STEPS else None
+    """The number of complete trends, before conditions on the whole; None where counting them would take long."""
+    return Forecast(trends.count(), not trends.spec.whole) if trends.counting <= MOST_STEPS else None
+
+
+def refuse_endless_search(physical: Physical, block: Block) -> None:
+    """Refuse complete trends that are found by comparing all matches, where there are too many to find or compare.
+
+    Conditions on whole variables are tested last, on every match that there is without them. A bare WITHIN is counted
+    in windows of that length that do not overlap: a lower bound.
+    """
+    detection = physical.choice.detection
+    window = detection.window
+    if _crude_bound(detection, block) <= WORTH_COUNTING or (window.spanning and detection.scopes[0].open_ended):
+        return
+    first, *others = detection.scopes
+    tried = replace(first, rules=tuple(rule for rule in first.rules if not rule.shape.whole))
+    bound = Window(window.within, window.within) if window.spanning else window
+    spec, exact = count_of(replace(detection, scopes=(tried, *others), window=bound, sieves=()))
+    if spec is None or not exact:
+        return
+    parts = [_numbers(totals.values["matches"]) for totals in aggregate(spec, block, "float")]
+    found = np.concatenate([np.zeros(0), *parts])
+    if tried.rules == first.rules and spec.pivot is None and found.max(initial=0) > MOST_MATCHES:
+        raise too_many_to_compare(str(Forecast(float(found.max()), True)))
+    total = Forecast(float(found.sum()), True)
+    if total.matches > physical.limits.trends:
+        raise RunError(
+            f"complete trends of this query are found among all its matches: {total} would be tried",
+            hint="use a smaller window or more partition attributes; --max-trends N allows more",
+        )
 
 
 def forecast_matches(physical: Physical, block: Block) -> Forecast | None:
@@ -67,17 +99,17 @@ def forecast_matches(physical: Physical, block: Block) -> Forecast | None:
     spec, exact = count_of(detection)
     if spec is None:
         return None
-    found = sum(_number(totals.values["matches"]) for totals in aggregate(spec, block, "float"))
+    found = sum(float(_numbers(totals.values["matches"]).sum()) for totals in aggregate(spec, block, "float"))
     return Forecast(found, exact and counted)
 
 
-def _number(amounts: Amounts | Vector) -> float:
+def _numbers(amounts: Amounts | Vector) -> Array:
     assert isinstance(amounts, Amounts)
     values = amounts.values.astype(np.float64)
     if amounts.exponent is not None:
         with np.errstate(over="ignore"):
             values = np.ldexp(values, np.minimum(amounts.exponent, 1 << 20).astype(np.int32))
-    return float(values.sum())
+    return values
 
 
 def _crude_bound(detection: Detection, block: Block) -> float:
@@ -102,6 +134,16 @@ def refuse_too_many(physical: Physical, forecast: Forecast | None) -> None:
     """Refuse to give out more matches than allowed, before anything is built."""
     if forecast is not None and forecast.exact and forecast.matches > physical.limits.trends:
         raise too_many(physical, str(forecast))
+
+
+def refuse_too_many_to_try(physical: Physical, forecast: Forecast | None) -> None:
+    """Refuse to walk more complete trends than may be given out, where conditions on the whole come last."""
+    if forecast is not None and not forecast.exact and forecast.matches > physical.limits.trends:
+        number = str(replace(forecast, exact=True))
+        raise RunError(
+            f"there are {number} complete trends without the conditions on the whole of them, too many to try",
+            hint="use a smaller window or more partition attributes; --limit N gives out N, --max-trends N tries more",
+        )
 
 
 def too_many(physical: Physical, number: str) -> RunError:

@@ -9,7 +9,15 @@ import pyarrow as pa
 
 from trendloom.engines.budget import MOST_BATCHED, budget_of
 from trendloom.engines.events import Stream, build_block
-from trendloom.engines.forecast import Forecast, forecast_matches, forecast_trends, refuse_too_many, too_many
+from trendloom.engines.forecast import (
+    Forecast,
+    forecast_matches,
+    forecast_trends,
+    refuse_endless_search,
+    refuse_too_many,
+    refuse_too_many_to_try,
+    too_many,
+)
 from trendloom.engines.partials import WINDOW, amount_columns, merge_partials
 from trendloom.engines.results import fitted, row_schema
 from trendloom.engines.rows import in_order, match_rows
@@ -21,6 +29,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.complete.trends import trends_of
 from trendloom.kernels.detection.matches import Matches, join
+from trendloom.lang.tree import Trends
 from trendloom.physical.plan import Physical
 
 Progress = Callable[[int], None]
@@ -110,8 +119,11 @@ def _counted(
     if physical.graph is not None:
         trends = trends_of(physical.graph, block, physical.limits.memory)
         forecast = None if limit is not None else forecast_trends(trends)
+        refuse_too_many_to_try(physical, forecast)
         found = trends.matches()
     else:
+        if physical.plan.output is Trends.COMPLETE:
+            refuse_endless_search(physical, block)
         found = _matches(physical, block)
         one_by_one = limit is None and physical.collapsing is None
         first, all_there = _up_to(found, FIRST_ENTRIES) if one_by_one else ([], True)

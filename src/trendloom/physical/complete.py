@@ -1,13 +1,17 @@
-"""Which queries for complete trends are served by the trend graph: one flat Kleene variable, adjacent conditions."""
+"""Which queries for complete trends are served by the trend graph: one flat Kleene variable, adjacent conditions.
+
+Conditions on the whole variable are tested on the complete trends, where that is right (see `monotone`).
+"""
 
 from __future__ import annotations
 
-from trendloom.expr.nodes import columns
+from trendloom.expr.nodes import Expr, columns
 from trendloom.kernels.aggregation.spec import Test
 from trendloom.kernels.complete.spec import Complete
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.spec import Detection, Pair
 from trendloom.physical.adjacent import adjacent
+from trendloom.physical.monotone import monotone
 
 
 def complete_of(detection: Detection) -> tuple[Complete | None, str]:
@@ -20,14 +24,26 @@ def complete_of(detection: Detection) -> tuple[Complete | None, str]:
     if steps != (1, [1]) or not template.accepts[0]:
         return None, "the pattern is no variable with +"
     found: list[Pair | Test] = []
+    whole: list[Expr] = []
     for rule in detection.scopes[0].rules:
+        if rule.part is None and rule.shape.whole and not rule.shape.chosen:
+            if not monotone(rule.expr):
+                return None, "a condition on the whole of a match may fail for the longer of two"
+            whole.append(rule.expr)
+            continue
         one, obstacle = adjacent(rule, detection, machine)
         if one is None:
             return None, obstacle or "a predicate looks at more than two events"
         found.append(one)
     pairs = tuple(one for one in found if isinstance(one, Pair))
     tests = tuple(one for one in found if isinstance(one, Test))
-    return Complete(detection.window, pairs, tests), _how(pairs, tests)
+    return Complete(detection.window, pairs, tests, whole=tuple(whole)), _how(pairs, tests) + _last(whole)
+
+
+def _last(whole: list[Expr]) -> str:
+    """What is tested on complete trends."""
+    some = "a condition on the whole is" if len(whole) == 1 else "conditions on the whole are"
+    return f"; {some} tested last: a trend around one that passes passes, too" if whole else ""
 
 
 def _how(pairs: tuple[Pair, ...], tests: tuple[Test, ...]) -> str:

@@ -34,7 +34,7 @@ class TestRefusal:
         with pytest.raises(RunError) as caught:
             tl.run(COMPLETE, chain_of_choices(19))
         assert f"{3**19:,} matches, more than 1,000,000,000" in caught.value.message
-        for way in ("COLLAPSED", "COUNT(*)", "RANK BY", "WITHIN", "--limit", "--max-trends"):
+        for way in ("COLLAPSED", "COUNT(*)", "RANK BY", "WITHIN", "limit=", "max_trends="):
             assert way in (caught.value.hint or "")
 
     def test_numbers_beyond_doubles_are_about(self) -> None:
@@ -59,8 +59,33 @@ class TestRefusal:
         with pytest.raises(RunError, match="more than 1,000 matches"):
             tl.run(query, events, max_trends=1000)
 
+    def test_long_trends_are_picked_from_the_complete_ones(self) -> None:
+        """Listing all matches first would take years: there are more than 2^70 of them."""
+        events = chain_of_choices(4, 3, 20)
+        assert tl.run(f"{COMPLETE} AND count(c[]) > 70", events).num_rows == 81
+        assert tl.run(f"{COMPLETE} AND count(c[]) > 80", events).num_rows == 0
+        shown = tl.explain(f"{COMPLETE} AND count(c[]) > 70", events)
+        assert "a condition on the whole is tested last" in shown
+        assert "trends  at most 81" in shown
+
+    def test_complete_trends_that_are_picked_from_too_many_are_refused(self) -> None:
+        with pytest.raises(RunError, match=f"there are {3**19:,} complete trends without the conditions"):
+            tl.run(f"{COMPLETE} AND count(c[]) > 5", chain_of_choices(19))
+
+    def test_complete_trends_of_too_many_matches_are_refused_before_they_are_found(self) -> None:
+        events = pa.table({"type": ["A"] * 60, "time": range(60), "x": [1] * 60})
+        with pytest.raises(RunError, match=r"about 1\.15e\+18 would be tried"):
+            tl.run("RETURN COMPLETE TRENDS PATTERN A+ a[] WHERE count(a[]) < 3", events)
+        with pytest.raises(RunError, match="too many to compare"):
+            tl.run("RETURN COMPLETE TRENDS PATTERN SEQ(A+ a[], A b)", events)
+
+    def test_complete_trends_stop_as_soon_as_there_are_too_many_to_compare(self) -> None:
+        events = pa.table({"type": ["A"] * 24, "time": range(24), "x": [1] * 24})
+        with pytest.raises(RunError, match="more than 50,000 matches in one window and partition"):
+            tl.run("RETURN COMPLETE TRENDS PATTERN A+ a[] WHERE sum(a[].x) > 3", events)
+
     def test_a_number_of_trends_must_be_positive(self) -> None:
-        with pytest.raises(OptionError, match="max_trends must be at least 1"):
+        with pytest.raises(OptionError, match="max_trends= must be at least 1"):
             tl.run(COMPLETE, chain_of_choices(1), max_trends=0)
 
 

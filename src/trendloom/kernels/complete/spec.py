@@ -1,10 +1,11 @@
-"""What the kernel of complete trends is told: the conditions on two adjacent events of `v+`, and the window."""
+"""What the kernel of complete trends is told: the conditions on events of `v+`, and the window."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 
+from trendloom.expr.nodes import Expr
 from trendloom.kernels.aggregation.spec import Test
 from trendloom.kernels.detection.spec import Pair
 from trendloom.model.window import Window
@@ -22,9 +23,13 @@ class Plan(Enum):
 
 @dataclass(frozen=True)
 class Complete:
-    """A flat Kleene pattern: event f may follow event e if all `pairs` and `tests` are true of them."""
+    """A flat Kleene pattern: event f may follow event e if all `pairs` and `tests` are true of them.
+
+    `whole`: conditions on a trend as a whole that hold for every trend around one for which they hold.
+    """
 
     window: Window
     pairs: tuple[Pair, ...] = ()
     tests: tuple[Test, ...] = ()
     plan: Plan = Plan.AUTO
+    whole: tuple[Expr, ...] = ()

@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.segments import gather_segments
 from trendloom.kernels.complete.chunks import Chunks
 from trendloom.kernels.complete.costs import Costs, graphlet_costs, rough_costs, weigh
 from trendloom.kernels.complete.frames import Frames, frames_of
 from trendloom.kernels.complete.graph import Graph, build_graph
 from trendloom.kernels.complete.graphlets import pieces_of, stitched
+from trendloom.kernels.complete.kept import passing
 from trendloom.kernels.complete.partition import TooManyPlans, branch_and_bound, greedy
 from trendloom.kernels.complete.spec import Complete, Plan
 from trendloom.kernels.complete.walk import one_by_one
@@ -83,7 +85,15 @@ class Trends:
             else:
                 found = self._by_graphlets(group, chunks)
             for offsets, events in found:
-                yield from self._given_out(offsets, events, chunks.most)
+                yield from self._given_out(*self._passing(offsets, events), chunks.most)
+
+    def _passing(self, offsets: Array, events: Array) -> tuple[Array, Array]:
+        """The trends that pass the conditions on them as a whole."""
+        if not self.spec.whole:
+            return offsets, events
+        rows = np.flatnonzero(passing(self.spec.whole, self.graph.block, offsets, events))
+        into = np.r_[0, np.cumsum(np.diff(offsets)[rows])].astype(np.int64)
+        return into, gather_segments(offsets, events, rows, into)
 
     def _by_graphlets(self, chosen: Chosen, chunks: Chunks) -> Iterator[tuple[Array, Array]]:
         assert chosen.bounds is not None
@@ -104,7 +114,7 @@ class Trends:
     def count(self) -> float:
         """How many trends there are, in every window that has them. O(edges), with windows for every beginning.
 
-        A double: exact below 2^53, then as exact as doubles are.
+        Conditions on trends as a whole are left out. A double: exact below 2^53, then as exact as doubles are.
         """
         if len(self.starts) == 0:
             return 0.0

@@ -25,7 +25,7 @@ from trendloom.kernels.complete.spec import Complete
 from trendloom.kernels.complete.trends import trends_of
 from trendloom.kernels.detection.complete import only_complete
 from trendloom.kernels.detection.enumerate import enumerate_matches
-from trendloom.kernels.detection.matches import Matches, join
+from trendloom.kernels.detection.matches import Matches
 from trendloom.kernels.detection.postponed import construct_matches
 from trendloom.kernels.detection.runs import follow_runs, matches_of, prepare_runs
 from trendloom.kernels.detection.spec import Detection, Pair
@@ -161,7 +161,7 @@ class DetectionKernel:
             found = construct_matches(self.detection, self.pairs, block)
         if self.collapsed is not None:
             return merged(found, self.detection, block)
-        return iter([only_complete(block, join(list(found)))]) if self.complete else found
+        return iter([only_complete(block, found)]) if self.complete else found
 
 
 def _of_keys_with_news(block: Block, before: int) -> Array:
