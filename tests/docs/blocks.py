@@ -5,7 +5,8 @@ The word behind a fence says what the block is:
 - events: a stream. A table with columns apart by blanks, `-` is NULL; or in short `a1 b2 b3`: an event of type A at
   time 1 with id a1, and so on. It holds until the next such block.
 - tql: a query, run over the stream by the local and the reference engine. `tql reference`: by the reference engine
-  alone; the local one must refuse it by name, so that the page is changed when it no longer does.
+  alone; the local one must refuse it by name, so that the page is changed when it no longer does. `tql order=line`:
+  with the column `line` to order events of equal time.
 - result: what the query before it gives, as `trendloom run --format table` prints it; error: its message instead;
   warning: what `check` says.
 - python: a program; the programs of a page share their names. output: what the one before it prints.
@@ -62,6 +63,10 @@ class Example:
     expected: Block | None
 
     @property
+    def order(self) -> tuple[str, ...]:
+        return tuple(word.removeprefix("order=") for word in self.block.options if word.startswith("order="))
+
+    @property
     def name(self) -> str:
         spark = "-spark" if "spark" in self.block.options else ""
         return f"{self.page}:{self.block.line}-{self.block.kind}{spark}"
@@ -116,7 +121,8 @@ def run_query(example: Example, engine: str) -> str:
     try:
         if example.expected is not None and example.expected.kind == "warning":
             return "\n".join(str(warning) for warning in tl.check(example.block.text, events))
-        found = [preview(answer) for answer in answers(example.block.text, events, Options(engine=engine))]
+        options = Options(engine=engine, order=example.order)
+        found = [preview(answer) for answer in answers(example.block.text, events, options)]
     except TrendloomError as error:
         return str(error)
     screen = Console(file=io.StringIO(), width=WIDTH, highlight=False, color_system=None)

@@ -1,4 +1,4 @@
-"""Compare the rows of two engines: as multisets, integers exactly, doubles up to rounding."""
+"""Compare the rows of two engines: as multisets, integers and decimals exactly, doubles up to rounding."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def canonical(value: Any) -> Any:
         value = int(value)
     if isinstance(value, int):
         return (2, value)
-    if isinstance(value, float | Decimal):
-        number = float(value)
-        return (2, number) if math.isinf(number) or number == 0 else (2, float(f"{number:.9g}"))
+    if isinstance(value, Decimal):
+        return (2, value)
+    if isinstance(value, float):
+        return (2, value) if math.isinf(value) or value == 0 else (2, float(f"{value:.9g}"))
     if isinstance(value, dict):
         return (3, tuple((name, canonical(part)) for name, part in sorted(value.items())))
     if isinstance(value, list):

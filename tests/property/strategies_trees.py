@@ -6,6 +6,7 @@ of duration, repetitions are sensible. What they mean does not matter here.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 
 from hypothesis import strategies as st
@@ -32,7 +33,11 @@ decimals = st.builds(Fraction, st.integers(0, 10**6), st.sampled_from([1, 2, 4, 
 positive_decimals = decimals.filter(lambda amount: amount > 0)
 
 literals = st.one_of(
-    st.integers(0, 10**30), st.floats(0, allow_infinity=False, allow_nan=False), strings, st.booleans()
+    st.integers(0, 10**30),
+    st.floats(0, allow_infinity=False, allow_nan=False).map(lambda value: Decimal(repr(value))),
+    st.decimals(0, 10**25, allow_nan=False, places=9).map(tree.canonical_number),
+    strings,
+    st.booleans(),
 ).map(tree.Literal)
 references = st.one_of(
     st.builds(tree.Reference, names, st.sampled_from(tree.Index), names),

@@ -142,12 +142,15 @@ def _marked(word: str, style: str, text: str) -> Text:
 class Shown:
     """Progress under way: how to name the stage, to count matches and say how many there will be, and to end it.
 
+    `compiling` names a function in place of the stage for as long as it is compiled, until it hears None.
+
     None: nobody watches.
     """
 
     found: Callable[[int], None] | None = None
     foreseen: Callable[[str], None] | None = None
     say: Callable[[str], None] = lambda _: None
+    compiling: Callable[[str | None], None] | None = None
     stop: Callable[[], None] = lambda: None
 
 
@@ -166,8 +169,15 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
     with Progress(*columns, console=console, transient=True, **plain) as shown:  # type: ignore[arg-type]
         task = shown.add_task("reading and planning", total=None)
 
+        stage = ""
+
         def say(text: str) -> None:
+            nonlocal stage
+            stage = text
             shown.update(task, description=text)
+
+        def compiling(name: str | None) -> None:
+            shown.update(task, description=stage if name is None else f"compiling {name}, once")
 
         of = ""
 
@@ -176,4 +186,4 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
             of = f" of {number}"
             say(f"{number} matches to find")
 
-        yield Shown(lambda matches: say(f"{matches:,}{of} matches so far"), foreseen, say, shown.stop)
+        yield Shown(lambda matches: say(f"{matches:,}{of} matches so far"), foreseen, say, compiling, shown.stop)

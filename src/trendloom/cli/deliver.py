@@ -16,7 +16,7 @@ from trendloom.cli.console import output_console
 from trendloom.cli.table import Preview, preview, show
 from trendloom.engines.workload import Answer, table_of
 from trendloom.errors import OptionError
-from trendloom.io.files import find_files
+from trendloom.io.files import find_files, scheme_of
 from trendloom.io.write import check_destination, write
 
 Done = Callable[[], None]
@@ -47,7 +47,7 @@ def choose_delivery(format: str | None, output: str | None, events: list[str]) -
         return Delivery(format or "table", None)
     path = Path(output)
     check_destination(path)
-    if path.exists() and any(file.local is not None and path.samefile(file.local) for file in find_files(events).files):
+    if path.exists() and _is_one_of(path, [place for place in events if scheme_of(place) is None]):
         raise OptionError("the output would replace the events", hint="give --output another name")
     if format == "table":
         raise OptionError("a table is for looking at, not for a file", hint="use --format jsonl, csv or parquet")
@@ -55,6 +55,10 @@ def choose_delivery(format: str | None, output: str | None, events: list[str]) -
     if chosen is None:
         raise OptionError(f"{path} does not tell its format", hint="give --format jsonl, csv or parquet")
     return Delivery(chosen, path)
+
+
+def _is_one_of(path: Path, events: list[str]) -> bool:
+    return bool(events) and any(file.local and path.samefile(file.local) for file in find_files(events).files)
 
 
 def deliver(answers: list[Answer], delivery: Delivery, done: Done) -> int:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from trendloom import __version__
-from trendloom.cli import check, explain, run, stream
+from trendloom.cli import check, explain, run, stream, warm
 
 EXAMPLES = r"""
 [bold]Try[/]
@@ -58,6 +58,7 @@ app.command(epilog=run.EPILOG)(run.run)
 app.command(epilog=stream.EPILOG)(stream.stream)
 app.command(epilog=check.EPILOG)(check.check)
 app.command(epilog=explain.EPILOG)(explain.explain)
+app.command(epilog=warm.EPILOG)(warm.warm)
 
 
 def main() -> None:

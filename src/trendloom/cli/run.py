@@ -95,4 +95,4 @@ def _watch(shown: Shown, unsorted: list[bool], *, quiet: bool) -> Watch:
         if not quiet:
             tell_warnings([warning], query)
 
-    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, warn)
+    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, warn, shown.compiling)

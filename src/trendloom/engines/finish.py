@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.engines.partials import WINDOW, doubles, scaled_of, total_leaf
-from trendloom.engines.results import EXACT_ON_SPARK, time_array, total_type
+from trendloom.engines.results import EXACT_ON_SPARK, exactly_named, time_array, total_type
 from trendloom.errors import RunError, option
+from trendloom.expr.decimals import as_doubles
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Group, Total
-from trendloom.expr.vectors import Vector, from_arrow, is_true, to_arrow
-from trendloom.io.text import EXACT
-from trendloom.model.numbers import exact_array
+from trendloom.expr.vectors import Vector, at_scale, from_arrow, is_true, to_arrow
 from trendloom.model.schema import Kind
 from trendloom.plan.logical import Aggregation, Plan, Value
 
@@ -29,7 +29,7 @@ def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: 
 
     def leaf(expr: Expr) -> Vector:
         if isinstance(expr, Total):
-            return total_leaf(merged, expr)
+            return total_leaf(merged, expr, plan.schema.scale(expr.column))
         assert isinstance(expr, Group)
         return from_arrow(merged[expr.column], expr.kind)
 
@@ -38,7 +38,8 @@ def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: 
         merged = merged.filter(pa.array(kept))
     names = [name for name in (WINDOW, *plan.group_by) if name in merged.column_names]
     if names:
-        merged = merged.take(pc.sort_indices(merged, [(name, "ascending") for name in names]))
+        plain = pa.table({name: _decoded(merged[name]) for name in names})
+        merged = merged.take(pc.sort_indices(plain, [(name, "ascending") for name in names]))
     columns: dict[str, Any] = {name: merged[name].combine_chunks() for name in plan.group_by}
     if plan.window.sliding:
         assert plan.window.within is not None
@@ -52,12 +53,12 @@ def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: 
             vector = evaluate(value.expr, leaf).broadcast(merged.num_rows)
             column = _column(value, vector, plan, schema, numeric, spark, merged)
         columns[value.name] = column
-    exact = {value.name for value in plan.output.values if value.kind is Kind.INT}
-    fields = [
-        pa.field(name, array.type, metadata=EXACT if name in exact and pa.types.is_string(array.type) else None)
-        for name, array in columns.items()
-    ]
-    return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
+    return exactly_named(columns, [value.name for value in plan.output.values if value.kind.exact])
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Arrow sorts by the values of dictionaries only where they are strings."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _scaled_column(value: Value, merged: pa.Table, numeric: str) -> pa.Array | None:
@@ -91,34 +92,38 @@ def _column(
         return _logarithms(value, vector)
     wanted = total_type(value, plan, schema, numeric)
     if wanted is not None:
-        if value.kind is Kind.INT:
-            vector = Vector(Kind.FLOAT, _doubles(vector.values), vector.valid)
+        if value.kind.exact and pa.types.is_floating(wanted):
+            vector = Vector(Kind.FLOAT, _doubles(vector), vector.valid)
         return to_arrow(vector, wanted)
+    vector = at_scale(vector, value.scale)
+    if spark:
+        _refuse_wide(value, vector, plan, merged)
+    column = to_arrow(vector)
+    return column.cast(EXACT_ON_SPARK) if spark and value.kind is Kind.INT else column
+
+
+def _refuse_wide(value: Value, vector: Vector, plan: Plan, merged: pa.Table) -> None:
+    """Spark's decimals end at 38 digits."""
     if vector.values.dtype == np.int64:
-        column = pa.array(vector.values, mask=None if vector.valid is None else ~vector.valid)
-        return column.cast(EXACT_ON_SPARK) if spark else column
-    exact = vector.to_list()
-    if not spark:
-        return exact_array(exact)
-    for row, number in enumerate(exact):
-        if number is not None and abs(number) >= 10**38:
-            raise RunError(
-                f"{value.name} does not fit DECIMAL(38,0) in {_where(plan, merged, row)}",
-                hint=f"use {option('numeric', 'float')} or {option('numeric', 'log')}",
-            )
-    return exact_array(exact).cast(EXACT_ON_SPARK)
+        return
+    wide = np.abs(vector.values) >= 10**38
+    beyond = np.flatnonzero(wide if vector.valid is None else wide & vector.valid)
+    if len(beyond):
+        where = _where(plan, merged, int(beyond[0]))
+        raise RunError(
+            f"{value.name} does not fit DECIMAL(38,{value.scale}) in {where}",
+            hint=f"use {option('numeric', 'float')} or {option('numeric', 'log')}",
+        )
 
 
-def _doubles(values: Array) -> Array:
-    """Integers as doubles; infinity where they are beyond them."""
-
-    def nearest(value: int) -> float:
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
-
-    return np.array([nearest(value) for value in values.tolist()], np.float64)
+def _doubles(vector: Vector) -> Array:
+    """Integers and decimals as doubles; infinity where they are beyond them."""
+    if vector.values.dtype == np.float64:
+        return vector.values
+    found = as_doubles(vector.values, vector.scale)
+    beyond = np.isnan(found)
+    found[beyond] = np.where(vector.values[beyond] > 0, math.inf, -math.inf)
+    return found
 
 
 def _where(plan: Plan, merged: pa.Table, row: int) -> str:
@@ -131,9 +136,9 @@ def _where(plan: Plan, merged: pa.Table, row: int) -> str:
 def _logarithms(value: Value, vector: Vector) -> pa.Array:
     """Base-10 logarithms; a zero is NULL, a negative sum an error."""
     found: list[float | None] = []
-    for number in vector.to_list():
+    for number in replace(vector, scale=0).to_list():
         _refuse_negative(value, number is not None and number < 0)
-        found.append(None if not number else math.log10(number))
+        found.append(None if not number else math.log10(number) - vector.scale)
     return pa.array(found, pa.float64())
 
 

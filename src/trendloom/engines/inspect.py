@@ -19,12 +19,14 @@ from trendloom.engines.workload import Options, load, load_needed, opened, queri
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
 from trendloom.io.events import check_order, doubts_of_times, short_unit
 from trendloom.io.parquet import ParquetFiles
+from trendloom.io.read import refuse_schema
 from trendloom.io.schema_text import parse_schema
 from trendloom.lang import tree
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.plan.bind import bind
+from trendloom.plan.depth import too_deep
 from trendloom.plan.display import describe_logical, draw
 from trendloom.plan.logical import Plan
 
@@ -49,7 +51,7 @@ def explain_text(text: str, events: object, options: Options, *, analyze: bool =
     if events is not None:
         with_events = [_with_events(plan, events, options, analyze) for plan in plans]
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
-    told = ([ASSUMED] if events is None else []) + [str(warning) for warning in reading]
+    told = ([ASSUMED] if events is None and options.schema is None else []) + [str(warning) for warning in reading]
     remarks = ["\n".join(f"-- {line}" for line in one.splitlines()) for one in told]
     return "\n\n".join([*remarks, *sections])
 
@@ -58,8 +60,11 @@ def _section(plan: Plan, engine: str) -> str:
     # loads the kernels, which checking a query does not need
     from trendloom.physical.display import describe_optimized, describe_physical
 
-    trees = (describe_logical(plan), describe_optimized(plan), describe_physical(plan, engine))
-    return "\n\n".join([write(plan.query), *("\n".join(draw(tree)) for tree in trees)])
+    try:
+        trees = (describe_logical(plan), describe_optimized(plan), describe_physical(plan, engine))
+        return "\n\n".join([write(plan.query), *("\n".join(draw(tree)) for tree in trees)])
+    except RecursionError:  # the plan of a long {n,m}, which runs nevertheless
+        raise too_deep(plan.query) from None
 
 
 def _with_events(plan: Plan, events: object, options: Options, analyze: bool) -> list[str]:
@@ -92,11 +97,13 @@ def _runnable(plan: Plan, options: Options) -> Physical | None:
 def _plans(text: str, source: object, options: Options) -> tuple[Sequence[QueryWarning], list[Plan]]:
     """What the events bring up, and the queries bound to them."""
     queries = queries_of(text, options.query)
+    options = options.for_queries(queries)
     if source is None and options.schema is not None:
-        source = pa.schema(list(parse_schema(options.schema).items()))
+        columns = pa.schema(list(parse_schema(options.schema).items()))
+        return (), [bind(query, schema_of_columns(columns, options)) for query in queries]
     if source is None:
         return (), [_bind_assumed(query, options) for query in queries]
-    reading, schema = schema_of(source, options.for_queries(queries))
+    reading, schema = schema_of(source, options)
     return reading, [bind(query, schema) for query in queries]
 
 
@@ -108,10 +115,9 @@ def schema_of(source: object, options: Options) -> tuple[Sequence[QueryWarning],
 
     Also what is probably not meant, as far as the events were looked at.
     """
-    if isinstance(source, Schema):
-        return (), source
-    if isinstance(source, pa.Schema):
-        return (), schema_of_columns(source, options)
+    if isinstance(source, Schema | pa.Schema):
+        refuse_schema([] if options.schema is None else list(parse_schema(options.schema)), "what was given")
+        return (), source if isinstance(source, Schema) else schema_of_columns(source, options)
     found = opened(source, options)
     if isinstance(found, ParquetFiles) and options.type in found.columns.names:
         return _schema_of_parquet(found, options)
@@ -165,7 +171,7 @@ def _assumed(query: tree.Query, axis: TimeAxis, options: Options) -> Schema:
     check_order(options.order, pa.schema([(name, pa.null()) for name in options.order]), imprecise=low is not None)
     named = dict.fromkeys((*query.group_by, *_attributes(query), *options.order))
     others = tuple(Column(name, Kind.NULL) for name in named if name not in known and name != "time")
-    columns = (*(Column(name, kind, options.time_zone) for name, kind in known.items()), *others)
+    columns = (*(Column(name, kind, zone=options.time_zone) for name, kind in known.items()), *others)
     return Schema(columns, options.time, options.type, axis, None, None, low, high, options.order, options.time_zone)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.results import events_type, time_array, total_type, value_type, window_fields
+from trendloom.engines.results import events_type, exactly_named, time_array, total_type, value_type, window_fields
 from trendloom.expr.vectors import from_arrow, from_list, to_arrow
 from trendloom.io.events import Events
 from trendloom.lang.tree import Trends
@@ -47,7 +47,8 @@ def _table(plan: Plan, table: pa.Table, rows: Sequence[Row]) -> pa.Table:
     given = plan.group_by if isinstance(plan.output, Aggregation) else plan.partition
     for number, name in enumerate(given):
         kind = plan.schema.kind(name) or Kind.OTHER
-        columns[name] = to_arrow(from_list([row.partition[number] for row in rows], kind), schema.field(name).type)
+        keys = from_list([row.partition[number] for row in rows], kind, plan.schema.scale(name))
+        columns[name] = to_arrow(keys, schema.field(name).type)
     if window_fields(plan, schema) if not plan.schema.imprecise else plan.window.sliding:
         time_type = schema.field(plan.schema.low or plan.schema.time).type
         bounds = [row.window or (0, 0) for row in rows]
@@ -67,7 +68,8 @@ def _table(plan: Plan, table: pa.Table, rows: Sequence[Row]) -> pa.Table:
         columns["confidence"] = pa.array([float(row.confidence or 0) for row in rows], pa.float64())
         columns["time_low"] = time_array(np.array([row.time_low or 0 for row in rows], np.int64), time_type)
         columns["time_high"] = time_array(np.array([row.time_high or 0 for row in rows], np.int64), time_type)
-    return pa.table(columns)
+    exact = () if isinstance(plan.output, Trends) else [value.name for value in plan.output.values if value.kind.exact]
+    return exactly_named(columns, exact)
 
 
 def _events(table: pa.Table, rows: Sequence[Row]) -> pa.Array:
@@ -85,7 +87,7 @@ def _value(plan: Plan, schema: pa.Schema, value: Value, found: list[Any]) -> pa.
     if isinstance(plan.output, Aggregation):
         wanted = total_type(value, plan, schema, "exact")
         if wanted is None:
-            return exact_array(found)
+            return to_arrow(from_list(found, value.kind, value.scale))
     else:
         wanted = value_type(value, plan, schema)
-    return to_arrow(from_list(found, value.kind), wanted)
+    return to_arrow(from_list(found, value.kind, value.scale), wanted)

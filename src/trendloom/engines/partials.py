@@ -2,7 +2,8 @@
 
 One row per group and window, one column per measure:
 
-- exact integers are int64, or decimal text where one does not fit;
+- exact integers are int64, or decimal text where one does not fit; sums of decimals are integers in units of their last
+  digit;
 - other sums are mantissa · 2^exponent, the exponent in a column of its own, so that no size is too large (`EXPONENT`);
 - sums of doubles in the two-step way are plain doubles;
 - MIN and MAX are values of their column.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -122,7 +124,7 @@ def by_code(measure: Measure, values: Vector, code: Array, groups: int) -> pa.Ar
         extreme[present] = best.reduceat(values.values[order], starts)
     found = np.zeros(groups, np.bool_)
     found[present] = True
-    return to_arrow(Vector(values.kind, extreme, found, values.dictionary))
+    return to_arrow(replace(values, values=extreme, valid=found))
 
 
 def exact_sums(values: Array, code: Array, groups: int) -> Array:
@@ -167,8 +169,11 @@ def _fsum(values: Sequence[float]) -> float:
 # ------------------------------------------------------------------------------------------------- results
 
 
-def total_leaf(table: pa.Table, total: Total) -> Vector:
-    """The value of an aggregate over matches, per row of a merged partial table."""
+def total_leaf(table: pa.Table, total: Total, scale: int = 0) -> Vector:
+    """The value of an aggregate over matches, per row of a merged partial table.
+
+    `scale`: the digits after the point of the values it is taken of.
+    """
     if total.positions is None or total.function == "count":
         return _linear(table, measure_of(total, "count"), None)
     if total.function in ("min", "max"):
@@ -176,8 +181,8 @@ def total_leaf(table: pa.Table, total: Total) -> Vector:
         return from_arrow(column, total.kind if total.kind is not Kind.NULL else kind_of(column.type))
     counted = _counted(table, total)
     if total.function == "sum":
-        return _linear(table, measure_of(total, "sum"), counted)
-    return _average(table, total, counted)
+        return _linear(table, measure_of(total, "sum"), counted, scale)
+    return _average(table, total, counted, scale)
 
 
 def scaled_of(table: pa.Table, total: Total) -> tuple[Array, Array, Array | None] | None:
@@ -204,16 +209,16 @@ def _counted(table: pa.Table, total: Total) -> Array:
     return np.asarray(integers(table[name]) != 0, np.bool_)
 
 
-def _linear(table: pa.Table, measure: Measure, known: Array | None) -> Vector:
+def _linear(table: pa.Table, measure: Measure, known: Array | None, scale: int = 0) -> Vector:
     column = table[measure.name]
     if measure.name + EXPONENT not in table.column_names:
         if pa.types.is_floating(column.type):
             plain = from_arrow(column, Kind.FLOAT)
             valid = plain.valid if known is None else known if plain.valid is None else known & plain.valid
             return Vector(measure.kind, plain.values, valid)
-        return Vector(measure.kind, integers(column), known)
+        return Vector(measure.kind, integers(column), known, scale=scale)
     mantissa, exponent = column.to_numpy(), table[measure.name + EXPONENT].to_numpy()
-    if measure.kind is Kind.FLOAT:
+    if measure.kind in (Kind.FLOAT, Kind.DECIMAL):
         return Vector(Kind.FLOAT, doubles(mantissa, exponent), known)
     return Vector(measure.kind, _whole(measure, mantissa, exponent), known)
 
@@ -231,11 +236,11 @@ def _whole(measure: Measure, mantissa: Array, exponent: Array) -> Array:
     return narrow(found, None)
 
 
-def _average(table: pa.Table, total: Total, counted: Array) -> Vector:
+def _average(table: pa.Table, total: Total, counted: Array, scale: int) -> Vector:
     sums, counts = (_parts(table, measure_of(total, function)) for function in ("sum", "count"))
     if isinstance(sums, list) and isinstance(counts, list):
         pairs = zip(sums, counts, strict=True)
-        means = np.array([value / n if n else 0.0 for value, n in pairs], np.float64)
+        means = np.array([value / (n * 10**scale) if n else 0.0 for value, n in pairs], np.float64)
     else:
         (top, up), (bottom, down) = _frexp(sums), _frexp(counts)
         means = doubles(top / np.where(counted, bottom, 1.0), np.where(counted, up - down, 0))

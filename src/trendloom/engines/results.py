@@ -1,18 +1,20 @@
 """The columns of a result: known from the plan and the input's types, before anything runs.
 
 `events` is a list of struct: all input columns and `var`, the variable an event is bound to. Windows have the type of
-the time column. Exact aggregates are int64 or wider as needed; on Spark always decimal(38, 0).
+the time column. Exact aggregates are int64 or wider as needed; on Spark always decimal(38, 0). Decimals keep the digits
+after their point: a value of a column has its type, a computed one is decimal(38, s), or wider as needed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import DataError
-from trendloom.expr.nodes import Attribute
+from trendloom.expr.nodes import Aggregate, Attribute, Expr, Total
 from trendloom.io.text import EXACT
 from trendloom.lang.tree import Trends
 from trendloom.model.schema import Kind
@@ -46,6 +48,8 @@ def value_type(value: Value, plan: Plan, schema: pa.Schema) -> pa.DataType:
     """The type of a value of one match."""
     if isinstance(value.expr, Attribute):
         return schema.field(value.expr.column).type
+    if value.kind is Kind.DECIMAL:
+        return _extreme_type(value.expr, schema) or decimal_type(value.scale)
     zone = getattr(schema.field(plan.schema.time).type, "tz", None)
     return {
         Kind.INT: pa.int64(),
@@ -56,6 +60,19 @@ def value_type(value: Value, plan: Plan, schema: pa.Schema) -> pa.DataType:
         Kind.DURATION: pa.duration("us"),
         Kind.NULL: pa.null(),
     }[value.kind]
+
+
+def decimal_type(scale: int) -> pa.DataType:
+    """The type of decimals that were computed."""
+    return pa.decimal128(38, scale) if scale <= 38 else pa.decimal256(76, scale)
+
+
+def _extreme_type(expr: Expr, schema: pa.Schema) -> pa.DataType | None:
+    """A least or greatest decimal is one of its column; None: the value is something else."""
+    if not isinstance(expr, Aggregate | Total) or expr.function not in ("min", "max") or expr.column is None:
+        return None
+    own = schema.field(expr.column).type
+    return own.value_type if pa.types.is_dictionary(own) else own
 
 
 def row_schema(plan: Plan, schema: pa.Schema, exact: pa.DataType = EXACT_ON_SPARK) -> pa.Schema:
@@ -69,6 +86,15 @@ def row_schema(plan: Plan, schema: pa.Schema, exact: pa.DataType = EXACT_ON_SPAR
     if plan.output is Trends.COLLAPSED:
         fields.append(pa.field("matches", exact, metadata=EXACT if pa.types.is_string(exact) else None))
     return pa.schema(fields)
+
+
+def exactly_named(columns: Mapping[str, pa.Array], exact: Collection[str]) -> pa.Table:
+    """A table that tells text from exact numbers that no type is wide enough for."""
+    fields = [
+        pa.field(name, array.type, metadata=EXACT if name in exact and pa.types.is_string(array.type) else None)
+        for name, array in columns.items()
+    ]
+    return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -87,17 +113,20 @@ def window_fields(plan: Plan, schema: pa.Schema) -> list[pa.Field]:
 
 
 def total_type(value: Value, plan: Plan, schema: pa.Schema, numeric: str) -> pa.DataType | None:
-    """The type of a value over matches; None: exact integers, as wide as they need."""
-    if value.kind is Kind.INT:
-        return None if numeric == "exact" else pa.float64()
-    return value_type(value, plan, schema)
+    """The type of a value over matches; None: exact integers or decimals, as wide as they need."""
+    if value.kind.exact and numeric != "exact":
+        return pa.float64()
+    if value.kind is Kind.DECIMAL:
+        return _extreme_type(value.expr, schema)
+    return None if value.kind is Kind.INT else value_type(value, plan, schema)
 
 
 def aggregate_schema(plan: Plan, schema: pa.Schema, numeric: str, exact: pa.DataType = EXACT_ON_SPARK) -> pa.Schema:
-    """The columns of aggregate rows, with exact integers as `exact`."""
+    """The columns of aggregate rows, with exact integers as `exact`; decimals are as wide as Spark has them."""
     assert isinstance(plan.output, Aggregation)
     fields = [pa.field(name, schema.field(name).type) for name in plan.group_by]
     fields += window_fields(plan, schema)
     for value in plan.output.values:
-        fields.append(pa.field(value.name, total_type(value, plan, schema, numeric) or exact))
+        wide = decimal_type(value.scale) if value.kind is Kind.DECIMAL else exact
+        fields.append(pa.field(value.name, total_type(value, plan, schema, numeric) or wide))
     return pa.schema(fields)

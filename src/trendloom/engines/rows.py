@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,19 @@ import pyarrow as pa
 
 from trendloom.engines.collapsed import by_content, number_of_matches
 from trendloom.engines.events import Stream
-from trendloom.engines.results import EXACT_ON_SPARK, events_type, time_array
+from trendloom.engines.results import EXACT_ON_SPARK, events_type, time_array, value_type
 from trendloom.engines.values import MatchValues
 from trendloom.errors import RunError
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute
-from trendloom.expr.vectors import Vector, to_arrow
+from trendloom.expr.vectors import Vector, at_scale, to_arrow
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.detection.matches import Matches
 from trendloom.lang.tree import Trends
+from trendloom.model.schema import Kind
 from trendloom.physical.plan import Physical
-from trendloom.plan.logical import Projection, Value
+from trendloom.plan.logical import Plan, Projection, Value
 
 Array = np.ndarray[Any, Any]
 
@@ -70,7 +72,7 @@ def match_rows(
         values = MatchValues(stream, block, matches, _binds(physical), keys.rows)
         for value in plan.output.values:
             names.append(value.name)
-            arrays.append(_value(value, values, stream, len(matches)))
+            arrays.append(_value(value, plan, values, stream, len(matches)))
     if matches.stands_for is not None:
         names.append("matches")
         arrays.append(number_of_matches(matches.stands_for, exact))
@@ -98,13 +100,27 @@ def _binds(physical: Physical) -> dict[str, Array]:
     return {name: np.array([p.variable == name and p.scope == 0 for p in places]) for name in names}
 
 
-def _value(value: Value, values: MatchValues, stream: Stream, length: int) -> pa.Array:
+def _value(value: Value, plan: Plan, values: MatchValues, stream: Stream, length: int) -> pa.Array:
     if isinstance(value.expr, Attribute):
         rows = values.rows(value.expr)
         return _plain(stream.table[value.expr.column].take(pa.array(rows, mask=rows < 0)))
-    vector = evaluate(value.expr, values.leaf).broadcast(length)
+    vector = at_scale(evaluate(value.expr, values.leaf).broadcast(length), value.scale)
+    if value.kind is Kind.DECIMAL:
+        return _decimals(value, vector, value_type(value, plan, stream.table.schema))
     if vector.values.dtype == object:
         raise RunError(
             f"a value of '{value.name}' is beyond 64 bits", hint="multiply by 1.0 for a floating-point result"
         )
-    return to_arrow(Vector(value.kind, vector.values, vector.valid, vector.dictionary), None)
+    return to_arrow(replace(vector, kind=value.kind), None)
+
+
+def _decimals(value: Value, vector: Vector, wanted: pa.DataType) -> pa.Array:
+    """Decimals in the one type that the rows of all batches have."""
+    most = 10**wanted.precision
+    units = vector.values if vector.valid is None else vector.values[vector.valid]
+    if units.dtype == object and len(units) and (units.max() >= most or units.min() <= -most):
+        raise RunError(
+            f"a value of '{value.name}' does not fit DECIMAL({wanted.precision},{value.scale})",
+            hint="round it to fewer digits with round(x, n), or divide by 1 for a floating-point result",
+        )
+    return to_arrow(replace(vector, kind=Kind.DECIMAL), wanted)

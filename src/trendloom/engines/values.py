@@ -5,12 +5,14 @@ Every leaf is one pass over the events of the chunk's matches; expressions over 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from trendloom.engines.events import Stream
-from trendloom.errors import RunError
+from trendloom.expr.arithmetic import average
+from trendloom.expr.arrays import narrow
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Group, Which
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns import segments
@@ -68,8 +70,6 @@ class MatchValues:
         column = self.stream.vector(expr.column).take(self.block.row[self.matches.events])
         if column.valid is not None:
             flags = flags & column.valid
-        if column.values.dtype == object:
-            column = _as_int64(column, expr)
         return _aggregate(expr, column, offsets, flags)
 
 
@@ -78,30 +78,36 @@ def _aggregate(expr: Aggregate, column: Vector, offsets: Array, flags: Array) ->
     if expr.function == "count":
         return Vector(Kind.INT, count)
     if expr.function in ("min", "max"):
-        find = segments.min_where if expr.function == "min" else segments.max_where
-        values, found = find(offsets, column.values, flags)
-        return Vector(expr.kind, values, found, column.dictionary)
-    total: Array
-    if column.values.dtype == np.float64:
-        total = segments.sum_float(offsets, column.values, flags)
-    else:
-        total, over = segments.sum_int64(offsets, column.values, flags)
-        if over.any():
-            raise _overflow(expr)
-    if expr.function == "avg":
-        return Vector(Kind.FLOAT, total / np.maximum(count, 1), count > 0)
-    return Vector(expr.kind, total, count > 0)
+        return replace(column, values=_extremes(expr.function, column.values, offsets, flags), valid=count > 0)
+    total = replace(column, values=_sums(column.values, offsets, flags), valid=count > 0)
+    return average(total, count) if expr.function == "avg" else total
 
 
-def _as_int64(column: Vector, expr: Aggregate) -> Vector:
-    try:
-        return Vector(column.kind, column.values.astype(np.int64), column.valid)
-    except OverflowError:
-        raise _overflow(expr) from None
+def _extremes(function: str, values: Array, offsets: Array, flags: Array) -> Array:
+    if values.dtype == object:
+        return _folded(np.minimum if function == "min" else np.maximum, values, offsets, flags)
+    find = segments.min_where if function == "min" else segments.max_where
+    found: Array = find(offsets, values, flags)[0]
+    return found
 
 
-def _overflow(expr: Aggregate) -> RunError:
-    return RunError(
-        f"{expr.function}({expr.variable}[].{expr.column}) of a match is beyond 64 bits",
-        hint="cast the column to a floating-point type",
-    )
+def _sums(values: Array, offsets: Array, flags: Array) -> Array:
+    found: Array
+    if values.dtype == np.float64:
+        found = segments.sum_float(offsets, values, flags)
+        return found
+    if values.dtype == np.int64:
+        found, over = segments.sum_int64(offsets, values, flags)
+        if not over.any():
+            return found
+    return _folded(np.add, values.astype(object), offsets, flags)
+
+
+def _folded(operation: np.ufunc, values: Array, offsets: Array, flags: Array) -> Array:
+    """Integers beyond 64 bits, segment by segment; 0 where nothing is flagged."""
+    before = np.r_[0, np.cumsum(flags)][offsets]
+    some = np.flatnonzero(np.diff(before))
+    found = np.zeros(len(offsets) - 1, object)
+    if len(some):
+        found[some] = operation.reduceat(values[flags], before[some])
+    return narrow(found, None)

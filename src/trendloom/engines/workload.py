@@ -6,6 +6,7 @@ Everything that can be refused is refused before the first query runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -113,6 +114,7 @@ class Watch:
     unsorted: Callable[[], None] | None = None
     foreseen: Callable[[str], None] | None = None  # how many matches there will be
     warn: Warn = warn_in_python
+    compiling: Callable[[str | None], None] | None = None  # what is compiled, and None when that is over
 
 
 UNWATCHED = Watch()
@@ -176,8 +178,8 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
         return load(found, options)  # with the values at hand the binder knows better
     needed = {name for plan in plans for name in plan.scan.columns}
     events = prepare(found.read(sorted(needed)), **options.columns())
-    known = tuple(replace(c, kind=events.schema.kind(c.name) or c.kind) for c in whole.columns)
-    return replace(events, schema=replace(events.schema, columns=known))
+    columns = tuple(events.schema.column(c.name) or c for c in whole.columns)
+    return replace(events, schema=replace(events.schema, columns=columns))
 
 
 def _warning_of_infinity(answer: Answer, watch: Watch) -> Answer:
@@ -234,22 +236,24 @@ def _answers(
 def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     from trendloom.engines import local
     from trendloom.engines.equal_times import Ties, warning_of_ties
+    from trendloom.kernels.compiled import hearing
 
     def tied(ties: Ties) -> None:
         warning = warning_of_ties(physical.plan, ties)
         if warning is not None:
             watch.warn(warning, physical.plan.name)
 
-    return local.run(
-        physical,
-        events,
-        numeric=options.numeric,
-        limit=options.limit,
-        progress=watch.progress,
-        unsorted=watch.unsorted,
-        foreseen=watch.foreseen,
-        tied=tied,
-    )
+    with nullcontext() if watch.compiling is None else hearing(watch.compiling):
+        yield from local.run(
+            physical,
+            events,
+            numeric=options.numeric,
+            limit=options.limit,
+            progress=watch.progress,
+            unsorted=watch.unsorted,
+            foreseen=watch.foreseen,
+            tied=tied,
+        )
 
 
 def table_of(found: list[Answer]) -> pa.Table:

@@ -1,8 +1,9 @@
-"""+ - * / % on vectors: integers exact at any size, doubles as IEEE says, NULL where there is no number.
+"""+ - * / % on vectors: integers and decimals exact at any size, doubles as IEEE says, NULL where there is no number.
 
 Integers stay in int64 as long as the operands' bounds prove that no result can leave it: two passes for the bounds,
 one for the operation. Otherwise the column goes through Python ints (about 100 ns per row) and comes back to int64
-where the results fit. Times and durations are integers here. Bounds and operations may run over slots that are NULL:
+where the results fit. Times, durations and units of decimals are integers here; beside a double a decimal is the
+double nearest to it. Bounds and operations may run over slots that are NULL:
 whatever they give is ignored.
 """
 
@@ -10,16 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from trendloom.expr.arrays import Array, as_float, narrow
-from trendloom.expr.vectors import Vector, joint_length, joint_validity, known_doubles, nothing
+from trendloom.expr.arrays import EXACT_DOUBLE, Array, as_float, narrow
+from trendloom.expr.decimals import as_doubles
+from trendloom.expr.vectors import Vector, aligned, joint_length, joint_validity, known_doubles, nothing
 from trendloom.model.schema import Kind
-
-EXACT_DOUBLE = 2**53
-"""Integers up to this size are doubles without rounding."""
 
 LEAST, MOST = -(2**63), 2**63 - 1
 
@@ -39,13 +39,15 @@ def calculate(operator: str, left: Vector, right: Vector, kind: Kind) -> Vector:
     valid = joint_validity((left, right), length)
     if operator in "/%":
         right, valid = _without_zeros(right, valid, length)
+    doubles = np.float64 in (left.values.dtype, right.values.dtype)
+    if doubles or operator != "*":
+        left, right = aligned((left, right))
     if operator == "/":
-        values = _quotients(left, right)
-    elif np.float64 in (left.values.dtype, right.values.dtype):
-        values = _of_doubles(_OPERATIONS[operator], left.values, right.values)
-    else:
-        values = _of_integers(operator, left, right, valid)
-    return finish(values, valid, kind)
+        return finish(_quotients(left, right), valid, kind)
+    if doubles:
+        return finish(_of_doubles(_OPERATIONS[operator], left.values, right.values), valid, kind)
+    scale = left.scale + right.scale if operator == "*" else left.scale
+    return finish(_of_integers(operator, left, right, valid), valid, kind, scale)
 
 
 def negate(operand: Vector, kind: Kind) -> Vector:
@@ -54,14 +56,21 @@ def negate(operand: Vector, kind: Kind) -> Vector:
         return nothing(kind, len(operand))
     if operand.values.dtype == np.float64:
         return finish(-operand.values, operand.valid, kind)
-    return calculate("-", Vector(operand.kind, np.zeros(1, np.int64)), operand, kind)
+    return calculate("-", Vector(operand.kind, np.zeros(1, np.int64), scale=operand.scale), operand, kind)
 
 
-def finish(values: Array, valid: Array | None, kind: Kind) -> Vector:
+def average(total: Vector, count: Array) -> Vector:
+    """Sums divided by how many values they are of, each quotient rounded once; NULL where the sum is."""
+    return calculate("/", total, Vector(Kind.INT, np.maximum(count, 1)), Kind.FLOAT)
+
+
+def finish(values: Array, valid: Array | None, kind: Kind, scale: int = 0) -> Vector:
     """A numeric result as a vector of its kind, NaN as NULL."""
     if kind is Kind.FLOAT:
-        values = as_float(values)
-    return known_doubles(values, valid, kind) if values.dtype == np.float64 else Vector(kind, values, valid)
+        values = as_doubles(values, scale)
+    if values.dtype == np.float64:
+        return known_doubles(values, valid, kind)
+    return Vector(kind, values, valid, scale=scale)
 
 
 def bounds(vector: Vector, *, valid_only: bool = False) -> tuple[int, int]:
@@ -91,7 +100,7 @@ def _without_zeros(divisor: Vector, valid: Array | None, length: int) -> tuple[V
     if not zero.any():
         return divisor, valid
     valid = np.broadcast_to(~zero if valid is None else valid & ~zero, length)
-    return Vector(divisor.kind, np.where(zero, 1, divisor.values), divisor.valid), valid
+    return replace(divisor, values=np.where(zero, 1, divisor.values)), valid
 
 
 def _of_doubles(operation: Callable[[Any, Any], Any], left: Array, right: Array) -> Array:

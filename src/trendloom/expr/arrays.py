@@ -16,6 +16,9 @@ Array = NDArray[Any]
 ArrowArray = Any  # a pyarrow.Array
 ArrowColumn = Any  # a pyarrow.Array or pyarrow.ChunkedArray
 
+EXACT_DOUBLE = 2**53
+"""Integers up to this size are doubles without rounding."""
+
 NO_TEXT = np.array([""], dtype=object)
 """The dictionary of a string column that has no value: a dictionary is never empty."""
 

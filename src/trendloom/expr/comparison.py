@@ -1,8 +1,10 @@
-"""Comparing vectors: exact between integers and doubles, by rank between strings, never true for NULL.
+"""Comparing vectors: exact between integers, decimals and doubles, by rank between strings, never true for NULL.
 
 Strings over one dictionary are compared as ranks. A constant is looked up once in the other side's dictionary; two
 dictionaries are merged first (at the cost of their size, not of the rows). An integer beyond 2^53 is compared with a
-double by the double's floor and ceiling, because rounding the integer would make different numbers equal.
+double by the double's floor and ceiling, because rounding the integer would make different numbers equal. Decimals are
+compared in units of one size; beside a double a decimal is the double nearest to it, because a double that was written
+as 0.3 is meant as 0.3.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 
 from trendloom.expr.arithmetic import small
 from trendloom.expr.arrays import Array
-from trendloom.expr.vectors import Vector, joint_length, joint_validity, nothing, unify
+from trendloom.expr.vectors import Vector, aligned, joint_length, joint_validity, nothing, unify
 from trendloom.model.schema import Kind
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -36,6 +38,7 @@ def compare(operator: str, left: Vector, right: Vector) -> Vector:
     length = joint_length((left, right))
     if Kind.NULL in (left.kind, right.kind):
         return nothing(Kind.BOOL, length)
+    left, right = aligned((left, right))
     if left.dictionary is not None and right.dictionary is not None:
         truth = _compare_strings(operator, left, right)
     else:

@@ -19,7 +19,8 @@ import pyarrow as pa
 from trendloom.expr.arithmetic import bounds, finish, negate
 from trendloom.expr.arrays import Array, as_float, encode_strings, narrow
 from trendloom.expr.comparison import compare
-from trendloom.expr.vectors import Vector, is_true, joint_length, joint_validity, nothing, unify
+from trendloom.expr.decimals import nearest_units, rescaled, units_above, units_below
+from trendloom.expr.vectors import Vector, aligned, is_true, joint_length, joint_validity, nothing, to_doubles, unify
 from trendloom.model.schema import Kind
 
 
@@ -40,16 +41,17 @@ def apply(name: str, arguments: Sequence[Vector], kind: Kind) -> Vector:
 
 def _abs(operand: Vector, kind: Kind) -> Vector:
     if operand.values.dtype == np.int64 and bounds(operand)[0] > -(2**63):
-        return Vector(kind, np.abs(operand.values), operand.valid)
+        return replace(operand, values=np.abs(operand.values))
     if operand.values.dtype == np.float64:
-        return Vector(kind, np.abs(operand.values), operand.valid)
+        return replace(operand, values=np.abs(operand.values))
     opposite = negate(operand, kind)
     positive = is_true(compare(">=", operand, opposite))
     chosen = np.where(positive, operand.values.astype(object), opposite.values.astype(object))
-    return Vector(kind, narrow(chosen.astype(object), operand.valid), operand.valid)
+    return replace(operand, values=narrow(chosen.astype(object), operand.valid))
 
 
 def _sqrt(operand: Vector, kind: Kind) -> Vector:
+    operand = to_doubles(operand) if operand.scale else operand
     if operand.values.dtype == np.object_:
         return _per_value(operand, math.sqrt)
     with np.errstate(all="ignore"):
@@ -73,20 +75,21 @@ def _per_value(operand: Vector, function: Callable[[float], float]) -> Vector:
         except (ValueError, OverflowError):
             return math.nan
 
+    operand = to_doubles(operand) if operand.scale else operand
     values = np.fromiter(map(value_or_nan, operand.values.tolist()), np.float64, len(operand))
     return finish(values, operand.valid, Kind.FLOAT)
 
 
 def _floor(operand: Vector, kind: Kind) -> Vector:
-    return _to_integers(operand, np.floor, kind)
+    return _to_integers(operand, np.floor, units_below, kind)
 
 
 def _ceil(operand: Vector, kind: Kind) -> Vector:
-    return _to_integers(operand, np.ceil, kind)
+    return _to_integers(operand, np.ceil, units_above, kind)
 
 
 def _round(operand: Vector, kind: Kind) -> Vector:
-    return _to_integers(operand, _half_away, kind)
+    return _to_integers(operand, _half_away, nearest_units, kind)
 
 
 def _half_away(values: Array) -> Array:
@@ -95,10 +98,12 @@ def _half_away(values: Array) -> Array:
     return np.asarray(whole + np.where(np.abs(values - whole) >= 0.5, np.sign(values), 0.0))
 
 
-def _to_integers(operand: Vector, rounding: Callable[[Array], Array], kind: Kind) -> Vector:
-    """Doubles to integers; infinities have none."""
+def _to_integers(
+    operand: Vector, rounding: Callable[[Array], Array], of_units: Callable[[Array, int], Array], kind: Kind
+) -> Vector:
+    """Doubles and decimals to integers; infinities have none."""
     if operand.values.dtype != np.float64:
-        return Vector(kind, operand.values, operand.valid)
+        return Vector(kind, of_units(operand.values, operand.scale), operand.valid)
     finite = np.isfinite(operand.values)
     valid = operand.valid
     if not finite.all():
@@ -120,7 +125,10 @@ def _round_to(operand: Vector, digits: Vector, kind: Kind) -> Vector:
     """
     if digits.valid is not None and not digits.valid[0]:
         return nothing(kind, len(operand))
-    places, values = int(digits.values[0]), as_float(operand.values)
+    places = int(digits.values[0])
+    if operand.scale and operand.values.dtype != np.float64:
+        return _round_decimals_to(operand, places)
+    values = as_float(operand.values)
     if not 0 <= places <= 22:
         return finish(_rounded_one_by_one(values, places), operand.valid, kind)
     with np.errstate(all="ignore"):
@@ -130,6 +138,14 @@ def _round_to(operand: Vector, digits: Vector, kind: Kind) -> Vector:
     doubtful = on_half | ~(np.abs(scaled) < 2.0**51)
     rounded[doubtful] = _rounded_one_by_one(values[doubtful], places)
     return finish(rounded, operand.valid, kind)
+
+
+def _round_decimals_to(operand: Vector, places: int) -> Vector:
+    """Decimals stay decimals, with no more digits after the point than they had."""
+    if places >= operand.scale:
+        return operand
+    units = nearest_units(operand.values, operand.scale - places)
+    return replace(operand, values=rescaled(units, max(-places, 0)), scale=max(places, 0))
 
 
 _EXACT = Context(prec=1_200, rounding=ROUND_HALF_UP, Emax=10_000, Emin=-10_000)
@@ -188,7 +204,7 @@ def _alike(arguments: Sequence[Vector], kind: Kind) -> list[Vector]:
     """The arguments at one length, of one kind and, for strings, over one dictionary."""
     length = joint_length(arguments)
     same = [_of_kind(argument, kind).broadcast(length) for argument in arguments]
-    return unify(same) if kind is Kind.STRING else same
+    return unify(same) if kind is Kind.STRING else aligned(same)
 
 
 def _of_kind(vector: Vector, kind: Kind) -> Vector:
@@ -196,7 +212,7 @@ def _of_kind(vector: Vector, kind: Kind) -> Vector:
         return vector
     if vector.kind is Kind.NULL or kind is Kind.NULL:
         return nothing(kind, len(vector))
-    return finish(vector.values, vector.valid, kind)
+    return finish(vector.values, vector.valid, kind, vector.scale)
 
 
 def _select(condition: Array, chosen: Vector, other: Vector) -> Vector:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from decimal import Decimal
 from enum import Enum
 from typing import Literal
 
@@ -27,9 +28,9 @@ class Which(Enum):
 
 @dataclass(frozen=True)
 class Constant:
-    """A literal. Times and durations are ticks."""
+    """A literal. Times and durations are ticks; a number with a point is a double, beside decimals a decimal."""
 
-    value: int | float | str | bool | None
+    value: int | float | Decimal | str | bool | None
     kind: Kind
 
 

@@ -2,19 +2,22 @@
 
 Strings are numbers here: a value is its rank in a sorted dictionary, so comparing, sorting and grouping strings is
 comparing, sorting and grouping integers. A vector of length 1 stands for a constant of any length, as in NumPy.
-Arrow columns become vectors without loss: integers and decimals without a fraction stay exact at any size, times are
-whole microseconds or refused, NaN becomes NULL. Plain numbers are views of Arrow's memory, not copies; a string column
-costs one hash pass. How vectors are computed with is in `expr.evaluate`.
+Arrow columns become vectors without loss: integers and decimals stay exact at any size (decimals as integers in units
+of their last digit, see `expr.decimals`), times are whole microseconds or refused, NaN becomes NULL. Plain numbers are
+views of Arrow's memory, not copies; a string column costs one hash pass. How vectors are computed with is in
+`expr.evaluate`.
 
 Invariants: a dictionary is sorted, without repetitions and never empty; slots that are not valid hold anything of
 the right type (for strings: any rank of the dictionary), so that kernels may compute on them and ignore the result;
-a valid FLOAT is never NaN; integers are int64, or Python ints in an object array where int64 cannot hold them.
+a valid FLOAT is never NaN; integers and units of decimals are int64, or Python ints in an object array where int64
+cannot hold them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -35,18 +38,26 @@ from trendloom.expr.arrays import (
     narrow,
     to_float,
 )
-from trendloom.model.numbers import exact_array
+from trendloom.expr.decimals import as_decimal, as_doubles, read_units, rescaled, write_units
+from trendloom.model.numbers import exact_array, scale_of, units_of
 from trendloom.model.schema import Kind
+
+Scalar = int | float | Decimal | str | bool | None
+"""A value that is written in a query."""
 
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """A column: `valid` None means that no value is NULL; `dictionary` belongs to strings only."""
+    """A column: `valid` None means that no value is NULL; `dictionary` belongs to strings only.
+
+    `scale`: the digits after the point of decimals, whose `values` are units; 0 for all other kinds.
+    """
 
     kind: Kind
     values: Array
     valid: Array | None = None
     dictionary: Array | None = None
+    scale: int = 0
 
     def __len__(self) -> int:
         return len(self.values)
@@ -58,7 +69,7 @@ class Vector:
             valid = None if self.valid is None else self.valid[indices]
             return replace(self, values=self.values[indices], valid=valid)
         if len(self) == 0:
-            return nothing(self.kind, len(indices))
+            return nothing(self.kind, len(indices), self.scale)
         valid = ~missing if self.valid is None else ~missing & self.valid[indices]
         return replace(self, values=self.values[indices], valid=valid)
 
@@ -73,6 +84,8 @@ class Vector:
         """Python values, None for NULL. For results and tests, not for hot paths."""
         if self.dictionary is not None:
             found = self.dictionary[self.values].tolist()
+        elif self.scale:
+            found = [as_decimal(units, self.scale) for units in self.values.tolist()]
         else:
             found = self.values.tolist()
         if self.valid is None:
@@ -82,6 +95,7 @@ class Vector:
 
 DTYPES: dict[Kind, type[np.generic]] = {
     Kind.INT: np.int64,
+    Kind.DECIMAL: np.int64,
     Kind.FLOAT: np.float64,
     Kind.STRING: np.int64,
     Kind.BOOL: np.bool_,
@@ -93,27 +107,29 @@ DTYPES: dict[Kind, type[np.generic]] = {
 """How values of a kind are stored (integers beyond int64: as objects)."""
 
 
-def nothing(kind: Kind, length: int = 1) -> Vector:
+def nothing(kind: Kind, length: int = 1, scale: int = 0) -> Vector:
     """All NULL."""
     dictionary = NO_TEXT if kind is Kind.STRING else None
-    return Vector(kind, np.zeros(length, DTYPES[kind]), np.zeros(length, np.bool_), dictionary)
+    return Vector(kind, np.zeros(length, DTYPES[kind]), np.zeros(length, np.bool_), dictionary, scale)
 
 
-def constant(value: int | float | str | bool | None, kind: Kind, length: int = 1) -> Vector:
+def constant(value: Scalar, kind: Kind, length: int = 1) -> Vector:
     """One value, repeated `length` times; length 1 goes with vectors of every length."""
     if value is None or kind is Kind.NULL:
         return nothing(kind, length)
     if isinstance(value, str):
         return Vector(kind, np.zeros(length, np.int64), None, np.array([value], dtype=object))
     if kind is Kind.FLOAT:
-        return known_doubles(np.full(length, to_float(value), np.float64), None)
+        return known_doubles(np.full(length, float(value), np.float64), None)
     if kind is Kind.BOOL:
         return Vector(kind, np.full(length, bool(value), np.bool_))
-    return Vector(kind, narrow(np.full(length, int(value), dtype=object), None))
+    scale = scale_of(value) if isinstance(value, Decimal) else 0
+    units = units_of(value, scale) if isinstance(value, Decimal) else int(value)
+    return Vector(kind, narrow(np.full(length, units, dtype=object), None), scale=scale)
 
 
-def from_list(values: Sequence[Any], kind: Kind) -> Vector:
-    """Python values (None for NULL) as a vector."""
+def from_list(values: Sequence[Any], kind: Kind, scale: int = 0) -> Vector:
+    """Python values (None for NULL) as a vector; those of decimals have at most `scale` digits after the point."""
     known = [value is not None and value == value for value in values]
     valid = None if all(known) else np.array(known, np.bool_)
     if kind is Kind.STRING:
@@ -127,8 +143,8 @@ def from_list(values: Sequence[Any], kind: Kind) -> Vector:
     if kind is Kind.BOOL:
         return Vector(kind, np.array(filled, np.bool_), valid)
     objects = np.empty(len(filled), dtype=object)
-    objects[:] = filled
-    return Vector(kind, narrow(objects, valid), valid)
+    objects[:] = [units_of(value, scale) for value in filled] if kind is Kind.DECIMAL else filled
+    return Vector(kind, narrow(objects, valid), valid, scale=scale)
 
 
 def known_doubles(values: Array, valid: Array | None, kind: Kind = Kind.FLOAT) -> Vector:
@@ -144,6 +160,31 @@ def is_true(vector: Vector) -> Array:
     if vector.kind is Kind.NULL:
         return np.zeros(len(vector), np.bool_)
     return vector.values if vector.valid is None else vector.values & vector.valid
+
+
+# ------------------------------------------------------------------------------------------------- decimals
+
+
+def to_doubles(vector: Vector) -> Vector:
+    """A vector of numbers as doubles, each the nearest."""
+    if vector.values.dtype == np.float64:
+        return vector
+    return known_doubles(as_doubles(vector.values, vector.scale), vector.valid)
+
+
+def aligned(vectors: Sequence[Vector]) -> list[Vector]:
+    """Numbers that can be compared as they stand: units of one size, and doubles where a decimal meets a double."""
+    decimal = any(vector.scale for vector in vectors)
+    if decimal and any(vector.values.dtype == np.float64 for vector in vectors):
+        return [to_doubles(vector) for vector in vectors]
+    return [at_scale(vector, max(vector.scale for vector in vectors)) for vector in vectors] if decimal else [*vectors]
+
+
+def at_scale(vector: Vector, scale: int) -> Vector:
+    """The same numbers with so many digits after the point, not fewer than they have."""
+    if vector.scale == scale or vector.values.dtype == np.float64:
+        return vector
+    return replace(vector, values=rescaled(vector.values, scale - vector.scale), scale=scale)
 
 
 # --------------------------------------------------------------------------------------- lengths and validity
@@ -200,7 +241,7 @@ def kind_of(arrow_type: pa.DataType) -> Kind:
     if types.is_floating(arrow_type):
         return Kind.FLOAT
     if types.is_decimal(arrow_type):
-        return Kind.INT if arrow_type.scale <= 0 else Kind.FLOAT
+        return Kind.DECIMAL if arrow_type.scale > 0 else Kind.INT
     if _is_text(arrow_type):
         return Kind.STRING
     if types.is_boolean(arrow_type):
@@ -212,6 +253,13 @@ def kind_of(arrow_type: pa.DataType) -> Kind:
     return Kind.NULL if types.is_null(arrow_type) else Kind.OTHER
 
 
+def scale_of_type(arrow_type: pa.DataType) -> int:
+    """Digits after the point of the values of an Arrow type; 0 where they are not decimals."""
+    if types.is_dictionary(arrow_type):
+        return scale_of_type(arrow_type.value_type)
+    return max(arrow_type.scale, 0) if types.is_decimal(arrow_type) else 0
+
+
 def _is_text(arrow_type: pa.DataType) -> bool:
     return bool(types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type))
 
@@ -219,12 +267,16 @@ def _is_text(arrow_type: pa.DataType) -> bool:
 # ---------------------------------------------------------------------------------------------------- reading
 
 
+READ_AS = {Kind.INT: (Kind.FLOAT, Kind.TIME, Kind.DURATION), Kind.DECIMAL: (Kind.FLOAT,)}
+"""As which other kinds a column can be read."""
+
+
 def from_arrow(array: ArrowColumn, kind: Kind) -> Vector:
-    """The column as a vector of `kind`: its own, or FLOAT or a time for integers, or any where all is NULL."""
+    """The column as a vector of `kind`: its own, FLOAT or a time for integers, FLOAT for decimals, any for NULLs."""
     if kind is Kind.NULL or array.null_count == len(array):
-        return nothing(kind, len(array))
+        return nothing(kind, len(array), scale_of_type(array.type) if kind is Kind.DECIMAL else 0)
     own = kind_of(array.type)
-    if kind is not own and not (own is Kind.INT and kind in (Kind.FLOAT, Kind.TIME, Kind.DURATION)):
+    if kind is not own and kind not in READ_AS.get(own, ()):
         raise DataError(
             f"a column of {array.type} is not read as {kind}",
             hint=f"its values are of kind {own}; convert the column or change the query",
@@ -262,8 +314,8 @@ def _read_plain(array: ArrowArray, kind: Kind) -> Vector:
     if types.is_floating(arrow_type):
         return known_doubles(_raw(array).astype(np.float64, copy=False), valid)
     if types.is_decimal(arrow_type):
-        values = _decimals(array)
-    elif types.is_integer(arrow_type):
+        return _read_decimals(array, valid, kind)
+    if types.is_integer(arrow_type):
         values = _integers(array, valid)
     else:
         values = _times(array, valid)
@@ -277,27 +329,12 @@ def _integers(array: ArrowArray, valid: Array | None) -> Array:
     return raw.astype(np.int64, copy=False)
 
 
-def _decimals(array: ArrowArray) -> Array:
-    """Integers where the type has no fraction, else doubles; both as if each value were converted on its own.
-
-    Up to 18 digits the low word of a decimal128 is its value. Up to 15 digits and 22 decimals numerator and
-    denominator are exact doubles, so one division rounds correctly. Longer ones go through Python.
-    """
-    scale, digits = array.type.scale, array.type.precision
-    if digits <= 18 and scale >= 0:
-        wide = array.cast(pa.decimal128(digits, scale))
-        words = np.frombuffer(wide.buffers()[1], np.int64)
-        units = words[2 * wide.offset : 2 * (wide.offset + len(wide)) : 2]
-        if scale == 0:
-            return np.ascontiguousarray(units)
-        if digits <= 15 and scale <= 22:
-            return units / float(10**scale)
-    filled = [0 if value is None else value for value in array.to_pylist()]
-    if scale > 0:
-        return np.array([float(value) for value in filled], np.float64)
-    whole = np.empty(len(filled), dtype=object)
-    whole[:] = [int(value) for value in filled]
-    return narrow(whole, None)
+def _read_decimals(array: ArrowArray, valid: Array | None, kind: Kind) -> Vector:
+    """Units of the last digit; integers where there is no digit after the point."""
+    units, scale = read_units(array), array.type.scale
+    if kind is Kind.FLOAT:
+        return known_doubles(as_doubles(rescaled(units, max(-scale, 0)), max(scale, 0)), valid)
+    return Vector(kind, rescaled(units, max(-scale, 0)), valid, scale=max(scale, 0))
 
 
 def _times(array: ArrowArray, valid: Array | None) -> Array:
@@ -376,8 +413,11 @@ def _write(vector: Vector, arrow_type: pa.DataType | None) -> ArrowArray:
         return empty if arrow_type is None else empty.cast(arrow_type)
     if vector.dictionary is not None:
         return _write_strings(vector, arrow_type or pa.string())
-    if vector.values.dtype == np.object_:
-        plain: ArrowArray = exact_array(vector.to_list())
+    plain: ArrowArray
+    if vector.kind is Kind.DECIMAL and vector.values.dtype != np.float64:
+        plain = write_units(vector.values, vector.valid, vector.scale)
+    elif vector.values.dtype == np.object_:
+        plain = exact_array(vector.to_list())
     else:
         plain = pa.array(vector.values, mask=None if vector.valid is None else ~vector.valid)
     if arrow_type is None or plain.type == arrow_type:
@@ -387,6 +427,9 @@ def _write(vector: Vector, arrow_type: pa.DataType | None) -> ArrowArray:
         plain = plain.cast(pa.timestamp("us", zone)) if vector.kind is Kind.TIME else plain
     elif types.is_duration(arrow_type) and vector.kind is Kind.DURATION:
         plain = plain.cast(pa.duration("us"))
+    if types.is_dictionary(arrow_type):
+        encoded = plain.cast(arrow_type.value_type).dictionary_encode()
+        return pa.DictionaryArray.from_arrays(encoded.indices.cast(arrow_type.index_type), encoded.dictionary)
     return plain.cast(arrow_type, safe=not types.is_floating(arrow_type))
 
 

@@ -172,11 +172,18 @@ def _present(types: Vector) -> frozenset[str]:
 
 
 def _columns(table: pa.Table, zone: str | None) -> tuple[Column, ...]:
-    """The columns. A date stands for its midnight in UTC, whatever the zone, and so does text compared with it."""
-    return tuple(
-        Column(f.name, _kind(table.column(f.name)), (zone or f.type.tz) if types.is_timestamp(f.type) else None)
-        for f in table.schema
-    )
+    return tuple(_described(name, table.column(name), zone) for name in table.column_names)
+
+
+def _described(name: str, column: pa.ChunkedArray, zone: str | None) -> Column:
+    """The column. A date stands for its midnight in UTC, whatever the zone, and so does text compared with it."""
+    kind = _kind(column)
+    if types.is_timestamp(column.type):
+        return Column(name, kind, zone=zone or column.type.tz)
+    if kind is not Kind.DECIMAL:
+        return Column(name, kind)
+    plain = column.type.value_type if types.is_dictionary(column.type) else column.type
+    return Column(name, kind, plain.scale, plain.precision)
 
 
 def _kind(column: pa.ChunkedArray) -> Kind:
@@ -248,7 +255,7 @@ def _timestamps(column: pa.ChunkedArray, name: str, role: str, zone: str | None)
         return parsed
     if kind is Kind.TIME:
         return _microseconds(column, name)
-    if kind is Kind.FLOAT:
+    if kind in (Kind.FLOAT, Kind.DECIMAL):
         hint = f"cast it to whole numbers and name their unit, e.g. {option('time_unit', 'ms')}"
     else:
         hint = f"name another column with {option(role)}"

@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.fs as fs
 
-from trendloom.errors import DataError
+from trendloom.errors import DataError, did_you_mean
 
 KINDS = {"parquet": "Parquet", "csv": "CSV", "tsv": "tab-separated", "jsonl": "JSON lines"}
 ENDINGS = {
@@ -261,7 +261,9 @@ def _nearby(place: _Place) -> str:
     if beside is None:
         return f"there is no folder {shown} either"
     close = [other for other in beside if other.split(".")[0] == name.split(".")[0]]
-    return f"there is {', '.join(close[:3])} in that folder" if close else f"events come from {SUPPORTED}"
+    if close:
+        return f"there is {', '.join(close[:3])} in that folder"
+    return did_you_mean(name, beside) or f"events come from {SUPPORTED}"
 
 
 def _listed(place: _Place) -> str:

@@ -137,7 +137,8 @@ def _shown(kind: pa.DataType | None) -> str:
 
 def _stored(file: File, columns: list[str]) -> pa.Table:
     """Columns of one file; bytes that are not what the footer says are found here, not in the middle of a run."""
-    with file.system.open_input_file(file.path) as opened, pq.ParquetFile(opened) as parquet:
+    far = file.local is None  # then few large requests are better than many small ones
+    with file.system.open_input_file(file.path) as opened, pq.ParquetFile(opened, pre_buffer=far) as parquet:
         table = parquet.read(columns=columns)
     table.validate(full=True)
     return table

@@ -38,6 +38,7 @@ class TextFiles:
         parts = self._parts()
         names = self._names(parts)
         self._refuse_unknown(names, parts)
+        _refuse_rows_of_nothing(names, parts)
         wanted = names if columns is None else [name for name in names if name in set(columns)]
         found = {name: self._column(name, parts) for name in wanted}
         for name, kind in self.schema.items() if not names else ():
@@ -125,6 +126,14 @@ class TextFiles:
                 )
             chunks.extend(values.chunks)
         return pa.chunked_array(chunks, wanted)
+
+
+def _refuse_rows_of_nothing(names: list[str], parts: list[FileColumns]) -> None:
+    filled = [part for part in parts if part.rows]
+    if filled and not names:
+        raise DataError(
+            f"{filled[0].file.name} holds objects without any member", hint="an event has a time and a type"
+        )
 
 
 def _with_keys(part: FileColumns) -> FileColumns:

@@ -31,10 +31,13 @@ from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from trendloom.kernels.code_folder import CodeFolder, fingerprint_of, package_sources
+from trendloom.kernels.code_folder import CodeFolder, fingerprint_of, package_sources, state_of
 
 INSIDE: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """For functions that compiled code alone calls: a way in from Python would take longer to compile than what they do."""
+
+AS_LOADED = state_of(package_sources())
+"""The sources when this process began to load them: what it compiles after somebody has edited them is not kept."""
 
 SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
 """Settings of Numba that change the code it makes."""
@@ -100,7 +103,7 @@ class StoredCode(_Cache):
         if not self._enabled:
             return
         name = self._file(sig)
-        if not data.library.has_dynamic_globals and not data.lifted:
+        if not data.library.has_dynamic_globals and not data.lifted and state_of(package_sources()) == AS_LOADED:
             code_folder().save(name, dumps((sig, data._reduce())))
         code_folder().release(name)
 

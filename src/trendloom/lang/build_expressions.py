@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, cast
 
 from lark import Token
@@ -30,6 +32,7 @@ from trendloom.lang.tree import (
     Reference,
     Star,
     Unary,
+    canonical_number,
 )
 
 _INDEXES = {index.value: index for index in (Index.CURRENT, Index.PREVIOUS, Index.FIRST, Index.LAST, Index.BEFORE)} | {
@@ -109,8 +112,8 @@ class ExpressionBuilder(PlaceBuilder):
 
     def number(self, meta: Meta, children: Children) -> Literal:
         (token,) = children
-        value = self.integer(token) if token.isdigit() else float(self.checked(token))
-        if value == float("inf"):
+        value = self.integer(token) if token.isdigit() else canonical_number(Decimal(self.checked(token)))
+        if isinstance(value, Decimal) and math.isinf(float(value)):
             raise self.error("This number is out of range", self.at(meta), "numbers go up to about 1.8e308")
         return Literal(value, span=self.at(meta))
 

@@ -7,6 +7,7 @@ expression also names the columns of results, so it is part of the language and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from math import gcd
 
@@ -241,9 +242,11 @@ def _atom(expression: Expression) -> str:
             raise TypeError(f"not an expression: {expression!r}")
 
 
-def _literal(value: int | float | str | bool) -> str:
+def _literal(value: int | Decimal | str | bool) -> str:
     if isinstance(value, bool):
         return str(value).upper()
+    if isinstance(value, Decimal):
+        return repr(float(value)) if Decimal(repr(float(value))) == value else str(value)
     return _string(value) if isinstance(value, str) else repr(value)
 
 

@@ -8,6 +8,7 @@ Nodes are frozen and compare by content; the place in the text (`span`) does not
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import MAX_PREC, Context, Decimal
 from enum import Enum
 from fractions import Fraction
 from typing import Literal as Choice
@@ -25,9 +26,15 @@ class Node:
 
 @dataclass(frozen=True)
 class Literal(Node):
-    """A number (never negative), string or boolean as written."""
+    """A number (never negative), string or boolean as written; with a point or an exponent a number is a Decimal."""
 
-    value: int | float | str | bool
+    value: int | Decimal | str | bool
+
+
+def canonical_number(value: Decimal) -> Decimal:
+    """A number as all its spellings share it: 0.30 is 0.3. Digits that a double would lose are kept."""
+    shortest = Decimal(repr(float(value)))
+    return shortest if shortest == value else value.normalize(Context(prec=MAX_PREC))
 
 
 @dataclass(frozen=True)

@@ -1,34 +1,48 @@
-"""Exact integers of any size as Arrow columns.
+"""Exact numbers of any size as Arrow columns.
 
-A column of exact results is int64 where all its values fit, else decimal128(38,0), else decimal256(76,0), else
-decimal text: nothing is ever rounded or wrapped.
+A column of exact integers is int64 where all its values fit, else decimal128(38,0), else decimal256(76,0), else
+decimal text: nothing is ever rounded or wrapped. Decimals are integers in units of their last digit, and are likewise
+decimal128(38,s), decimal256(76,s) or text, with s digits after the point.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Context, Decimal
+from fractions import Fraction
 
 import pyarrow as pa
+
+MOST_DIGITS = 76
+"""Digits of the widest decimals of Arrow."""
 
 _WIDE = Context(prec=100)
 
 
-def exact_array(values: Sequence[int | None]) -> pa.Array:
-    """The narrowest exact Arrow array that holds all values."""
+def exact_array(values: Sequence[int | None], scale: int | None = None) -> pa.Array:
+    """The narrowest exact Arrow array that holds all values; with a scale they are units of decimals."""
     most = max((abs(value) for value in values if value is not None), default=0)
-    if all(value is None or -(2**63) <= value < 2**63 for value in values):
+    if scale is None and all(value is None or -(2**63) <= value < 2**63 for value in values):
         return pa.array(values, pa.int64())
-    if most < 10**38:
-        return pa.array([_decimal(value) for value in values], pa.decimal128(38, 0))
-    if most < 10**76:
-        return pa.array([_decimal(value) for value in values], pa.decimal256(76, 0))
-    return pa.array([None if value is None else to_text(value) for value in values], pa.string())
+    digits = scale or 0
+    if most < 10**38 and digits <= 38:
+        return pa.array([_decimal(value, digits) for value in values], pa.decimal128(38, digits))
+    if most < 10**76 and digits <= 76:
+        return pa.array([_decimal(value, digits) for value in values], pa.decimal256(76, digits))
+    return pa.array([None if value is None else to_text(value, digits) for value in values], pa.string())
 
 
-def to_text(value: int) -> str:
-    """An integer as decimal text, of any length: `str` refuses thousands of digits, and takes quadratic time."""
-    return str(value) if value.bit_length() < 10_000 else format(Decimal(value), "f")
+def to_text(value: int, scale: int = 0) -> str:
+    """An integer as decimal text, of any length: `str` refuses thousands of digits, and takes quadratic time.
+
+    The last `scale` digits stand after the point.
+    """
+    text = str(value) if value.bit_length() < 10_000 else format(Decimal(value), "f")
+    if scale == 0:
+        return text
+    sign, digits = ("-", text[1:]) if value < 0 else ("", text)
+    digits = digits.rjust(scale + 1, "0")
+    return f"{sign}{digits[:-scale]}.{digits[-scale:]}"
 
 
 def from_text(text: str) -> int:
@@ -36,5 +50,29 @@ def from_text(text: str) -> int:
     return int(text) if len(text) < 4_000 else int(Decimal(text))
 
 
-def _decimal(value: int | None) -> Decimal | None:
-    return None if value is None else _WIDE.create_decimal(value)
+def _decimal(value: int | None, scale: int) -> Decimal | None:
+    return None if value is None else _WIDE.scaleb(Decimal(value), -scale)
+
+
+# ------------------------------------------------------------------------------------------------ decimals
+
+
+def units_of(value: Decimal | Fraction | int, scale: int) -> int:
+    """A number in units; it must be a whole number of them."""
+    found: Fraction = Fraction(value) * 10**scale
+    if found.denominator != 1:
+        raise ValueError(f"{value} has more than {scale} digits after the point")
+    return int(found)
+
+
+def scale_of(value: Decimal) -> int:
+    """How many digits after the point a number needs."""
+    scale = 0
+    denominator = Fraction(value).denominator
+    while denominator > 1:
+        denominator, scale = denominator // _shared_with_ten(denominator), scale + 1
+    return scale
+
+
+def _shared_with_ten(number: int) -> int:
+    return 10 if number % 10 == 0 else 5 if number % 5 == 0 else 2

@@ -16,6 +16,7 @@ class Kind(Enum):
     """What a value is, as far as the language distinguishes it."""
 
     INT = "integer"
+    DECIMAL = "decimal"  # a number with a fixed count of digits after the point: exact, unlike FLOAT
     FLOAT = "number"
     STRING = "string"
     BOOL = "boolean"
@@ -29,8 +30,16 @@ class Kind(Enum):
 
     @property
     def numeric(self) -> bool:
-        return self in (Kind.INT, Kind.FLOAT, Kind.NULL)
+        return self in (Kind.INT, Kind.DECIMAL, Kind.FLOAT, Kind.NULL)
 
+    @property
+    def exact(self) -> bool:
+        """Whether values are whole numbers of some unit, which are added up exactly."""
+        return self in (Kind.INT, Kind.DECIMAL)
+
+
+DIGITS_IN_WORD = 18
+"""Integers of so many digits fit 64 bits."""
 
 RESERVED = ("events", "var", "window_start", "window_end", "query", "score", "confidence")
 """Names of result columns: an input column or a value of RETURN may not be called so."""
@@ -38,11 +47,21 @@ RESERVED = ("events", "var", "window_start", "window_end", "query", "score", "co
 
 @dataclass(frozen=True)
 class Column:
-    """A column; `zone` is where times written as text are local that are compared with it (None: UTC)."""
+    """A column. A decimal has `digits` in all, `scale` of them after the point.
+
+    `zone` is where times written as text are local that are compared with it (None: UTC).
+    """
 
     name: str
     kind: Kind
+    scale: int = 0
+    digits: int = 0
     zone: str | None = None
+
+    @property
+    def wide(self) -> bool:
+        """Whether a decimal, counted in its last digit, may be beyond 64 bits."""
+        return self.kind is Kind.DECIMAL and self.digits > DIGITS_IN_WORD
 
 
 @dataclass(frozen=True)
@@ -78,9 +97,16 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
+    def column(self, name: str) -> Column | None:
+        """The column of that name, if there is one."""
+        return next((column for column in self.columns if column.name == name), None)
+
     def kind(self, name: str) -> Kind | None:
         """The kind of a column, or None where there is none of that name."""
-        for column in self.columns:
-            if column.name == name:
-                return column.kind
-        return None
+        column = self.column(name)
+        return None if column is None else column.kind
+
+    def scale(self, name: str | None) -> int:
+        """Digits after the point in a column; 0 where it is not of decimals."""
+        column = None if name is None else self.column(name)
+        return 0 if column is None else column.scale

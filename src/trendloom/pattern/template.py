@@ -175,8 +175,12 @@ def _shifted(fragment: _Fragment, by: int) -> _Fragment:
 def _concatenate(left: _Fragment, right: _Fragment) -> _Fragment:
     right = _shifted(right, len(left.position_of))
     starts = left.starts + _joined(left.empty, right.starts)
-    edges = [edges + _joined(ways, right.starts) for edges, ways in zip(left.edges, left.accepts, strict=True)]
-    accepts = [_both(ways, right.empty) for ways in left.accepts]
+    # most states of a long pattern end nothing, and are left as they are
+    edges = [
+        edges + _joined(ways, right.starts) if ways else edges
+        for edges, ways in zip(left.edges, left.accepts, strict=True)
+    ]
+    accepts = [_both(ways, right.empty) if ways and right.empty else [] for ways in left.accepts]
     whole = _Fragment(
         starts,
         edges + right.edges,

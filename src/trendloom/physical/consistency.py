@@ -16,6 +16,7 @@ See Zhang, "High-Performance Complex Event Processing for Decision Analytics", c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from enum import Enum
 
 from trendloom.expr import nodes
@@ -126,7 +127,7 @@ def _sign(expr: Expr) -> int:
     if isinstance(expr, nodes.Negate):
         return -_sign(expr.operand)
     value = expr.value if isinstance(expr, nodes.Constant) else None
-    return (value > 0) - (value < 0) if isinstance(value, int | float) else 0
+    return (value > 0) - (value < 0) if isinstance(value, int | float | Decimal) else 0
 
 
 def _fixed_or_either(exprs: Iterable[Expr], plural: frozenset[str]) -> Trend:

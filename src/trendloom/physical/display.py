@@ -54,7 +54,7 @@ def describe_optimized(plan: Plan) -> Branch:
 
 
 def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
-    components = _components(after)
+    components = _components_of(describe(after)) if len(after.filters) > len(before.filters) else {}
     for position, expr in after.filters[len(before.filters) :]:
         yield Branch(f"{components[position]} must pass", show_expression(expr, after.schema.axis))
     left = [condition for condition in before.conditions if condition not in after.conditions]
@@ -73,9 +73,9 @@ def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
         yield Branch("rewrites the pattern")
 
 
-def _components(plan: Plan) -> dict[int, str]:
-    places = describe(plan).places
-    return {number: f"{number} {show_component(place.type, place.variable)}" for number, place in enumerate(places)}
+def _components_of(detection: Detection) -> dict[int, str]:
+    places = enumerate(detection.places)
+    return {number: f"{number} {show_component(place.type, place.variable)}" for number, place in places}
 
 
 # ---------------------------------------------------------------------------------------------- physical
@@ -255,9 +255,9 @@ def _dependence(scope: Scope) -> str:
 
 
 def _template(plan: Plan, detection: Detection, scope: Scope) -> Iterator[Branch]:
-    template, names = scope.template, _names(detection)
+    template, names, components = scope.template, _names(detection), _components_of(detection)
     positions = sorted(set(template.position_of))
-    yield Branch("positions", below=tuple(_position(plan, position) for position in positions))
+    yield Branch("positions", below=tuple(_position(plan, components, position) for position in positions))
     if len(template.position_of) > len(positions):
         yield Branch("states", f"{len(template.position_of)}: AND keeps track of each of its parts")
     yield Branch("first", _ends(names, _starts(template)))
@@ -275,9 +275,9 @@ def _names(detection: Detection) -> dict[int, str]:
     return {number: f"{number}:{place.variable}" for number, place in enumerate(detection.places)}
 
 
-def _position(plan: Plan, position: int) -> Branch:
+def _position(plan: Plan, components: dict[int, str], position: int) -> Branch:
     tests = [show_expression(expr, plan.schema.axis) for where, expr in plan.filters if where == position]
-    return Branch(_components(plan)[position], "where " + " and ".join(tests) if tests else "")
+    return Branch(components[position], "where " + " and ".join(tests) if tests else "")
 
 
 Ways = dict[int, set[Crossings]]

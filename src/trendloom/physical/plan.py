@@ -18,6 +18,7 @@ from trendloom.physical.collapsed import Collapsing, choose_collapsing
 from trendloom.physical.complete import complete_of
 from trendloom.physical.detection import Algorithm, Choice, choose_detection
 from trendloom.physical.limits import NO_LIMITS, Limits
+from trendloom.plan.depth import too_deep
 from trendloom.plan.logical import Aggregation, Plan
 
 
@@ -63,6 +64,13 @@ class Physical:
 
 def plan_physically(plan: Plan, limits: Limits = NO_LIMITS) -> Physical:
     """Optimize a logical plan and choose its algorithms."""
+    try:
+        return _planned(plan, limits)
+    except RecursionError:
+        raise too_deep(plan.query) from None
+
+
+def _planned(plan: Plan, limits: Limits) -> Physical:
     _refuse_missing_features(plan)
     optimized = optimize(plan)
     choice = choose_detection(optimized)

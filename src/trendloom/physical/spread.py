@@ -55,9 +55,12 @@ def obstacle(physical: Physical, path: Path) -> str | None:
     if not spec.algebra or spec.pivot is not None:
         return "its predicates relate events, so stretches of events are no matrices"
     plan = physical.plan
+    summed = [plan.schema.column(m.column) for m in spec.measures if m.function != "count" and m.column]
+    if any(column is not None and column.wide for column in summed):
+        return "its decimals may be beyond 64 bits"
     texts = [
         m.column for m in spec.measures if m.function in ("min", "max") and m.column and m.column != plan.schema.time
     ]
-    if any(plan.schema.kind(name) not in (Kind.INT, Kind.FLOAT, Kind.BOOL) for name in texts):
+    if any(plan.schema.kind(name) not in (Kind.INT, Kind.DECIMAL, Kind.FLOAT, Kind.BOOL) for name in texts):
         return "MIN or MAX of values that are no numbers"
     return None

@@ -16,12 +16,15 @@ from trendloom.expr.shape import shape_of
 from trendloom.lang import tree
 from trendloom.lang.keywords import write_name
 from trendloom.lang.printer import write_expression
+from trendloom.model.numbers import MOST_DIGITS
 from trendloom.model.schema import RESERVED, Kind, Schema
 from trendloom.model.window import Window
 from trendloom.pattern.template import plural_variables
+from trendloom.plan.depth import check_depth, too_deep
 from trendloom.plan.expressions import Place, Typer, bind_ticks
 from trendloom.plan.logical import Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
 from trendloom.plan.patterns import Attached, Bound, bind_pattern, events_of
+from trendloom.plan.scales import digits_after_point
 from trendloom.plan.warn import warnings_of
 
 Leaf = TypeVar("Leaf", Attribute, Group, Total)
@@ -35,6 +38,8 @@ def bind(query: tree.Query, schema: Schema) -> Plan:
         if error.text is None:
             error.text = query.text
         raise
+    except RecursionError:
+        raise too_deep(query) from None
 
 
 def conjuncts(node: tree.Expression | None) -> Iterator[tree.Expression]:
@@ -50,6 +55,7 @@ class _Binding:
     """One binding under way."""
 
     def __init__(self, query: tree.Query, schema: Schema) -> None:
+        check_depth(query)
         self.query, self.schema = query, schema
         self.bound: Bound = bind_pattern(query.pattern)
         assert self.bound.pattern is not None
@@ -264,8 +270,19 @@ class _Binding:
             if name in names or name in RESERVED:
                 raise BindError(f"the result would have two columns named '{name}'", item.span, hint="name one with AS")
             names.append(name)
-            values.append(Value(name, expr, expr.kind))
+            self.refuse_long(item, expr)
+            values.append(Value(name, expr, expr.kind, digits_after_point(expr, self.schema)))
         return tuple(values)
+
+    def refuse_long(self, item: tree.Item, expr: Expr) -> None:
+        """Refuse a decimal that no column can hold."""
+        digits = digits_after_point(expr, self.schema)
+        if digits > MOST_DIGITS:
+            raise BindError(
+                f"this value would have {digits} digits after the point, and {MOST_DIGITS} are the most there are",
+                item.span,
+                hint="round what it is made of, as in round(a.x, 10)",
+            )
 
     def ranking(self, output: Output) -> Ranking | None:
         clause = self.query.rank_by

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from trendloom.expr import nodes
 from trendloom.expr.shape import shape_of
@@ -268,6 +269,8 @@ def _constant(constant: nodes.Constant, axis: TimeAxis) -> str:
         return show_duration(value, axis)
     if isinstance(value, bool):
         return str(value).upper()
+    if isinstance(value, Decimal):
+        return format(value, "f")
     return _quoted(value) if isinstance(value, str) else "NULL" if value is None else repr(value)
 
 

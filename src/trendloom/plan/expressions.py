@@ -5,8 +5,9 @@ One `Typer` serves all places where expressions stand; what a place allows is sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 
@@ -43,7 +44,8 @@ class Typer:
     """Binds the expressions of one query at one place.
 
     `variables` are those that may be named here, `kleene` those that can bind several events, `groups` the
-    attributes that may stand bare, `aliases` the names that stand for other expressions.
+    attributes that may stand bare, `aliases` the names that stand for other expressions. `exact`: numbers with a point
+    are decimals, not doubles.
     """
 
     place: Place
@@ -54,11 +56,12 @@ class Typer:
     groups: tuple[str, ...]
     text: str
     aliases: Mapping[str, tree.Expression] = field(default_factory=dict)
+    exact: bool = False
 
     def bind(self, node: tree.Expression) -> nodes.Expr:
         match node:
             case tree.Literal():
-                return _literal(node)
+                return _literal(node, exact=self.exact)
             case tree.DurationLiteral():
                 return nodes.Constant(self.ticks(node.amount, node.unit, node.span), self.duration_kind)
             case tree.Name():
@@ -227,7 +230,20 @@ class Typer:
         if isinstance(left, tree.DurationLiteral):
             other = self.bind(right)
             return self.duration(left, other.kind), other
-        return self.bind(left), self.bind(right)
+        one, other = self.numbers((left, right))
+        return one, other
+
+    def numbers(self, written: Sequence[tree.Expression]) -> tuple[nodes.Expr, ...]:
+        """Operands that meet. Beside a decimal, what is written in figures is exact: 0.1 + 0.2 is 0.3."""
+        bound = tuple(self.bind(node) for node in written)
+        if self.exact or not any(expr.kind is Kind.DECIMAL for expr in bound):
+            return bound
+        return tuple(self.exactly(node, expr) for node, expr in zip(written, bound, strict=True))
+
+    def exactly(self, node: tree.Expression, bound: nodes.Expr) -> nodes.Expr:
+        """The operand as a decimal, if only its figures make a double of it."""
+        again = replace(self, exact=True).bind(node) if bound.kind is Kind.FLOAT else bound
+        return again if again.kind is Kind.DECIMAL else bound
 
     def duration(self, node: tree.DurationLiteral, beside: Kind) -> nodes.Expr:
         if beside not in (Kind.TIME, Kind.DURATION):
@@ -251,11 +267,11 @@ class Typer:
         if node.name in AGGREGATES and len(node.arguments) == 1:
             return self.aggregate(node, node.arguments[0])
         if node.name in ("min", "max") and len(node.arguments) > 1:
-            arguments = tuple(self.bind(argument) for argument in node.arguments)
+            arguments = self.numbers(node.arguments)
             kind = common_kind(tuple(a.kind for a in arguments), node.name, node.span)
             return nodes.Function("least" if node.name == "min" else "greatest", arguments, kind)
         if node.name == "coalesce" and node.arguments:
-            arguments = tuple(self.bind(argument) for argument in node.arguments)
+            arguments = self.numbers(node.arguments)
             return nodes.Function(
                 "coalesce", arguments, common_kind(tuple(a.kind for a in arguments), "coalesce", node.span)
             )
@@ -283,7 +299,7 @@ class Typer:
         if len(arguments) == 2:
             if not isinstance(arguments[1], nodes.Constant) or arguments[1].kind is not Kind.INT:
                 raise BindError("the digits of round are a whole number", node.arguments[1].span)
-            return nodes.Function("round", arguments, Kind.FLOAT)
+            return nodes.Function("round", arguments, Kind.DECIMAL if first is Kind.DECIMAL else Kind.FLOAT)
         return nodes.Function(node.name, arguments, NUMERIC_FUNCTIONS[node.name] or first)
 
     def extent(self, node: tree.Call) -> nodes.Expr:
@@ -402,6 +418,8 @@ def _all_events(argument: tree.Reference | None) -> str:
     return write_expression(tree.Reference(argument.variable, tree.Index.ALL, argument.attribute))
 
 
-def _literal(node: tree.Literal) -> nodes.Constant:
-    kinds = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.STRING}
+def _literal(node: tree.Literal, *, exact: bool) -> nodes.Constant:
+    kinds = {bool: Kind.BOOL, int: Kind.INT, Decimal: Kind.DECIMAL, str: Kind.STRING}
+    if isinstance(node.value, Decimal) and not exact:
+        return nodes.Constant(float(node.value), Kind.FLOAT)
     return nodes.Constant(node.value, kinds[type(node.value)])

@@ -37,11 +37,12 @@ class Condition:
 
 @dataclass(frozen=True)
 class Value:
-    """A named value of RETURN."""
+    """A named value of RETURN; `scale`: the digits after the point of a decimal."""
 
     name: str
     expr: Expr
     kind: Kind
+    scale: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from trendloom.errors import BindError, Span
 from trendloom.model.schema import Kind
 
+NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT)
 COMPARABLE = (Kind.STRING, Kind.TIME, Kind.DURATION)
 
 
@@ -13,7 +16,7 @@ def arithmetic_kind(operator: str, left: Kind, right: Kind, span: Span | None) -
     if left.numeric and right.numeric:
         if operator == "/":
             return Kind.FLOAT
-        return Kind.FLOAT if Kind.FLOAT in (left, right) else Kind.INT
+        return _widest((left, right))
     pair = (left, operator, right)
     known = {
         (Kind.TIME, "-", Kind.TIME): Kind.DURATION,
@@ -33,6 +36,11 @@ def arithmetic_kind(operator: str, left: Kind, right: Kind, span: Span | None) -
         return left if right is Kind.NULL else right
     hint = "write a duration with its unit, as in `5 s`" if Kind.DURATION in (left, right) else None
     raise BindError(f"'{operator}' does not go between {article(left)} and {article(right)}", span, hint=hint)
+
+
+def _widest(kinds: Collection[Kind]) -> Kind:
+    """The kind of numbers that holds them all: a decimal beside a double is a double."""
+    return next((kind for kind in reversed(NUMBERS) if kind in kinds), Kind.INT)
 
 
 def check_comparable(operator: str, left: Kind, right: Kind, span: Span | None) -> None:
@@ -56,7 +64,7 @@ def _comparison_hint(left: Kind, right: Kind) -> str:
         return "booleans take = and != only"
     if Kind.DURATION in kinds:
         return "write a duration with its unit, as in `5 s`"
-    if Kind.STRING in kinds and kinds & {Kind.INT, Kind.FLOAT}:
+    if Kind.STRING in kinds and kinds & set(NUMBERS):
         return "strings stand in single quotes, numbers do not"
     if Kind.TIME in kinds:
         return "write a time as a string, as in '2024-01-31 12:00:00'"
@@ -70,8 +78,8 @@ def common_kind(kinds: tuple[Kind, ...], what: str, span: Span | None) -> Kind:
         return Kind.NULL
     if len(found) == 1:
         return found.pop()
-    if found == {Kind.INT, Kind.FLOAT}:
-        return Kind.FLOAT
+    if all(kind in NUMBERS for kind in found):
+        return _widest(found)
     raise BindError(f"the arguments of {what} are of different kinds: {', '.join(sorted(map(str, found)))}", span)
 
 

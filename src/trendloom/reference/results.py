@@ -18,7 +18,7 @@ from trendloom.reference.matches import Binding
 from trendloom.reference.rows import Row, Scalar
 from trendloom.reference.scalar import Leaf, evaluate
 from trendloom.reference.stream import Bounds, Event, order_key
-from trendloom.reference.summary import aggregate, extent, total
+from trendloom.reference.summary import Number, aggregate, extent, total
 
 Key = tuple[Any, ...]
 
@@ -79,7 +79,7 @@ def match_rows(plan: Plan, cell: Cell, bindings: Sequence[Binding]) -> list[Plac
     return [Placed((*cell.key, *binding_key(binding)), match_row(plan, cell, binding)) for binding in bindings]
 
 
-def match_row(plan: Plan, cell: Cell, binding: Binding, score: int | float | None = None) -> Row:
+def match_row(plan: Plan, cell: Cell, binding: Binding, score: Number | None = None) -> Row:
     if isinstance(plan.output, Projection):
         values = tuple(_of_match(plan, cell, binding, value.expr) for value in plan.output.values)
         return Row(cell.partition, cell.window, values=values, score=score)
@@ -138,11 +138,11 @@ def _of_variable(leaf: Attribute | Aggregate | Extent, events: Sequence[Event]) 
 
 def ranked(
     plan: Plan, ranking: Ranking, cell: Cell, bindings: Iterable[Binding]
-) -> list[tuple[int | float | None, Binding]]:
+) -> list[tuple[Number | None, Binding]]:
     """The best matches with their scores, best first; NULL scores last, ties by instants, values, variables."""
     scored = [(_score(plan, ranking, cell, binding), binding) for binding in bindings]
 
-    def place(item: tuple[int | float | None, Binding]) -> Key:
+    def place(item: tuple[Number | None, Binding]) -> Key:
         score, binding = item
         _, _, instants, contents, variables, rows = binding_key(binding)
         better = 0 if score is None else -score if ranking.descending else score
@@ -151,8 +151,8 @@ def ranked(
     return sorted(scored, key=place)[: ranking.limit]
 
 
-def _score(plan: Plan, ranking: Ranking, cell: Cell, binding: Binding) -> int | float | None:
-    scores = [cast(int | float | None, _of_match(plan, cell, binding, expr)) for expr in ranking.preferences]
+def _score(plan: Plan, ranking: Ranking, cell: Cell, binding: Binding) -> Number | None:
+    scores = [cast(Number | None, _of_match(plan, cell, binding, expr)) for expr in ranking.preferences]
     known = [score for score in scores if score is not None]
     if len(known) < len(scores):
         return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-Scalar = int | float | str | bool | None
-"""A value of the language. Times and durations are whole ticks; NaN does not occur."""
+Scalar = int | float | Fraction | str | bool | None
+"""A value of the language. Times and durations are whole ticks, decimals fractions; NaN does not occur."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Row:
     events: tuple[tuple[int, str], ...] | None = None
     values: tuple[Scalar, ...] | None = None
     matches: int | None = None
-    score: int | float | None = None
+    score: int | float | Fraction | None = None
     confidence: Fraction | None = None
     time_low: int | None = None
     time_high: int | None = None

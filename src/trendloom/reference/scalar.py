@@ -1,7 +1,8 @@
 """One expression, one value: SQL's three-valued logic on plain Python values.
 
 `evaluate` walks the tree; what the leaves mean (an event of a match, a group, an aggregate) is asked of `read`.
-NULL is None. A result that is not a number (overflow of finite numbers included) is NULL too.
+NULL is None. A result that is not a number (overflow of finite numbers included) is NULL too. Decimals are fractions:
+exact among themselves and with integers; beside a float they are the nearest float.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import cast
 
@@ -29,17 +31,18 @@ from trendloom.expr.nodes import (
     Total,
     Wildcard,
 )
+from trendloom.model.schema import Kind
 from trendloom.reference.rows import Scalar
 
 Leaf = Attribute | Aggregate | Extent | Group | Total
 Read = Callable[[Leaf], object]
-Number = int | float
+Number = int | float | Fraction
 
 
 def evaluate(expr: Expr, read: Read) -> Scalar:
     """The value of an expression."""
     if isinstance(expr, Constant):
-        return expr.value
+        return Fraction(expr.value) if isinstance(expr.value, Decimal) else expr.value
     if isinstance(expr, Leaf):
         return cast(Scalar, read(expr))
     if isinstance(expr, Junction):
@@ -50,7 +53,7 @@ def evaluate(expr: Expr, read: Read) -> Scalar:
     if isinstance(expr, NullTest):
         return (evaluate(expr.operand, read) is None) != expr.negated
     if isinstance(expr, Function):
-        return _function(expr.name, [evaluate(argument, read) for argument in expr.arguments])
+        return _function(expr, [evaluate(argument, read) for argument in expr.arguments])
     if isinstance(expr, Wildcard):
         return _like(evaluate(expr.operand, read), expr.pattern)
     if isinstance(expr, Negate):
@@ -75,13 +78,25 @@ def _junction(operator: str, operands: Sequence[bool | None]) -> bool | None:
     return None if any(operand is None for operand in operands) else not decisive
 
 
-def _compare(operator: str, left: Scalar, right: Scalar) -> bool:
+def _compare(operator: str, left: Scalar, right: Scalar) -> bool | None:
+    if isinstance(left, float) or isinstance(right, float):
+        left, right = _nearest(left), _nearest(right)
+    if left is None or right is None:
+        return None
     if operator == "=":
         return left == right
     if operator == "!=":
         return left != right
     small, large = cast(tuple[Number, Number], (left, right) if operator in ("<", "<=") else (right, left))
     return small < large if operator in ("<", ">") else small <= large
+
+
+def _nearest(value: Scalar) -> Scalar:
+    """A decimal as the nearest float; NULL where it is beyond the floats."""
+    try:
+        return float(value) if isinstance(value, Fraction) else value
+    except OverflowError:
+        return None
 
 
 def _arithmetic(expr: Arithmetic, left: Number, right: Number) -> Number | None:
@@ -100,12 +115,15 @@ def _compute(operator: str, left: Number, right: Number) -> Number:
         return left - right
     if operator == "*":
         return left * right
-    return left / right if operator == "/" else left % right
+    if operator == "%":
+        return left % right
+    quotient = left / right
+    return float(quotient) if isinstance(quotient, Fraction) else quotient
 
 
 def _number(result: Number, *operands: Number) -> Number | None:
     """The result; NULL where it is not a number, or infinite although every operand was finite."""
-    if isinstance(result, int):
+    if isinstance(result, int | Fraction):
         return result
     if math.isnan(result) or (math.isinf(result) and all(math.isfinite(operand) for operand in operands)):
         return None
@@ -120,7 +138,12 @@ def _like(value: Scalar, pattern: str) -> bool | None:
     return re.fullmatch(expression, str(value), re.DOTALL) is not None
 
 
-def _function(name: str, arguments: Sequence[Scalar]) -> Scalar:
+def _function(expr: Function, arguments: Sequence[Scalar]) -> Scalar:
+    name = expr.name
+    if expr.kind is Kind.FLOAT:
+        arguments = [_nearest(value) for value in arguments]
+    elif expr.kind is Kind.DECIMAL and name != "round":
+        arguments = [Fraction(value) if isinstance(value, int) else value for value in arguments]
     if name == "coalesce":
         return next((argument for argument in arguments if argument is not None), None)
     if any(argument is None for argument in arguments):
@@ -140,7 +163,7 @@ def _function(name: str, arguments: Sequence[Scalar]) -> Scalar:
 def _mathematics(name: str, numbers: Sequence[Number]) -> Number:
     value = numbers[0]
     if name == "abs":
-        return abs(value)
+        return cast(Number, abs(value))
     if name == "sqrt":
         return math.sqrt(value)
     if name == "ln":
@@ -156,12 +179,13 @@ def _mathematics(name: str, numbers: Sequence[Number]) -> Number:
     raise TypeError(f"no function '{name}'")
 
 
-def _round(value: Number | Fraction) -> int:
+def _round(value: Number) -> int:
     """To the nearest whole number, halves away from zero."""
     size = math.floor(abs(Fraction(value)) + Fraction(1, 2))
     return size if value >= 0 else -size
 
 
-def _round_to(value: Number, digits: int) -> float:
+def _round_to(value: Number, digits: int) -> float | Fraction:
     scale = Fraction(10) ** digits
-    return float(Fraction(_round(Fraction(value) * scale)) / scale)
+    rounded = Fraction(_round(Fraction(value) * scale)) / scale
+    return rounded if isinstance(value, Fraction) else float(rounded)

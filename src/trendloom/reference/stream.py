@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from trendloom.errors import DataError
@@ -51,7 +52,7 @@ def order_key(value: object) -> OrderKey:
         return (0, 0)
     if isinstance(value, bool):
         return (1, value)
-    if isinstance(value, int | float):
+    if isinstance(value, int | float | Fraction):
         return (2, value)
     return (3, value) if isinstance(value, str) else (4, repr(value))
 
@@ -77,11 +78,11 @@ def _place(value: object) -> OrderKey:
 
 
 def _plain(value: object, kind: Kind) -> object:
-    """NaN is NULL, −0.0 is 0.0, decimals are numbers like any other, durations microseconds."""
+    """NaN is NULL, −0.0 is 0.0, decimals are exact fractions, durations microseconds."""
     if isinstance(value, Decimal):
         if value.is_nan():
             return None
-        return int(value) if kind is Kind.INT else float(value)
+        return int(value) if kind is Kind.INT else Fraction(value)
     if isinstance(value, datetime.timedelta):
         return value // datetime.timedelta(microseconds=1)
     if isinstance(value, float):

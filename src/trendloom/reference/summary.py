@@ -1,7 +1,8 @@
 """Aggregates of values, as SQL has them: NULLs are skipped, and of nothing there is only a count.
 
 Two families. Inside one match (`aggregate`) numbers are added in time order with ordinary arithmetic. Over all matches
-(`total`) floats are added exactly and rounded once, which is the value that every engine must be near to.
+(`total`) floats are added exactly and rounded once, which is the value that every engine must be near to. Integers and
+decimals are exact in both; their averages are the doubles nearest to the quotient.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, cast
 from trendloom.reference.rows import Scalar
 from trendloom.reference.stream import Event
 
-Number = int | float
+Number = int | float | Fraction
 
 
 def aggregate(function: str, column: str | None, events: Sequence[Event]) -> Scalar:
@@ -30,9 +31,13 @@ def aggregate(function: str, column: str | None, events: Sequence[Event]) -> Sca
         return cast(Scalar, min(values) if function == "min" else max(values))
     try:
         added = _added(values)
-        return _finite(added if function == "sum" else added / len(values), values)
+        return _finite(added if function == "sum" else _average(added, len(values)), values)
     except OverflowError:
         return None
+
+
+def _average(added: Number, count: int) -> float:
+    return added / count if isinstance(added, float) else float(Fraction(added) / count)
 
 
 def _added(values: Sequence[Number]) -> Number:
@@ -44,7 +49,7 @@ def _added(values: Sequence[Number]) -> Number:
 
 def _finite(result: Number, values: Sequence[Number]) -> Number | None:
     """NULL where the result is not a number, or infinite although every value was finite."""
-    if isinstance(result, int) or math.isfinite(result):
+    if isinstance(result, int | Fraction) or math.isfinite(result):
         return result
     return None if math.isnan(result) or all(math.isfinite(value) for value in values) else result
 
@@ -64,9 +69,9 @@ def total(function: str, values: Iterable[object]) -> Scalar:
         return None
     if function in ("min", "max"):
         return cast(Scalar, min(present) if function == "min" else max(present))
-    if all(isinstance(value, int) for value in present):
+    if all(isinstance(value, int | Fraction) for value in present):
         added = sum(present)
-        return added if function == "sum" else _rounded(Fraction(added, len(present)))
+        return added if function == "sum" else _rounded(Fraction(added) / len(present))
     if not all(math.isfinite(value) for value in present):
         infinite = _added([float(value) for value in present])
         return None if math.isnan(infinite) else infinite

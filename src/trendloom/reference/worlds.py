@@ -25,6 +25,7 @@ from trendloom.reference.matches import Binding, Search
 from trendloom.reference.results import Cell, Placed, binding_key, complete_only, match_row, ranked, without_hidden
 from trendloom.reference.rows import Row
 from trendloom.reference.stream import Bounds, Event, cut_partitions, cut_windows, read_event
+from trendloom.reference.summary import Number
 
 Signature = tuple[Bounds | None, tuple[int, ...]]
 Input = Mapping[str, object]
@@ -121,7 +122,7 @@ def _rows(plan: Plan, partition: tuple[object, ...], found: Mapping[Signature, F
             yield Placed((*cell.key, rank), row)
 
 
-def _with_confidence(plan: Plan, cell: Cell, found: Found, size: int, score: int | float | None = None) -> Row:
+def _with_confidence(plan: Plan, cell: Cell, found: Found, size: int, score: Number | None = None) -> Row:
     return replace(
         match_row(plan, cell, found.binding, score),
         confidence=Fraction(found.worlds, size),

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from trendloom.errors import DataError
+from trendloom.expr.decimals import as_decimal
 from trendloom.expr.vectors import (
     Vector,
     constant,
@@ -64,11 +65,48 @@ def test_decimals_without_fraction_are_exact_integers(digits: int) -> None:
 
 
 @pytest.mark.parametrize(("digits", "scale"), [(5, 2), (15, 15), (18, 4), (38, 10), (60, 30)])
-def test_decimals_with_fraction_are_the_nearest_doubles(digits: int, scale: int) -> None:
+def test_decimals_are_exact_and_as_doubles_the_nearest(digits: int, scale: int) -> None:
     type_ = pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
-    numbers = [Decimal(int("7" * digits)).scaleb(-scale), None, Decimal(-3).scaleb(-scale), Decimal(0)]
-    assert kind_of(type_) is Kind.FLOAT
-    assert read(pa.array(numbers, type_)) == [None if n is None else float(n) for n in numbers]
+    numbers = [as_decimal(int("7" * digits), scale), None, as_decimal(-3, scale), Decimal(0)]
+    array = pa.array(numbers, type_)
+    assert kind_of(type_) is Kind.DECIMAL
+    assert read(array) == numbers
+    assert from_arrow(array, Kind.FLOAT).to_list() == [None if n is None else float(n) for n in numbers]
+
+
+@pytest.mark.parametrize("type_", [pa.decimal32(5, 2), pa.decimal64(12, 2), pa.decimal128(38, 2), pa.decimal256(60, 2)])
+def test_decimals_of_every_width_are_read_without_a_loop(type_: pa.DataType) -> None:
+    array = pa.array([Decimal("9.99"), Decimal("1.25"), None, Decimal("-3.50")], type_)
+    vector = from_arrow(array.slice(1), Kind.DECIMAL)
+    assert vector.values.dtype == np.int64
+    assert (vector.values[[0, 2]].tolist(), vector.scale) == ([125, -350], 2)
+    assert vector.to_list() == [Decimal("1.25"), None, Decimal("-3.50")]
+    encoded = array.cast(pa.decimal128(10, 2)).dictionary_encode()
+    assert from_arrow(encoded, Kind.DECIMAL).to_list() == array.to_pylist()
+
+
+@pytest.mark.parametrize("scale", [0, 2, 38])
+def test_values_around_the_edges_of_words_are_exact(scale: int) -> None:
+    edges = [2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64 - 1, 2**64, -(2**64), 2**126, -(2**126), 0, -1]
+    numbers = [as_decimal(edge, scale) for edge in edges]
+    array = pa.array([*numbers, None], pa.decimal128(38, scale))
+    assert read(array) == [*numbers, None]
+    assert [Decimal(str(value)) for value in read(pa.array(numbers[:1], pa.decimal256(60, scale)))] == numbers[:1]
+    assert to_arrow(from_arrow(array, kind_of(array.type)), array.type).equals(array)
+
+
+def test_a_negative_scale_means_whole_numbers() -> None:
+    type_ = pa.decimal128(5, -2)
+    assert kind_of(type_) is Kind.INT
+    assert read(pa.array([Decimal(1200), None, Decimal(-300)], type_)) == [1200, None, -300]
+
+
+def test_decimals_without_a_value_keep_their_scale() -> None:
+    for array in (pa.array([], pa.decimal128(9, 3)), pa.nulls(2, pa.decimal128(9, 3))):
+        vector = from_arrow(array, Kind.DECIMAL)
+        assert (len(vector), vector.scale) == (len(array), 3)
+        assert vector.take(np.full(2, -1)).scale == 3
+        assert to_arrow(vector, array.type).equals(array)
 
 
 @pytest.mark.parametrize("type_", TEXTS, ids=str)
@@ -128,7 +166,7 @@ def test_booleans_slices_and_null_columns() -> None:
     assert read(pa.array([None, 1, None, 3]).slice(1, 2)) == [1, None]
     assert read(pa.array([0.5, None, 2.5]).slice(1)) == [None, 2.5]
     assert read(pa.array(["a", "b", None]).slice(1)) == ["b", None]
-    assert read(pa.array([Decimal("1.50"), Decimal("2.25")]).slice(1)) == [2.25]
+    assert read(pa.array([Decimal("1.50"), Decimal("2.25")]).slice(1)) == [Decimal("2.25")]
     assert kind_of(pa.null()) is Kind.NULL
     assert from_arrow(pa.nulls(2), Kind.STRING).to_list() == [None, None]
     assert from_arrow(pa.nulls(2, pa.int64()), Kind.BOOL).to_list() == [None, None]

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from trendloom.errors import TrendloomError
 from trendloom.io.events import prepare
 from trendloom.io.read import read
+from trendloom.io.text import json_lines
 
 CSV = [
     b'time,type,key,note\n1,A,007,"a, b"\n2,B,7,\n3,A,12345678901234567890,"two\nlines"\n4,B,-1.5e3,""\n',
@@ -114,7 +115,8 @@ def outcome(path: Path) -> str | None:
     """Our error for the file, None if it was read; everything else is raised."""
     try:
         events = prepare(read(path))
-        events.table.to_pylist()
+        for batch in events.table.to_batches():
+            json_lines(batch)
     except TrendloomError as error:
         if not error.message.strip():
             raise ValueError("an error without a word") from error

@@ -50,6 +50,7 @@ def test_marks_and_line_ends(name: str, content: bytes, tmp_path: Path) -> None:
         ("e.jsonl", b'{"a": 1}\n{"a": 2\n', "Expecting ',' delimiter in line 2, column 8"),
         ("e.jsonl", b'{"a": "\\ud800"}\n', "'a' in line 1 holds half of a character"),
         ("e.jsonl", b'{"a": ' + b"[" * 100_000, "line 1 is nested too deeply"),
+        ("e.jsonl", b"{}\n{}\n", "holds objects without any member"),
         ("e.jsonl", b'{"a": [1, "x"]}\n', "the lists or objects of 'a' differ"),
     ],
 )

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from trendloom.errors import OptionError
@@ -20,6 +20,7 @@ from trendloom.model.zone import zone_named
 PARIS = "Europe/Paris"
 TWICE = dt.datetime(2024, 10, 27, 2, 30)  # clocks show it twice
 NEVER = dt.datetime(2024, 3, 31, 2, 30)  # and this not at all
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 ZONES = [PARIS, "America/St_Johns", "Asia/Kolkata", "Australia/Lord_Howe", "UTC", "-03:30"]
 
 
@@ -27,6 +28,7 @@ def moment(local: dt.datetime, zone: str) -> dt.datetime:
     return local.replace(tzinfo=zone_named(zone)).astimezone(dt.UTC)
 
 
+@UNHURRIED
 @given(
     st.lists(st.datetimes(dt.datetime(1850, 1, 1), dt.datetime(2150, 1, 1)) | st.none(), max_size=6),
     st.sampled_from(ZONES),
@@ -38,6 +40,7 @@ def test_local_times_are_what_zoneinfo_says(times: list[dt.datetime | None], zon
     assert found.cast(pa.timestamp("us", "UTC")).to_pylist() == [one and moment(one, zone) for one in times]
 
 
+@UNHURRIED
 @given(st.datetimes(dt.datetime(1850, 1, 1), dt.datetime(2150, 1, 1)), st.sampled_from(ZONES))
 def test_moments_are_shown_as_clocks_show_them(when: dt.datetime, zone: str) -> None:
     column = pa.chunked_array([pa.array([when.replace(tzinfo=dt.UTC)], pa.timestamp("us", zone))])

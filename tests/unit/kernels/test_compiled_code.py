@@ -22,8 +22,8 @@ import json
 from trendloom.kernels.compiled import counting_compilations, fingerprint
 with counting_compilations() as found:
     import numpy as np
-    from trendloom.kernels.columns.segments import first_where
-    answer = first_where(np.array([0, 2, 3]), np.array([False, True, False])).tolist()
+    from trendloom.kernels.columns.segments import count_where
+    answer = count_where(np.array([0, 2, 3]), np.array([False, True, False])).tolist()
 ours = sum(n for name, n in found.items() if name.startswith("trendloom"))
 print(json.dumps({"fingerprint": fingerprint(), "compiled": ours, "answer": answer}))
 """
@@ -69,7 +69,7 @@ def test_a_second_process_compiles_nothing_and_changed_sources_are_compiled_anew
     first, second = run_apart(tmp_path), run_apart(tmp_path)
     assert first["compiled"] != 0
     assert second == {**first, "compiled": 0}
-    # first_where does not change: what another file holds does
+    # count_where does not change: what another file holds does
     words = copied / "trendloom/kernels/columns/words.py"
     words.write_text(words.read_text() + "\n")
     changed = run_apart(tmp_path, copied)
@@ -77,10 +77,19 @@ def test_a_second_process_compiles_nothing_and_changed_sources_are_compiled_anew
     assert changed["compiled"] == first["compiled"]
 
 
+def test_what_is_compiled_after_an_edit_is_not_kept(copied: Path, tmp_path: Path) -> None:
+    words = copied / "trendloom/kernels/columns/words.py"
+    edited = COUNT.replace("    answer", f"    open({str(words)!r}, 'a').write('# edited')\n    answer")
+    environment = {**os.environ, "TRENDLOOM_CACHE": str(tmp_path), "PYTHONPATH": str(copied)}
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", edited], env=environment, capture_output=True, check=True)
+    assert list(tmp_path.rglob("*.code")) == []
+
+
 def test_processes_that_start_together_compile_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor() as pool:
         found = list(pool.map(lambda _: run_apart(tmp_path), range(2)))
-    assert [one["answer"] for one in found] == [[1, -1]] * 2
+    assert [one["answer"] for one in found] == [[1, 0]] * 2
     assert sorted(bool(one["compiled"]) for one in found) == [False, True]
 
 

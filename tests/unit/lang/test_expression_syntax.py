@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -36,10 +37,12 @@ one, two = Literal(1), Literal(2)
 
 FORMS = [
     ("7", Literal(7)),
-    ("0.5", Literal(0.5)),
-    (".5", Literal(0.5)),
-    ("1e3", Literal(1000.0)),
-    ("2.5E-1", Literal(0.25)),
+    ("0.5", Literal(Decimal("0.5"))),
+    ("0.50", Literal(Decimal("0.5"))),
+    (".5", Literal(Decimal("0.5"))),
+    ("1e3", Literal(Decimal("1000.0"))),
+    ("2.5E-1", Literal(Decimal("0.25"))),
+    ("1234567890123456789.01", Literal(Decimal("1234567890123456789.01"))),
     ("-5", Unary("-", Literal(5))),
     ("'it''s'", Literal("it's")),
     ("''", Literal("")),

@@ -75,6 +75,8 @@ class Flow:
         told += [f"zone {plan.schema.zone}"] if plan.schema.zone is not None else []
         if self.kernel.clock.pane is not None:
             told += [self.numeric, sorted(measure.name for measure in measures_of(plan))]
+            decimals = sorted({m.column for m in measures_of(plan) if m.column and plan.schema.scale(m.column)})
+            told += [["exact", *decimals]] if decimals else []  # earlier versions added them up as doubles
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:24]
 
     def rows(self, stream: Stream, block: Block, keys: Keys, results: Iterator[Any]) -> Iterator[pa.RecordBatch]:

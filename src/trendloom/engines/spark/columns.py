@@ -6,13 +6,16 @@ translated filter may keep too much, never too little.
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from functools import reduce
 from operator import and_, or_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.types import DecimalType, StructType
 
-from trendloom.expr.nodes import Attribute, Comparison, Constant, Expr, Junction, NullTest, columns
+from trendloom.expr.nodes import Attribute, Comparison, Constant, Expr, Junction, NullTest
 from trendloom.model.schema import Kind
 from trendloom.pattern.algebra import atoms
 from trendloom.plan.logical import Plan
@@ -23,16 +26,13 @@ def column(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def needed_rows(plan: Plan, untold: frozenset[str]) -> Column | None:
-    """Which rows can matter: those with a key that fit some position. None: all of them.
-
-    Comparisons of the columns `untold` are left to the task: Spark compares decimals exactly, we compare doubles.
-    """
+def needed_rows(plan: Plan, schema: StructType) -> Column | None:
+    """Which rows can matter: those with a key that fit some position. None: all of them."""
     tests = [column(name).isNotNull() for name in plan.partition]
     if plan.scan.types is not None:
         fitting: dict[str, list[Column] | None] = {}
         for atom in atoms(plan.pattern):
-            test = _position_test(plan, atom.position, untold)
+            test = _position_test(plan, atom.position, schema)
             known = fitting.setdefault(atom.type, [])
             fitting[atom.type] = None if test is None or known is None else [*known, test]
         kind = column(plan.schema.type)
@@ -41,22 +41,22 @@ def needed_rows(plan: Plan, untold: frozenset[str]) -> Column | None:
     return reduce(and_, tests) if tests else None
 
 
-def _position_test(plan: Plan, position: int, untold: frozenset[str]) -> Column | None:
+def _position_test(plan: Plan, position: int, schema: StructType) -> Column | None:
     """The predicates of one position that Spark can test; None where there are none."""
-    tests = [_lowered(expr, untold) for where, expr in plan.filters if where == position]
+    tests = [_lowered(expr, schema) for where, expr in plan.filters if where == position]
     known = [test for test in tests if test is not None]
     return reduce(and_, known) if known else None
 
 
-def _lowered(expr: Expr, untold: frozenset[str]) -> Column | None:
+def _lowered(expr: Expr, schema: StructType) -> Column | None:
     """The expression as a Spark column that is true at least wherever the expression is; None: cannot say."""
     if isinstance(expr, Comparison):
-        return None if columns(expr) & untold else _comparison(expr)
+        return _comparison(expr, schema)
     if isinstance(expr, NullTest) and isinstance(expr.operand, Attribute) and expr.operand.kind is not Kind.FLOAT:
         test = column(expr.operand.column)
         return test.isNotNull() if expr.negated else test.isNull()
     if isinstance(expr, Junction):
-        parts = [_lowered(part, untold) for part in expr.operands]
+        parts = [_lowered(part, schema) for part in expr.operands]
         known = [part for part in parts if part is not None]
         if expr.operator == "and" and known:
             return reduce(and_, known)
@@ -65,17 +65,13 @@ def _lowered(expr: Expr, untold: frozenset[str]) -> Column | None:
     return None
 
 
-def _comparison(expr: Comparison) -> Column | None:
+def _comparison(expr: Comparison, schema: StructType) -> Column | None:
     left, right = expr.left, expr.right
-    if not isinstance(left, Attribute) or not isinstance(right, Constant):
+    if not isinstance(left, Attribute) or not isinstance(right, Constant) or right.value is None:
         return None
-    plain = (Kind.INT, Kind.FLOAT, Kind.STRING)
-    if left.kind not in plain or right.kind not in plain or right.value is None:
-        return None
-    if isinstance(right.value, int) and not -(2**63) <= right.value < 2**63:
-        return None
-    # Spark compares an integer with a double as doubles, which is not exact for large numbers.
-    if left.kind is not right.kind and not isinstance(right.value, str) and abs(right.value) >= 2**53:
+    kind = schema[left.column].dataType
+    constant = _decimal(right.value, kind) if isinstance(kind, DecimalType) else _plain(left.kind, right)
+    if constant is None:
         return None
     value = column(left.column)
     compared: Column = {
@@ -85,5 +81,29 @@ def _comparison(expr: Comparison) -> Column | None:
         "<=": value.__le__,
         ">": value.__gt__,
         ">=": value.__ge__,
-    }[expr.operator](F.lit(right.value))
+    }[expr.operator](constant)
     return compared
+
+
+def _plain(kind: Kind, right: Constant) -> Column | None:
+    """A constant beside a column that is not of decimals."""
+    plain = (Kind.INT, Kind.FLOAT, Kind.STRING)
+    value = right.value
+    if kind not in plain or right.kind not in plain or isinstance(value, Decimal):
+        return None
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return None
+    # Spark compares an integer with a double as doubles, which is not exact for large numbers.
+    if kind is not right.kind and isinstance(value, int | float) and abs(value) >= 2**53:
+        return None
+    return F.lit(value)
+
+
+def _decimal(value: object, kind: DecimalType) -> Column | None:
+    """A constant in the type of the column of decimals: Spark then compares exactly, as we do, and converts nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    units = Fraction(value) * 10**kind.scale
+    if units.denominator != 1 or abs(units) >= 10**kind.precision:
+        return None
+    return F.lit(str(value)).cast(kind)

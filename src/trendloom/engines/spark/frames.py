@@ -17,7 +17,7 @@ from trendloom.io.events import Events, prepare
 from trendloom.io.one_type import types_elsewhere
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.units import CLOCK, EPOCHS, FIRST, FIRST_DATE, LAST, LAST_DATE, Sizes, doubt_of_unit
-from trendloom.model.schema import Kind, Schema
+from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.zone import UTC
 
 if TYPE_CHECKING:
@@ -76,11 +76,25 @@ def _from_table(spark: SparkSession, table: pa.Table) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     for at, field in enumerate(table.schema):
-        table = table.set_column(at, field.name, _signed(table.column(at)))
+        convert = _narrowed if pa.types.is_decimal(field.type) else _signed
+        table = table.set_column(at, field.name, convert(field.name, table.column(at)))
     return spark.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
 
 
-def _signed(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _narrowed(name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Spark has decimals of up to 38 digits, none of them before the unit."""
+    kind = values.type
+    digits, scale = kind.precision - min(kind.scale, 0), max(kind.scale, 0)
+    try:
+        return values.cast(pa.decimal128(min(digits, 38), scale))
+    except (pa.ArrowInvalid, ValueError):
+        raise DataError(
+            f"column '{name}' is of {kind}, and holds numbers that Spark's decimals of 38 digits cannot",
+            hint="round the column, or use the local engine",
+        ) from None
+
+
+def _signed(_: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Spark has no unsigned integers: the next wider type holds them."""
     wider = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
     if values.type != pa.uint64():
@@ -216,5 +230,5 @@ def with_null_columns(frame: Frame) -> Frame | None:
     empty = {name for at, name in enumerate(names) if rows and found[str(at)] == 0}
     if not empty:
         return None
-    columns = tuple(replace(c, kind=Kind.NULL) if c.name in empty else c for c in frame.schema.columns)
+    columns = tuple(Column(c.name, Kind.NULL) if c.name in empty else c for c in frame.schema.columns)
     return replace(frame, schema=replace(frame.schema, columns=columns))

@@ -21,6 +21,7 @@ from trendloom.engines.spark.overlap import Part, Zones, contested
 from trendloom.engines.spark.tasks import Batches, Job, Partial, Task, by_key, mapped, needed, stream_of
 from trendloom.errors import DataError, OptionError
 from trendloom.io.events import ticks
+from trendloom.model.schema import DIGITS_IN_WORD
 from trendloom.physical.plan import Physical
 from trendloom.physical.spread import Path, obstacle, ways
 
@@ -82,11 +83,11 @@ def general(job: Job, batches: Batches) -> pa.Table | None:
 
 
 def _unfit_types(job: Job) -> str | None:
-    """Decimals and unsigned integers may be beyond 64 bits, which matrices do not hold."""
+    """Wide decimals and unsigned integers may be beyond 64 bits, which matrices do not hold."""
     measured = {m.column for m in job.physical.aggregation.measures if m.column}
     for name in sorted(measured):
         kind = job.schema.field(name).type
-        if pa.types.is_decimal(kind) or pa.types.is_uint64(kind):
+        if (pa.types.is_decimal(kind) and kind.precision > DIGITS_IN_WORD) or pa.types.is_uint64(kind):
             return f"column '{name}' is of type {kind}"
     return None
 

@@ -17,9 +17,10 @@ from trendloom.engines.equal_times import Tied
 from trendloom.engines.events import Stream, stream_of_table
 from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.partials import EXPONENT, WINDOW, merge_partials
-from trendloom.engines.results import aggregate_schema
+from trendloom.engines.results import EXACT_ON_SPARK, aggregate_schema
 from trendloom.engines.spark.columns import column, needed_rows
-from trendloom.errors import Door, TrendloomError, at_door, open_door
+from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door
+from trendloom.kernels.aggregation.spec import Measure
 from trendloom.model.schema import Kind
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.plan import Physical
@@ -56,8 +57,7 @@ Partial = Callable[[Job, Batches], pa.Table | None]
 
 def needed(df: DataFrame, plan: Plan) -> DataFrame:
     """Only the columns and rows that can matter; rows without a time stay, so that the task can refuse them."""
-    decimals = frozenset(field.name for field in df.schema.fields if field.dataType.typeName() == "decimal")
-    test = needed_rows(plan, decimals)
+    test = needed_rows(plan, df.schema)
     if test is not None:
         df = df.filter(test | column(plan.schema.time).isNull())
     return df.select(*(column(name) for name in plan.scan.columns))
@@ -81,9 +81,20 @@ def mapped(df: DataFrame, function: Task, schema: pa.Schema) -> DataFrame:
     """One columnar call per partition. Columns travel by number: PySpark cannot map names with a backtick in them."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    _refuse_wide(schema)
     numbered = df.toDF(*map(str, range(len(df.columns))))
     named = replace(function, names=tuple(df.columns))
     return numbered.mapInArrow(named, from_arrow_schema(schema, prefer_timestamp_ntz=True))
+
+
+def _refuse_wide(schema: pa.Schema) -> None:
+    """Refuse columns that Spark has no type for."""
+    for one in schema:
+        if pa.types.is_decimal256(one.type):
+            raise PlanError(
+                f"'{one.name}' would be {one.type}, and Spark's decimals end at 38 digits",
+                hint="round it with round(x, n), divide by 1 for a double, or use the local engine",
+            )
 
 
 # ------------------------------------------------------------------------------------------ inside a task
@@ -154,7 +165,7 @@ def partial_schema(job: Job) -> pa.Schema:
     if plan.window.sliding:
         fields.append(pa.field(WINDOW, pa.int64()))
     for measure in measures_of(plan):
-        kind = _measure_type(measure.function, measure.column, measure.kind, plan)
+        kind = _measure_type(measure, plan, job.schema)
         linear = measure.function in ("matches", "count", "sum")
         if job.physical.one_step and linear and (job.numeric != "exact" or kind != pa.string()):
             fields += [pa.field(measure.name, pa.float64()), pa.field(measure.name + EXPONENT, pa.int64())]
@@ -163,11 +174,14 @@ def partial_schema(job: Job) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _measure_type(function: str, name: str | None, kind: Kind, plan: Plan) -> pa.DataType:
+def _measure_type(measure: Measure, plan: Plan, schema: pa.Schema) -> pa.DataType:
+    function, name, kind = measure.function, measure.column, measure.kind
     if function in ("matches", "count"):
         return pa.string()
     of = plan.schema.kind(name) if name is not None and name != plan.schema.time else Kind.INT
     if function == "sum":
         return pa.float64() if of is Kind.FLOAT else pa.string()
+    if name is not None and pa.types.is_decimal(schema.field(name).type):
+        return schema.field(name).type if of is Kind.DECIMAL else EXACT_ON_SPARK
     known = {Kind.FLOAT: pa.float64(), Kind.STRING: pa.string(), Kind.BOOL: pa.bool_(), Kind.NULL: pa.null()}
     return known.get(of or kind, pa.int64())

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.decimals import as_doubles
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregation import mixed_grained, pattern_grained, type_grained
 from trendloom.kernels.aggregation.job import Found, Job, Linear, Spans, prepare, sortable
@@ -127,7 +128,7 @@ def _weights(measure: Measure, block: Block, *, doubles: bool) -> list[Array | N
         return [None if column.valid is None else column.valid.astype(np.int64)]
     values = column.values
     if doubles and values.dtype != np.float64:
-        values = values.astype(np.float64)
+        values = as_doubles(values, column.scale)
     if column.valid is not None:
         values = np.where(column.valid, values, 0)
     if values.dtype == np.bool_:

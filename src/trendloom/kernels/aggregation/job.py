@@ -104,6 +104,7 @@ class Sortable:
     doubles: bool
     table: Array | None
     dictionary: Array | None
+    scale: int = 0  # digits after the point, of decimals
 
     def restore(self, least: Array) -> Vector:
         """Values of results; NULL where there is none."""
@@ -117,7 +118,7 @@ class Sortable:
             values = np.where(values < 0, np.int64(-(2**63)) - values, values).view(np.float64)
         if self.kind is Kind.BOOL:
             values = values.astype(np.bool_)
-        return Vector(self.kind, values, found, self.dictionary)
+        return Vector(self.kind, values, found, self.dictionary, self.scale)
 
 
 def sortable(measure: Measure, column: Vector) -> Sortable:
@@ -134,7 +135,7 @@ def sortable(measure: Measure, column: Vector) -> Sortable:
     ranks = ~ranks if greatest else ranks
     if column.valid is not None:
         ranks = np.where(column.valid, ranks, EMPTY)
-    return Sortable(ranks, column.kind, greatest, doubles, table, column.dictionary)
+    return Sortable(ranks, column.kind, greatest, doubles, table, column.dictionary, column.scale)
 
 
 def _touches_bounds(values: Array) -> bool:

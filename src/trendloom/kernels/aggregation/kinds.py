@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.columns.block import WORD, Block
+from trendloom.kernels.columns.few import FEW
 from trendloom.kernels.compiled import njit
 
 Array = np.ndarray[Any, Any]
@@ -51,12 +52,15 @@ class Letters:
 def kinds_of(block: Block) -> Kinds:
     """Number the kinds of events that occur, and those that occur as unions of equal times."""
     words = _words(block)
-    ties = has_ties(block.key_starts, block.instant)
+    ties = bool((np.diff(block.tie_end) == 0).any()) if len(block) <= FEW else has_ties(block.key_starts, block.instant)
     union = _unions(words, block.tie_end) if ties else words[:0]
     if words.dtype.itemsize <= 2:
         present = np.zeros(1 << 8 * words.dtype.itemsize, np.bool_)
-        _mark_present(present, words)
-        _mark_present(present, union)
+        for some in (words, union):
+            if len(some) <= FEW:
+                present[some] = True
+            else:
+                _mark_present(present, some)
         listed = np.flatnonzero(present)
     else:
         listed = np.unique(np.concatenate([np.unique(words), np.unique(union)]))
@@ -64,7 +68,10 @@ def kinds_of(block: Block) -> Kinds:
     code, tied = _numbered(words, listed, code_type), int(np.iinfo(code_type).max)
     own, union = (code.copy(), _numbered(union, listed, code_type)) if ties else (code[:0], code[:0])
     if ties:
-        _mark_ties(code, block.key_starts, block.instant, tied)
+        if len(block) <= FEW:
+            code[block.tie_end - block.tie_start > 1] = tied
+        else:
+            _mark_ties(code, block.key_starts, block.instant, tied)
     return Kinds(code, tied, own, union, [_positions(int(word), block.bits) for word in listed])
 
 
@@ -99,6 +106,8 @@ def _numbered(words: Array, listed: Array, code_type: Any) -> Array:
         return np.searchsorted(listed, words).astype(code_type)
     table = np.zeros(1 << 8 * words.dtype.itemsize, code_type)
     table[listed] = np.arange(len(listed))
+    if len(words) <= FEW:
+        return table[words]
     found = np.empty(len(words), code_type)
     _look_up(found, words, table)
     return found

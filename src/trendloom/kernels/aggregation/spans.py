@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.aggregation.job import Spans
+from trendloom.kernels.columns import few
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.compiled import njit
 from trendloom.kernels.detection.windows import check_range
@@ -29,7 +30,9 @@ def spans_between(key_starts: Array, time: Array, window: Window, least: int = 1
     if window.within is None or window.slide is None:
         keys = np.flatnonzero(np.diff(key_starts) >= max(least, 1))
         return Spans(keys, np.zeros(len(keys), np.int64), key_starts[keys], key_starts[keys + 1])
-    found = _spans(key_starts, time, window.within, window.slide, max(least, 1))
+    found = few.windows(key_starts, time, window.within, window.slide, max(least, 1)) if len(time) <= few.FEW else None
+    if found is None:
+        found = _spans(key_starts, time, window.within, window.slide, max(least, 1))
     return Spans(*(np.ascontiguousarray(column) for column in found.T))
 
 

@@ -25,6 +25,7 @@ from trendloom.kernels.aggregation.matrices import LONGEST_WORD, Matrices, flat,
 from trendloom.kernels.aggregation.panes import Shape, accepted_least, any_spilled, give_out, slide
 from trendloom.kernels.aggregation.program import Program
 from trendloom.kernels.aggregation.spans import grown, not_before
+from trendloom.kernels.columns import few
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_unit, clear, copy, zeros_like
 from trendloom.kernels.compiled import njit
@@ -33,6 +34,10 @@ Array = np.ndarray[Any, Any]
 
 WORTH_WORDS = 200_000
 """Events from which on the matrices of words pay for themselves."""
+
+
+FEW_STEPS = 1 << 21
+"""Events of all windows, up to which windows are walked one by one: that takes milliseconds, and less to compile."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +183,8 @@ def _worth_panes(prepared: Prepared, spans: Spans) -> bool:
         return False
     columns, slots = len(prepared.shape.columns), prepared.shape.slots
     walked = int((spans.high - spans.low).sum())
+    if walked <= FEW_STEPS:
+        return False
     events = len(prepared.job.block)
     steps = (int(spans.start.max()) - int(spans.start.min())) // math.gcd(window.within, window.slide)
     panes = min(events, (steps + 1) * len(np.unique(spans.key)))
@@ -186,7 +193,8 @@ def _worth_panes(prepared: Prepared, spans: Spans) -> bool:
 
 def pieces_of(block: Block, pane: int) -> Array:
     """The stretches of events that lie in one pane, [begin, end] each."""
-    found: Array = _pieces(block.key_starts, block.time, pane)
+    stretches = few.panes if len(block) <= few.FEW else _pieces
+    found: Array = stretches(block.key_starts, block.time, pane)
     return found
 
 

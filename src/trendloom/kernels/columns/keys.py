@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trendloom.expr.vectors import Vector
+from trendloom.kernels.columns import few
 from trendloom.kernels.columns.sort import sort_by_key_and_time
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.model.schema import Kind
@@ -50,7 +51,8 @@ def encode_keys(columns: Sequence[Vector]) -> Keys:
         joint = _both(valid, known)
         codes, count = _encode_integers(codes * width + more, joint)
         valid = joint
-    return Keys(codes, count, _first_rows(codes, count), valid)
+    rows = few.first_rows(codes, count) if len(codes) <= few.FEW else _first_rows(codes, count)
+    return Keys(codes, count, rows, valid)
 
 
 def one_key(rows: int) -> Keys:
@@ -88,6 +90,8 @@ def _sortable(values: NDArray[Any]) -> Ints:
 def _encode_integers(values: Ints, valid: Flags | None) -> tuple[Ints, int]:
     if len(values) == 0:
         return np.zeros(0, np.int64), 0
+    if len(values) <= few.FEW:
+        return few.encode_integers(values, valid)
     known = _ALL if valid is None else valid
     least, most = _range(values, known)
     span = int(most) - int(least) + 1

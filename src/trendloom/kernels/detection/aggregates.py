@@ -5,10 +5,12 @@ Cost: O(rows · columns). Integer sums are exact: they leave int64 for Python in
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arithmetic import average
 from trendloom.expr.arrays import narrow
 from trendloom.expr.vectors import Vector
 from trendloom.model.schema import Kind
@@ -16,7 +18,7 @@ from trendloom.model.schema import Kind
 Array = np.ndarray[Any, Any]
 
 
-def row_aggregate(function: str, column: Vector | None, events: Array, mask: Array, kind: Kind) -> Vector:
+def row_aggregate(function: str, column: Vector | None, events: Array, mask: Array) -> Vector:
     """One aggregate per row over the events where `mask` is set; NULL values are skipped."""
     if column is None:
         return Vector(Kind.INT, mask.sum(axis=1))
@@ -28,14 +30,10 @@ def row_aggregate(function: str, column: Vector | None, events: Array, mask: Arr
     valid = None if (count > 0).all() else count > 0
     values = column.values[events]
     if function in ("min", "max"):
-        return Vector(kind, _extreme(function, values, mask), valid, column.dictionary)
-    total = _total(values, mask)
-    if function == "sum":
-        return Vector(kind, narrow(total, None) if total.dtype == object else total, valid)
-    mean = np.array([t / max(c, 1) for t, c in zip(total, count, strict=True)]) if total.dtype == object else (
-        total / np.maximum(count, 1)
-    )  # fmt: skip
-    return Vector(Kind.FLOAT, mean.astype(np.float64), valid)
+        return replace(column, values=_extreme(function, values, mask), valid=valid)
+    added = _total(values, mask)
+    total = replace(column, values=narrow(added, None) if added.dtype == object else added, valid=valid)
+    return average(total, count) if function == "avg" else total
 
 
 def _extreme(function: str, values: Array, mask: Array) -> Array:

@@ -1,8 +1,8 @@
 """Both sides of comparisons as int64 columns whose order and equality are those of the values.
 
-Integers stay as they are, strings are ranks in a common dictionary, doubles become the integers that sort like them
-(their bits, mirrored below zero). An integer compared with a double goes through doubles where that is exact, else
-through common ranks. So a kernel compares nothing but int64.
+Integers stay as they are, and so do decimals, in units of one size; strings are ranks in a common dictionary, doubles
+become the integers that sort like them (their bits, mirrored below zero). An integer compared with a double goes
+through doubles where that is exact, else through common ranks. So a kernel compares nothing but int64.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr
-from trendloom.expr.vectors import Vector, unify
+from trendloom.expr.vectors import Vector, aligned, unify
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.detection.spec import Pair
 from trendloom.model.schema import Kind
@@ -54,6 +54,7 @@ def _sides(left: Vector, right: Vector, length: int) -> tuple[Vector, Vector]:
         return left, right
     if left.kind is Kind.BOOL:
         return _with(left, left.values.astype(np.int64)), _with(right, right.values.astype(np.int64))
+    left, right = aligned((left, right))
     if left.values.dtype == np.int64 and right.values.dtype == np.int64:
         return left, right
     if all(_exact_as_double(side) for side in (left, right)):

@@ -148,7 +148,7 @@ class _Choice:
             high = np.where(mask, times, np.iinfo(np.int64).min).max(axis=1)
             return Vector(leaf.kind, high - low)
         column = None if leaf.column is None else paths.block.columns[leaf.column]
-        return row_aggregate(leaf.function, column, events, mask, leaf.kind)
+        return row_aggregate(leaf.function, column, events, mask)
 
     def _event(self, leaf: Attribute, rows: Array) -> Array:
         """The event that an attribute is read from, per row."""

@@ -93,8 +93,7 @@ def _parcels(df: DataFrame, flows: tuple[Flow, ...], setting: Setting) -> DataFr
         plan = flow.physical.plan
         keys = [F.xxhash64(*key_columns(df, plan.partition))] if plan.partition else [F.lit(0)]
         flags.append(F.pmod(keys[0], F.lit(setting.buckets)).cast("int").alias(f" bucket {number}"))
-        decimals = frozenset(field.name for field in df.schema.fields if field.dataType.typeName() == "decimal")
-        test = needed_rows(plan, decimals)
+        test = needed_rows(plan, df.schema)
         wanted = None
         if test is not None:
             # The clock is named so that Spark does not move the test below the watermark, which all events shall move.

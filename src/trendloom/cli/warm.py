@@ -1,0 +1,51 @@
+"""`trendloom warm`: compile the usual kernels ahead, so that no first answer waits for them."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from trendloom.cli import options as o
+from trendloom.cli.console import progress, reporting, tell_note
+
+EPILOG = """
+[bold]Examples[/]
+
+  trendloom warm
+
+  TRENDLOOM_CACHE=/opt/trendloom trendloom warm --processes 8
+"""
+
+
+def warm(
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            "--processes", "-p", metavar="N", min=1, show_default=False,
+            help="Compile so many at a time; default: one per core.",
+        ),
+    ] = None,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:  # fmt: skip
+    """Compile what the usual kinds of queries need, once for this version, machine and user."""
+    with reporting(debug=debug):
+        from trendloom.engines.usual import Rehearsal, rehearsals, run_all
+        from trendloom.kernels.compiled import code_folder
+
+        wanted, compiled = rehearsals(), 0
+        with progress(wanted=not quiet) as shown:
+            left = len(wanted)
+            shown.say(f"compiling for {left} kinds of queries")
+
+            def done(one: Rehearsal, functions: int) -> None:
+                nonlocal left, compiled
+                left, compiled = left - 1, compiled + functions
+                shown.say(f"{one.name}: {functions or 'no'} functions; {left} kinds of queries to go")
+
+            run_all(wanted, processes or os.cpu_count() or 1, done)
+        if not quiet:
+            did = f"{compiled:,} functions compiled" if compiled else "nothing to compile"
+            tell_note(f"{did}: {len(wanted)} kinds of queries are ready in {code_folder().written}")
