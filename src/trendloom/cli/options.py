@@ -88,13 +88,13 @@ TimeHigh = Annotated[
     ),
 ]
 Order = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--order",
         metavar="COLUMN,...",
         rich_help_panel=INPUT,
         show_default=False,
-        help="Who comes first among events of equal time: the columns to order them by.",
+        help="Who comes first among events of equal time: the columns to order them by; may be repeated.",
     ),
 ]
 Columns = Annotated[

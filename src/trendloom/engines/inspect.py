@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trendloom.engines.workload import Options, load, load_needed, opened, queries_of, schema_of_columns
+from trendloom.engines.workload import (
+    Options,
+    is_spark_frame,
+    load,
+    load_needed,
+    opened,
+    queries_of,
+    schema_of_columns,
+)
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
 from trendloom.io.events import check_order, doubts_of_times, short_unit
 from trendloom.io.parquet import ParquetFiles
@@ -118,6 +126,11 @@ def schema_of(source: object, options: Options) -> tuple[Sequence[QueryWarning],
     if isinstance(source, Schema | pa.Schema):
         refuse_schema([] if options.schema is None else list(parse_schema(options.schema)), "what was given")
         return (), source if isinstance(source, Schema) else schema_of_columns(source, options)
+    if is_spark_frame(source):
+        from trendloom.engines.spark.frames import describe
+
+        frame = describe(source, options.columns())
+        return frame.warnings, frame.schema
     found = opened(source, options)
     if isinstance(found, ParquetFiles) and options.type in found.columns.names:
         return _schema_of_parquet(found, options)

@@ -6,7 +6,7 @@ Everything that can be refused is refused before the first query runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -113,8 +113,10 @@ class Watch:
     progress: Callable[[int], None] | None = None  # how many matches were found so far
     unsorted: Callable[[], None] | None = None
     foreseen: Callable[[str], None] | None = None  # how many matches there will be
+    starting: Callable[[], AbstractContextManager[None]] = nullcontext  # around the start of Spark
     warn: Warn = warn_in_python
     compiling: Callable[[str | None], None] | None = None  # what is compiled, and None when that is over
+    beforehand: Callable[[str], None] = lambda text: warn_in_python(QueryWarning(text))  # what is about to take long
 
 
 UNWATCHED = Watch()
@@ -122,10 +124,21 @@ UNWATCHED = Watch()
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One query of the workload and its rows, computed as they are read."""
+    """One query of the workload and its rows, computed as they are read.
+
+    `passed` says how many events of each type pass the conditions on them alone; None where that would cost a job.
+    """
 
     plan: Plan
     batches: Iterator[pa.RecordBatch] = field(repr=False)
+    passed: Callable[[], str] | None = field(default=None, repr=False)
+
+    def without_rows(self) -> str:
+        """What to say where there is no row: that is an answer, too, but often not the one that was hoped for."""
+        having = isinstance(self.plan.output, Aggregation) and self.plan.output.having is not None
+        what = "no row: there is no match, or none of a group that HAVING keeps" if having else "no match"
+        passed = "" if self.passed is None else f"; events that pass the conditions on them alone: {self.passed()}"
+        return f"{what}{passed}\nhint: explain with {option('analyze', True)} says how far matching gets, what stops it"
 
 
 def columns_named(order: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -146,6 +159,11 @@ def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:
             f"there is no query '{name}'", hint=did_you_mean(name, names) or "the text has one unnamed query"
         )
     return chosen
+
+
+def is_spark_frame(source: object) -> bool:
+    """Whether this is a DataFrame of Spark's, classic or of Spark Connect; loads nothing to find out."""
+    return type(source).__module__.partition(".")[0] == "pyspark" and hasattr(source, "sparkSession")
 
 
 def opened(source: object, options: Options) -> Opened:
@@ -217,20 +235,41 @@ def _answers(
 ) -> tuple[Sequence[QueryWarning], list[Answer]]:
     """What reading the events brought up, and the answers."""
     if options.engine == "spark":
+        from trendloom.engines.spark.prerequisites import require_spark
+
+        require_spark()
         from trendloom.engines.spark import workload as on_spark
 
-        reading, found = on_spark.answers(queries, source, options, watch)
-        return reading, [Answer(plan, batches) for plan, batches in found]
+        reading, on_read = on_spark.answers(queries, source, options, watch)
+        return reading, [Answer(plan, batches) for plan, batches in on_read]
+    if is_spark_frame(source):
+        raise OptionError(
+            f"the {options.engine} engine does not read a DataFrame of Spark's",
+            hint=f"use {option('engine', 'spark')}, or give df.toArrow()",
+        )
     events = load_needed(queries, source, options)
     plans = [bind(query, events.schema) for query in queries]
     if options.engine == "reference":
         from trendloom.engines import oracle
 
-        return events.warnings, [Answer(plan, oracle.run(plan, events, limit=options.limit)) for plan in plans]
+        return events.warnings, [
+            Answer(p, oracle.run(p, events, limit=options.limit), _passed(p, events)) for p in plans
+        ]
     from trendloom.physical.plan import plan_physically
 
     physical = [plan_physically(plan, options.limits) for plan in plans]
-    return events.warnings, [Answer(one.plan, _local(one, events, options, watch)) for one in physical]
+    both = zip(plans, physical, strict=True)
+    found = [Answer(one.plan, _local(one, events, options, watch), _passed(plan, events)) for plan, one in both]
+    return events.warnings, found
+
+
+def _passed(plan: Plan, events: Events) -> Callable[[], str] | None:
+    def described() -> str:
+        from trendloom.engines.passed import describe_passed
+
+        return describe_passed(plan, events)
+
+    return None if plan.schema.imprecise else described
 
 
 def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
@@ -253,6 +292,7 @@ def _local(physical: Physical, events: Events, options: Options, watch: Watch) -
             unsorted=watch.unsorted,
             foreseen=watch.foreseen,
             tied=tied,
+            beforehand=watch.beforehand,
         )
 
 

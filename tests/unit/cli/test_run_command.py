@@ -25,6 +25,27 @@ def objects(result: Result) -> list[dict[str, object]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+# -------------------------------------------------------------------------------------------- equal times
+
+
+@pytest.mark.parametrize("order", [["--order", "file,line"], ["--order", "file", "--order", "line"]])
+@pytest.mark.parametrize("engine", ["local", "reference"])
+def test_columns_order_lines_of_one_second(run: Command, folder: Path, engine: str, order: list[str]) -> None:
+    lines = ["time,type,file,line", "7,Stop,1,2", "7,Start,1,10", "7,Stop,2,1", "7,Start,,3"]
+    (folder / "log.csv").write_text("\n".join(lines))
+    text = "RETURN a.line, b.line AS stop PATTERN SEQ(Start a, Stop b) SEMANTICS contiguous WITHIN 1 s"
+    found = objects(run(text, "--format", "jsonl", *order, events="log.csv", engine=engine))
+    assert found == [{"a.line": 3, "stop": 2}, {"a.line": 10, "stop": 1}]
+    assert objects(run(text, "--format", "jsonl", events="log.csv", engine=engine)) == []
+
+
+def test_an_order_by_a_column_that_is_not_there(run: Command) -> None:
+    result = run("PATTERN A", "--order", "lime")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "error: there is no column 'lime' to order events of equal time by\n" in result.stderr
+    assert "(--order names it)" in result.stderr
+
+
 # ------------------------------------------------------------------------------------------------ formats
 
 

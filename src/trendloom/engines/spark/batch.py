@@ -7,11 +7,10 @@ Aggregates whose groups are coarser than the partition are added up by a second,
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -23,7 +22,6 @@ from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.engines.spark import paths
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import (
-    ERROR,
     Batches,
     Job,
     Partial,
@@ -115,17 +113,3 @@ class _Partials:
 
     def __call__(self, job: Job, batches: Batches) -> Batches:
         return as_partials(job, self.partial(job, batches))
-
-
-def unwrap(error: Exception) -> Exception:
-    """The error that a task raised, out of what Spark made of it."""
-    from trendloom import errors
-
-    text = str(error)
-    at = text.find(ERROR)
-    if at < 0:
-        return error
-    told: dict[str, Any] = json.JSONDecoder().raw_decode(text[at + len(ERROR) :])[0]
-    known = getattr(errors, told["class"], errors.RunError)
-    found: Exception = known(told["message"], hint=told["hint"])
-    return found

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.parquet import RemoteParquet, read_found, read_remote
 from trendloom.engines.spark.zones import in_utc, moment_of, time_in_text
-from trendloom.engines.workload import opened
-from trendloom.errors import DataError, QueryWarning
+from trendloom.engines.workload import load, opened
+from trendloom.errors import DataError, OptionError, QueryWarning
 from trendloom.io.events import Events, prepare
 from trendloom.io.one_type import types_elsewhere
 from trendloom.io.parquet import ParquetFiles
@@ -46,17 +46,20 @@ class Frame:
 
 
 def open_frame(spark: SparkSession, source: object, options: Options) -> Frame:
-    """A source as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow."""
+    """A source as a DataFrame. Parquet is read by Spark itself, everything else goes through Arrow.
+
+    Events that were read already are taken as they are.
+    """
     if isinstance(source, RemoteParquet):
         return describe(read_remote(spark, source), options.columns())
-    found = opened(source, options)
+    found = source if isinstance(source, Events) else opened(source, options)
     if isinstance(found, ParquetFiles):
         local = [file.local for file in found.files]
         paths = tuple(path for path in local if path is not None)
         frame = describe(read_found(spark, found), options.columns())
         frame = _with_zones(frame, prepare(found.columns.empty_table(), **options.columns()))
         return replace(frame, files=paths if len(paths) == len(local) else ())
-    events = prepare(found.read(), **options.columns())
+    events = found if isinstance(found, Events) else load(found, options)
     frame = _with_zones(describe(_from_table(spark, events.table), options.columns()), events)
     schema = replace(frame.schema, columns=events.schema.columns, present=events.schema.present)
     return replace(frame, schema=schema, warnings=events.warnings)
@@ -69,6 +72,17 @@ def _with_zones(frame: Frame, events: Events) -> Frame:
     known = set(events.table.column_names)
     given = [events.table.schema.field(f.name) if f.name in known else f for f in frame.arrow]
     return replace(frame, schema=replace(frame.schema, columns=columns), given=pa.schema(given))
+
+
+def finite(df: Any) -> DataFrame:
+    """The DataFrame, if it is not a stream: its rows can be collected."""
+    if df.isStreaming:
+        raise OptionError(
+            "a streaming DataFrame has no last row, so its matches cannot be collected",
+            hint="trendloom.spark.detect gives a streaming DataFrame of them",
+        )
+    found: DataFrame = df
+    return found
 
 
 def _from_table(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -105,7 +119,7 @@ def _signed(_: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
         return values.cast(pa.decimal128(20, 0))
 
 
-def describe(df: DataFrame, options: Columns) -> Frame:
+def describe(df: Any, options: Columns) -> Frame:
     """Check the columns of a DataFrame as those of a stream; reads no event, so nothing is said of what they hold."""
     from pyspark.sql.pandas.types import to_arrow_schema
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from trendloom.engines.live.flow import flow_of
-from trendloom.engines.spark.frames import describe
+from trendloom.engines.spark.frames import Frame, describe
+from trendloom.engines.spark.live.files import MARKS
 from trendloom.engines.spark.live.manifest import agreed
 from trendloom.engines.spark.live.setting import Setting, absolute
 from trendloom.engines.spark.live.stream import run
@@ -32,7 +36,7 @@ def detect_live(
 ) -> DataFrame:
     """The rows of a workload over a streaming DataFrame; see `trendloom.spark.detect`."""
     setting = Setting(watermark, buckets, None if late_to is None else absolute(late_to))
-    frame = describe(df, options.columns())
+    frame = without_marks(describe(df, options.columns()))
     plans = [bind(query, frame.schema) for query in queries]
     tell_warnings(frame.warnings, plans, warn_in_python)
     flows = tuple(
@@ -41,3 +45,10 @@ def detect_live(
     if checkpoint is not None:
         flows = agreed(absolute(checkpoint), flows, buckets)
     return run(frame.df, flows, frame.schema, setting)
+
+
+def without_marks(frame: Frame) -> Frame:
+    """The frame whose events are known without the columns that tell of what could not be read."""
+    columns = tuple(one for one in frame.schema.columns if one.name not in MARKS)
+    arrow = pa.schema([one for one in frame.arrow if one.name not in MARKS])
+    return replace(frame, arrow=arrow, schema=replace(frame.schema, columns=columns))

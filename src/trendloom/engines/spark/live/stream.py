@@ -20,6 +20,7 @@ from trendloom.engines.live.chunks import unpack
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.partials import merge_partials
 from trendloom.engines.spark.columns import column, needed_rows
+from trendloom.engines.spark.complaints import heeded
 from trendloom.engines.spark.live.packing import BUCKET, PARCEL, PAYLOAD, QUERY, Label, Packing
 from trendloom.engines.spark.live.processor import OUTPUT, Processor
 from trendloom.engines.spark.live.setting import Setting
@@ -49,7 +50,7 @@ def run(df: DataFrame, flows: tuple[Flow, ...], schema: Schema, setting: Setting
     processor = Processor({flow.name: flow for flow in flows}, setting.buckets, setting.late_to)
     mode = "update" if any(flow.early for flow in flows) else "append"
     stepped = parcels.groupBy(QUERY, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
-    stepped = stepped.observe(
+    stepped = heeded(stepped).observe(
         EVENTS, *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("kept", "late", "untimed"))
     )
     if any(flow.adds_up for flow in flows):
