@@ -218,7 +218,7 @@ def _files(
         noted = None if checkpoint is None else _noted_columns(checkpoint)
         schema = noted or _found_schema(spark, source, path, time, nanoseconds)
     if source.kind == "csv" or nanoseconds:
-        return _read_by_tasks(spark, source, path, schema, time, strict)
+        return _read_by_tasks(spark, source, path, schema, time, time_zone or UTC, strict)
     zone = {"timeZone": time_zone or UTC} if source.kind != "parquet" else {}  # else that of the session
     reader = _reader(spark, source, "json" if source.kind == "jsonl" else source.kind, {**zone, **source.options})
     if source.kind == "parquet":
@@ -240,7 +240,7 @@ def _reader(spark: SparkSession, source: Source, form: str, options: Mapping[str
 
 
 def _read_by_tasks(
-    spark: SparkSession, source: Source, path: str, schema: StructType, time: str, strict: bool
+    spark: SparkSession, source: Source, path: str, schema: StructType, time: str, zone: str, strict: bool
 ) -> DataFrame:
     """Spark finds the files, tasks read them; files that are not on a disk are handed to them as bytes."""
     from pyspark.sql import functions as F
@@ -251,7 +251,7 @@ def _read_by_tasks(
     dialect, options = dialect_of(source.options) if source.kind == "csv" else (Dialect(), dict(source.options))
     listed = _reader(spark, source, "binaryFile", options).schema(LISTED).load(path)
     content = F.lit(None).cast("binary") if "://" not in path else F.col("content")
-    reading = Reading(source.kind, to_arrow_schema(schema, timezone="UTC"), time, strict, dialect)
+    reading = Reading(source.kind, to_arrow_schema(schema, timezone="UTC"), time, strict, dialect, zone)
     events = mapped(listed.select("path", content.alias("content")), Task(None, reading), reading.result)
     return events.observe(READ, F.count(F.lit(1)).alias("rows"))
 
