@@ -131,7 +131,7 @@ class TestOptions:
         [
             ({"engine": "sparc"}, "there is no engine 'sparc'"),
             ({"numeric": "double"}, "there is no numeric 'double'"),
-            ({"limit": 0}, "limit must be at least 1"),
+            ({"limit": 0}, "limit= must be at least 1"),
             ({"engine": "reference", "numeric": "log"}, "exact numbers only"),
             ({"query": "q"}, "there is no query 'q'"),
             ({"time_unit": "fortnight"}, "unknown time unit 'fortnight'"),
