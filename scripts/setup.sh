@@ -127,8 +127,17 @@ write_environment() {
     } > .venv/env.sh
 }
 
+# What the usual kinds of queries need is compiled while you read on; whoever needs it sooner compiles it first. Builds
+# that are thrown away (CI=true) do without.
+warm_up() {
+    [ -n "$fresh" ] && [ -z "${CI:-}" ] || return 0
+    say "compiling kernels in the background (trendloom warm)"
+    nohup nice -n 19 .venv/bin/trendloom warm --processes 1 --quiet >/dev/null 2>&1 </dev/null &
+}
+
 fresh=
 install_packages
 ensure_java
 write_environment
+warm_up
 [ -z "$fresh" ] || say "ready: $(.venv/bin/python -V), Java $(java_version "$java_home/bin/java")"

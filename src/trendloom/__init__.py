@@ -27,7 +27,7 @@ def run(
     engine: str | None = None,
     time: str = "time",
     type: str = "type",
-    time_unit: str = "s",
+    time_unit: str | None = None,
     time_low: str | None = None,
     time_high: str | None = None,
     order: str | Sequence[str] | None = None,
@@ -46,6 +46,7 @@ def run(
     Table, or a pandas, polars or Spark frame. Times may stand in the index of a pandas frame.
     `engine` is "local" (one process; the default), "spark" (the default for a DataFrame of Spark's), or "reference"
     (the definitions, for small streams).
+    `order` names columns that order events of equal time.
     The other options are those of the command line; see `trendloom run --help`.
     """
     from trendloom.engines.workload import Options, answers, columns_named, is_spark_frame, table_of
@@ -65,7 +66,7 @@ def check(
     *,
     time: str = "time",
     type: str = "type",
-    time_unit: str = "s",
+    time_unit: str | None = None,
     time_low: str | None = None,
     time_high: str | None = None,
     order: str | Sequence[str] | None = None,
@@ -91,7 +92,7 @@ def explain(
     engine: str = "local",
     time: str = "time",
     type: str = "type",
-    time_unit: str = "s",
+    time_unit: str | None = None,
     time_low: str | None = None,
     time_high: str | None = None,
     order: str | Sequence[str] | None = None,
@@ -122,7 +123,7 @@ def expand(
     *,
     time: str = "time",
     type: str = "type",
-    time_unit: str = "s",
+    time_unit: str | None = None,
     order: str | Sequence[str] | None = None,
     time_zone: str | None = None,
     query: str | None = None,

@@ -15,6 +15,7 @@ import os
 import pickle
 import platform
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -73,6 +74,25 @@ def fingerprint() -> str:
     settings = [(name, str(getattr(config, name, None))) for name in SETTINGS]
     processor = cpu_target.target_context.codegen().magic_tuple()
     return fingerprint_of(package_sources(), versions, settings, platform.machine(), processor)
+
+
+@cache
+def packed_code() -> tuple[str, bytes]:
+    """All compiled code there is now, for a machine with the same fingerprint; see `receive_code`."""
+    folder = code_folder()
+    content = {name: folder.load(name) for name in folder.names()}
+    return folder.fingerprint, zlib.compress(pickle.dumps(content), 1)
+
+
+@cache
+def receive_code(made_for: str, packed: bytes) -> None:
+    """Keep code that another machine has compiled, if it fits this one."""
+    folder = code_folder()
+    if folder.fingerprint == made_for:
+        have = set(folder.names())
+        for name, content in pickle.loads(zlib.decompress(packed)).items():
+            if name not in have:
+                folder.save(name, content)
 
 
 class StoredCode(_Cache):

@@ -64,6 +64,14 @@ def _started(builder: SparkSession.Builder, master: str | None) -> SparkSession:
         ) from problem
 
 
+def is_started(master: str | None = None) -> bool:
+    """Whether a session answers at once: one of this process, or a server's."""
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() is not None or (master or "").startswith("sc://")
+
+
 def set_arrow_rows(spark: SparkSession) -> None:
     """Larger Arrow batches than Spark's default, unless the user chose a size."""
     if spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == "10000":

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from trendloom.engines import rehearsal
+from trendloom.engines.equal_times import Tied
 from trendloom.engines.events import Stream, stream_of_table
 from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.partials import EXPONENT, WINDOW, merge_partials
@@ -19,6 +21,7 @@ from trendloom.engines.spark.columns import column, needed_rows
 from trendloom.engines.spark.complaints import COMPLAINT, complaint, heeded
 from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door
 from trendloom.kernels.aggregation.spec import Measure
+from trendloom.kernels.compiled import packed_code, receive_code
 from trendloom.model.schema import Kind
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.plan import Physical
@@ -41,6 +44,7 @@ class Job:
     limit: int | None
     order: bool  # add the times of the first and last event, for sorting
     counter: Accumulator[int] | None = None  # of rows per match, for whoever watches
+    tied: Tied | None = None  # counts events of equal time
 
     @property
     def plan(self) -> Plan:
@@ -79,8 +83,18 @@ def mapped(df: DataFrame, function: Task, schema: pa.Schema) -> DataFrame:
 
     _refuse_wide(schema)
     numbered = df.toDF(*map(str, range(len(df.columns))))
-    named = replace(function, names=tuple(df.columns), result=schema)
+    named = replace(function, names=tuple(df.columns), result=schema, code=code_to_send(df))
     return heeded(numbered.mapInArrow(named, from_arrow_schema(complaining(schema), prefer_timestamp_ntz=True)))
+
+
+def code_to_send(df: DataFrame) -> tuple[str, bytes] | None:
+    """The code that the driver has compiled, if tasks run on other machines; on this one they find it by themselves."""
+    from pyspark.sql.classic.dataframe import DataFrame as Classic
+
+    if not isinstance(df, Classic) or (df.sparkSession.sparkContext.master or "").startswith("local["):
+        return None
+    rehearsal.wait()
+    return packed_code()
 
 
 def _refuse_wide(schema: pa.Schema) -> None:
@@ -105,8 +119,11 @@ class Task:
     names: tuple[str, ...] = ()
     result: pa.Schema = field(default_factory=lambda: pa.schema([]))
     door: Door = field(default_factory=open_door)  # of the driver: how its user spells options
+    code: tuple[str, bytes] | None = None  # compiled by the driver, for machines that have none
 
     def __call__(self, batches: Batches) -> Batches:
+        if self.code is not None:
+            receive_code(*self.code)
         try:
             with at_door(self.door):
                 for rows in self.body(self.job, (batch.rename_columns(list(self.names)) for batch in batches)):
@@ -128,10 +145,10 @@ def complaining(result: pa.Schema) -> pa.Schema:
     return pa.schema([one.with_nullable(True) for one in result] + [pa.field(COMPLAINT, pa.string())])
 
 
-def stream_of(job: Job, batches: Batches) -> Stream | None:
+def stream_of(job: Job, batches: Batches, tied: Tied | None = None) -> Stream | None:
     """The events of a task; None where there are none."""
     found = [batch for batch in batches if batch.num_rows]
-    return stream_of_table(job.plan, pa.Table.from_batches(found)) if found else None
+    return stream_of_table(job.plan, pa.Table.from_batches(found), tied) if found else None
 
 
 def keyed_by(physical: Physical, name: str) -> Physical:

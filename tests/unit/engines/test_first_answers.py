@@ -1,0 +1,111 @@
+"""First answers: how much the usual queries compile, that nothing is compiled twice, and that it can be done ahead."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from trendloom.cli.main import app
+from trendloom.engines import rehearsal, usual
+from trendloom.engines.rehearsal import Rehearsal, made_up
+from trendloom.engines.usual import MORE, USUAL, usual_events
+from trendloom.engines.workload import Options, queries_of
+
+MOST = {
+    "rows, any": 34,
+    "rows, next": 25,
+    "rows, contiguous": 18,
+    "COUNT(*)": 22,
+    "COUNT(*), sliding": 2,
+    "COUNT, MAX, AVG with NEXT, sliding": 110,
+    "COLLAPSED TRENDS": 40,
+    "COMPLETE TRENDS": 20,
+}
+"""Functions that each usual query compiles after those before it, in an empty folder. Lower them when you can."""
+
+EACH = """
+import json, sys
+from trendloom.engines.usual import USUAL, Rehearsal
+names = json.loads(sys.argv[1])
+print(json.dumps({name: Rehearsal(name, USUAL[name], 500).run() for name in names}))
+"""
+
+
+def compiled_apart(cache: Path, names: list[str]) -> dict[str, int]:
+    """How many functions a process of its own compiles for each of these queries, one after the other."""
+    environment = {**os.environ, "TRENDLOOM_CACHE": str(cache)}
+    command = [sys.executable, "-c", EACH, json.dumps(names)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found: dict[str, int] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("code")
+
+
+@pytest.fixture(scope="module")
+def first(cache: Path) -> dict[str, int]:
+    return compiled_apart(cache, list(USUAL))
+
+
+def test_usual_queries_compile_few_functions(first: dict[str, int]) -> None:
+    assert {name: count for name, count in first.items() if count > MOST[name]} == {}
+    assert list(first) == list(MOST)
+
+
+def test_a_second_process_compiles_nothing(first: dict[str, int], cache: Path) -> None:
+    assert sum(first.values()) > 0
+    assert compiled_apart(cache, list(USUAL)) == dict.fromkeys(USUAL, 0)
+
+
+def test_warm_compiles_ahead_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRENDLOOM_CACHE", str(tmp_path))
+    few = [usual.Rehearsal("COUNT(*)", USUAL["COUNT(*)"], 500)]
+    monkeypatch.setattr(usual, "rehearsals", lambda: few)
+    said = [CliRunner().invoke(app, ["warm", "--processes", "1"]) for _ in range(2)]
+    assert [one.exit_code for one in said] == [0, 0]
+    assert "functions compiled: 1 kinds of queries are ready" in said[0].output
+    assert "nothing to compile: 1 kinds of queries are ready" in said[1].output
+    assert compiled_apart(tmp_path, ["COUNT(*)"]) == {"COUNT(*)": 0}
+
+
+def test_what_is_compiled_ahead_are_usual_queries_over_few_and_many_events() -> None:
+    found = usual.rehearsals()
+    assert {one.query for one in found} == {*USUAL.values(), *MORE.values()}
+    assert {one.events > usual.FEW for one in found} == {True, False}
+
+
+def test_a_rehearsal_over_made_up_events_compiles_what_the_query_needs(tmp_path: Path) -> None:
+    """As Spark's driver has it done while Spark starts: only the columns are known."""
+    code = (
+        "import sys; from trendloom.engines.usual import USUAL, usual_events; from trendloom.engines import rehearsal\n"
+        "from trendloom.engines.workload import Options, load, queries_of\n"
+        "rehearsal.begin(queries_of(USUAL['COUNT(*)']), load(usual_events(9), Options()), Options())\n"
+        "assert rehearsal._running; rehearsal.wait()"
+    )
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "TRENDLOOM_CACHE": str(tmp_path)}, check=True)
+    assert compiled_apart(tmp_path, ["COUNT(*)"])["COUNT(*)"] <= 2
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_made_up_events_fit_the_query(name: str) -> None:
+    (query,) = queries_of(USUAL[name])
+    columns = usual_events(1).schema
+    table = made_up(query, columns, 30, Options())
+    assert table.schema == columns
+    assert len(set(table["type"].to_pylist())) > 1 or name == "COMPLETE TRENDS"
+    assert table["price"].null_count == 0
+
+
+def test_a_source_whose_columns_are_not_known_is_not_rehearsed() -> None:
+    rehearsal.begin(queries_of(USUAL["COUNT(*)"]), object(), Options())
+    assert rehearsal._running == []
+    assert Rehearsal((), usual_events(1).schema, False, Options()).queries == ()
