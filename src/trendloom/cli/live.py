@@ -61,7 +61,8 @@ class Request:
             check_folder(self.service.checkpoint, "the checkpoint")
             if self.late_to is not None:
                 check_folder(self.late_to, "the folder of late events")
-        columns = known_columns(self.source, self.options.time)
+        notes = None if self.on_connect else self.service.checkpoint
+        columns = known_columns(self.source, self.options.time, notes)
         if columns is not None:
             check_live(queries, columns, self.options)
 

@@ -286,8 +286,10 @@ def _columns_of_text(source: Source, time: str) -> pa.Schema:
     return pa.schema([(name, pa.string() if pa.types.is_null(kind) else kind) for name, kind in joint])
 
 
-def known_columns(source: Source, time: str) -> pa.Schema | None:
+def known_columns(source: Source, time: str, checkpoint: str | None = None) -> pa.Schema | None:
     """The columns as far as they are known without Spark; None: only Spark can tell."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
     if source.kind == "rate":
         kinds = (pa.timestamp("us", "UTC"), pa.string(), pa.int32(), pa.int64())
         return pa.schema(zip(("time", "type", "key", "value"), kinds, strict=True))
@@ -296,6 +298,9 @@ def known_columns(source: Source, time: str) -> pa.Schema | None:
             return pa.schema(list(parse_schema(source.schema).items()))
         except OptionError:  # Spark knows more types than these
             return None
+    noted = None if checkpoint is None else _noted_columns(checkpoint)
+    if noted is not None:
+        return to_arrow_schema(noted, timezone="UTC")
     if "://" in source.place:
         return None
     if source.kind != "parquet":
