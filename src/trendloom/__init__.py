@@ -24,10 +24,10 @@ def run(
     text: str,
     events: object,
     *,
-    engine: str = "local",
+    engine: str | None = None,
     time: str = "time",
     type: str = "type",
-    time_unit: str = "s",
+    time_unit: str | None = None,
     time_low: str | None = None,
     time_high: str | None = None,
     order: str | Sequence[str] | None = None,
@@ -43,13 +43,16 @@ def run(
     """Run a query, or a workload of queries, over events and return the rows.
 
     `events` is a path of Parquet, CSV or JSON lines (a file, a folder, a glob, a URI), a list of paths, a pyarrow
-    Table, or a pandas or polars frame. Times may stand in the index of a pandas frame.
-    `engine` is "local" (one process), "spark", or "reference" (the definitions, for small streams).
+    Table, or a pandas, polars or Spark frame. Times may stand in the index of a pandas frame.
+    `engine` is "local" (one process; the default), "spark" (the default for a DataFrame of Spark's), or "reference"
+    (the definitions, for small streams).
+    `order` names columns that order events of equal time.
     The other options are those of the command line; see `trendloom run --help`.
     """
-    from trendloom.engines.workload import Options, answers, columns_named, table_of
+    from trendloom.engines.workload import Options, answers, columns_named, is_spark_frame, table_of
     from trendloom.io.frame_index import with_times_of_index
 
+    engine = engine or ("spark" if is_spark_frame(events) else "local")
     options = Options(
         engine, time, type, time_unit, time_low, time_high, numeric, limit, query, master, memory_limit, max_trends,
         columns_named(order), schema, time_zone,
@@ -63,7 +66,7 @@ def check(
     *,
     time: str = "time",
     type: str = "type",
-    time_unit: str = "s",
+    time_unit: str | None = None,
     time_low: str | None = None,
     time_high: str | None = None,
     order: str | Sequence[str] | None = None,
@@ -89,7 +92,7 @@ def explain(
     engine: str = "local",
     time: str = "time",
     type: str = "type",
-    time_unit: str = "s",
+    time_unit: str | None = None,
     time_low: str | None = None,
     time_high: str | None = None,
     order: str | Sequence[str] | None = None,
@@ -120,7 +123,7 @@ def expand(
     *,
     time: str = "time",
     type: str = "type",
-    time_unit: str = "s",
+    time_unit: str | None = None,
     order: str | Sequence[str] | None = None,
     time_zone: str | None = None,
     query: str | None = None,

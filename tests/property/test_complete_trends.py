@@ -121,15 +121,16 @@ def graph_of(query: str, events: pa.Table) -> Trends:
 
 
 @SETTINGS
-@given(queries(), streams())
-def test_every_plan_gives_the_trends_of_the_reference(query: str, events: pa.Table) -> None:
-    expected = tl.run(query, events, engine="reference")
+@given(queries(), streams(), st.sampled_from(["", "x", "y,x"]))
+def test_every_plan_gives_the_trends_of_the_reference(query: str, events: pa.Table, order: str) -> None:
+    expected = tl.run(query, events, engine="reference", order=order)
     for plan in Plan:
         for memory in (1 << 30, 3_000, 0):
             with asked_for(plan, memory):
-                found = tl.run(query, events)
+                found = tl.run(query, events, order=order)
             assert rows_of(found) == rows_of(expected), f"{plan} within {memory} bytes"
-    assert tl.run(query, events.take(pa.array(range(len(events))[::-1], pa.int64()))).num_rows == expected.num_rows
+    backwards = events.take(pa.array(range(len(events))[::-1], pa.int64()))
+    assert tl.run(query, backwards, order=order).num_rows == expected.num_rows
 
 
 @pytest.mark.parametrize("conditions", [TESTED_LAST, TESTED_ON_ALL])

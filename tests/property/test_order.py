@@ -7,6 +7,7 @@ The examples are the same in every run; `TRENDLOOM_EXAMPLES=5000 pytest tests/pr
 from __future__ import annotations
 
 import os
+import random
 import re
 from dataclasses import replace
 from typing import Any
@@ -41,7 +42,7 @@ KINDS: dict[str, Knobs | Aimed] = {
     "totals": Knobs(outputs=("aggregates",)),
 }  # fmt: skip
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 120)
+EXAMPLES = int(MORE or 100)
 WITH_ROWS = 0.15
 """The least share of cases that have a row at all."""
 
@@ -124,9 +125,47 @@ def test_an_order_without_ties_is_as_good_as_distinct_times(kind: str) -> None:
 
 
 def timeless(rows: pa.Table) -> list[Any]:
-    """The rows with events as their numbers and variables, in the order in which they are listed."""
+    """The rows with events as their numbers and variables, in the order in which they are listed; windows by number."""
     listed = rows.to_pylist()
+    starts = sorted({row.get("window_start") for row in listed if "window_start" in row})
     for row in listed:
+        if "window_start" in row:
+            row["window_start"], row["window_end"] = starts.index(row["window_start"]), None
         if "events" in row:
             row["listed"] = [[event["id"], event["var"]] for event in row.pop("events")]
     return rows_of(listed)
+
+
+# ------------------------------------------------------------------------------------------- longer streams
+
+MANY = 300
+SLIDING = "WITHIN 6 SLIDE 3"
+LONGER = {
+    "type-grained": "RETURN k, COUNT(*), SUM(A.x), MIN(B.y) PATTERN SEQ(A+, NOT C, B) WHERE [k] GROUP BY k",
+    "weights": "RETURN COUNT(*), AVG(A.x), MAX(A.x) PATTERN (SEQ(A+, B))+",
+    "runs": "RETURN k, COUNT(*), SUM(A.x) PATTERN (SEQ(A+, B))+ SEMANTICS skip-till-next-match WHERE [k] GROUP BY k",
+    "compared runs": "RETURN COUNT(*), MAX(a.x) PATTERN SEQ(A a+, B) SEMANTICS contiguous WHERE a.x < NEXT(a).x",
+    "mixed-grained": "RETURN COUNT(*), SUM(a.x) PATTERN SEQ(A a+, B b) WHERE a.x <= NEXT(a).x",
+    "event-grained": "RETURN COUNT(*) PATTERN SEQ(A a+, B b) WHERE abs(a.x - NEXT(a).x) < 2",
+    "per pivot": "RETURN COUNT(*) PATTERN SEQ(A a, B b+, C c) WHERE a.x < b.x",
+    "postponed": "PATTERN SEQ(A a, B b+, C c) WHERE [k] AND a.x = NEXT(b).x AND b.x < NEXT(b).x",
+    "expansion": "PATTERN SEQ(A a, NOT C, B b, NOT A) WHERE [k]",
+    "followed runs": "PATTERN SEQ(A a, B b+, C c) SEMANTICS skip-till-next-match WHERE a.x != NEXT(b).x",
+    "complete": "RETURN COMPLETE TRENDS PATTERN A a+ WHERE a.x < NEXT(a).x",
+    "collapsed": "RETURN COLLAPSED TRENDS PATTERN SEQ(A a, B+ b[], C c) WHERE [k]",
+}
+
+
+@pytest.mark.parametrize("kind", LONGER)
+def test_windows_over_longer_streams_as_with_distinct_times(kind: str) -> None:
+    """Times far enough apart have a place for every event in between; windows grow with them."""
+    chance = random.Random(kind)
+    given = [(n, chance.choice("AABC"), chance.randint(0, 4)) for n in range(MANY)]
+    events = [{"id": n, "type": type, "time": n // 5, "x": x, "y": 0.5, "k": n % 2} for n, type, x in given]
+    case = OrderedCase(f"{LONGER[kind]} {SLIDING}", tuple(events), ("x", "id"))
+    places = sorted(events, key=lambda e: (e["time"], e["x"], e["id"]))
+    apart = tuple({**e, "time": e["time"] * MANY + place} for place, e in enumerate(places))
+    wide = OrderedCase(f"{LONGER[kind]} WITHIN {6 * MANY} SLIDE {3 * MANY}", apart, ())
+    found, expected = (timeless(run(one, "local")) for one in (case, wide))
+    assert len(found) > 0
+    assert found == expected

@@ -16,6 +16,7 @@ from tests.spark import broker
 
 import trendloom as tl
 from trendloom.engines.spark.live import sources
+from trendloom.engines.spark.live.files import FILE, TEXT
 from trendloom.engines.spark.live.service import Service, Watch, serve
 from trendloom.engines.spark.live.sinks import to_call
 from trendloom.engines.spark.live.sources import note_columns, open_source, source_of
@@ -82,11 +83,59 @@ def test_what_cannot_be_read_stops_the_stream_or_has_no_time(spark: Any, taken: 
     with pytest.raises(DataError, match="an event cannot be read") as raised:
         taken(open_source(spark, source), "strict")
     assert 'late_to="FOLDER"' in str(raised.value)
-    assert taken(open_source(spark, source, strict=False)).to_pylist() == [
-        {"time": 1, "type": "A", "x": 5},
-        {"time": None, "type": None, "x": None},
-        {"time": 3, "type": "C", "x": 6},
+    found = taken(open_source(spark, source, strict=False)).to_pylist()
+    assert sorted(found, key=lambda row: row["time"] or 0) == [
+        {"time": None, "type": None, "x": None, TEXT: "2,B,many", FILE: str(tmp_path / "1.csv")},
+        {"time": 1, "type": "A", "x": 5, TEXT: None, FILE: None},
+        {"time": 3, "type": "C", "x": 6, TEXT: None, FILE: None},
     ]
+
+
+def test_json_that_cannot_be_read_keeps_its_text_and_file(spark: Any, taken: Taken, tmp_path: Path) -> None:
+    (tmp_path / "1.jsonl").write_text('{"time": 1, "type": "A"}\n{"time": 2, "type\n')
+    source = source_of(str(tmp_path), schema="time long, type string")
+    found = taken(open_source(spark, source, strict=False)).to_pylist()
+    assert [(row["time"], row[TEXT]) for row in found] == [(1, None), (None, '{"time": 2, "type')]
+    assert [row[FILE] and row[FILE].endswith("/1.jsonl") for row in found] == [None, True]
+
+
+def test_csv_is_read_by_name_and_what_cannot_be_read_is_put_aside(spark: Any, tmp_path: Path) -> None:
+    """Files with the columns in another order, and one with broken lines; then a start with the noted columns."""
+    folder, state, late = tmp_path / "days", tmp_path / "state", tmp_path / "late"
+    folder.mkdir()
+    (folder / "1.csv").write_text("time,type,k\n1,A,7\n2,A,8\n")
+    options = {"watermark": "0 seconds", "buckets": 1, "late_to": str(late), "checkpoint": str(state)}
+    found: list[dict[str, Any]] = []
+
+    def go_on() -> Any:
+        events = open_source(spark, source_of(f"csv:{folder}"), strict=False, checkpoint=str(state))
+        note_columns(events, str(state))
+        service = Service(str(state), trigger="available-now", retries=0)
+        return serve(
+            detect(events, QUERY, **options), to_call(lambda rows, _: found.extend(rows.to_pylist())), service, Event()
+        )
+
+    go_on()
+    (folder / "1.csv").unlink()
+    (folder / "2.csv").write_text('k,more,type,time\n7,"x,y",B,3\nseven,,B,4\n8\n9,,Z,100\n')
+    end = go_on()
+    assert [pairs_of(row) for row in found] == [[7, (1, "A", "a"), (3, "B", "b")]]
+    assert (end.events, end.untimed) == (4, 2)
+    apart = pq.read_table(late).to_pylist()
+    assert sorted(row[TEXT] for row in apart) == ["8", "seven,,B,4"]
+    assert {row[FILE] for row in apart} == {str(folder / "2.csv")}
+
+
+def test_live_parquet_of_pandas_has_nanoseconds(spark: Any, taken: Taken, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    times = pandas.to_datetime(["2024-01-01T00:00:00.000001", "1969-12-31T23:59:59.999999"], format="ISO8601")
+    frame = pandas.DataFrame({"time": times, "type": ["A", "B"], "z": times.tz_localize("UTC")})
+    frame.astype({"time": "datetime64[ns]"}).to_parquet(tmp_path / "1.parquet")
+    frame.astype({"time": "datetime64[us]"}).to_parquet(tmp_path / "2.parquet")
+    events = open_source(spark, source_of(str(tmp_path)))
+    assert dict(events.dtypes) == {"time": "timestamp_ntz", "type": "string", "z": "timestamp"}
+    one = read(tmp_path / "1.parquet").to_pylist()
+    assert sorted(map(str, taken(events)["time"].to_pylist())) == sorted(2 * [str(row["time"]) for row in one])
 
 
 def test_files_that_come_later_do_not_change_the_columns(spark: Any, tmp_path: Path) -> None:
@@ -138,7 +187,7 @@ def topic(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callab
 def test_without_the_connector_people_are_told_how_to_get_it(spark: Any) -> None:
     with pytest.raises(OptionError, match="connector to Kafka is not there") as raised:
         open_source(spark, source_of("kafka:127.0.0.1:9092/trades", schema=MESSAGES))
-    assert "--packages org.apache.spark:spark-sql-kafka-0-10_2.13:" in str(raised.value)
+    assert 'packages="org.apache.spark:spark-sql-kafka-0-10_2.13:' in str(raised.value)
 
 
 def test_messages_become_events(topic: Callable[..., Any], taken: Taken, tmp_path: Path) -> None:
@@ -164,9 +213,9 @@ def test_a_message_that_does_not_fit(topic: Callable[..., Any], taken: Taken, tm
     with pytest.raises(DataError, match="an event cannot be read"):
         taken(topic(), "strict")
     assert [list(row.values()) for row in taken(topic(strict=False)).to_pylist()] == [
-        [1, "A", 7, "x", 0, 0],
-        [None, None, None, "x", 0, 1],
-        [None, None, None, "x", 0, 2],
+        [1, "A", 7, "x", 0, 0, None],
+        [None, None, None, "x", 0, 1, "nonsense"],
+        [None, None, None, "x", 0, 2, '{"time": 2, "type": "B", "k": "seven"}'],
     ]
 
 

@@ -18,13 +18,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from trendloom.errors import Door, OptionError, QueryError, QueryWarning, TrendloomError, at_door
+from trendloom.errors import Door, OptionError, QueryError, QueryNote, QueryWarning, TrendloomError, at_door
 
 BAD_QUERY_OR_OPTIONS = 2
 BAD_DATA_OR_FAILED_RUN = 1
 INTERRUPTED = 130
 WIDTH_OF_A_FILE = 160
-SPARK_PACKAGES = ("pyspark", "py4j", "pandas")
 
 
 def errors_console() -> Console:
@@ -71,11 +70,6 @@ def understood(error: Exception) -> TrendloomError:
     """The error in our words."""
     if isinstance(error, TrendloomError):
         return error
-    if _is_missing_spark(error):
-        return OptionError(
-            "the spark engine needs PySpark, which is not installed",
-            hint="pip install 'trendloom[spark]', or use --engine local",
-        )
     if isinstance(error, MemoryError):
         return TrendloomError(
             "there is not enough memory", hint="narrow the query (WITHIN, [key], predicates), or use --limit"
@@ -88,12 +82,8 @@ def understood(error: Exception) -> TrendloomError:
 
 
 def exit_status(error: Exception) -> int:
-    wrong_call = isinstance(error, QueryError | OptionError) or _is_missing_spark(error)
+    wrong_call = isinstance(error, QueryError | OptionError)
     return BAD_QUERY_OR_OPTIONS if wrong_call else BAD_DATA_OR_FAILED_RUN
-
-
-def _is_missing_spark(error: Exception) -> bool:
-    return isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in SPARK_PACKAGES
 
 
 def _forget_standard_output() -> None:
@@ -111,7 +101,10 @@ def tell_error(error: TrendloomError) -> None:
 def tell_warnings(warnings: Iterable[QueryWarning | str], query: str | None = None) -> None:
     of = f" in query {query}" if query is not None else ""
     for warning in warnings:
-        errors_console().print(_marked(f"warning{of}", "bold yellow", str(warning)))
+        if isinstance(warning, QueryNote):
+            tell_note(str(warning))
+        else:
+            errors_console().print(_marked(f"warning{of}", "bold yellow", str(warning)))
 
 
 def tell_note(text: str) -> None:

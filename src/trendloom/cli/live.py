@@ -1,14 +1,11 @@
 """A live stream under the command: check everything, start Spark, serve until the end or a signal, say how it went.
 
-What Spark itself prints (its workers are talkative) goes to a log, so that standard error is ours.
+What Spark itself prints goes to a log or nowhere (`spark_output`).
 """
 
 from __future__ import annotations
 
-import logging
-import os
 import signal
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from trendloom.cli.console import INTERRUPTED, errors_console, tell_note, tell_warnings
+from trendloom.cli.spark_output import spark_prints_into
 from trendloom.cli.watch import Screen, console_of, show_table, watching
+from trendloom.engines.spark.ahead import check_live
 from trendloom.engines.spark.live.service import Service, serve
 from trendloom.engines.spark.live.setting import Setting
-from trendloom.engines.spark.live.sources import Source, note_columns, open_source
+from trendloom.engines.spark.live.sources import Source, known_columns, note_columns, open_source
 from trendloom.engines.spark.live.targets import Target, check_file, check_folder
 from trendloom.engines.workload import Options, queries_of
 from trendloom.errors import OptionError
@@ -52,7 +51,7 @@ class Request:
 
     def check(self) -> None:
         """Refuse what is wrong before Spark starts, which takes a while."""
-        queries_of(self.text, self.options.query)
+        queries = queries_of(self.text, self.options.query)
         Setting(self.watermark, self.buckets, self.late_to)
         if self.on_connect and self.target.kind == "console":
             raise OptionError(
@@ -62,6 +61,9 @@ class Request:
             check_folder(self.service.checkpoint, "the checkpoint")
             if self.late_to is not None:
                 check_folder(self.late_to, "the folder of late events")
+        columns = known_columns(self.source, self.options.time)
+        if columns is not None:
+            check_live(queries, columns, self.options)
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def serve_request(request: Request, report: Report) -> None:
     if not report.quiet:
         tell_note("starting Spark")
     stop = Event()
-    with _warnings_told(quiet=report.quiet), _spark_says_into(report):
+    with _warnings_told(quiet=report.quiet), spark_prints_into(report.log, debug=report.debug):
         rows, schema, spark = _opened(request)
     show = console_of(report.format, schema, stop)
     sink = request.target.sink(show)
@@ -105,13 +107,16 @@ def serve_request(request: Request, report: Report) -> None:
 def _opened(request: Request) -> tuple[Any, Any, Any]:
     """The rows as a streaming DataFrame, what the columns of the events mean, and the session."""
     from trendloom.engines.spark.frames import describe
+    from trendloom.engines.spark.live.detect import without_marks
     from trendloom.spark import detect, session
 
     options = request.options
     spark = session(options.master, name="trendloom stream", settings=dict(request.settings))
     notes = None if request.on_connect else request.service.checkpoint
     strict = request.late_to is None
-    events = open_source(spark, request.source, time=options.time, strict=strict, checkpoint=notes)
+    events = open_source(
+        spark, request.source, time=options.time, time_zone=options.time_zone, strict=strict, checkpoint=notes
+    )
     rows = detect(
         events, request.text, time=options.time, type=options.type, time_unit=options.time_unit,
         numeric=options.numeric, query=options.query, watermark=request.watermark, buckets=request.buckets,
@@ -120,7 +125,8 @@ def _opened(request: Request) -> tuple[Any, Any, Any]:
     )  # fmt: skip
     if notes is not None:
         note_columns(events, notes)
-    return rows, describe(events, options.columns()).schema, spark
+    queries = queries_of(request.text, options.query)
+    return rows, without_marks(describe(events, options.for_queries(queries).columns())).schema, spark
 
 
 def _name(request: Request) -> str:
@@ -158,26 +164,6 @@ def _stopped_by_signals(stop: Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def _spark_says_into(report: Report) -> Iterator[None]:
-    """Start Spark with its standard error in the log (or nowhere); it and its workers keep it, we get ours back."""
-    if report.debug and report.log is None:
-        yield
-        return
-    # The link to Spark logs a traceback for every failure, which is told in our words anyway.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    sys.stderr.flush()
-    ours = os.dup(2)
-    theirs = os.open(report.log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(theirs, 2)
-    try:
-        yield
-    finally:
-        os.dup2(ours, 2)
-        os.close(theirs)
-        os.close(ours)
 
 
 @contextmanager

@@ -61,12 +61,14 @@ Time = Annotated[
 ]
 Type = Annotated[str, typer.Option("--type", metavar="COLUMN", rich_help_panel=INPUT, help="The type of each event.")]
 TimeUnit = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--time-unit",
         metavar="UNIT",
         rich_help_panel=INPUT,
-        help="What a whole number of time counts: us, ms, s, min, h or d.",
+        show_default=False,
+        help="What a whole number of time counts: us, ms, s, min, h or d; else seconds, with a warning where they "
+        "hardly can be.",
     ),
 ]
 TimeLow = Annotated[
@@ -86,13 +88,13 @@ TimeHigh = Annotated[
     ),
 ]
 Order = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--order",
         metavar="COLUMN,...",
         rich_help_panel=INPUT,
         show_default=False,
-        help="Who comes first among events of equal time: the columns to order them by.",
+        help="Who comes first among events of equal time: the columns to order them by; may be repeated.",
     ),
 ]
 Columns = Annotated[

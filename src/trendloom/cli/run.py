@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,9 +12,13 @@ import typer
 from trendloom.cli import options as o
 from trendloom.cli.console import Shown, progress, reporting, tell_note, tell_warnings
 from trendloom.cli.query import read_query
+from trendloom.cli.spark_output import spark_prints_into
 
 if TYPE_CHECKING:
-    from trendloom.engines.workload import Watch
+    import pyarrow as pa
+
+    from trendloom.engines.workload import Answer, Watch
+    from trendloom.errors import QueryWarning
 
 EPILOG = """
 [bold]Examples[/]
@@ -30,7 +37,7 @@ def run(
     query: o.QueryName = None,
     time: o.Time = "time",
     type: o.Type = "type",
-    time_unit: o.TimeUnit = "s",
+    time_unit: o.TimeUnit = None,
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
     order: o.Order = None,
@@ -77,22 +84,60 @@ def run(
             memory_limit, max_trends, columns_named(order), schema, time_zone,
         )  # fmt: skip
         unsorted: list[bool] = []
-        told: list[str] = []
         with progress(wanted=not quiet) as shown:
-            rows = answers(text, events, options, _watch(shown, unsorted, told))
-            for answer in () if quiet else rows:
-                tell_warnings(answer.plan.warnings, answer.plan.name)
+            rows = answers(text, events, options, _watch(shown, unsorted, quiet=quiet, debug=debug))
             shown.say("looking for matches")
-            count = deliver(rows, delivery, shown.stop)
+            counts = [0] * len(rows)
+            counted = [_counted(answer, counts, number) for number, answer in enumerate(rows)]
+            count = deliver(counted, delivery, shown.stop)
         if not quiet:
-            tell_warnings(told)
+            for answer in (answer for answer, found in zip(rows, counts, strict=True) if not found):
+                tell_note(_of_query(answer) + answer.without_rows())
         if unsorted and not quiet:
             tell_note("rows are in the order in which they were found: sorted, they would not fit in memory")
         if output is not None and not quiet:
             tell_note(f"{count:,} row{'' if count == 1 else 's'} written to {output}")
 
 
-def _watch(shown: Shown, unsorted: list[bool], told: list[str]) -> Watch:
+def _counted(answer: Answer, counts: list[int], number: int) -> Answer:
+    """The same answer; whoever reads it leaves the number of its rows behind."""
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        for batch in answer.batches:
+            counts[number] += batch.num_rows
+            yield batch
+
+    return replace(answer, batches=counted())
+
+
+def _of_query(answer: Answer) -> str:
+    return "" if answer.plan.name is None else f"query {answer.plan.name}: "
+
+
+def _watch(shown: Shown, unsorted: list[bool], *, quiet: bool, debug: bool) -> Watch:
     from trendloom.engines.workload import Watch
 
-    return Watch(shown.found, lambda: unsorted.append(True), shown.foreseen, told.append, shown.compiling)
+    def warn(warning: QueryWarning, query: str | None) -> None:
+        if not quiet:
+            tell_warnings([warning], query)
+
+    def beforehand(warning: str) -> None:
+        shown.say("computing exact numbers")
+        tell_warnings([] if quiet else [warning])
+
+    @contextmanager
+    def starting() -> Iterator[None]:
+        shown.say("starting Spark")
+        with spark_prints_into(None, debug=debug):
+            yield
+        shown.say("reading and planning")
+
+    return Watch(
+        progress=shown.found,
+        unsorted=lambda: unsorted.append(True),
+        foreseen=shown.foreseen,
+        starting=starting,
+        warn=warn,
+        compiling=shown.compiling,
+        beforehand=beforehand,
+    )

@@ -73,7 +73,7 @@ def stream(
     query: o.QueryName = None,
     time: o.Time = "time",
     type: o.Type = "type",
-    time_unit: o.TimeUnit = "s",
+    time_unit: o.TimeUnit = None,
     order: o.Order = None,
     time_zone: o.TimeZone = None,
     watermark: Annotated[
@@ -154,6 +154,9 @@ def stream(
 ) -> None:  # fmt: skip
     """Run queries over events as they come and give out rows once they are certain."""
     with reporting(debug=debug):
+        from trendloom.engines.spark.prerequisites import require_spark
+
+        require_spark()
         from trendloom.cli.live import Report, Request, serve_request
         from trendloom.engines.spark.live.service import Service
         from trendloom.engines.spark.live.setting import absolute

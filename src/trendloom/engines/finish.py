@@ -109,11 +109,15 @@ def _refuse_wide(value: Value, vector: Vector, plan: Plan, merged: pa.Table) -> 
     wide = np.abs(vector.values) >= 10**38
     beyond = np.flatnonzero(wide if vector.valid is None else wide & vector.valid)
     if len(beyond):
-        where = _where(plan, merged, int(beyond[0]))
-        raise RunError(
-            f"{value.name} does not fit DECIMAL(38,{value.scale}) in {where}",
-            hint=f"use {option('numeric', 'float')} or {option('numeric', 'log')}",
-        )
+        raise beyond_decimal(plan, value, merged, int(beyond[0]))
+
+
+def beyond_decimal(plan: Plan, value: Value, groups: pa.Table, row: int) -> RunError:
+    """The refusal of a number that Spark's decimals cannot hold; `groups` has its group and window in a row."""
+    return RunError(
+        f"{value.name} does not fit DECIMAL(38,{value.scale}) in {_where(plan, groups, row)}",
+        hint=f"use {option('numeric', 'float')} or {option('numeric', 'log')}",
+    )
 
 
 def _doubles(vector: Vector) -> Array:

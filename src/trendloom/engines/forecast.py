@@ -15,7 +15,7 @@ import numpy as np
 from trendloom.errors import RunError, option
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregation.aggregate import aggregate
-from trendloom.kernels.aggregation.widen import Amounts
+from trendloom.kernels.aggregation.widen import Amounts, Widening
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.complete import trends as complete
 from trendloom.kernels.detection.complete import MOST_MATCHES, too_many_to_compare
@@ -33,6 +33,9 @@ WORTH_COUNTING = 1e6
 MOST_STEPS = 5e8
 """Steps that counting complete trends may take."""
 EXACT = 2.0**53
+WORTH_A_WARNING = 1e6
+"""Events times words of exact numbers from which it takes seconds to compute them."""
+MOST_DIGITS_OF_A_DOUBLE = 308
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def refuse_endless_search(physical: Physical, block: Block) -> None:
     if total.matches > physical.limits.trends:
         raise RunError(
             f"complete trends of this query are found among all its matches: {total} would be tried",
-            hint="use a smaller window or more partition attributes; --max-trends N allows more",
+            hint=f"use a smaller window or more partition attributes; {option('max_trends')} allows more",
         )
 
 
@@ -130,6 +133,17 @@ def _crude_bound(detection: Detection, block: Block) -> float:
     return float(choices.sum() * overlap)
 
 
+def warning_of_digits(widening: Widening) -> str | None:
+    """What to say before long numbers are computed; None where that takes no time."""
+    if widening.work < WORTH_A_WARNING:
+        return None
+    return (
+        f"exact numbers of about {widening.digits:,} digits are computed, which takes long: "
+        f"{option('numeric', 'log')} gives their logarithms at once"
+        + (f", {option('numeric', 'float')} gives doubles" if widening.digits <= MOST_DIGITS_OF_A_DOUBLE else "")
+    )
+
+
 def refuse_too_many(physical: Physical, forecast: Forecast | None) -> None:
     """Refuse to give out more matches than allowed, before anything is built."""
     if forecast is not None and forecast.exact and forecast.matches > physical.limits.trends:
@@ -142,7 +156,8 @@ def refuse_too_many_to_try(physical: Physical, forecast: Forecast | None) -> Non
         number = str(replace(forecast, exact=True))
         raise RunError(
             f"there are {number} complete trends without the conditions on the whole of them, too many to try",
-            hint="use a smaller window or more partition attributes; --limit N gives out N, --max-trends N tries more",
+            hint="use a smaller window or more partition attributes; "
+            f"{option('limit', 1000)} gives out so many of them, {option('max_trends')} tries more",
         )
 
 

@@ -15,7 +15,6 @@ from trendloom.engines.events import Stream
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.vectors import is_true
 from trendloom.io.events import Events
-from trendloom.lang.keywords import write_name
 from trendloom.optimize import optimize
 from trendloom.pattern.algebra import Atom, Negation, Pattern, parts
 from trendloom.plan.display import show_component, show_expression
@@ -88,21 +87,8 @@ def _of_type(values: Array, valid: Array | None, dictionary: Array | None, name:
 
 
 def describe_passed(plan: Plan, events: Events) -> str:
-    """For one line: how many events of each type pass the conditions on them alone."""
+    """For one line: how many events of each position pass the conditions on them alone."""
     plan = matching_alone(plan)
-    told: dict[str, None] = {}
-    for one in passed_events(plan, stream_of(plan, events)):
-        if one.negated:
-            continue
-        name = write_name(one.atom.type)
-        if not one.of_type:
-            told[f"no event is a {name}" if not plan.partition else f"no {name} has {_keys(plan)}"] = None
-        elif one.alone:
-            told[f"{one.together:,} of {one.of_type:,} {one.component} pass the conditions on them alone"] = None
-        else:
-            told[f"{one.of_type:,} {one.component}"] = None
-    return "; ".join(told)
-
-
-def _keys(plan: Plan) -> str:
-    return f"a value of {', '.join(plan.partition)}"
+    found = [one for one in passed_events(plan, stream_of(plan, events)) if not one.negated]
+    told = (f"{one.together:,} of {one.of_type:,} {one.component}" for one in found)
+    return ", ".join(dict.fromkeys(told))

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from trendloom.engines.budget import MOST_BATCHED, budget_of
 from trendloom.engines.events import Stream, build_block
+from trendloom.engines.finish import beyond_decimal
 from trendloom.engines.forecast import (
     Forecast,
     forecast_matches,
@@ -22,21 +23,25 @@ from trendloom.engines.partials import WINDOW, amount_columns, merge_partials
 from trendloom.engines.results import fitted, row_schema
 from trendloom.engines.rows import in_order, match_rows
 from trendloom.engines.two_step import check_limit, chunk_partial
+from trendloom.expr.nodes import Total
 from trendloom.expr.vectors import to_arrow
 from trendloom.kernels.aggregation.aggregate import Totals, aggregate
-from trendloom.kernels.aggregation.widen import Amounts
+from trendloom.kernels.aggregation.widen import Amounts, OnWidening, Widening
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.complete.trends import trends_of
 from trendloom.kernels.detection.matches import Matches, join
 from trendloom.lang.tree import Trends
 from trendloom.physical.plan import Physical
+from trendloom.plan.logical import Aggregation, Plan
 
 Progress = Callable[[int], None]
 Keep = Callable[[Stream, Keys, Totals], Totals]
 
 MOST_PARTIAL_ROWS = 1_000_000
 """Rows of partial results that are held before they are merged."""
+DECIMAL_BITS = 127
+"""A number with more bits has more than 38 digits."""
 BATCH = 1 << 16
 """Rows of a result batch."""
 FIRST_ENTRIES = 1 << 21
@@ -167,28 +172,52 @@ def _with_ends(batch: pa.RecordBatch, block: Block, matches: Matches, names: tup
 
 def partial(
     physical: Physical, stream: Stream, *, numeric: str = "exact", progress: Progress | None = None,
-    keep: Keep | None = None,
+    keep: Keep | None = None, widening: OnWidening | None = None, decimals: bool = False,
 ) -> pa.Table | None:  # fmt: skip
     """The measures of an aggregating query over this stream; None where there is no match.
 
-    `keep` picks the results to give out where others belong to another task (one-step aggregates only).
+    `keep` picks the results to give out where others belong to another task, `widening` hears of long numbers before
+    they are computed (one-step aggregates only). `decimals`: results are Spark's, so a number of matches that they
+    cannot hold is refused before it is computed.
     """
-    parts = _one_step(physical, stream, numeric, keep) if physical.one_step else _two_steps(physical, stream, progress)
+    if physical.one_step:
+        parts = _one_step(physical, stream, numeric, keep, widening, decimals)
+    else:
+        parts = _two_steps(physical, stream, progress)
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else merge_partials(physical.plan, parts)
 
 
-def _one_step(physical: Physical, stream: Stream, numeric: str, keep: Keep | None) -> list[pa.Table]:
+def _one_step(
+    physical: Physical, stream: Stream, numeric: str, keep: Keep | None, widening: OnWidening | None, decimals: bool
+) -> list[pa.Table]:
     block, keys = build_block(physical, stream)
+    widening = _refusing(physical.plan, stream, keys) if decimals else widening
     parts: list[pa.Table] = []
-    for totals in aggregate(physical.aggregation, block, numeric):
+    for totals in aggregate(physical.aggregation, block, numeric, widening=widening):
         totals = totals if keep is None else keep(stream, keys, totals)
         if len(totals):
             parts.append(totals_table(physical, stream, keys, totals))
         if sum(part.num_rows for part in parts) > MOST_PARTIAL_ROWS:
             parts = [merge_partials(physical.plan, parts)]
     return parts
+
+
+def _refusing(plan: Plan, stream: Stream, keys: Keys) -> OnWidening | None:
+    """Refuses numbers of matches beyond Spark's decimals, where the rows give them away as they are."""
+    assert isinstance(plan.output, Aggregation)
+    counts = [v for v in plan.output.values if isinstance(v.expr, Total) and v.expr.positions is None]
+    if not counts or plan.output.having is not None:
+        return None
+
+    def refuse(found: Widening) -> None:
+        if found.matches > DECIMAL_BITS:
+            row = pa.array([int(keys.rows[found.key])])
+            groups = {name: stream.table[name].take(row) for name in plan.group_by}
+            raise beyond_decimal(plan, counts[0], pa.table({WINDOW: [found.start], **groups}), 0)
+
+    return refuse
 
 
 def totals_table(physical: Physical, stream: Stream, keys: Keys, totals: Totals) -> pa.Table:

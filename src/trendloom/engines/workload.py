@@ -5,9 +5,8 @@ Everything that can be refused is refused before the first query runs.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -15,16 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.engines.memory import bytes_of
-from trendloom.errors import OptionError, QueryError, did_you_mean, option
+from trendloom.engines.telling import Warn, tell_warnings, warn_in_python
+from trendloom.errors import OptionError, QueryError, QueryWarning, did_you_mean, option
 from trendloom.io.events import Events, prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import Opened, open_events
 from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
 from trendloom.model.schema import Schema
+from trendloom.model.zone import zone_named
 from trendloom.physical.limits import MOST_TRENDS, Limits
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Aggregation, Plan
+from trendloom.plan.patterns import events_of
 
 if TYPE_CHECKING:
     from trendloom.physical.plan import Physical
@@ -38,11 +40,12 @@ class Columns(TypedDict):
 
     time: str
     type: str
-    time_unit: str
+    time_unit: str | None
     time_low: str | None
     time_high: str | None
     order: tuple[str, ...]
     time_zone: str | None
+    query_types: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Options:
     engine: str = "local"
     time: str = "time"
     type: str = "type"
-    time_unit: str = "s"
+    time_unit: str | None = None
     time_low: str | None = None
     time_high: str | None = None
     numeric: str = "exact"
@@ -64,6 +67,7 @@ class Options:
     order: tuple[str, ...] = ()
     schema: str | None = None
     time_zone: str | None = None
+    query_types: tuple[str, ...] = ()  # no option of a caller's: the types that the queries name, see `for_queries`
 
     def __post_init__(self) -> None:
         for name, value, known in (("engine", self.engine, ENGINES), ("numeric", self.numeric, NUMERIC)):
@@ -73,6 +77,8 @@ class Options:
             if number is not None and number < 1:
                 raise OptionError(f"{option(name)} must be at least 1")
         bytes_of(self.memory_limit)
+        if self.time_zone is not None:
+            zone_named(self.time_zone)
         if self.numeric != "exact" and self.engine == "reference":
             raise OptionError("the reference engine has exact numbers only", hint="use another engine")
 
@@ -91,7 +97,13 @@ class Options:
             "time_high": self.time_high,
             "order": self.order,
             "time_zone": self.time_zone,
+            "query_types": self.query_types,
         }
+
+    def for_queries(self, queries: Sequence[Query]) -> Options:
+        """The options with what reading the events must know of the queries."""
+        named = dict.fromkeys(event.type for query in queries for event in events_of(query.pattern))
+        return replace(self, query_types=tuple(named))
 
 
 @dataclass(frozen=True)
@@ -101,8 +113,10 @@ class Watch:
     progress: Callable[[int], None] | None = None  # how many matches were found so far
     unsorted: Callable[[], None] | None = None
     foreseen: Callable[[str], None] | None = None  # how many matches there will be
-    warn: Callable[[str], None] = warnings.warn
+    starting: Callable[[], AbstractContextManager[None]] = nullcontext  # around the start of Spark
+    warn: Warn = warn_in_python
     compiling: Callable[[str | None], None] | None = None  # what is compiled, and None when that is over
+    beforehand: Callable[[str], None] = lambda text: warn_in_python(QueryWarning(text))  # what is about to take long
 
 
 UNWATCHED = Watch()
@@ -110,10 +124,21 @@ UNWATCHED = Watch()
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One query of the workload and its rows, computed as they are read."""
+    """One query of the workload and its rows, computed as they are read.
+
+    `passed` says how many events of each type pass the conditions on them alone; None where that would cost a job.
+    """
 
     plan: Plan
     batches: Iterator[pa.RecordBatch] = field(repr=False)
+    passed: Callable[[], str] | None = field(default=None, repr=False)
+
+    def without_rows(self) -> str:
+        """What to say where there is no row: that is an answer, too, but often not the one that was hoped for."""
+        having = isinstance(self.plan.output, Aggregation) and self.plan.output.having is not None
+        what = "no row: there is no match, or none of a group that HAVING keeps" if having else "no match"
+        passed = "" if self.passed is None else f"; events that pass the conditions on them alone: {self.passed()}"
+        return f"{what}{passed}\nhint: explain with {option('analyze', True)} says how far matching gets, what stops it"
 
 
 def columns_named(order: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -134,6 +159,11 @@ def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:
             f"there is no query '{name}'", hint=did_you_mean(name, names) or "the text has one unnamed query"
         )
     return chosen
+
+
+def is_spark_frame(source: object) -> bool:
+    """Whether this is a DataFrame of Spark's, classic or of Spark Connect; loads nothing to find out."""
+    return type(source).__module__.partition(".")[0] == "pyspark" and hasattr(source, "sparkSession")
 
 
 def opened(source: object, options: Options) -> Opened:
@@ -157,8 +187,8 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
     from trendloom.optimize import optimize
 
     found = opened(source, options)
-    if not isinstance(found, ParquetFiles):
-        return load(found, options)
+    if not isinstance(found, ParquetFiles) or options.type not in found.columns.names:
+        return load(found, options)  # whether another column holds the types is told by all of them
     whole = schema_of_columns(found.columns, options)
     try:
         plans = [optimize(bind(query, whole)) for query in queries]
@@ -182,7 +212,8 @@ def _warning_of_infinity(answer: Answer, watch: Watch) -> Answer:
             yield batch
         if infinite:
             listed = ", ".join(sorted(infinite))
-            watch.warn(f"{listed}: infinite in some rows; {option('numeric', 'log')} holds any size")
+            warning = QueryWarning(f"{listed}: infinite in some rows; {option('numeric', 'log')} holds any size")
+            watch.warn(warning, answer.plan.name)
 
     return replace(answer, batches=told())
 
@@ -193,31 +224,63 @@ def _infinite(column: pa.Array) -> bool:
 
 def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHED) -> list[Answer]:
     """The queries of a text over a stream; nothing has run yet when this returns, but everything is checked."""
-    found = _answers(text, source, options, watch)
+    queries = queries_of(text, options.query)
+    reading, found = _answers(queries, source, options.for_queries(queries), watch)
+    tell_warnings(reading, [answer.plan for answer in found], watch.warn)
     return [_warning_of_infinity(answer, watch) for answer in found] if options.numeric == "float" else found
 
 
-def _answers(text: str, source: object, options: Options, watch: Watch) -> list[Answer]:
-    queries = queries_of(text, options.query)
+def _answers(
+    queries: tuple[Query, ...], source: object, options: Options, watch: Watch
+) -> tuple[Sequence[QueryWarning], list[Answer]]:
+    """What reading the events brought up, and the answers."""
     if options.engine == "spark":
+        from trendloom.engines.spark.prerequisites import require_spark
+
+        require_spark()
         from trendloom.engines.spark import workload as on_spark
 
-        return [Answer(plan, batches) for plan, batches in on_spark.answers(queries, source, options, watch)]
+        reading, on_read = on_spark.answers(queries, source, options, watch)
+        return reading, [Answer(plan, batches) for plan, batches in on_read]
+    if is_spark_frame(source):
+        raise OptionError(
+            f"the {options.engine} engine does not read a DataFrame of Spark's",
+            hint=f"use {option('engine', 'spark')}, or give df.toArrow()",
+        )
     events = load_needed(queries, source, options)
     plans = [bind(query, events.schema) for query in queries]
     if options.engine == "reference":
         from trendloom.engines import oracle
 
-        return [Answer(plan, oracle.run(plan, events, limit=options.limit)) for plan in plans]
+        return events.warnings, [
+            Answer(p, oracle.run(p, events, limit=options.limit), _passed(p, events)) for p in plans
+        ]
     from trendloom.physical.plan import plan_physically
 
     physical = [plan_physically(plan, options.limits) for plan in plans]
-    return [Answer(one.plan, _local(one, events, options, watch)) for one in physical]
+    both = zip(plans, physical, strict=True)
+    found = [Answer(one.plan, _local(one, events, options, watch), _passed(plan, events)) for plan, one in both]
+    return events.warnings, found
+
+
+def _passed(plan: Plan, events: Events) -> Callable[[], str] | None:
+    def described() -> str:
+        from trendloom.engines.passed import describe_passed
+
+        return describe_passed(plan, events)
+
+    return None if plan.schema.imprecise else described
 
 
 def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     from trendloom.engines import local
+    from trendloom.engines.equal_times import Ties, warning_of_ties
     from trendloom.kernels.compiled import hearing
+
+    def tied(ties: Ties) -> None:
+        warning = warning_of_ties(physical.plan, ties)
+        if warning is not None:
+            watch.warn(warning, physical.plan.name)
 
     with nullcontext() if watch.compiling is None else hearing(watch.compiling):
         yield from local.run(
@@ -228,6 +291,8 @@ def _local(physical: Physical, events: Events, options: Options, watch: Watch) -
             progress=watch.progress,
             unsorted=watch.unsorted,
             foreseen=watch.foreseen,
+            tied=tied,
+            beforehand=watch.beforehand,
         )
 
 

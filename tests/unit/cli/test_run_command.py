@@ -25,6 +25,27 @@ def objects(result: Result) -> list[dict[str, object]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+# -------------------------------------------------------------------------------------------- equal times
+
+
+@pytest.mark.parametrize("order", [["--order", "file,line"], ["--order", "file", "--order", "line"]])
+@pytest.mark.parametrize("engine", ["local", "reference"])
+def test_columns_order_lines_of_one_second(run: Command, folder: Path, engine: str, order: list[str]) -> None:
+    lines = ["time,type,file,line", "7,Stop,1,2", "7,Start,1,10", "7,Stop,2,1", "7,Start,,3"]
+    (folder / "log.csv").write_text("\n".join(lines))
+    text = "RETURN a.line, b.line AS stop PATTERN SEQ(Start a, Stop b) SEMANTICS contiguous WITHIN 1 s"
+    found = objects(run(text, "--format", "jsonl", *order, events="log.csv", engine=engine))
+    assert found == [{"a.line": 3, "stop": 2}, {"a.line": 10, "stop": 1}]
+    assert objects(run(text, "--format", "jsonl", events="log.csv", engine=engine)) == []
+
+
+def test_an_order_by_a_column_that_is_not_there(run: Command) -> None:
+    result = run("PATTERN A", "--order", "lime")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "error: there is no column 'lime' to order events of equal time by\n" in result.stderr
+    assert "(--order names it)" in result.stderr
+
+
 # ------------------------------------------------------------------------------------------------ formats
 
 
@@ -208,3 +229,28 @@ def test_an_unexpected_error_is_one_line_without_traceback(run: Command, monkeyp
     assert result.stderr.startswith("error: unexpected ZeroDivisionError: somewhere deep\nhint: ")
     assert "Traceback" not in result.stderr
     assert "Traceback" in run(MATCHES, "--debug").stderr
+
+
+# -------------------------------------------------------------------------------------------------- times
+
+
+def test_times_are_local_times_of_the_zone_that_is_named(run: Command, folder: Path) -> None:
+    (folder / "paid.csv").write_text("time,type\n2018-04-01 23:30:00,Pay\n2018-04-02 00:30:00,Pay\n")
+    query = "PATTERN Pay p WHERE p.time >= '2018-04-02' RETURN p.time AS at"
+    zone = ("--time-zone", "Europe/Paris")
+    assert objects(run(query, "-f", "jsonl", *zone, events="paid.csv")) == [{"at": "2018-04-01T22:30:00Z"}]
+    heading, _, row, *_ = run(query, *zone, events="paid.csv").stdout.splitlines()
+    assert (heading.strip(), row.strip()) == ("at (Europe/Paris)", "2018-04-02 00:30")
+    refused = run(query, "--time-zone", "Paris", events="paid.csv")
+    assert refused.exit_code == 2
+    assert "did you mean 'Europe/Paris'?" in refused.stderr
+
+
+@pytest.mark.parametrize("unit", [None, "ms", "s"])
+def test_whole_numbers_that_hardly_count_seconds_are_doubted(run: Command, folder: Path, unit: str | None) -> None:
+    lines = [f"{1_522_627_200_000 + 1000 * second},Pay" for second in range(5)]
+    (folder / "paid.csv").write_text("\n".join(["time,type", *lines]))
+    words = () if unit is None else ("--time-unit", unit)
+    result = run("RETURN COUNT(*) PATTERN Pay WITHIN 10 min", "-f", "jsonl", *words, events="paid.csv")
+    assert len(objects(result)) == (1 if unit == "ms" else 5)
+    assert ("hint: write --time-unit ms; --time-unit s says that they are seconds" in result.stderr) == (unit is None)

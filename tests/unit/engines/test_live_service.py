@@ -14,7 +14,6 @@ import pytest
 from trendloom.engines.spark.live import service
 from trendloom.engines.spark.live.failures import explained
 from trendloom.engines.spark.live.service import Service, Watch, serve
-from trendloom.engines.spark.tasks import ERROR
 from trendloom.errors import DataError, OptionError, RunError, TrendloomError
 
 PLAN = "\n=== Streaming Query ===\nLogical Plan: CHECKPOINT_ No space left on device"
@@ -67,9 +66,10 @@ def test_after_too_many_failures_the_error_says_how_often(serving: Callable[...,
 @pytest.mark.parametrize(
     "text",
     [
-        f'Job aborted: {ERROR}{{"class": "DataError", "message": "2 events have no time", "hint": null}} at x',
+        "aborted: [USER_RAISED_EXCEPTION] trendloom.errors.DataError: 2 events have no time\n SQLSTATE: P0001\n\tat x",
         "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected in record parsing: [1,x]",
         "Failed to read log file file:/state/offsets/3. Incomplete log file",
+        "[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error while reading file a.parquet.",
     ],
 )
 def test_what_would_fail_again_is_not_tried_again(serving: Callable[..., Any], text: str) -> None:

@@ -7,22 +7,21 @@ Aggregates whose groups are coarser than the partition are added up by a second,
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from trendloom.engines import task
 from trendloom.engines.budget import with_memory
+from trendloom.engines.equal_times import Tied
 from trendloom.engines.partials import WINDOW
 from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.engines.spark import paths
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import (
-    ERROR,
     Batches,
     Job,
     Partial,
@@ -50,17 +49,17 @@ FIRST, LAST = "_first_instant", "_last_instant"
 def run(
     df: DataFrame, physical: Physical, schema: pa.Schema, *, numeric: str = "exact", limit: int | None = None,
     order: bool = False, partitions: int | None = None, path: Path | None = None, files: tuple[FilePath, ...] = (),
-    counter: Accumulator[int] | None = None,
+    counter: Accumulator[int] | None = None, tied: Tied | None = None,
 ) -> DataFrame:  # fmt: skip
     """The rows of a query over a DataFrame whose columns have these Arrow types.
 
     `path` None chooses the path, which may take a look at the data (a small job) before this returns; the general path
     and rows per match never do. `files`: where the DataFrame comes from, if that is Parquet. `counter` counts rows per
-    match, task by task.
+    match, task by task; `tied` counts events of equal time, where tasks see all events of a key.
     """
     plan = physical.plan
     scanned = pa.schema([schema.field(name) for name in plan.scan.columns])
-    job = Job(physical, scanned, numeric, limit, order, counter)
+    job = Job(physical, scanned, numeric, limit, order, counter, tied)
     set_arrow_rows(df.sparkSession)
     if not physical.aggregates:
         paths.refuse(physical, path)
@@ -86,7 +85,7 @@ def _rows_schema(job: Job) -> pa.Schema:
 
 
 def _rows(job: Job, batches: Batches) -> Batches:
-    stream = stream_of(job, batches)
+    stream = stream_of(job, batches, job.tied)
     if stream is not None:
         ends = (FIRST, LAST) if job.order else None
         physical = with_memory(job.physical, os.cpu_count() or 1)
@@ -114,17 +113,3 @@ class _Partials:
 
     def __call__(self, job: Job, batches: Batches) -> Batches:
         return as_partials(job, self.partial(job, batches))
-
-
-def unwrap(error: Exception) -> Exception:
-    """The error that a task raised, out of what Spark made of it."""
-    from trendloom import errors
-
-    text = str(error)
-    at = text.find(ERROR)
-    if at < 0:
-        return error
-    told: dict[str, Any] = json.JSONDecoder().raw_decode(text[at + len(ERROR) :])[0]
-    known = getattr(errors, told["class"], errors.RunError)
-    found: Exception = known(told["message"], hint=told["hint"])
-    return found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from trendloom.engines.workload import Options, columns_named, queries_of
+from trendloom.engines.spark.prerequisites import require_spark
+from trendloom.engines.telling import tell_warnings, warn_in_python
+from trendloom.engines.workload import Options, columns_named, is_spark_frame, queries_of
 from trendloom.errors import OptionError, did_you_mean, option
 from trendloom.lang.tree import Query
 from trendloom.physical.limits import MOST_TRENDS
@@ -20,12 +21,12 @@ BUCKETS = 8
 
 
 def detect(
-    df: DataFrame,
+    df: Any,
     text: str,
     *,
     time: str = "time",
     type: str = "type",
-    time_unit: str = "s",
+    time_unit: str | None = None,
     order: str | Sequence[str] | None = None,
     time_zone: str | None = None,
     numeric: str = "exact",
@@ -42,8 +43,13 @@ def detect(
 ) -> DataFrame:
     """The rows of a query over a batch or a streaming DataFrame, as a DataFrame of the same kind.
 
-    Nothing runs before you ask for its rows. `query` picks one of a workload. Warnings about the query are Python
-    warnings. `memory_limit`, of each task, is for trends that are stored to find others faster.
+    `df` may also be what `trendloom.run` reads: a path, a pyarrow table, a pandas or polars frame. The session of this
+    process then reads it (`session`), which starts once all that needs no Spark is found right.
+    Nothing runs before you ask for its rows. `query` picks one of a workload. `order` names columns that order events
+    of equal time. `time_zone`: that of local times (timestamp_ntz, text) and of times written in the query; UTC if not
+    given, never the session's. Warnings about the query are Python warnings; what only a look at the events could tell
+    (types that none of them has, whole numbers of time that hardly count seconds, equal times) is told by
+    `trendloom.run`, not here. `memory_limit`, of each task, is for trends that are stored to find others faster.
 
     Batch: more than `max_trends` rows per match in one task are refused. `partitions` is the number of tasks (default:
     Spark decides). `path` says how aggregates are spread over tasks: "general" moves all events by key; "auto" lets the
@@ -62,7 +68,9 @@ def detect(
         max_trends=max_trends, order=columns_named(order), time_zone=time_zone,
     )  # fmt: skip
     queries = queries_of(text, query)
-    if df.isStreaming:
+    options = options.for_queries(queries)
+    require_spark()
+    if is_spark_frame(df) and df.isStreaming:
         from trendloom.engines.spark.live.detect import detect_live
 
         return detect_live(
@@ -73,11 +81,10 @@ def detect(
 
 
 def _detect_batch(
-    df: DataFrame, queries: tuple[Query, ...], options: Options, partitions: int | None, path: Path | None
+    events: object, queries: tuple[Query, ...], options: Options, partitions: int | None, path: Path | None
 ) -> DataFrame:
     from trendloom.engines.spark import batch
-    from trendloom.engines.spark.frames import describe
-    from trendloom.engines.spark.workload import bind_all
+    from trendloom.engines.spark.workload import bind_all, framed
     from trendloom.physical.plan import plan_physically
 
     if len(queries) > 1:
@@ -85,10 +92,9 @@ def _detect_batch(
         raise OptionError(
             "a batch DataFrame holds the rows of one query", hint=f"choose with {option('query')}: {names}"
         )
-    frame = describe(df, options.columns())
+    frame = framed(queries, events, options)
     (plan,) = bind_all(queries, frame)
-    for warning in plan.warnings:
-        warnings.warn(str(warning), stacklevel=3)
+    tell_warnings(frame.warnings, [plan], warn_in_python)
     physical = plan_physically(plan, options.limits)
     return batch.run(frame.df, physical, frame.arrow, numeric=options.numeric, partitions=partitions, path=path)
 

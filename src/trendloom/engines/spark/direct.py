@@ -20,10 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trendloom.engines.events import stream_of_table
+from trendloom.engines.spark.nanoseconds import HINT
 from trendloom.engines.spark.overlap import Part, contested
 from trendloom.engines.spark.reduce import Reduce, freight_of
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, mapped
-from trendloom.errors import RunError
+from trendloom.errors import DataError, RunError
 from trendloom.io.events import ticks
 
 if TYPE_CHECKING:
@@ -61,9 +62,16 @@ def _unfit(file: pq.ParquetFile, job: Job) -> str | None:
     given = file.schema_arrow
     for field in job.schema:
         at = given.get_field_index(field.name)
-        if at < 0 or given.field(at).type != field.type:
+        if at < 0 or not _same(given.field(at).type, field.type):
             return f"column '{field.name}' is not stored as {field.type}"
     return None
+
+
+def _same(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a column is what Spark would make of it: the same, but for nanoseconds, which are microseconds here."""
+    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted) and stored.unit == "ns":
+        return (stored.tz is None) == (wanted.tz is None)
+    return bool(stored == wanted)
 
 
 def _part(file: pq.ParquetFile, number: int, job: Job) -> Part | None:
@@ -79,8 +87,11 @@ def _part(file: pq.ParquetFile, number: int, job: Job) -> Part | None:
         return Part(0, 0, 0)
     if statistics is None or not statistics.has_min_max:
         return None
-    bounds = pa.chunked_array([pa.array([statistics.min, statistics.max], job.schema.field(time).type)])
-    first, last = ticks(bounds, job.plan.schema.axis).tolist()
+    bounds = pa.array([statistics.min, statistics.max], file.schema_arrow.field(time).type)
+    try:
+        first, last = ticks(pa.chunked_array([bounds]), job.plan.schema.axis).tolist()
+    except pa.ArrowInvalid:  # not whole microseconds: whoever reads the rows says so better
+        return None
     return Part(first, last, group.num_rows)
 
 
@@ -153,4 +164,14 @@ def _tables(rows: list[dict[str, Any]], job: Job) -> Iterator[pa.Table]:
             )
         with pq.ParquetFile(row["file"]) as file:
             numbers = list(np.arange(row["first"], row["last"]))
-            yield file.read_row_groups(numbers, columns=job.schema.names, use_threads=False).select(job.schema.names)
+            found = file.read_row_groups(numbers, columns=job.schema.names, use_threads=False)
+            yield _cast(found.select(job.schema.names), job.schema, row["file"])
+
+
+def _cast(events: pa.Table, schema: pa.Schema, file: str) -> pa.Table:
+    try:
+        return events.cast(schema)
+    except pa.ArrowInvalid as problem:
+        raise DataError(
+            f"{file} has times that are not whole microseconds, or too far away: {problem}", hint=HINT
+        ) from problem

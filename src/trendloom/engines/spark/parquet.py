@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trendloom.engines.spark.columns import column
-from trendloom.engines.spark.live.failures import first_line
+from trendloom.engines.spark.complaints import first_line
+from trendloom.engines.spark.nanoseconds import nanosecond_columns, schema_with_numbers, with_times
 from trendloom.errors import DataError
 from trendloom.io.files import ENDINGS, File, places_of, scheme_of
 from trendloom.io.parquet import ParquetFiles
@@ -69,12 +70,15 @@ def read_found(spark: SparkSession, found: ParquetFiles) -> DataFrame:
 
 
 def _read(spark: SparkSession, found: ParquetFiles, base: str | None, paths: list[str]) -> DataFrame:
+    nanoseconds = nanosecond_columns(found.footers[0].schema, found.files[0].name)
     reader = spark.read
+    if base is not None or nanoseconds:
+        stored = schema_with_numbers(spark, paths[0], nanoseconds)
+        reader = reader.schema(_with_keys(stored, found))
     if base is not None:
-        stored = spark.read.parquet(paths[0]).schema
-        reader = reader.option("basePath", base).schema(_with_keys(stored, found))
+        reader = reader.option("basePath", base)
     names = found.columns.names
-    df = reader.parquet(*paths)
+    df = with_times(reader.parquet(*paths), nanoseconds)
     return df.select(*map(column, names)) if df.columns != names else df
 
 
@@ -89,10 +93,10 @@ def _with_keys(stored: StructType, found: ParquetFiles) -> StructType:
 
 
 def _base(file: File) -> str | None:
-    """The folder below which folders are keys; None if none is."""
+    """The folder below which folders are keys, which to Spark is no glob; None if none is."""
     if not file.keys:
         return None
-    parts = _for_spark(file).split("/")
+    parts = (file.path if file.local is not None else file.name).split("/")
     keys = [at for at, part in enumerate(parts[:-1]) if "=" in part]
     return "/".join(parts[: keys[-len(file.keys)]])
 

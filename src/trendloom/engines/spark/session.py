@@ -7,17 +7,20 @@ the local engine is the one for the impatient.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trendloom.errors import OptionError, option
+from trendloom.engines.spark.prerequisites import require_java, require_spark
+from trendloom.errors import RunError, option
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ARROW_ROWS = 100_000
 """Rows per Arrow batch: three times the rate of Spark's default of 10,000."""
+
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
 def session(
@@ -28,29 +31,42 @@ def session(
     `master` is a Spark master URL (default: all cores of this machine), or `sc://host:port` for Spark Connect. A
     session that is there already is returned as it is, with its own master and settings.
     """
-    _require_spark()
+    require_spark()
     from pyspark.sql import SparkSession
 
     # Workers must run the interpreter that has Trendloom installed.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master is not None and master.startswith("sc://"):
-        return SparkSession.builder.remote(master).getOrCreate()
+        return _started(SparkSession.builder.remote(master), master)
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    _require_java()
+    require_java()
     builder = SparkSession.builder.master(master or "local[*]").appName(name)
     for key, value in {**_settings(master), **(settings or {})}.items():
         builder = builder.config(key, value)
-    found = builder.getOrCreate()
-    found.sparkContext.setLogLevel("ERROR")
-    return found
+    return _started(builder, master)
+
+
+def _started(builder: SparkSession.Builder, master: str | None) -> SparkSession:
+    """The session; what Spark says where it cannot start becomes one sentence."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, Py4JError, OSError) as problem:
+        reason = str(problem).strip().partition("\n")[0]
+        raise RunError(
+            f"Spark could not be started{'' if master is None else f' on {master}'}: {reason}",
+            hint=f"check {option('master')} and the settings of Spark, or use {option('engine', 'local')}",
+        ) from problem
 
 
 def is_started(master: str | None = None) -> bool:
     """Whether a session answers at once: one of this process, or a server's."""
-    _require_spark()
+    require_spark()
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession() is not None or (master or "").startswith("sc://")
@@ -70,6 +86,8 @@ def _settings(master: str | None) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+    if not _has_log_settings():
+        chosen["spark.driver.defaultJavaOptions"] = f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
     if master is None or master.startswith("local"):
         chosen |= {
             # One process holds driver and executors; the default of 1 GiB is small for columns.
@@ -83,22 +101,8 @@ def _settings(master: str | None) -> dict[str, str]:
     return chosen
 
 
-def _require_spark() -> None:
-    try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise OptionError(
-            "the spark engine needs PySpark, which is not installed",
-            hint=f"pip install 'trendloom[spark]', or use {option('engine', 'local')}",
-        ) from None
-
-
-def _require_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    if (home and os.path.exists(os.path.join(home, "bin", "java"))) or shutil.which("java"):
-        return
-    raise OptionError(
-        "the spark engine needs Java 17 or later, and none was found",
-        hint="install a Java runtime (Debian: apt-get install openjdk-17-jre-headless) or use "
-        + option("engine", "local"),
-    )
+def _has_log_settings() -> bool:
+    """Whether the user says what Spark is to log: then that holds, and nothing of ours."""
+    home, folder = os.environ.get("SPARK_HOME"), os.environ.get("SPARK_CONF_DIR")
+    folders = [Path(folder)] if folder else [Path(home, "conf")] if home else []
+    return any(True for one in folders for file in one.glob("log4j2.*") if file.suffix != ".template")

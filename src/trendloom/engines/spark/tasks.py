@@ -5,20 +5,20 @@ A task is one columnar call over the Arrow batches of a partition: no Python cal
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from trendloom.engines import rehearsal
+from trendloom.engines.equal_times import Tied
 from trendloom.engines.events import Stream, stream_of_table
 from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.partials import EXPONENT, WINDOW, merge_partials
 from trendloom.engines.results import EXACT_ON_SPARK, aggregate_schema
 from trendloom.engines.spark.columns import column, needed_rows
+from trendloom.engines.spark.complaints import COMPLAINT, complaint, heeded
 from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door
 from trendloom.kernels.aggregation.spec import Measure
 from trendloom.kernels.compiled import packed_code, receive_code
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pyspark import Accumulator
     from pyspark.sql import Column, DataFrame
 
-ERROR = "trendloom-error:"
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -45,6 +44,7 @@ class Job:
     limit: int | None
     order: bool  # add the times of the first and last event, for sorting
     counter: Accumulator[int] | None = None  # of rows per match, for whoever watches
+    tied: Tied | None = None  # counts events of equal time
 
     @property
     def plan(self) -> Plan:
@@ -83,8 +83,8 @@ def mapped(df: DataFrame, function: Task, schema: pa.Schema) -> DataFrame:
 
     _refuse_wide(schema)
     numbered = df.toDF(*map(str, range(len(df.columns))))
-    named = replace(function, names=tuple(df.columns), code=code_to_send(df))
-    return numbered.mapInArrow(named, from_arrow_schema(schema, prefer_timestamp_ntz=True))
+    named = replace(function, names=tuple(df.columns), result=schema, code=code_to_send(df))
+    return heeded(numbered.mapInArrow(named, from_arrow_schema(complaining(schema), prefer_timestamp_ntz=True)))
 
 
 def code_to_send(df: DataFrame) -> tuple[str, bytes] | None:
@@ -112,36 +112,43 @@ def _refuse_wide(schema: pa.Schema) -> None:
 
 @dataclass(frozen=True)
 class Task:
-    """A function over the Arrow batches of one task; our errors travel to the driver as text it can read."""
+    """A function over the Arrow batches of one task; our errors leave it as text (`complaints`)."""
 
     job: Any
     body: Callable[[Any, Batches], Batches]
     names: tuple[str, ...] = ()
+    result: pa.Schema = field(default_factory=lambda: pa.schema([]))
     door: Door = field(default_factory=open_door)  # of the driver: how its user spells options
     code: tuple[str, bytes] | None = None  # compiled by the driver, for machines that have none
 
     def __call__(self, batches: Batches) -> Batches:
         if self.code is not None:
             receive_code(*self.code)
-        with told_to_the_driver(self.door):
-            yield from self.body(self.job, (batch.rename_columns(list(self.names)) for batch in batches))
+        try:
+            with at_door(self.door):
+                for rows in self.body(self.job, (batch.rename_columns(list(self.names)) for batch in batches)):
+                    yield self._with_complaints(rows.columns, pa.nulls(rows.num_rows, pa.string()))
+        except TrendloomError as error:
+            nothing = [pa.nulls(1, one.type) for one in self.result]
+            yield self._with_complaints(nothing, pa.array([complaint(error)], pa.string()))
+
+    def _with_complaints(self, columns: list[pa.Array], complaints: pa.Array) -> pa.RecordBatch:
+        fitting = [
+            values if values.type == wanted.type else values.cast(wanted.type)  # they may differ in what may be NULL
+            for values, wanted in zip(columns, self.result, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays([*fitting, complaints], schema=complaining(self.result))
 
 
-@contextmanager
-def told_to_the_driver(door: Door) -> Iterator[None]:
-    """Our errors as errors of Spark's, with all that `unwrap` needs to make ours of them again."""
-    try:
-        with at_door(door):
-            yield
-    except TrendloomError as error:
-        told = json.dumps({"class": type(error).__name__, "message": error.message, "hint": error.hint})
-        raise RuntimeError(f"{ERROR}{told}") from error
+def complaining(result: pa.Schema) -> pa.Schema:
+    """The columns that leave a task: those of its results, any of which is NULL beside a complaint."""
+    return pa.schema([one.with_nullable(True) for one in result] + [pa.field(COMPLAINT, pa.string())])
 
 
-def stream_of(job: Job, batches: Batches) -> Stream | None:
+def stream_of(job: Job, batches: Batches, tied: Tied | None = None) -> Stream | None:
     """The events of a task; None where there are none."""
     found = [batch for batch in batches if batch.num_rows]
-    return stream_of_table(job.plan, pa.Table.from_batches(found)) if found else None
+    return stream_of_table(job.plan, pa.Table.from_batches(found), tied) if found else None
 
 
 def keyed_by(physical: Physical, name: str) -> Physical:

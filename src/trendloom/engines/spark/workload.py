@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.engines import rehearsal
+from trendloom.engines.equal_times import warning_of_ties
+from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.engines.spark import batch
+from trendloom.engines.spark.ahead import checked
 from trendloom.engines.spark.batch import FIRST, LAST
-from trendloom.engines.spark.counting import counter_of, counting
-from trendloom.engines.spark.frames import Frame, inspect, open_frame, with_null_columns
-from trendloom.engines.spark.parquet import remote_parquet
+from trendloom.engines.spark.complaints import in_our_words
+from trendloom.engines.spark.counting import counter_of, counting, ties_counter
+from trendloom.engines.spark.frames import Frame, describe, finite, inspect, open_frame, with_null_columns
 from trendloom.engines.spark.session import is_started, session
-from trendloom.engines.workload import opened
-from trendloom.errors import BindError
+from trendloom.engines.spark.zones import shown_in
+from trendloom.engines.workload import UNWATCHED, is_spark_frame
+from trendloom.errors import BindError, QueryWarning
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
@@ -28,16 +32,32 @@ if TYPE_CHECKING:
 
 def answers(
     queries: tuple[Query, ...], source: object, options: Options, watch: Watch
-) -> list[tuple[Plan, Iterator[pa.RecordBatch]]]:
-    """Every query bound and planned over the same DataFrame; rows are computed when they are read."""
-    found = remote_parquet(source, options.schema) or opened(source, options)  # what is wrong needs no session
-    if not is_started(options.master):
-        rehearsal.begin(queries, found, options)  # tasks find what is compiled while Spark starts
-    frame = open_frame(session(options.master), found, options)
-    frame = frame if frame.schema.present is not None else inspect(frame)
-    plans = bind_all(queries, frame)
+) -> tuple[Sequence[QueryWarning], list[tuple[Plan, Iterator[pa.RecordBatch]]]]:
+    """Every query bound and planned over the same DataFrame; rows are computed when they are read.
+
+    Also what a look at the events brought up.
+    """
+    frame = framed(queries, source if not is_spark_frame(source) else finite(source), options, watch)
+    with in_our_words():
+        if frame.schema.present is None:
+            frame = inspect(frame, unit_given=options.time_unit is not None)
+        plans = bind_all(queries, frame)
     physical = [plan_physically(plan, options.limits) for plan in plans]
-    return [(plan, _collected(one, frame, options, watch)) for plan, one in zip(plans, physical, strict=True)]
+    found = [(plan, _collected(one, frame, options, watch)) for plan, one in zip(plans, physical, strict=True)]
+    return frame.warnings, found
+
+
+def framed(queries: tuple[Query, ...], source: object, options: Options, watch: Watch = UNWATCHED) -> Frame:
+    """The events as a DataFrame; Spark starts only once all that needs no Spark is found right."""
+    if is_spark_frame(source):
+        return describe(source, options.columns())
+    source = checked(queries, source, options)
+    if not is_started(options.master):
+        rehearsal.begin(queries, source, options)  # tasks find what is compiled while Spark starts
+    with watch.starting():
+        spark = session(options.master)
+    with in_our_words():
+        return open_frame(spark, source, options)
 
 
 def bind_all(queries: tuple[Query, ...], frame: Frame) -> list[Plan]:
@@ -55,26 +75,31 @@ def _collected(physical: Physical, frame: Frame, options: Options, watch: Watch)
     plan = physical.plan
     by_match = not physical.aggregates
     counter = counter_of(frame.df) if by_match and watch.progress is not None else None
-    found = batch.run(
-        frame.df,
-        physical,
-        frame.arrow,
-        numeric=options.numeric,
-        limit=options.limit if by_match else None,
-        order=by_match,
-        files=frame.files,
-        counter=counter,
-    )
-    if by_match and options.limit is not None:
-        found = found.limit(options.limit)
-    try:
-        with counting(counter, watch.progress):
-            table = found.toArrow()
-    except Exception as error:
-        raise batch.unwrap(error) from error
+    tied = ties_counter(frame.df)
+    with in_our_words(), counting(counter, watch.progress):
+        found = batch.run(
+            frame.df,
+            physical,
+            frame.arrow,
+            numeric=options.numeric,
+            limit=options.limit if by_match else None,
+            order=by_match,
+            files=frame.files,
+            counter=counter,
+            tied=tied,
+        )
+        if by_match and options.limit is not None:
+            found = found.limit(options.limit)
+        table = found.toArrow()
+    warning = None if tied is None else warning_of_ties(plan, tied.ties)
+    if warning is not None:
+        watch.warn(warning, plan.name)
     keys = ["window_start"] if plan.window.sliding else []
     table = _in_order(table, [*keys, *((*plan.partition, FIRST, LAST) if by_match else plan.group_by)])
     table = table.drop_columns([FIRST, LAST]) if by_match else table.slice(0, options.limit)
+    scanned = pa.schema([frame.given.field(name) for name in plan.scan.columns])
+    wanted = row_schema(plan, scanned) if by_match else aggregate_schema(plan, scanned, options.numeric)
+    table = shown_in(table, wanted)
     yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
 
 

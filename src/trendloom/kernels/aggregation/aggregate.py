@@ -18,7 +18,7 @@ from trendloom.kernels.aggregation.job import Found, Job, Linear, Spans, prepare
 from trendloom.kernels.aggregation.pivots import by_pivot
 from trendloom.kernels.aggregation.spans import spans_of
 from trendloom.kernels.aggregation.spec import Aggregation, Grain, Measure
-from trendloom.kernels.aggregation.widen import Amounts, layout_of
+from trendloom.kernels.aggregation.widen import Amounts, OnWidening, layout_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import Numbers
 
@@ -43,20 +43,25 @@ class Totals:
         return Totals(self.key[rows], self.start[rows], {name: one.take(rows) for name, one in self.values.items()})
 
 
-def aggregate(spec: Aggregation, block: Block, numeric: str, starts: tuple[int, int] | None = None) -> Iterator[Totals]:
+def aggregate(
+    spec: Aggregation, block: Block, numeric: str, starts: tuple[int, int] | None = None,
+    widening: OnWidening | None = None,
+) -> Iterator[Totals]:  # fmt: skip
     """All results of a block; with a pivot in parts that add up. `block.columns` holds all columns used.
 
-    `starts`: only windows that start from the one time on and before the other.
+    `starts`: only windows that start from the one time on and before the other. `widening` hears of long numbers.
     """
     if spec.pivot is None:
-        yield _aggregate(spec, block, numeric, starts)
+        yield _aggregate(spec, block, numeric, starts, widening)
         return
     for part, key in by_pivot(block, spec.pivot, spec.detection.window):
-        totals = _aggregate(replace(spec, pivot=None), part, numeric, starts)
+        totals = _aggregate(replace(spec, pivot=None), part, numeric, starts, widening)
         yield replace(totals, key=key[totals.key])
 
 
-def _aggregate(spec: Aggregation, block: Block, numeric: str, starts: tuple[int, int] | None) -> Totals:
+def _aggregate(
+    spec: Aggregation, block: Block, numeric: str, starts: tuple[int, int] | None, widening: OnWidening | None
+) -> Totals:
     spans = spans_of(block, spec.detection.window, spec.detection.scopes[0].template.minimal_length)
     spans = spans if starts is None else spans.starting(*starts)
     layout = layout_of(spec, numeric)
@@ -65,7 +70,7 @@ def _aggregate(spec: Aggregation, block: Block, numeric: str, starts: tuple[int,
     for number, part in enumerate(layout.parts):
         linear, lanes = linear_of(part.measures, block, doubles=not part.exact)
         job = prepare(spec, block, linear, extremes if number == 0 else [])
-        found.append((part, lanes, *part.run(Swept(job), spans)))
+        found.append((part, lanes, *part.run(Swept(job), spans, widening)))
     least = found[0][-1]
     values: dict[str, Amounts | Vector] = {m.name: one.restore(least[:, at]) for at, (m, one) in enumerate(extremes)}
     for part, lanes, amounts, _ in found:

@@ -5,11 +5,14 @@
 - `float`: doubles; spans where one is infinite are repeated in scaled numbers, for the sake of averages.
 - `log`: scaled numbers.
 
-Cost: one sweep; a span that needs w words costs about w/2 times as much once more.
+Cost: one sweep; a span that needs w words costs about w/2 times as much once more. How many they are is known before
+that (`Widening`), so whoever waits can be told.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -38,6 +41,24 @@ class Amounts:
         return Amounts(self.values[rows], None if self.exponent is None else self.exponent[rows])
 
 
+@dataclass(frozen=True)
+class Widening:
+    """Numbers beyond two words that are about to be computed: decimal digits of the longest, and the work for all.
+
+    `work`: events of their spans times words. `matches`: bits of the largest number of matches, in the window of `key`
+    that begins at `start`.
+    """
+
+    digits: int
+    work: int
+    matches: int
+    key: int
+    start: int
+
+
+OnWidening = Callable[[Widening], None]
+
+
 class Sweeper(Protocol):
     """Something that adds up spans in any number system."""
 
@@ -60,9 +81,11 @@ class Part:
     def exact(self) -> bool:
         return self.system is Wides
 
-    def run(self, sweeper: Sweeper, spans: Spans) -> tuple[list[Amounts], Array]:
-        """Amounts by lane (the matches first), and the least values."""
-        return _exactly(sweeper, spans) if self.exact else _nearly(sweeper, spans, self.system)
+    def run(
+        self, sweeper: Sweeper, spans: Spans, widening: OnWidening | None = None
+    ) -> tuple[list[Amounts], Array]:  # fmt: skip
+        """Amounts by lane (the matches first), and the least values; `widening` hears of long numbers beforehand."""
+        return _exactly(sweeper, spans, widening) if self.exact else _nearly(sweeper, spans, self.system)
 
 
 @dataclass(frozen=True)
@@ -84,7 +107,7 @@ def layout_of(spec: Aggregation, numeric: str) -> Layout:
     return Layout((exact, Part(fractional, Scaled)) if fractional else (exact,), extremes)
 
 
-def _exactly(sweeper: Sweeper, spans: Spans) -> tuple[list[Amounts], Array]:
+def _exactly(sweeper: Sweeper, spans: Spans, widening: OnWidening | None) -> tuple[list[Amounts], Array]:
     found = sweeper.sweep(spans, zeros(Wides, 1, 1))
     assert isinstance(found.numbers, Wides)
     lanes = [integers(found.numbers, lane) for lane in range(sweeper.lanes)]
@@ -92,7 +115,10 @@ def _exactly(sweeper: Sweeper, spans: Spans) -> tuple[list[Amounts], Array]:
     if len(again):
         lanes = [lane.astype(object) for lane in lanes]
         only = sweeper.without_least()
-        words = _words_needed(only, spans.take(again))
+        bits = _bits_needed(only, spans.take(again))
+        words = words_of(bits.max(axis=1))
+        if widening is not None:
+            widening(_foreseen(spans.take(again), bits, words))
         while len(again):
             left = []
             for size in np.unique(words):
@@ -107,10 +133,18 @@ def _exactly(sweeper: Sweeper, spans: Spans) -> tuple[list[Amounts], Array]:
     return [Amounts(lane) for lane in lanes], found.least
 
 
-def _words_needed(sweeper: Sweeper, spans: Spans) -> Array:
+def _bits_needed(sweeper: Sweeper, spans: Spans) -> Array:
     found = sweeper.sweep(spans, zeros(Scaled, 1, 1)).numbers
     assert isinstance(found, Scaled)
-    return words_of(np.max(np.frexp(found.mantissa)[1] + STEP * found.exponent, axis=1))
+    bits: Array = np.frexp(found.mantissa)[1] + STEP * found.exponent
+    return bits
+
+
+def _foreseen(spans: Spans, bits: Array, words: Array) -> Widening:
+    most = int(bits[:, 0].argmax())
+    digits = int(bits.max() * math.log10(2)) + 1
+    work = int(((spans.high - spans.low) * words).sum())
+    return Widening(digits, work, int(bits[most, 0]), int(spans.key[most]), int(spans.start[most]))
 
 
 def words_of(bits: Array) -> Array:

@@ -5,6 +5,7 @@ Cost: one pass over the events of the trends per aggregate, then one vectorised 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,6 @@ def _aggregate(expr: Aggregate, column: Vector | None, offsets: Array, events: A
     if column.values.dtype == object:  # beyond 64 bits: compared by rank
         values, ranks = np.unique(column.values, return_inverse=True)
         least, found = find(offsets, ranks.reshape(-1)[events], known)
-        return Vector(expr.kind, values[least], found, column.dictionary)
+        return replace(column, values=values[least], valid=found)
     best, found = find(offsets, column.values[events], known)
-    return Vector(expr.kind, best, found, column.dictionary)
+    return replace(column, values=best, valid=found)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from trendloom.engines.live.flow import flow_of
-from trendloom.engines.spark.frames import describe
+from trendloom.engines.spark.frames import Frame, describe
+from trendloom.engines.spark.live.files import MARKS
 from trendloom.engines.spark.live.manifest import agreed
 from trendloom.engines.spark.live.setting import Setting, absolute
 from trendloom.engines.spark.live.stream import run
+from trendloom.engines.telling import tell_warnings, warn_in_python
 from trendloom.engines.workload import Options
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import plan_physically
@@ -32,13 +36,19 @@ def detect_live(
 ) -> DataFrame:
     """The rows of a workload over a streaming DataFrame; see `trendloom.spark.detect`."""
     setting = Setting(watermark, buckets, None if late_to is None else absolute(late_to))
-    frame = describe(df, options.columns())
+    frame = without_marks(describe(df, options.columns()))
     plans = [bind(query, frame.schema) for query in queries]
-    for warning in (warning for plan in plans for warning in plan.warnings):
-        warnings.warn(str(warning), stacklevel=4)
+    tell_warnings(frame.warnings, plans, warn_in_python)
     flows = tuple(
         flow_of(plan_physically(plan, options.limits), frame.arrow, options.numeric, early=early) for plan in plans
     )
     if checkpoint is not None:
         flows = agreed(absolute(checkpoint), flows, buckets)
     return run(frame.df, flows, frame.schema, setting)
+
+
+def without_marks(frame: Frame) -> Frame:
+    """The frame whose events are known without the columns that tell of what could not be read."""
+    columns = tuple(one for one in frame.schema.columns if one.name not in MARKS)
+    arrow = pa.schema([one for one in frame.arrow if one.name not in MARKS])
+    return replace(frame, arrow=arrow, schema=replace(frame.schema, columns=columns))

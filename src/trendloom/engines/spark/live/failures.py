@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import re
 
+from trendloom.engines.spark.complaints import cause, first_line, said, unwrap
 from trendloom.errors import DataError, OptionError, QueryError, RunError, TrendloomError, option
 
 FULL = re.compile(r"No space left on device|disk is full|Disk quota exceeded", re.IGNORECASE)
@@ -18,31 +19,21 @@ BROKEN_CHECKPOINT = re.compile(
     r"|MALFORMED_CHECKPOINT|CHECKPOINT_|StreamMetadata|OperatorStateMetadata|batch \d+ doesn't exist"
     r"|state directory is empty or missing|Error reading delta file"
 )
-UNREADABLE = re.compile(r"MALFORMED_RECORD_IN_PARSING|Malformed records are detected|CSV header does not conform")
+UNREADABLE = re.compile(r"MALFORMED_RECORD_IN_PARSING|Malformed records are detected")
+OTHER_TYPE = re.compile(r"PARQUET_COLUMN_DATA_TYPE_MISMATCH|PARQUET_TYPE_ILLEGAL")
 GONE = re.compile(r"FILE_NOT_EXIST|FileNotFoundException")
 LOST_OFFSETS = re.compile(r"failOnDataLoss|some data may have been lost", re.IGNORECASE)
 NO_RECOVERY = re.compile(r"does not support recovering from checkpoint")
 ASSERTION = "assertion failed"
 """All that Spark says where its notes in a checkpoint contradict each other, as when files of it are missing."""
 
-PLAN = "=== Streaming Query ==="
-STACK = "JVM stacktrace:"
-
-
-def first_line(error: object) -> str:
-    """The first line of a message, without the class that Spark puts in front."""
-    text = str(error).strip().partition("\n")[0]
-    return re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text).removesuffix(" SQLSTATE: 42601")
-
 
 def explained(error: BaseException, checkpoint: str) -> TrendloomError:
     """The error in our words."""
-    from trendloom.engines.spark.batch import unwrap
-
     found = unwrap(error) if isinstance(error, Exception) else error
     if isinstance(found, TrendloomError):
         return found
-    text = _told(error)
+    text = said(error)
     if (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)) or FULL.search(text):
         return RunError(f"the disk is full: {cause(error)}", hint=f"make room and {_start_again()}")
     if NO_RECOVERY.search(text):
@@ -56,6 +47,12 @@ def explained(error: BaseException, checkpoint: str) -> TrendloomError:
             f"an event cannot be read: {cause(error)}",
             hint=f"correct it where it lies, or give {option('late_to', 'FOLDER')}: such events are then "
             "counted and put there",
+        )
+    if OTHER_TYPE.search(text):
+        return DataError(
+            f"a file has a column of another type than the stream: {cause(error)}",
+            hint="write it with the types of the other files, or start again if it has times in nanoseconds: "
+            "a start finds out about them",
         )
     if BROKEN_CHECKPOINT.search(text) or first_line(text) == ASSERTION:
         return RunError(
@@ -80,21 +77,6 @@ def _start_again() -> str:
     return f"start again with the same {option('checkpoint')}: nothing is lost, and nothing is done twice"
 
 
-def _told(error: BaseException) -> str:
-    """What Spark says, without the plan of the query, in which anything may be written."""
-    message, _, rest = str(error).partition(PLAN)
-    return message + rest.partition(STACK)[2]
-
-
 def is_lasting(error: TrendloomError) -> bool:
     """Whether the same would happen again: the query, the options or the events are wrong."""
     return isinstance(error, QueryError | OptionError | DataError) or "checkpoint" in error.message
-
-
-def cause(error: object) -> str:
-    """The line of a long message that says most: the last cause in it."""
-    text = (_told(error) if isinstance(error, BaseException) else str(error)).strip()
-    told = re.findall(r"^(?:: |Caused by: )?(?:[\w$.]+\.)?(\w*(?:Exception|Error)): (.+)$", text, flags=re.MULTILINE)
-    if told:
-        return first_line(told[-1][1]).strip()
-    return first_line(text) or type(error).__name__

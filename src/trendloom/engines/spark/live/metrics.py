@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-EVENTS, RESULTS = "trendloom_events", "trendloom_results"
-"""Names under which a stream reports what it counted (see `stream`)."""
+EVENTS, RESULTS, READ = "trendloom_events", "trendloom_results", "trendloom_read"
+"""Names under which a stream reports what it counted: see `stream`, and `files` for events out of files."""
 
 COUNTED_FROM_1970 = 1e9
 """Watermarks before 2001 belong to whole numbers that count from some other time: there is no lag to tell."""
@@ -145,7 +145,8 @@ def after(before: Metrics, report: dict[str, Any]) -> Metrics:
     seconds = report.get("durationMs", {}).get("triggerExecution", 0) / 1000
     counted = _observed(report, EVENTS)
     results = int(_observed(report, RESULTS).get("rows", 0))
-    read = sum(max(0, int(source.get("numInputRows", 0))) for source in report.get("sources", []))
+    rows = sum(max(0, int(source.get("numInputRows", 0))) for source in report.get("sources", []))
+    read = int(_observed(report, READ).get("rows", rows))  # where tasks read files, Spark counts the files
     states = report.get("stateOperators", [])
     told = report.get("eventTime", {}).get("watermark")
     watermark = None if told is None else _seconds(told)

@@ -17,16 +17,16 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from trendloom.engines.live.advance import Advance
 from trendloom.engines.live.chunks import pack, unpack
 from trendloom.engines.live.flow import Flow
+from trendloom.engines.spark.complaints import COMPLAINT, complaint
 from trendloom.engines.spark.live.late import refuse_untimed, write_late
-from trendloom.engines.spark.tasks import told_to_the_driver
-from trendloom.errors import open_door
+from trendloom.errors import TrendloomError, at_door, open_door
 from trendloom.model.time import TimeAxis
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
 STATE = "trendloom"
-OUTPUT = "query string, route int, payload binary, kept long, late long, untimed long"
+OUTPUT = f"query string, route int, payload binary, kept long, late long, untimed long, {COMPLAINT} string"
 
 
 def ticks_of(axis: TimeAxis, milliseconds: int) -> int | None:
@@ -71,19 +71,33 @@ class Processor(StatefulProcessor):
         if flow is None:  # a query that was removed from the workload
             Store(self.handle, self.indexes, self.chunks, None).clear()
             return
-        with told_to_the_driver(self.door):
-            axis = flow.physical.plan.schema.axis
-            store = Store(self.handle, self.indexes, self.chunks, axis)
-            step = Advance(flow, store, ticks_of(axis, timers.getCurrentWatermarkInMs()), self.buckets)
-            route = 0 if flow.adds_up else bucket
-            for batch in step.rows(arrived):
-                content = pack(pa.Table.from_batches([batch]), compress=False)
-                yield Row(query=query, route=route, payload=content, kept=0, late=0, untimed=0)
-            if step.late is not None:
-                refuse_untimed(step.untimed, self.late_to)
-                write_late(step.late, self.late_to, query, bucket)
-            late = 0 if step.late is None else len(step.late) - step.untimed
-            yield Row(query=query, route=route, payload=None, kept=step.kept, late=late, untimed=step.untimed)
+        try:
+            with at_door(self.door):
+                yield from self._stepped(flow, bucket, arrived, timers)
+        except TrendloomError as error:
+            yield _given_out(flow, bucket, told=complaint(error))
+
+    def _stepped(self, flow: Flow, bucket: int, arrived: pa.Table | None, timers: TimerValues) -> Iterator[Row]:
+        axis = flow.physical.plan.schema.axis
+        store = Store(self.handle, self.indexes, self.chunks, axis)
+        step = Advance(flow, store, ticks_of(axis, timers.getCurrentWatermarkInMs()), self.buckets)
+        for batch in step.rows(arrived):
+            yield _given_out(flow, bucket, payload=pack(pa.Table.from_batches([batch]), compress=False))
+        if step.late is not None:
+            refuse_untimed(step.untimed, self.late_to)
+            write_late(step.late, self.late_to, flow.name, bucket)
+        late = 0 if step.late is None else len(step.late) - step.untimed
+        yield _given_out(flow, bucket, kept=step.kept, late=late, untimed=step.untimed)
+
+
+def _given_out(
+    flow: Flow, bucket: int, *, payload: bytes | None = None, kept: int = 0, late: int = 0, untimed: int = 0,
+    told: str | None = None,
+) -> Row:  # fmt: skip
+    """A row that leaves the operator: results, counts, or a complaint, after which there is nothing more."""
+    route = 0 if flow.adds_up else bucket
+    counts = {"kept": kept, "late": late, "untimed": untimed}
+    return Row(query=flow.name, route=route, payload=payload, **counts, **{COMPLAINT: told})
 
 
 @dataclass

@@ -18,14 +18,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.fs as fs
+import pyarrow.parquet as pq
 
-from trendloom.engines.spark.live.failures import first_line
+from trendloom.engines.spark.complaints import first_line
+from trendloom.engines.spark.live.files import FILE, LISTED, MARKS, TEXT, Dialect, Reading, dialect_of
 from trendloom.engines.spark.live.late import place
+from trendloom.engines.spark.live.metrics import READ
+from trendloom.engines.spark.nanoseconds import nanosecond_columns, schema_with_numbers, with_times
 from trendloom.errors import DataError, OptionError, RunError, did_you_mean, option
 from trendloom.io.read import read
+from trendloom.io.schema_text import parse_schema
+from trendloom.model.zone import UTC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.types import StructType
 
 ENDINGS = {
@@ -38,7 +45,7 @@ WAYS = "parquet:FOLDER, csv:FOLDER, jsonl:FOLDER, rate:ROWS or kafka:HOST:PORT/T
 FILES_LOOKED_AT = 5
 """Files of text whose columns are looked at; what they leave open, `schema` says."""
 
-NO_VALUE = "\x01"
+UNFINISHED = "files must appear whole: write them elsewhere, then move them into the folder"
 COLUMNS = "trendloom_columns.json"
 KAFKA = "kafka"
 SOME_COLUMNS = "time timestamp, type string, ..."
@@ -84,19 +91,21 @@ def source_of(
 
 
 def open_source(
-    spark: SparkSession, source: Source, *, time: str = "time", strict: bool = True, checkpoint: str | None = None
-) -> DataFrame:
+    spark: SparkSession, source: Source, *, time: str = "time", time_zone: str | None = None, strict: bool = True,
+    checkpoint: str | None = None,
+) -> DataFrame:  # fmt: skip
     """The events as a streaming DataFrame.
 
-    `time`: the column of times, which may be text. `strict`: what cannot be read stops the stream; else it becomes an
-    event without a time. `checkpoint`: where an earlier start has noted the columns (`note_columns`).
+    `time`: the column of times, which may be text. `time_zone`: that of times in text that do not say theirs.
+    `strict`: what cannot be read stops the stream; else it becomes an event without a time. `checkpoint`: where an
+    earlier start has noted the columns (`note_columns`).
     """
     if source.kind == "rate":
         return _made_up(spark, source)
     if source.kind == "kafka":
         assert source.schema is not None
-        return events_of_kafka(_messages(spark, source), source.schema, strict=strict)
-    return _files(spark, source, time, strict, checkpoint)
+        return events_of_kafka(_messages(spark, source), source.schema, strict=strict, time_zone=time_zone)
+    return _files(spark, source, time, time_zone, strict, checkpoint)
 
 
 def note_columns(events: DataFrame, checkpoint: str) -> None:
@@ -104,7 +113,7 @@ def note_columns(events: DataFrame, checkpoint: str) -> None:
     system, folder = place(checkpoint)
     system.create_dir(folder, recursive=True)
     with system.open_output_stream(f"{folder}/{COLUMNS}") as sink:
-        sink.write(events.schema.json().encode())
+        sink.write(events.drop(*MARKS).schema.json().encode())
 
 
 def _noted_columns(checkpoint: str) -> StructType | None:
@@ -197,43 +206,105 @@ _CHECKS = {"rate": _check_rate, "kafka": _check_kafka}
 # ------------------------------------------------------------------------------------------------ folders
 
 
-def _files(spark: SparkSession, source: Source, time: str, strict: bool, checkpoint: str | None) -> DataFrame:
-    from pyspark.sql.types import StringType, StructField, StructType
-
+def _files(
+    spark: SparkSession, source: Source, time: str, time_zone: str | None, strict: bool, checkpoint: str | None
+) -> DataFrame:
     local = "://" not in source.place
     path = str(Path(source.place).resolve()) if local else source.place
+    nanoseconds = _nanoseconds(source) if local and source.kind == "parquet" else {}
     if source.schema is not None:
         schema = struct_of(source.schema)
     else:
         noted = None if checkpoint is None else _noted_columns(checkpoint)
-        schema = noted or _found_schema(spark, source, path, time)
-    reader = spark.readStream.format("json" if source.kind == "jsonl" else source.kind)
-    if source.kind == "csv":
-        # A header whose names differ from the schema's is refused, not read by position.
-        # With any other NULL than the empty text, an empty field is NULL and "" is empty text.
-        reader = reader.options(header=True, enforceSchema=False, multiLine=True, nullValue=NO_VALUE)
-    if source.max_files is not None:
-        reader = reader.option("maxFilesPerTrigger", source.max_files)
-    reader = reader.options(**source.options)
+        schema = noted or _found_schema(spark, source, path, time, nanoseconds)
+    if source.kind == "csv" or nanoseconds:
+        return _read_by_tasks(spark, source, path, schema, time, time_zone or UTC, strict)
+    zone = {"timeZone": time_zone or UTC} if source.kind != "parquet" else {}  # else that of the session
+    reader = _reader(spark, source, "json" if source.kind == "jsonl" else source.kind, {**zone, **source.options})
     if source.kind == "parquet":
         return reader.schema(schema).load(path)
     if strict:
         return reader.option("mode", "FAILFAST").schema(schema).load(path)
+    from pyspark.sql.types import StringType, StructField, StructType
+
     marked = StructType([*schema.fields, StructField(UNREADABLE, StringType())])
     read = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=UNREADABLE).schema(marked).load(path)
     return _without_unreadable(read, schema.names)
 
 
-def _found_schema(spark: SparkSession, source: Source, path: str, time: str) -> StructType:
+def _reader(spark: SparkSession, source: Source, form: str, options: Mapping[str, str]) -> DataStreamReader:
+    reader = spark.readStream.format(form)
+    if source.max_files is not None:
+        reader = reader.option("maxFilesPerTrigger", source.max_files)
+    return reader.options(**options)
+
+
+def _read_by_tasks(
+    spark: SparkSession, source: Source, path: str, schema: StructType, time: str, zone: str, strict: bool
+) -> DataFrame:
+    """Spark finds the files, tasks read them; files that are not on a disk are handed to them as bytes."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from trendloom.engines.spark.tasks import Task, mapped
+
+    dialect, options = dialect_of(source.options) if source.kind == "csv" else (Dialect(), dict(source.options))
+    listed = _reader(spark, source, "binaryFile", options).schema(LISTED).load(path)
+    content = F.lit(None).cast("binary") if "://" not in path else F.col("content")
+    reading = Reading(source.kind, to_arrow_schema(schema, timezone="UTC"), time, strict, dialect, zone)
+    events = mapped(listed.select("path", content.alias("content")), Task(None, reading), reading.result)
+    return events.observe(READ, F.count(F.lit(1)).alias("rows"))
+
+
+def _nanoseconds(source: Source) -> dict[str, bool]:
+    """The columns in nanoseconds of the files that are there."""
+    found: dict[str, bool] = {}
+    for file in _files_in(Path(source.place), source.kind)[:FILES_LOOKED_AT]:
+        try:
+            with pq.ParquetFile(file) as opened:
+                found |= nanosecond_columns(opened.schema, str(file))
+        except (pa.ArrowException, OSError) as problem:
+            raise DataError(f"{file} cannot be read: {first_line(problem)}", hint=UNFINISHED) from problem
+    return found
+
+
+def _found_schema(
+    spark: SparkSession, source: Source, path: str, time: str, nanoseconds: Mapping[str, bool]
+) -> StructType:
     """The columns of the files that are there; text of times stays text, and is parsed as `trendloom run` does."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     if source.kind == "parquet":
-        return spark.read.parquet(path).schema
-    found = read([str(file) for file in _files_in(Path(path), source.kind)[:FILES_LOOKED_AT]]).schema
+        numbers = schema_with_numbers(spark, path, nanoseconds)
+        return with_times(spark.createDataFrame([], numbers), nanoseconds).schema
+    return from_arrow_schema(_columns_of_text(source, time), prefer_timestamp_ntz=True)
+
+
+def _columns_of_text(source: Source, time: str) -> pa.Schema:
+    found = read([str(file) for file in _files_in(Path(source.place), source.kind)[:FILES_LOOKED_AT]]).schema
     joint = [(f.name, _as_read(f.type, is_time=f.name == time)) for f in found]
-    fields = [pa.field(name, pa.string() if pa.types.is_null(kind) else kind) for name, kind in joint]
-    return from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=True)
+    return pa.schema([(name, pa.string() if pa.types.is_null(kind) else kind) for name, kind in joint])
+
+
+def known_columns(source: Source, time: str) -> pa.Schema | None:
+    """The columns as far as they are known without Spark; None: only Spark can tell."""
+    if source.kind == "rate":
+        kinds = (pa.timestamp("us", "UTC"), pa.string(), pa.int32(), pa.int64())
+        return pa.schema(zip(("time", "type", "key", "value"), kinds, strict=True))
+    if source.schema is not None:
+        try:
+            return pa.schema(list(parse_schema(source.schema).items()))
+        except OptionError:  # Spark knows more types than these
+            return None
+    if "://" in source.place:
+        return None
+    if source.kind != "parquet":
+        return _columns_of_text(source, time)
+    file = _files_in(Path(source.place), source.kind)[0]
+    try:
+        return pq.read_schema(file).remove_metadata()
+    except (pa.ArrowException, OSError) as problem:
+        raise DataError(f"{file} cannot be read: {first_line(problem)}", hint=UNFINISHED) from problem
 
 
 def _as_read(kind: pa.DataType, *, is_time: bool) -> pa.DataType:
@@ -258,13 +329,17 @@ def struct_of(schema: str) -> StructType:
 
 
 def _without_unreadable(df: DataFrame, names: list[str]) -> DataFrame:
-    """Events with NULL in every column where something could not be read: they have no time, and are set apart."""
+    """Events with NULL in every column where something could not be read: they have no time, and are set apart.
+
+    Beside them stand the text that could not be read, and its file.
+    """
     from pyspark.sql import functions as F
 
     from trendloom.engines.spark.columns import column
 
     readable = F.col(UNREADABLE).isNull()
-    return df.select(*(F.when(readable, column(name)).alias(name) for name in names))
+    marks = [F.col(UNREADABLE).alias(TEXT), F.when(~readable, F.col("_metadata.file_path")).alias(FILE)]
+    return df.select(*(F.when(readable, column(name)).alias(name) for name in names), *marks)
 
 
 # -------------------------------------------------------------------------------------------------- Kafka
@@ -289,12 +364,15 @@ def _messages(spark: SparkSession, source: Source) -> DataFrame:
     )
 
 
-def events_of_kafka(messages: DataFrame, schema: str | StructType, *, strict: bool = True) -> DataFrame:
+def events_of_kafka(
+    messages: DataFrame, schema: str | StructType, *, strict: bool = True, time_zone: str | None = None
+) -> DataFrame:
     """Kafka's messages (key, value, topic, partition, offset, timestamp) as events: the JSON in their values, decoded.
 
     `schema` names the fields. Columns named kafka_key, kafka_topic, kafka_partition, kafka_offset or kafka_timestamp
     come from the message. A message without a value (a tombstone) is no event. One that does not fit the schema stops
     the stream, or, if not `strict`, becomes an event without a time; topic, partition and offset then tell which.
+    `time_zone`: that of times in the JSON that do not say theirs; UTC if not given.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructField, StructType
@@ -303,6 +381,7 @@ def events_of_kafka(messages: DataFrame, schema: str | StructType, *, strict: bo
     own = [each for each in wanted.fields if each.name not in MESSAGE]
     mark = [] if strict else [StructField(UNREADABLE, StringType())]
     mode = {"mode": "FAILFAST"} if strict else {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREADABLE}
+    mode["timeZone"] = time_zone or UTC
     content = F.from_json(F.col("value").cast("string"), StructType([*own, *mark]), mode)
     given = messages.filter(F.col("value").isNotNull()).select("*", content.alias(UNREADABLE))
     readable = F.lit(True) if strict else F.col(UNREADABLE)[UNREADABLE].isNull()
@@ -313,7 +392,8 @@ def events_of_kafka(messages: DataFrame, schema: str | StructType, *, strict: bo
         found = F.col(MESSAGE[each.name]).cast("string" if each.name == "kafka_key" else each.dataType)
         return (F.when(readable, found) if each.name == "kafka_timestamp" else found).alias(each.name)
 
-    return given.select(*map(value, wanted.fields))
+    marks = [] if strict else [F.when(~readable, F.col("value").cast("string")).alias(TEXT)]
+    return given.select(*map(value, wanted.fields), *marks)
 
 
 # -------------------------------------------------------------------------------------------- made-up events

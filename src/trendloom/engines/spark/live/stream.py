@@ -20,11 +20,13 @@ from trendloom.engines.live.chunks import unpack
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.partials import merge_partials
 from trendloom.engines.spark.columns import column, needed_rows
+from trendloom.engines.spark.complaints import heeded
 from trendloom.engines.spark.live.packing import BUCKET, PARCEL, PAYLOAD, QUERY, Label, Packing
 from trendloom.engines.spark.live.processor import OUTPUT, Processor
 from trendloom.engines.spark.live.setting import Setting
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import Batches, Task, key_columns, mapped
+from trendloom.engines.spark.zones import moment_of
 from trendloom.errors import OptionError
 from trendloom.model.schema import Schema
 
@@ -48,7 +50,7 @@ def run(df: DataFrame, flows: tuple[Flow, ...], schema: Schema, setting: Setting
     processor = Processor({flow.name: flow for flow in flows}, setting.buckets, setting.late_to)
     mode = "update" if any(flow.early for flow in flows) else "append"
     stepped = parcels.groupBy(QUERY, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
-    stepped = stepped.observe(
+    stepped = heeded(stepped).observe(
         EVENTS, *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("kept", "late", "untimed"))
     )
     if any(flow.adds_up for flow in flows):
@@ -82,8 +84,7 @@ def _clock(df: DataFrame, schema: Schema) -> Column:
         return F.timestamp_micros(F.try_multiply(time.cast("long"), F.lit(int(schema.axis.tick))))
     if dict(df.dtypes)[schema.time] == "timestamp":
         return time
-    epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-    return F.timestamp_micros(F.timestamp_diff("MICROSECOND", epoch, time))
+    return moment_of(time)
 
 
 def _parcels(df: DataFrame, flows: tuple[Flow, ...], setting: Setting) -> DataFrame:

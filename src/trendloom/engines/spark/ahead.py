@@ -1,0 +1,54 @@
+"""What is refused before Spark starts, which takes seconds: missing files, wrong columns, queries that cannot run.
+
+Footers of Parquet tell the columns; everything else is read by Arrow anyway, and handed to Spark as it is. What passes
+here may still be refused later, by what only Spark or the events know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from trendloom.engines.inspect import schema_of
+from trendloom.engines.live.flow import flow_of
+from trendloom.engines.spark.parquet import remote_parquet
+from trendloom.engines.workload import Options, load, opened, schema_of_columns
+from trendloom.errors import BindError
+from trendloom.io.events import prepare
+from trendloom.io.parquet import ParquetFiles
+from trendloom.lang.tree import Query
+from trendloom.model.schema import Schema
+from trendloom.physical.plan import plan_physically
+from trendloom.plan.bind import bind
+
+
+def checked(queries: tuple[Query, ...], source: object, options: Options) -> object:
+    """The source, or its events where they had to be read; refuses what cannot be answered."""
+    remote = remote_parquet(source, options.schema)
+    if remote is not None:
+        return remote
+    found = opened(source, options)
+    if not isinstance(found, ParquetFiles):
+        events = load(found, options)
+        _plan(queries, events.schema, options)
+        return events
+    try:
+        _plan(queries, schema_of_columns(found.columns, options), options)
+    except BindError:  # columns that are NULL everywhere fit everywhere, and the footers know them
+        _, schema = schema_of(found, options)
+        _plan(queries, schema, options)
+    return found
+
+
+def _plan(queries: tuple[Query, ...], schema: Schema, options: Options) -> None:
+    for plan in [bind(query, schema) for query in queries]:
+        plan_physically(plan, options.limits)
+
+
+def check_live(queries: tuple[Query, ...], columns: pa.Schema, options: Options) -> None:
+    """Refuse a workload that cannot run over a stream of events with these columns."""
+    events = prepare(columns.empty_table(), **options.for_queries(queries).columns())
+    schema = replace(events.schema, present=None)
+    for plan in [bind(query, schema) for query in queries]:
+        flow_of(plan_physically(plan, options.limits), events.table.schema, options.numeric)
