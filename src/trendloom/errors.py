@@ -162,6 +162,11 @@ class QueryWarning:
         return describe(self.message, self.span, self.text, self.hint)
 
 
+@dataclass(frozen=True)
+class QueryNote(QueryWarning):
+    """Something that was decided for the caller, and should be known."""
+
+
 def describe(message: str, span: Span | None, text: str | None, hint: str | None) -> str:
     """The message with its place drawn below it, as people see it."""
     lines = [message if span is None else f"{message}  (line {span.line}, column {span.column})"]

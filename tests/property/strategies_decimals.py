@@ -1,6 +1,6 @@
 """Random cases over decimals: those of the other strategies, with columns turned into decimals and numbers into tenths.
 
-Three flavours. *tenths*: x and y are small decimals with two and three digits after the point, so that 0.1 + 0.2 meets
+Three flavours. *tenths*: x and y are small decimals with two and four digits after the point, so that 0.1 + 0.2 meets
 0.3; *wide*: they differ in digits that no double holds and no 64-bit integer counts; *beside doubles*: x is a decimal
 and y stays a double. k, by which streams are cut, is always wide.
 """
@@ -44,7 +44,7 @@ class DecimalCase:
 def arrow_of(flavour: str) -> pa.Schema:
     """The columns of a flavour."""
     narrow = flavour != "wide"
-    types = {"x": pa.decimal128(9 if narrow else 38, 2), "y": pa.decimal128(38, 3), "k": pa.decimal128(38, 2)}
+    types = {"x": pa.decimal128(9 if narrow else 38, 2), "y": pa.decimal128(38, 4), "k": pa.decimal128(38, 2)}
     if flavour == "beside doubles":
         del types["y"]
     return pa.schema([field.with_type(types.get(field.name, field.type)) for field in ARROW])

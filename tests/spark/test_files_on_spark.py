@@ -39,16 +39,19 @@ def test_tasks_read_the_row_groups_of_several_files(spark: Any, tmp_path: Path) 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_keys_of_folders_have_the_same_types_as_elsewhere(kind: str, spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "a [b]"
     for year in ("2023", "2024"):
         for shop in ("007", "7"):
             part = pa.table({"time": [1, 2], "type": ["A", "B"], "shop": ["x", "x"]})
-            save(part.set_column(2, "till", pa.array([1, 1])), tmp_path / f"y={year}" / f"shop={shop}" / f"e.{kind}")
+            save(part.set_column(2, "till", pa.array([1, 1])), folder / f"y={year}" / f"shop={shop}" / f"e.{kind}")
     query = "PATTERN SEQ(A a, B b) WHERE [shop, y]"
-    expected = tl.run(query, tmp_path)
-    found = tl.run(query, tmp_path, engine="spark")
+    expected = tl.run(query, folder)
+    found = tl.run(query, folder, engine="spark")
     assert found.to_pylist() == expected.to_pylist()
     assert [row["shop"] for row in expected.to_pylist()] == ["007", "007", "7", "7"]
-    globbed = on_spark("PATTERN SEQ(A a, B b) WHERE [shop]", str(tmp_path / "y=2024" / "shop=*"), schema="shop int")
+    globbed = on_spark(
+        "PATTERN SEQ(A a, B b) WHERE [shop]", str(tmp_path / "*" / "y=2024" / "shop=*"), schema="shop int"
+    )
     assert sorted({row["shop"] for row in globbed}) == [7]
 
 

@@ -7,6 +7,7 @@ import typer
 from trendloom.cli import options as o
 from trendloom.cli.console import reporting, tell_warnings
 from trendloom.cli.query import read_query
+from trendloom.errors import QueryNote
 
 EPILOG = """
 [bold]Examples[/]
@@ -23,7 +24,7 @@ def check(
     query: o.QueryName = None,
     time: o.Time = "time",
     type: o.Type = "type",
-    time_unit: o.TimeUnit = "s",
+    time_unit: o.TimeUnit = None,
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
     order: o.Order = None,
@@ -46,7 +47,8 @@ def check(
         if quiet:
             return
         tell_warnings(warnings)
-        typer.echo(_verdict(len(queries_of(text, query)), len(warnings), seen=bool(events) or schema is not None))
+        doubts = sum(not isinstance(warning, QueryNote) for warning in warnings)
+        typer.echo(_verdict(len(queries_of(text, query)), doubts, seen=bool(events) or schema is not None))
 
 
 def _verdict(queries: int, warnings: int, *, seen: bool) -> str:

@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from trendloom.errors import Door, OptionError, QueryError, QueryWarning, TrendloomError, at_door
+from trendloom.errors import Door, OptionError, QueryError, QueryNote, QueryWarning, TrendloomError, at_door
 
 BAD_QUERY_OR_OPTIONS = 2
 BAD_DATA_OR_FAILED_RUN = 1
@@ -101,7 +101,10 @@ def tell_error(error: TrendloomError) -> None:
 def tell_warnings(warnings: Iterable[QueryWarning | str], query: str | None = None) -> None:
     of = f" in query {query}" if query is not None else ""
     for warning in warnings:
-        errors_console().print(_marked(f"warning{of}", "bold yellow", str(warning)))
+        if isinstance(warning, QueryNote):
+            tell_note(str(warning))
+        else:
+            errors_console().print(_marked(f"warning{of}", "bold yellow", str(warning)))
 
 
 def tell_note(text: str) -> None:
@@ -164,7 +167,8 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
             shown.update(task, description=text)
 
         def compiling(name: str | None) -> None:
-            shown.update(task, description=stage if name is None else f"compiling {name}, once")
+            text = stage if name is None else f"compiling {name}, once"
+            shown.update(task, description=text, refresh=True)  # now: the compiler lets nobody else draw
 
         of = ""
 

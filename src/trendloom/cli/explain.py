@@ -30,7 +30,7 @@ def explain(
     query: o.QueryName = None,
     time: o.Time = "time",
     type: o.Type = "type",
-    time_unit: o.TimeUnit = "s",
+    time_unit: o.TimeUnit = None,
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
     order: o.Order = None,

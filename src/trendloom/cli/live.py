@@ -61,7 +61,8 @@ class Request:
             check_folder(self.service.checkpoint, "the checkpoint")
             if self.late_to is not None:
                 check_folder(self.late_to, "the folder of late events")
-        columns = known_columns(self.source, self.options.time)
+        notes = None if self.on_connect else self.service.checkpoint
+        columns = known_columns(self.source, self.options.time, notes)
         if columns is not None:
             check_live(queries, columns, self.options)
 
@@ -114,7 +115,9 @@ def _opened(request: Request) -> tuple[Any, Any, Any]:
     spark = session(options.master, name="trendloom stream", settings=dict(request.settings))
     notes = None if request.on_connect else request.service.checkpoint
     strict = request.late_to is None
-    events = open_source(spark, request.source, time=options.time, strict=strict, checkpoint=notes)
+    events = open_source(
+        spark, request.source, time=options.time, time_zone=options.time_zone, strict=strict, checkpoint=notes
+    )
     rows = detect(
         events, request.text, time=options.time, type=options.type, time_unit=options.time_unit,
         numeric=options.numeric, query=options.query, watermark=request.watermark, buckets=request.buckets,
@@ -123,7 +126,8 @@ def _opened(request: Request) -> tuple[Any, Any, Any]:
     )  # fmt: skip
     if notes is not None:
         note_columns(events, notes)
-    return rows, without_marks(describe(events, options.columns())).schema, spark
+    queries = queries_of(request.text, options.query)
+    return rows, without_marks(describe(events, options.for_queries(queries).columns())).schema, spark
 
 
 def _name(request: Request) -> str:

@@ -61,12 +61,14 @@ Time = Annotated[
 ]
 Type = Annotated[str, typer.Option("--type", metavar="COLUMN", rich_help_panel=INPUT, help="The type of each event.")]
 TimeUnit = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--time-unit",
         metavar="UNIT",
         rich_help_panel=INPUT,
-        help="What a whole number of time counts: us, ms, s, min, h or d.",
+        show_default=False,
+        help="What a whole number of time counts: us, ms, s, min, h or d; else seconds, with a warning where they "
+        "hardly can be.",
     ),
 ]
 TimeLow = Annotated[

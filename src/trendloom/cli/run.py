@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from trendloom.engines.workload import Answer, Watch
+    from trendloom.errors import QueryWarning
 
 EPILOG = """
 [bold]Examples[/]
@@ -36,7 +37,7 @@ def run(
     query: o.QueryName = None,
     time: o.Time = "time",
     type: o.Type = "type",
-    time_unit: o.TimeUnit = "s",
+    time_unit: o.TimeUnit = None,
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
     order: o.Order = None,
@@ -83,17 +84,13 @@ def run(
             memory_limit, max_trends, columns_named(order), schema, time_zone,
         )  # fmt: skip
         unsorted: list[bool] = []
-        told: list[str] = []
         with progress(wanted=not quiet) as shown:
-            rows = answers(text, events, options, _watch(shown, unsorted, told, quiet=quiet, debug=debug))
-            for answer in () if quiet else rows:
-                tell_warnings(answer.plan.warnings, answer.plan.name)
+            rows = answers(text, events, options, _watch(shown, unsorted, quiet=quiet, debug=debug))
             shown.say("looking for matches")
             counts = [0] * len(rows)
             counted = [_counted(answer, counts, number) for number, answer in enumerate(rows)]
             count = deliver(counted, delivery, shown.stop)
         if not quiet:
-            tell_warnings(told)
             for answer in (answer for answer, found in zip(rows, counts, strict=True) if not found):
                 tell_note(_of_query(answer) + answer.without_rows())
         if unsorted and not quiet:
@@ -117,8 +114,12 @@ def _of_query(answer: Answer) -> str:
     return "" if answer.plan.name is None else f"query {answer.plan.name}: "
 
 
-def _watch(shown: Shown, unsorted: list[bool], told: list[str], *, quiet: bool, debug: bool) -> Watch:
+def _watch(shown: Shown, unsorted: list[bool], *, quiet: bool, debug: bool) -> Watch:
     from trendloom.engines.workload import Watch
+
+    def warn(warning: QueryWarning, query: str | None) -> None:
+        if not quiet:
+            tell_warnings([warning], query)
 
     def beforehand(warning: str) -> None:
         shown.say("computing exact numbers")
@@ -136,7 +137,7 @@ def _watch(shown: Shown, unsorted: list[bool], told: list[str], *, quiet: bool, 
         unsorted=lambda: unsorted.append(True),
         foreseen=shown.foreseen,
         starting=starting,
-        warn=told.append,
+        warn=warn,
         compiling=shown.compiling,
         beforehand=beforehand,
     )

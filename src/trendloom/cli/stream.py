@@ -73,7 +73,7 @@ def stream(
     query: o.QueryName = None,
     time: o.Time = "time",
     type: o.Type = "type",
-    time_unit: o.TimeUnit = "s",
+    time_unit: o.TimeUnit = None,
     order: o.Order = None,
     time_zone: o.TimeZone = None,
     watermark: Annotated[

@@ -1,7 +1,8 @@
 """Result rows as a table on a terminal: the first rows, and how many there are.
 
 A match is one line: `a:a1 → b:b2,b5 → c:c7`, each variable with its events, by their `id` where they have one, else by
-type and time. Memory: the rows that are shown.
+type and time. Times with a zone are shown as its clocks show them, and the zone stands in the heading. Memory: the rows
+that are shown.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rich.text import Text
 
 from trendloom.engines.workload import Answer
 from trendloom.io.text import json_cells, plain_cells
+from trendloom.io.zones import local_times
 from trendloom.model.schema import Schema
 
 MOST_ROWS = 40
@@ -71,11 +73,25 @@ def _table(one: Preview) -> Table:
     cells: list[Iterable[Text]] = []
     for field in one.head.schema:
         column = one.head.column(field.name).combine_chunks()
-        table.add_column(_one_line(field.name), justify="right" if _is_number(field.type) else "left", overflow="fold")
+        table.add_column(
+            _one_line(_heading(field, one.schema)),
+            justify="right" if _is_number(field.type) else "left",
+            overflow="fold",
+        )
         cells.append(_cells(column, field, one.schema))
     for row in zip(*cells, strict=True):
         table.add_row(*row)
     return table
+
+
+def _heading(field: pa.Field, schema: Schema) -> str:
+    """The name of a column, with the zone of its times where they have one."""
+    kind = field.type
+    if field.name == "events" and pa.types.is_list(kind) and "id" not in schema.names:
+        where = kind.value_type.get_field_index(schema.low or schema.time)
+        kind = kind.value_type.field(where).type if where >= 0 else kind
+    zone = getattr(kind, "tz", None)
+    return field.name if zone is None else f"{field.name} ({zone})"
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -88,6 +104,8 @@ def _cells(column: pa.Array, field: pa.Field, schema: Schema) -> Iterable[Text]:
     if pa.types.is_nested(field.type):
         return [Text(cell) for cell in json_cells(column, field)]
     shorter = _short_time if pa.types.is_timestamp(field.type) else str
+    if getattr(field.type, "tz", None) is not None:
+        column = local_times(pa.chunked_array([column])).combine_chunks()
     return [Text("NULL", "dim") if cell is None else _one_line(shorter(cell)) for cell in plain_cells(column)]
 
 
@@ -148,11 +166,11 @@ class _Names:
         return f"{self.moment(event[self.schema.low])}..{self.moment(event[self.schema.high])}"
 
     def moment(self, value: object) -> str:
+        """A time as clocks of its own zone show it."""
         if not isinstance(value, datetime.datetime):
             return str(value)
-        moment = value if value.tzinfo is None else value.astimezone(datetime.UTC)
-        text = moment.time().replace(tzinfo=None).isoformat().removesuffix(":00")
-        if moment.date() == self.date:
+        text = value.time().isoformat().removesuffix(":00")
+        if value.date() == self.date:
             return text
-        self.date = moment.date()
+        self.date = value.date()
         return f"{self.date} {text}"

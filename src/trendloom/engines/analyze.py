@@ -37,7 +37,7 @@ MEBI = 1 << 20
 def trend_graph(text: str, source: object, options: Options, plan: Plan = Plan.AUTO) -> Trends:
     """The trend graph of one query for complete trends over a stream, to be looked at or walked in other ways."""
     (query,) = queries_of(text, options.query)
-    events = load_needed((query,), source, options)
+    events = load_needed((query,), source, options.for_queries((query,)))
     physical = with_memory(plan_physically(bind(query, events.schema), options.limits))
     if physical.graph is None:
         raise PlanError("only RETURN COMPLETE TRENDS of one variable with + has a trend graph", text=text)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trendloom.engines.equal_times import Tied, ties_of
 from trendloom.errors import DataError
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, columns
@@ -33,12 +34,16 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """The events of one task: the table, and its columns as vectors, converted when first asked for."""
+    """The events of one task: the table, and its columns as vectors, converted when first asked for.
+
+    `tied` hears how many events of the query have equal times, when they are sorted.
+    """
 
     table: pa.Table
     kinds: Mapping[str, Kind]
     ticks: Array
     vectors: dict[str, Vector] = field(default_factory=dict)
+    tied: Tied | None = None
 
     def vector(self, name: str) -> Vector:
         if name not in self.vectors:
@@ -57,7 +62,7 @@ class Stream:
         return self.vector(expr.column)
 
 
-def stream_of_table(plan: Plan, table: pa.Table) -> Stream:
+def stream_of_table(plan: Plan, table: pa.Table, tied: Tied | None = None) -> Stream:
     """The events of a table, which may have more columns than the stream's own: those hold integers."""
     table = without_nan(table)
     times = table[plan.schema.time]
@@ -66,7 +71,7 @@ def stream_of_table(plan: Plan, table: pa.Table) -> Stream:
             f"{times.null_count} of {len(times)} events in a task have no time", hint="remove them, or give them a time"
         )
     kinds = dict.fromkeys(table.column_names, Kind.INT) | {one.name: one.kind for one in plan.schema.columns}
-    return Stream(table, kinds, ticks(times, plan.schema.axis))
+    return Stream(table, kinds, ticks(times, plan.schema.axis), tied=tied)
 
 
 def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) -> tuple[Block, Keys]:
@@ -96,6 +101,8 @@ def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) ->
         bits=tuple(which),
         instants=instants,
     )
+    if stream.tied is not None:
+        stream.tied(ties_of(block))
     return block, keys
 
 

@@ -47,6 +47,7 @@ def expand(text: str, row: object, source: object | None, options: Options) -> I
     """Check the row; then its matches, as RETURN TRENDS gives them, are found as they are read."""
     query = _collapsed_query(queries_of(text, options.query))
     given = read_row(row)
+    options = options.for_queries((query,))
     if source is None:
         events = prepare(given.bare, **options.columns())
         plan = bind(replace(query, returns=Trends.ALL), events.schema)

@@ -63,10 +63,9 @@ def describe_funnel(plan: Plan, events: Events, clock: Callable[[], float] = tim
     """How many events pass each condition, reach each position, and what stops the others."""
     if events.ticks is None:
         return Branch(NAME, "not looked at: time is imprecise")
-    bare = replace(plan, warnings=())
     try:
         refuse_open_negation_in_conjunction(plan)
-        return _Funnel(bare, events, clock).describe()
+        return _Funnel(plan, events, clock).describe()
     except PlanError as refusal:
         return Branch(NAME, f"not looked at: {refusal.message}")
 

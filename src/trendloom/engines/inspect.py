@@ -1,14 +1,15 @@
 """Look at queries without running them: CHECK and EXPLAIN.
 
 Both need no more than a schema. For Parquet that is in the footers of the files; of the events the type column alone is
-read, to tell which types there are. (Complete trends are explained with their graph, for which events are read.)
+read, to tell which types there are, and whole numbers of time whose unit is not given. (Complete trends are explained
+with their graph, for which events are read.)
 Without any events a schema is *assumed*: every attribute that the query names is there and fits everywhere, so what is
 still wrong is wrong for all data (unknown variables, a NOT out of place, ...).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from trendloom.engines.workload import (
     schema_of_columns,
 )
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
-from trendloom.io.events import check_order, short_unit
+from trendloom.io.events import check_order, doubts_of_times, short_unit
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import refuse_schema
 from trendloom.io.schema_text import parse_schema
@@ -45,21 +46,22 @@ ASSUMED = "no events given: every attribute the query names is assumed to be the
 
 def check_text(text: str, schema_or_events: object, options: Options) -> list[QueryWarning]:
     """The warnings of all queries of a text; raises `QueryError` for the first one that is wrong."""
-    return [warning for plan in _plans(text, schema_or_events, options) for warning in plan.warnings]
+    reading, plans = _plans(text, schema_or_events, options)
+    return [*reading, *(warning for plan in plans for warning in plan.warnings)]
 
 
 def explain_text(text: str, events: object, options: Options, *, analyze: bool = False) -> str:
     """The plans of all queries of a text, for people to read; `analyze` also runs them and says what that took."""
     if analyze and events is None:
         raise OptionError("analyze runs the query, so it needs events", hint=f"give {option('events', 'FILE')}")
-    plans = _plans(text, events, options)
+    reading, plans = _plans(text, events, options)
     sections = [_section(plan, options.engine) for plan in plans]
     if events is not None:
         with_events = [_with_events(plan, events, options, analyze) for plan in plans]
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
-    if events is None and options.schema is None:
-        sections = [f"-- {ASSUMED}", *sections]
-    return "\n\n".join(sections)
+    told = ([ASSUMED] if events is None and options.schema is None else []) + [str(warning) for warning in reading]
+    remarks = ["\n".join(f"-- {line}" for line in one.splitlines()) for one in told]
+    return "\n\n".join([*remarks, *sections])
 
 
 def _section(plan: Plan, engine: str) -> str:
@@ -80,7 +82,7 @@ def _with_events(plan: Plan, events: object, options: Options, analyze: bool) ->
     from trendloom.engines.analyze import describe_run, describe_trends
     from trendloom.engines.funnel import describe_funnel
 
-    loaded = load_needed((plan.query,), events, options)
+    loaded = load_needed((plan.query,), events, options.for_queries((plan.query,)))
     found = [describe_funnel(plan, loaded)] if analyze else []
     physical = _runnable(plan, options)
     if physical is not None and physical.graph is not None:
@@ -100,40 +102,51 @@ def _runnable(plan: Plan, options: Options) -> Physical | None:
         return None
 
 
-def _plans(text: str, schema_or_events: object, options: Options) -> list[Plan]:
+def _plans(text: str, source: object, options: Options) -> tuple[Sequence[QueryWarning], list[Plan]]:
+    """What the events bring up, and the queries bound to them."""
     queries = queries_of(text, options.query)
-    if schema_or_events is None and options.schema is not None:
+    options = options.for_queries(queries)
+    if source is None and options.schema is not None:
         columns = pa.schema(list(parse_schema(options.schema).items()))
-        return [bind(query, schema_of_columns(columns, options)) for query in queries]
-    if schema_or_events is None:
-        return [_bind_assumed(query, options) for query in queries]
-    schema = schema_of(schema_or_events, options)
-    return [bind(query, schema) for query in queries]
+        return (), [bind(query, schema_of_columns(columns, options)) for query in queries]
+    if source is None:
+        return (), [_bind_assumed(query, options) for query in queries]
+    reading, schema = schema_of(source, options)
+    return reading, [bind(query, schema) for query in queries]
 
 
 # ----------------------------------------------------------------------------------------------- schemas
 
 
-def schema_of(source: object, options: Options) -> Schema:
-    """The schema of a stream: given, or of an Arrow schema, a file or a frame; events are read only where needed."""
+def schema_of(source: object, options: Options) -> tuple[Sequence[QueryWarning], Schema]:
+    """The schema of a stream: given, or of an Arrow schema, a file or a frame; events are read only where needed.
+
+    Also what is probably not meant, as far as the events were looked at.
+    """
     if isinstance(source, Schema | pa.Schema):
         refuse_schema([] if options.schema is None else list(parse_schema(options.schema)), "what was given")
-        return source if isinstance(source, Schema) else schema_of_columns(source, options)
+        return (), source if isinstance(source, Schema) else schema_of_columns(source, options)
     if is_spark_frame(source):
         from trendloom.engines.spark.frames import describe
 
-        return describe(source, options.columns()).schema
+        frame = describe(source, options.columns())
+        return frame.warnings, frame.schema
     found = opened(source, options)
-    return _schema_of_parquet(found, options) if isinstance(found, ParquetFiles) else load(found, options).schema
+    if isinstance(found, ParquetFiles) and options.type in found.columns.names:
+        return _schema_of_parquet(found, options)
+    events = load(found, options)
+    return events.warnings, events.schema
 
 
-def _schema_of_parquet(found: ParquetFiles, options: Options) -> Schema:
+def _schema_of_parquet(found: ParquetFiles, options: Options) -> tuple[Sequence[QueryWarning], Schema]:
     schema = schema_of_columns(found.columns, options)
     empty = found.without_values()
     columns = tuple(replace(c, kind=Kind.NULL) if c.name in empty else c for c in schema.columns)
-    types = found.read([options.type]).column(options.type)
-    present = frozenset(name for name in types.unique().to_pylist() if name is not None)
-    return replace(schema, columns=columns, present=present)
+    counted, time = options.time_unit is None and not schema.axis.timestamp, schema.low or schema.time
+    looked_at = found.read([options.type, time] if counted else [options.type])
+    present = frozenset(name for name in looked_at.column(options.type).unique().to_pylist() if name is not None)
+    doubts = doubts_of_times(looked_at, time) if counted else ()
+    return doubts, replace(schema, columns=columns, present=present)
 
 
 # ----------------------------------------------------------------------------------------- without events
@@ -171,7 +184,7 @@ def _assumed(query: tree.Query, axis: TimeAxis, options: Options) -> Schema:
     check_order(options.order, pa.schema([(name, pa.null()) for name in options.order]), imprecise=low is not None)
     named = dict.fromkeys((*query.group_by, *_attributes(query), *options.order))
     others = tuple(Column(name, Kind.NULL) for name in named if name not in known and name != "time")
-    columns = (*(Column(name, kind) for name, kind in known.items()), *others)
+    columns = (*(Column(name, kind, zone=options.time_zone) for name, kind in known.items()), *others)
     return Schema(columns, options.time, options.type, axis, None, None, low, high, options.order, options.time_zone)
 
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from trendloom.engines.workload import Options, answers, table_of
 from trendloom.kernels.columns.few import FEW
+from trendloom.kernels.compiled import counting_compilations
 
 SLIDING = "WITHIN 10 minutes SLIDE 1 minute"
 USUAL = {
@@ -52,9 +54,6 @@ class Rehearsal:
 
     def run(self) -> int:
         """Run it, for its side effect; says how many functions it has compiled."""
-        from trendloom.engines.workload import Options, answers, table_of
-        from trendloom.kernels.compiled import counting_compilations
-
         with counting_compilations() as found:
             table_of(answers(self.query, usual_events(self.events), Options(numeric=self.numeric)))
         return sum(found.values())

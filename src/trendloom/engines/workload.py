@@ -5,7 +5,6 @@ Everything that can be refused is refused before the first query runs.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -15,16 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.engines.memory import bytes_of
-from trendloom.errors import OptionError, QueryError, did_you_mean, option
+from trendloom.engines.telling import Warn, tell_warnings, warn_in_python
+from trendloom.errors import OptionError, QueryError, QueryWarning, did_you_mean, option
 from trendloom.io.events import Events, prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import Opened, open_events
 from trendloom.lang.parser import parse
 from trendloom.lang.tree import Query
 from trendloom.model.schema import Schema
+from trendloom.model.zone import zone_named
 from trendloom.physical.limits import MOST_TRENDS, Limits
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Aggregation, Plan
+from trendloom.plan.patterns import events_of
 
 if TYPE_CHECKING:
     from trendloom.physical.plan import Physical
@@ -38,11 +40,12 @@ class Columns(TypedDict):
 
     time: str
     type: str
-    time_unit: str
+    time_unit: str | None
     time_low: str | None
     time_high: str | None
     order: tuple[str, ...]
     time_zone: str | None
+    query_types: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Options:
     engine: str = "local"
     time: str = "time"
     type: str = "type"
-    time_unit: str = "s"
+    time_unit: str | None = None
     time_low: str | None = None
     time_high: str | None = None
     numeric: str = "exact"
@@ -64,6 +67,7 @@ class Options:
     order: tuple[str, ...] = ()
     schema: str | None = None
     time_zone: str | None = None
+    query_types: tuple[str, ...] = ()  # no option of a caller's: the types that the queries name, see `for_queries`
 
     def __post_init__(self) -> None:
         for name, value, known in (("engine", self.engine, ENGINES), ("numeric", self.numeric, NUMERIC)):
@@ -73,6 +77,8 @@ class Options:
             if number is not None and number < 1:
                 raise OptionError(f"{option(name)} must be at least 1")
         bytes_of(self.memory_limit)
+        if self.time_zone is not None:
+            zone_named(self.time_zone)
         if self.numeric != "exact" and self.engine == "reference":
             raise OptionError("the reference engine has exact numbers only", hint="use another engine")
 
@@ -91,7 +97,13 @@ class Options:
             "time_high": self.time_high,
             "order": self.order,
             "time_zone": self.time_zone,
+            "query_types": self.query_types,
         }
+
+    def for_queries(self, queries: Sequence[Query]) -> Options:
+        """The options with what reading the events must know of the queries."""
+        named = dict.fromkeys(event.type for query in queries for event in events_of(query.pattern))
+        return replace(self, query_types=tuple(named))
 
 
 @dataclass(frozen=True)
@@ -102,9 +114,9 @@ class Watch:
     unsorted: Callable[[], None] | None = None
     foreseen: Callable[[str], None] | None = None  # how many matches there will be
     starting: Callable[[], AbstractContextManager[None]] = nullcontext  # around the start of Spark
-    warn: Callable[[str], None] = warnings.warn
+    warn: Warn = warn_in_python
     compiling: Callable[[str | None], None] | None = None  # what is compiled, and None when that is over
-    beforehand: Callable[[str], None] = warnings.warn  # what is about to take long
+    beforehand: Callable[[str], None] = lambda text: warn_in_python(QueryWarning(text))  # what is about to take long
 
 
 UNWATCHED = Watch()
@@ -175,8 +187,8 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
     from trendloom.optimize import optimize
 
     found = opened(source, options)
-    if not isinstance(found, ParquetFiles):
-        return load(found, options)
+    if not isinstance(found, ParquetFiles) or options.type not in found.columns.names:
+        return load(found, options)  # whether another column holds the types is told by all of them
     whole = schema_of_columns(found.columns, options)
     try:
         plans = [optimize(bind(query, whole)) for query in queries]
@@ -200,7 +212,8 @@ def _warning_of_infinity(answer: Answer, watch: Watch) -> Answer:
             yield batch
         if infinite:
             listed = ", ".join(sorted(infinite))
-            watch.warn(f"{listed}: infinite in some rows; {option('numeric', 'log')} holds any size")
+            warning = QueryWarning(f"{listed}: infinite in some rows; {option('numeric', 'log')} holds any size")
+            watch.warn(warning, answer.plan.name)
 
     return replace(answer, batches=told())
 
@@ -211,19 +224,24 @@ def _infinite(column: pa.Array) -> bool:
 
 def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHED) -> list[Answer]:
     """The queries of a text over a stream; nothing has run yet when this returns, but everything is checked."""
-    found = _answers(text, source, options, watch)
+    queries = queries_of(text, options.query)
+    reading, found = _answers(queries, source, options.for_queries(queries), watch)
+    tell_warnings(reading, [answer.plan for answer in found], watch.warn)
     return [_warning_of_infinity(answer, watch) for answer in found] if options.numeric == "float" else found
 
 
-def _answers(text: str, source: object, options: Options, watch: Watch) -> list[Answer]:
-    queries = queries_of(text, options.query)
+def _answers(
+    queries: tuple[Query, ...], source: object, options: Options, watch: Watch
+) -> tuple[Sequence[QueryWarning], list[Answer]]:
+    """What reading the events brought up, and the answers."""
     if options.engine == "spark":
         from trendloom.engines.spark.prerequisites import require_spark
 
         require_spark()
         from trendloom.engines.spark import workload as on_spark
 
-        return [Answer(plan, batches) for plan, batches in on_spark.answers(queries, source, options, watch)]
+        reading, on_read = on_spark.answers(queries, source, options, watch)
+        return reading, [Answer(plan, batches) for plan, batches in on_read]
     if is_spark_frame(source):
         raise OptionError(
             f"the {options.engine} engine does not read a DataFrame of Spark's",
@@ -234,12 +252,15 @@ def _answers(text: str, source: object, options: Options, watch: Watch) -> list[
     if options.engine == "reference":
         from trendloom.engines import oracle
 
-        return [Answer(p, oracle.run(p, events, limit=options.limit), _passed(p, events)) for p in plans]
+        return events.warnings, [
+            Answer(p, oracle.run(p, events, limit=options.limit), _passed(p, events)) for p in plans
+        ]
     from trendloom.physical.plan import plan_physically
 
     physical = [plan_physically(plan, options.limits) for plan in plans]
     both = zip(plans, physical, strict=True)
-    return [Answer(one.plan, _local(one, events, options, watch), _passed(plan, events)) for plan, one in both]
+    found = [Answer(one.plan, _local(one, events, options, watch), _passed(plan, events)) for plan, one in both]
+    return events.warnings, found
 
 
 def _passed(plan: Plan, events: Events) -> Callable[[], str] | None:
@@ -253,7 +274,13 @@ def _passed(plan: Plan, events: Events) -> Callable[[], str] | None:
 
 def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     from trendloom.engines import local
+    from trendloom.engines.equal_times import Ties, warning_of_ties
     from trendloom.kernels.compiled import hearing
+
+    def tied(ties: Ties) -> None:
+        warning = warning_of_ties(physical.plan, ties)
+        if warning is not None:
+            watch.warn(warning, physical.plan.name)
 
     with nullcontext() if watch.compiling is None else hearing(watch.compiling):
         yield from local.run(
@@ -264,6 +291,7 @@ def _local(physical: Physical, events: Events, options: Options, watch: Watch) -
             progress=watch.progress,
             unsorted=watch.unsorted,
             foreseen=watch.foreseen,
+            tied=tied,
             beforehand=watch.beforehand,
         )
 

@@ -15,6 +15,7 @@ from pyarrow import types
 
 from trendloom.io import iso
 from trendloom.io.recognise import TIMES, Form, cast_if_possible, has_zone, is_text
+from trendloom.io.zones import in_zone
 
 WIDEST = pa.decimal128(38, 0)
 _DIGITS = r"^[+-]?[0-9]+$"
@@ -122,7 +123,7 @@ def _parsed(text: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _placed(plain: pa.ChunkedArray, wanted: pa.DataType, zone: str) -> pa.ChunkedArray:
-    return pc.assume_timezone(plain, zone, ambiguous="earliest", nonexistent="earliest").cast(wanted)
+    return in_zone(plain, zone).cast(wanted)
 
 
 def _require(mask: pa.ChunkedArray) -> None:

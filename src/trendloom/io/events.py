@@ -16,53 +16,87 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from trendloom.errors import DataError, OptionError, did_you_mean, option
+from trendloom.errors import DataError, OptionError, QueryWarning, did_you_mean, option
 from trendloom.expr.vectors import Vector, from_arrow, kind_of
 from trendloom.io import iso
+from trendloom.io.one_type import with_one_type
+from trendloom.io.units import doubt_of_unit, sizes_of
+from trendloom.io.zones import with_zone
 from trendloom.model.schema import RESERVED, Column, Kind, Schema
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis
+from trendloom.model.zone import zone_named
 
 Ticks = npt.NDArray[np.int64]
+
+TYPE = "type"
+"""The column of types where no other is named."""
 
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """A checked stream. `ticks` are the times of the rows; None where time is imprecise. `types` are their types."""
+    """A checked stream. `ticks` are the times of the rows; None where time is imprecise. `types` are their types.
+
+    `warnings`: what is probably not meant, as far as the events alone tell.
+    """
 
     table: pa.Table
     schema: Schema
     ticks: Ticks | None
     types: Vector
+    warnings: tuple[QueryWarning, ...] = ()
 
 
 def prepare(
     table: pa.Table,
     *,
     time: str = "time",
-    type: str = "type",
-    time_unit: str = "s",
+    type: str = TYPE,
+    time_unit: str | None = None,
     time_low: str | None = None,
     time_high: str | None = None,
     order: Sequence[str] = (),
     time_zone: str | None = None,
+    query_types: Sequence[str] = (),
 ) -> Events:
-    """Check a table as a stream of events, or say what is wrong with it."""
+    """Check a table as a stream of events, or say what is wrong with it.
+
+    `time_unit` None: whole numbers count seconds, and where they hardly do there is a warning. `time_zone`: that of
+    times that do not say theirs; they then become moments of it. `query_types`: the types that the queries name.
+    """
     unit = short_unit(time_unit)
+    if time_zone is not None:
+        zone_named(time_zone)
     bounds = _bounds(time_low, time_high)
     if table.num_columns == 0 and table.num_rows == 0:  # an empty file of JSON lines: no events, so no columns either
         table = pa.table({name: pa.nulls(0) for name in dict.fromkeys([*(bounds or (time,)), type])})
     _refuse_reserved(table.column_names)
+    told: list[QueryWarning] = []
+    if type not in table.column_names:
+        _refuse_unnamed(table, type, query_types)
+        table, note = with_one_type(table, type, query_types)
+        told.append(note)
     table = _with_type(table, type)
     if bounds is None:
-        table, axis = _with_time(table, time, "time", unit)
+        table, axis = _with_time(table, time, "time", unit, time_zone)
     else:
-        table, axis = _with_bounds(table, bounds, unit)
-    table = without_nan(table)
+        table, axis = _with_bounds(table, bounds, unit, time_zone)
+    table = without_nan(table if time_zone is None else with_zone(table, time_zone))
     check_order(order, table.schema, imprecise=bounds is not None)
     low, high = bounds or (None, None)
+    if time_unit is None and not axis.timestamp:
+        told += doubts_of_times(table, low or time)
     types = from_arrow(table.column(type), Kind.STRING)
-    schema = Schema(_columns(table), time, type, axis, None, _present(types), low, high, tuple(order), time_zone)
-    return Events(table, schema, ticks(table.column(time), axis) if bounds is None else None, types)
+    schema = Schema(
+        _columns(table, time_zone), time, type, axis, None, _present(types), low, high, tuple(order), time_zone
+    )
+    found = ticks(table.column(time), axis) if bounds is None else None
+    return Events(table, schema, found, types, tuple(told))
+
+
+def doubts_of_times(table: pa.Table, time: str) -> tuple[QueryWarning, ...]:
+    """Warnings about a column of whole numbers that hardly counts seconds."""
+    doubt = doubt_of_unit(time, sizes_of(table.column(time).cast(pa.int64()).to_numpy()))
+    return () if doubt is None else (doubt,)
 
 
 def ticks(column: pa.ChunkedArray, axis: TimeAxis) -> Ticks:
@@ -72,8 +106,10 @@ def ticks(column: pa.ChunkedArray, axis: TimeAxis) -> Ticks:
     return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
 
 
-def short_unit(name: str) -> str:
-    """`s`, `second` and `seconds` are all `s`."""
+def short_unit(name: str | None) -> str:
+    """`s`, `second` and `seconds` are all `s`, and so is what nobody names."""
+    if name is None:
+        return "s"
     word = name.strip().lower()
     short = UNIT_WORDS.get(word.removesuffix("s"), word)
     if short not in MICROSECONDS:
@@ -110,6 +146,12 @@ def _replaced(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, column)
 
 
+def _refuse_unnamed(table: pa.Table, name: str, wanted: Sequence[str]) -> None:
+    """A column of types that somebody named, or that is there in other letters, must be there."""
+    if name != TYPE or not wanted or any(other.lower() == name for other in table.column_names):
+        _column(table, name, "type", "type")
+
+
 def _with_type(table: pa.Table, name: str) -> pa.Table:
     column = _column(table, name, "type", "type")
     kind = kind_of(column.type)
@@ -129,12 +171,15 @@ def _present(types: Vector) -> frozenset[str]:
     return frozenset(types.dictionary[np.bincount(codes, minlength=len(types.dictionary)) > 0].tolist())
 
 
-def _columns(table: pa.Table) -> tuple[Column, ...]:
-    return tuple(_described(name, table.column(name)) for name in table.column_names)
+def _columns(table: pa.Table, zone: str | None) -> tuple[Column, ...]:
+    return tuple(_described(name, table.column(name), zone) for name in table.column_names)
 
 
-def _described(name: str, column: pa.ChunkedArray) -> Column:
+def _described(name: str, column: pa.ChunkedArray, zone: str | None) -> Column:
+    """The column. A date stands for its midnight in UTC, whatever the zone, and so does text compared with it."""
     kind = _kind(column)
+    if types.is_timestamp(column.type):
+        return Column(name, kind, zone=zone or column.type.tz)
     if kind is not Kind.DECIMAL:
         return Column(name, kind)
     plain = column.type.value_type if types.is_dictionary(column.type) else column.type
@@ -185,7 +230,7 @@ def check_order(order: Sequence[str], columns: pa.Schema, *, imprecise: bool) ->
 # ---------------------------------------------------------------------------------------------- the times
 
 
-def _with_time(table: pa.Table, name: str, role: str, unit: str) -> tuple[pa.Table, TimeAxis]:
+def _with_time(table: pa.Table, name: str, role: str, unit: str, zone: str | None) -> tuple[pa.Table, TimeAxis]:
     """The table with the time column in its final type, and what its ticks are."""
     column = _column(table, name, "time", role)
     _refuse_missing(column, name)
@@ -194,13 +239,13 @@ def _with_time(table: pa.Table, name: str, role: str, unit: str) -> tuple[pa.Tab
     if types.is_integer(column.type):
         _refuse_wide(column, name)
         return table, TimeAxis.integer(unit)
-    return _replaced(table, name, _timestamps(column, name, role)), TimeAxis.timestamps()
+    return _replaced(table, name, _timestamps(column, name, role, zone)), TimeAxis.timestamps()
 
 
-def _timestamps(column: pa.ChunkedArray, name: str, role: str) -> pa.ChunkedArray:
+def _timestamps(column: pa.ChunkedArray, name: str, role: str, zone: str | None) -> pa.ChunkedArray:
     kind = kind_of(column.type)
     if kind is Kind.STRING:
-        parsed = iso.parse(column)
+        parsed = iso.parse(column, zone)
         if isinstance(parsed, iso.Unparsable):
             raise DataError(
                 f"column '{name}' holds text that is not a time: {parsed.text!r} in row {parsed.row + 1}"
@@ -254,10 +299,10 @@ def _bounds(low: str | None, high: str | None) -> tuple[str, str] | None:
     return None if low is None or high is None else (low, high)
 
 
-def _with_bounds(table: pa.Table, bounds: tuple[str, str], unit: str) -> tuple[pa.Table, TimeAxis]:
+def _with_bounds(table: pa.Table, bounds: tuple[str, str], unit: str, zone: str | None) -> tuple[pa.Table, TimeAxis]:
     low, high = bounds
-    table, axis = _with_time(table, low, "time_low", unit)
-    table, other = _with_time(table, high, "time_high", unit)
+    table, axis = _with_time(table, low, "time_low", unit, zone)
+    table, other = _with_time(table, high, "time_high", unit, zone)
     if axis != other:
         raise DataError(
             f"column '{low}' is {table.column(low).type}, but '{high}' is {table.column(high).type}",

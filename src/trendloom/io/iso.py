@@ -1,8 +1,8 @@
 """ISO-8601 text to timestamps, a column at a time.
 
 Arrow parses text with a zone only into a zoned type and text without one only into a plain type; a column may hold
-both, so the two kinds are parsed apart and put together as UTC. Cost: two vectorised passes over the column.
-Single values are looked at only where something does not parse, to name it.
+both, so the two kinds are parsed apart and put together as UTC, or in a zone that is given. Cost: two vectorised
+passes over the column. Single values are looked at only where something does not parse, to name it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from trendloom.io.zones import in_zone
 
 PLAIN = pa.timestamp("us")
 ZONED = pa.timestamp("us", "UTC")
@@ -34,18 +36,28 @@ def looks_like_time(text: str) -> bool:
     return len(text) >= 10 and text[:4].isdigit() and text[4] == "-" and text[7] == "-"
 
 
-def parse(column: pa.ChunkedArray) -> pa.ChunkedArray | Unparsable:
-    """The column as timestamp[us]: zoned UTC where every value names a zone, else plain. NULL stays NULL."""
+def parse(column: pa.ChunkedArray, zone: str | None = None) -> pa.ChunkedArray | Unparsable:
+    """The column as timestamp[us]. NULL stays NULL.
+
+    With a zone: moments, and values that name none are local times of that zone. Without: zoned UTC where every value
+    names a zone, else plain, in UTC.
+    """
     text = pc.replace_substring_regex(column.cast(pa.string()), _LONG_FRACTION, r"\1")
-    zoned = pc.and_(pc.match_substring_regex(text, CLOCK), pc.match_substring_regex(text, ZONE))
+    zoned = _names_zone(text)
     try:
         with_zone = _parsed(text, zoned, ZONED)
         without = _parsed(text, pc.invert(zoned), PLAIN)
     except pa.ArrowInvalid:
         return _failures(column.cast(pa.string()))
+    if zone is not None:
+        return pc.coalesce(in_zone(without, zone), with_zone.cast(pa.timestamp("us", zone)))
     if without.null_count == len(without) and with_zone.null_count < len(with_zone):
         return with_zone
     return pc.coalesce(without, with_zone.cast(PLAIN))
+
+
+def _names_zone(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.and_(pc.match_substring_regex(text, CLOCK), pc.match_substring_regex(text, ZONE))
 
 
 def _parsed(text: pa.ChunkedArray, wanted: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trendloom.model.time import TimeAxis
+from trendloom.model.zone import UTC
 
 
 class Kind(Enum):
@@ -46,12 +47,16 @@ RESERVED = ("events", "var", "window_start", "window_end", "query", "score", "co
 
 @dataclass(frozen=True)
 class Column:
-    """A decimal has `digits` in all, `scale` of them after the point."""
+    """A column. A decimal has `digits` in all, `scale` of them after the point.
+
+    `zone` is where times written as text are local that are compared with it (None: UTC).
+    """
 
     name: str
     kind: Kind
     scale: int = 0
     digits: int = 0
+    zone: str | None = None
 
     @property
     def wide(self) -> bool:
@@ -78,6 +83,11 @@ class Schema:
     high: str | None = None
     order: tuple[str, ...] = ()
     zone: str | None = None
+
+    def zone_of(self, name: str) -> str:
+        """The zone in which a time is read that is written as text and compared with a column."""
+        wanted = self.low if self.imprecise and name == self.time else name
+        return next((column.zone for column in self.columns if column.name == wanted), None) or UTC
 
     @property
     def imprecise(self) -> bool:

@@ -5,7 +5,6 @@ One `Typer` serves all places where expressions stand; what a place allows is sa
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -20,6 +19,7 @@ from trendloom.lang.printer import write_expression
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.plan.elsewhere import hint_for
+from trendloom.plan.moments import time_constant
 from trendloom.plan.patterns import Bound
 from trendloom.plan.types import arithmetic_kind, article, check_comparable, common_kind
 
@@ -215,7 +215,10 @@ class Typer:
         if node.operator in ("+", "-", "*", "/", "%"):
             kind = arithmetic_kind(node.operator, left.kind, right.kind, node.span)
             return nodes.Arithmetic(node.operator, left, right, kind)
-        left, right = _time_constant(left, right.kind, node.left), _time_constant(right, left.kind, node.right)
+        left, right = (
+            time_constant(left, right, self.schema, node.left.span),
+            time_constant(right, left, self.schema, node.right.span),
+        )
         check_comparable(node.operator, left.kind, right.kind, node.span)
         return nodes.Comparison(node.operator, left, right)  # type: ignore[arg-type]
 
@@ -420,17 +423,3 @@ def _literal(node: tree.Literal, *, exact: bool) -> nodes.Constant:
     if isinstance(node.value, Decimal) and not exact:
         return nodes.Constant(float(node.value), Kind.FLOAT)
     return nodes.Constant(node.value, kinds[type(node.value)])
-
-
-def _time_constant(expr: nodes.Expr, other: Kind, node: tree.Expression) -> nodes.Expr:
-    """A string compared with a time is read as a time (UTC unless it says otherwise)."""
-    if other is not Kind.TIME or not isinstance(expr, nodes.Constant) or not isinstance(expr.value, str):
-        return expr
-    try:
-        moment = datetime.datetime.fromisoformat(expr.value)
-    except ValueError:
-        raise BindError(f"'{expr.value}' is not a time", node.span, hint="write '2024-01-31 12:00:00'") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
-    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-    return nodes.Constant((moment - epoch) // datetime.timedelta(microseconds=1), Kind.TIME)

@@ -84,3 +84,19 @@ def test_square_brackets_are_no_markup() -> None:
     text = "\n".join(printed(Preview(None, PLAIN, head, 1)))
     assert "count(b[])" in text
     assert "[red]x[/red]" in text
+
+
+def test_times_are_shown_by_the_clocks_of_their_zone_which_the_heading_names() -> None:
+    moments = pa.array([datetime.datetime(2050, 7, 1, 22, 30), None], pa.timestamp("us", "Europe/Paris"))
+    others = {"utc": moments.cast(pa.timestamp("s", "UTC")), "plain": moments.cast(pa.timestamp("s"))}
+    head = pa.table({"at": moments, **others})
+    heading, _, row, *_ = printed(Preview(None, PLAIN, head, 2))
+    assert heading.split() == ["at", "(Europe/Paris)", "utc", "(UTC)", "plain"]
+    assert row.split() == ["2050-07-02", "00:30", "2050-07-01", "22:30", "2050-07-01", "22:30"]
+
+
+def test_events_are_shown_by_the_clocks_of_their_zone() -> None:
+    times = pa.array([datetime.datetime(2024, 7, 1, 22, 30)], pa.timestamp("us", "Europe/Paris"))
+    (answer,) = answers("PATTERN A a", pa.table({"time": times, "type": ["A"]}), Options())
+    heading, _, row, *_ = printed(preview(answer))
+    assert (heading.strip(), row.strip()) == ("events (Europe/Paris)", "a:A@2024-07-02 00:30")

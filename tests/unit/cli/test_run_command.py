@@ -229,3 +229,28 @@ def test_an_unexpected_error_is_one_line_without_traceback(run: Command, monkeyp
     assert result.stderr.startswith("error: unexpected ZeroDivisionError: somewhere deep\nhint: ")
     assert "Traceback" not in result.stderr
     assert "Traceback" in run(MATCHES, "--debug").stderr
+
+
+# -------------------------------------------------------------------------------------------------- times
+
+
+def test_times_are_local_times_of_the_zone_that_is_named(run: Command, folder: Path) -> None:
+    (folder / "paid.csv").write_text("time,type\n2018-04-01 23:30:00,Pay\n2018-04-02 00:30:00,Pay\n")
+    query = "PATTERN Pay p WHERE p.time >= '2018-04-02' RETURN p.time AS at"
+    zone = ("--time-zone", "Europe/Paris")
+    assert objects(run(query, "-f", "jsonl", *zone, events="paid.csv")) == [{"at": "2018-04-01T22:30:00Z"}]
+    heading, _, row, *_ = run(query, *zone, events="paid.csv").stdout.splitlines()
+    assert (heading.strip(), row.strip()) == ("at (Europe/Paris)", "2018-04-02 00:30")
+    refused = run(query, "--time-zone", "Paris", events="paid.csv")
+    assert refused.exit_code == 2
+    assert "did you mean 'Europe/Paris'?" in refused.stderr
+
+
+@pytest.mark.parametrize("unit", [None, "ms", "s"])
+def test_whole_numbers_that_hardly_count_seconds_are_doubted(run: Command, folder: Path, unit: str | None) -> None:
+    lines = [f"{1_522_627_200_000 + 1000 * second},Pay" for second in range(5)]
+    (folder / "paid.csv").write_text("\n".join(["time,type", *lines]))
+    words = () if unit is None else ("--time-unit", unit)
+    result = run("RETURN COUNT(*) PATTERN Pay WITHIN 10 min", "-f", "jsonl", *words, events="paid.csv")
+    assert len(objects(result)) == (1 if unit == "ms" else 5)
+    assert ("hint: write --time-unit ms; --time-unit s says that they are seconds" in result.stderr) == (unit is None)

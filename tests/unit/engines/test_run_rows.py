@@ -90,8 +90,9 @@ class TestValues:
     BIG = pa.table({"type": ["A", "A"], "time": [1, 2], "x": [2**62, 2**62]})
 
     def test_a_sum_inside_a_match_must_fit(self) -> None:
-        with pytest.raises(RunError, match=r"sum\(a\[\].x\) of a match is beyond 64 bits"):
+        with pytest.raises(RunError, match=r"a value of 'sum\(a\[\].x\)' is beyond 64 bits"):
             tl.run("RETURN sum(a[].x) PATTERN A a{2}", self.BIG)
+        assert tl.run("RETURN sum(a[].x) * 1.0 AS s PATTERN A a{2}", self.BIG)["s"].to_pylist() == [2.0**63]
 
     def test_so_must_arithmetic(self) -> None:
         with pytest.raises(RunError, match="a value of 'twice' is beyond 64 bits"):
@@ -130,7 +131,7 @@ class TestOptions:
         [
             ({"engine": "sparc"}, "there is no engine 'sparc'"),
             ({"numeric": "double"}, "there is no numeric 'double'"),
-            ({"limit": 0}, "limit must be at least 1"),
+            ({"limit": 0}, "limit= must be at least 1"),
             ({"engine": "reference", "numeric": "log"}, "exact numbers only"),
             ({"query": "q"}, "there is no query 'q'"),
             ({"time_unit": "fortnight"}, "unknown time unit 'fortnight'"),

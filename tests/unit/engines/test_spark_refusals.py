@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import StructType
 
 import trendloom as tl
 from trendloom.cli.live import Request
 from trendloom.engines.spark import workload
 from trendloom.engines.spark.live.service import Service
-from trendloom.engines.spark.live.sources import source_of
+from trendloom.engines.spark.live.sources import COLUMNS, source_of
 from trendloom.engines.spark.live.targets import target_of
 from trendloom.engines.spark.prerequisites import java_version, require_java
 from trendloom.engines.workload import Options
@@ -83,6 +85,18 @@ def test_a_live_stream_is_checked_before_spark_starts(
     request = Request(query, place, target_of("console"), Options("spark"), service, "10 seconds", 8)
     with pytest.raises(kind, match=message):
         request.check()
+
+
+def test_a_start_on_a_checkpoint_goes_by_the_columns_that_are_noted_there(folder: Path) -> None:
+    (folder / "state").mkdir()
+    note = StructType().add("time", "long").add("type", "string").add("k", "long")
+    (folder / "state" / COLUMNS).write_text(note.json())
+    (folder / "more.csv").write_text("time,type,x\n1,A,many\n")
+    place, service = source_of(f"csv:{folder}"), Service(str(folder / "state"))
+    for query, wrong in (("PATTERN A a WHERE a.k > 1 WITHIN 10", False), ("PATTERN A a WHERE a.x > 1 WITHIN 10", True)):
+        request = Request(query, place, target_of("console"), Options("spark"), service, "10 seconds", 8)
+        with pytest.raises(BindError, match="has no attribute 'x'") if wrong else nullcontext():
+            request.check()
 
 
 # -------------------------------------------------------------------------------------------- prerequisites

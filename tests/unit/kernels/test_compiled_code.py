@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import re
 import shutil
 import subprocess
 import sys
 import time
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +18,7 @@ import pytest
 
 import trendloom
 from trendloom.kernels.code_folder import STAMP, UNUSED_DAYS, CodeFolder, fingerprint_of, package_sources, wanted_root
-from trendloom.kernels.compiled import counting_compilations, fingerprint, hearing, njit
+from trendloom.kernels.compiled import counting_compilations, fingerprint, hearing, njit, receive_code
 
 COUNT = """
 import json
@@ -160,6 +163,46 @@ def test_whoever_listens_hears_what_is_compiled_and_when_it_is_over() -> None:
     _add_one(1.5)
     assert heard == ["add one", None]
     assert sum(found.values()) == 1
+
+
+SEND = """
+import pickle, sys
+import numpy as np
+from trendloom.kernels.columns.segments import count_where
+from trendloom.kernels.compiled import packed_code
+count_where(np.array([0, 2, 3]), np.array([False, True, False]))
+pickle.dump(packed_code(), open(sys.argv[1], "wb"))
+"""
+RECEIVE = (
+    "import pickle\nfrom trendloom.kernels.compiled import receive_code\nreceive_code(*pickle.load(open({!r}, 'rb')))"
+)
+
+
+def test_code_travels_to_a_machine_of_the_same_kind(tmp_path: Path) -> None:
+    """As a job takes it to the workers of a cluster: they compile nothing that the driver has compiled."""
+    sent = tmp_path / "sent"
+    environment = {**os.environ, "TRENDLOOM_CACHE": str(tmp_path / "driver")}
+    subprocess.run([sys.executable, "-c", SEND, str(sent)], env=environment, check=True)
+    received = {**os.environ, "TRENDLOOM_CACHE": str(tmp_path / "worker")}
+    subprocess.run([sys.executable, "-c", RECEIVE.format(str(sent))], env=received, check=True)
+    assert run_apart(tmp_path / "worker")["compiled"] == 0
+
+
+def test_code_for_another_kind_of_machine_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = CodeFolder("here", tmp_path)
+    monkeypatch.setattr("trendloom.kernels.compiled.code_folder", lambda: folder)
+    packed = zlib.compress(pickle.dumps({"a.code": b"code"}))
+    receive_code("elsewhere", packed)
+    assert folder.names() == []
+    receive_code("here", packed)
+    assert folder.load("a.code") == b"code"
+
+
+def test_kernels_are_compiled_by_our_decorator_alone() -> None:
+    """Numba's own would keep code that can be stale."""
+    sources = (Path(trendloom.__file__).parent / "kernels").rglob("*.py")
+    theirs = [path for path in sources if re.search(r"numba\.njit\b|from numba import .*\bnjit", path.read_text())]
+    assert [path.name for path in theirs] == ["compiled.py"]
 
 
 def test_one_function_compiled_in_two_ways_is_two_files() -> None:

@@ -72,6 +72,7 @@ class Flow:
         told: list[object] = [write(query), [[f.name, str(f.type)] for f in self.schema], plan.schema.time]
         told += [plan.schema.type, str(plan.schema.axis), type(self.kernel).__name__, str(self.kernel.clock)]
         told += [list(plan.schema.order)] if plan.schema.order else []
+        told += [f"zone {plan.schema.zone}"] if plan.schema.zone is not None else []
         if self.kernel.clock.pane is not None:
             told += [self.numeric, sorted(measure.name for measure in measures_of(plan))]
             decimals = sorted({m.column for m in measures_of(plan) if m.column and plan.schema.scale(m.column)})

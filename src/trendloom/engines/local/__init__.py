@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from trendloom.engines import task
 from trendloom.engines.budget import with_memory
+from trendloom.engines.equal_times import Tied
 from trendloom.engines.events import Stream
 from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.forecast import warning_of_digits
@@ -27,6 +28,7 @@ def run(
     progress: task.Progress | None = None,
     unsorted: Callable[[], None] | None = None,
     foreseen: Callable[[str], None] | None = None,
+    tied: Tied | None = None,
     beforehand: Callable[[str], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one query, in batches; at least one batch, so that columns are known where there is no row.
@@ -40,7 +42,7 @@ def run(
             beforehand(warning)
 
     plan, physical = physical.plan, with_memory(physical)
-    stream = stream_of(physical, events)
+    stream = stream_of(physical, events, tied)
     table = stream.table
     if physical.aggregates:
         merged = task.partial(physical, stream, numeric=numeric, progress=progress, widening=widening)
@@ -59,13 +61,13 @@ def run(
     yield from task.rows(physical, stream, limit=limit, progress=progress, unsorted=unsorted, foreseen=told)
 
 
-def stream_of(physical: Physical, events: Events) -> Stream:
+def stream_of(physical: Physical, events: Events, tied: Tied | None = None) -> Stream:
     """The events with the columns that the query reads."""
     plan = physical.plan
     assert events.ticks is not None
     table = events.table.select(list(plan.scan.columns))
     kinds = {column.name: column.kind for column in plan.schema.columns}
-    return Stream(table, kinds, events.ticks, {plan.schema.type: events.types})
+    return Stream(table, kinds, events.ticks, {plan.schema.type: events.types}, tied)
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

@@ -36,7 +36,8 @@ def checked(queries: tuple[Query, ...], source: object, options: Options) -> obj
     try:
         _plan(queries, schema_of_columns(found.columns, options), options)
     except BindError:  # columns that are NULL everywhere fit everywhere, and the footers know them
-        _plan(queries, schema_of(found, options), options)
+        _, schema = schema_of(found, options)
+        _plan(queries, schema, options)
     return found
 
 
@@ -47,7 +48,7 @@ def _plan(queries: tuple[Query, ...], schema: Schema, options: Options) -> None:
 
 def check_live(queries: tuple[Query, ...], columns: pa.Schema, options: Options) -> None:
     """Refuse a workload that cannot run over a stream of events with these columns."""
-    events = prepare(columns.empty_table(), **options.columns())
+    events = prepare(columns.empty_table(), **options.for_queries(queries).columns())
     schema = replace(events.schema, present=None)
     for plan in [bind(query, schema) for query in queries]:
         flow_of(plan_physically(plan, options.limits), events.table.schema, options.numeric)

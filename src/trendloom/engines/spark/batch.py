@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from trendloom.engines import task
 from trendloom.engines.budget import with_memory
+from trendloom.engines.equal_times import Tied
 from trendloom.engines.partials import WINDOW
 from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.engines.spark import paths
@@ -48,17 +49,17 @@ FIRST, LAST = "_first_instant", "_last_instant"
 def run(
     df: DataFrame, physical: Physical, schema: pa.Schema, *, numeric: str = "exact", limit: int | None = None,
     order: bool = False, partitions: int | None = None, path: Path | None = None, files: tuple[FilePath, ...] = (),
-    counter: Accumulator[int] | None = None,
+    counter: Accumulator[int] | None = None, tied: Tied | None = None,
 ) -> DataFrame:  # fmt: skip
     """The rows of a query over a DataFrame whose columns have these Arrow types.
 
     `path` None chooses the path, which may take a look at the data (a small job) before this returns; the general path
     and rows per match never do. `files`: where the DataFrame comes from, if that is Parquet. `counter` counts rows per
-    match, task by task.
+    match, task by task; `tied` counts events of equal time, where tasks see all events of a key.
     """
     plan = physical.plan
     scanned = pa.schema([schema.field(name) for name in plan.scan.columns])
-    job = Job(physical, scanned, numeric, limit, order, counter)
+    job = Job(physical, scanned, numeric, limit, order, counter, tied)
     set_arrow_rows(df.sparkSession)
     if not physical.aggregates:
         paths.refuse(physical, path)
@@ -84,7 +85,7 @@ def _rows_schema(job: Job) -> pa.Schema:
 
 
 def _rows(job: Job, batches: Batches) -> Batches:
-    stream = stream_of(job, batches)
+    stream = stream_of(job, batches, job.tied)
     if stream is not None:
         ends = (FIRST, LAST) if job.order else None
         physical = with_memory(job.physical, os.cpu_count() or 1)

@@ -17,6 +17,7 @@ from trendloom.engines import task
 from trendloom.engines.events import Stream
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.tasks import Batches, Job, key_columns, keyed_by, stream_of
+from trendloom.engines.spark.zones import moment_of
 from trendloom.kernels.aggregation.aggregate import Totals
 from trendloom.kernels.columns.keys import Keys
 from trendloom.model.time import TimeAxis
@@ -75,7 +76,7 @@ def _ticks(df: DataFrame, name: str, axis: TimeAxis) -> Column:
         return time.cast("bigint")
     if df.schema[name].dataType.typeName() == "timestamp":
         return F.unix_micros(time)
-    return F.timestamp_diff("MICROSECOND", F.lit("1970-01-01 00:00:00").cast("timestamp_ntz"), time)
+    return F.unix_micros(moment_of(time))
 
 
 def _segment_bounds(ticks: Column, window: Window, segments: Segments) -> tuple[Column, Column]:

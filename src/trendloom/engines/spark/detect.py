@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from trendloom.engines.spark.prerequisites import require_spark
+from trendloom.engines.telling import tell_warnings, warn_in_python
 from trendloom.engines.workload import Options, columns_named, is_spark_frame, queries_of
 from trendloom.errors import OptionError, did_you_mean, option
 from trendloom.lang.tree import Query
@@ -26,7 +26,7 @@ def detect(
     *,
     time: str = "time",
     type: str = "type",
-    time_unit: str = "s",
+    time_unit: str | None = None,
     order: str | Sequence[str] | None = None,
     time_zone: str | None = None,
     numeric: str = "exact",
@@ -46,8 +46,10 @@ def detect(
     `df` may also be what `trendloom.run` reads: a path, a pyarrow table, a pandas or polars frame. The session of this
     process then reads it (`session`), which starts once all that needs no Spark is found right.
     Nothing runs before you ask for its rows. `query` picks one of a workload. `order` names columns that order events
-    of equal time. Warnings about the query are Python warnings. `memory_limit`, of each task, is for trends that are
-    stored to find others faster.
+    of equal time. `time_zone`: that of local times (timestamp_ntz, text) and of times written in the query; UTC if not
+    given, never the session's. Warnings about the query are Python warnings; what only a look at the events could tell
+    (types that none of them has, whole numbers of time that hardly count seconds, equal times) is told by
+    `trendloom.run`, not here. `memory_limit`, of each task, is for trends that are stored to find others faster.
 
     Batch: more than `max_trends` rows per match in one task are refused. `partitions` is the number of tasks (default:
     Spark decides). `path` says how aggregates are spread over tasks: "general" moves all events by key; "auto" lets the
@@ -66,6 +68,7 @@ def detect(
         max_trends=max_trends, order=columns_named(order), time_zone=time_zone,
     )  # fmt: skip
     queries = queries_of(text, query)
+    options = options.for_queries(queries)
     require_spark()
     if is_spark_frame(df) and df.isStreaming:
         from trendloom.engines.spark.live.detect import detect_live
@@ -91,8 +94,7 @@ def _detect_batch(
         )
     frame = framed(queries, events, options)
     (plan,) = bind_all(queries, frame)
-    for warning in plan.warnings:
-        warnings.warn(str(warning), stacklevel=3)
+    tell_warnings(frame.warnings, [plan], warn_in_python)
     physical = plan_physically(plan, options.limits)
     return batch.run(frame.df, physical, frame.arrow, numeric=options.numeric, partitions=partitions, path=path)
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from trendloom.engines.spark.columns import column
-from trendloom.engines.spark.nanoseconds import epoch_plus
 from trendloom.engines.spark.parquet import RemoteParquet, read_found, read_remote
+from trendloom.engines.spark.zones import in_utc, moment_of, time_in_text
 from trendloom.engines.workload import load, opened
-from trendloom.errors import DataError, OptionError
-from trendloom.io import iso
+from trendloom.errors import DataError, OptionError, QueryWarning
 from trendloom.io.events import Events, prepare
+from trendloom.io.one_type import types_elsewhere
 from trendloom.io.parquet import ParquetFiles
+from trendloom.io.units import CLOCK, EPOCHS, FIRST, FIRST_DATE, LAST, LAST_DATE, Sizes, doubt_of_unit
 from trendloom.model.schema import Column, Kind, Schema
+from trendloom.model.zone import UTC
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -27,12 +29,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A DataFrame, the types of its columns (`arrow`), what they mean (`schema`), and its Parquet files, if any."""
+    """A DataFrame, the types of its columns (`arrow`), what they mean (`schema`), and its Parquet files, if any.
+
+    `given` are the types with the zones that the events had before Spark read them, which results shall have again.
+    `warnings`: what is probably not meant, as far as somebody looked at the events. `only_type`: that of every event,
+    where no column held types and one was added.
+    """
 
     df: DataFrame
     arrow: pa.Schema
     schema: Schema
+    given: pa.Schema
     files: tuple[Path, ...] = ()
+    warnings: tuple[QueryWarning, ...] = ()
+    only_type: str | None = None
 
 
 def open_frame(spark: SparkSession, source: object, options: Options) -> Frame:
@@ -47,10 +57,21 @@ def open_frame(spark: SparkSession, source: object, options: Options) -> Frame:
         local = [file.local for file in found.files]
         paths = tuple(path for path in local if path is not None)
         frame = describe(read_found(spark, found), options.columns())
+        frame = _with_zones(frame, prepare(found.columns.empty_table(), **options.columns()))
         return replace(frame, files=paths if len(paths) == len(local) else ())
     events = found if isinstance(found, Events) else load(found, options)
-    frame = describe(_from_table(spark, events.table), options.columns())
-    return replace(frame, schema=replace(frame.schema, columns=events.schema.columns, present=events.schema.present))
+    frame = _with_zones(describe(_from_table(spark, events.table), options.columns()), events)
+    schema = replace(frame.schema, columns=events.schema.columns, present=events.schema.present)
+    return replace(frame, schema=schema, warnings=events.warnings)
+
+
+def _with_zones(frame: Frame, events: Events) -> Frame:
+    """The frame with the zones of the events, which Spark does not keep."""
+    zones = {column.name: column.zone for column in events.schema.columns}
+    columns = tuple(replace(column, zone=zones.get(column.name)) for column in frame.schema.columns)
+    known = set(events.table.column_names)
+    given = [events.table.schema.field(f.name) if f.name in known else f for f in frame.arrow]
+    return replace(frame, schema=replace(frame.schema, columns=columns), given=pa.schema(given))
 
 
 def finite(df: Any) -> DataFrame:
@@ -99,15 +120,21 @@ def _signed(_: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def describe(df: Any, options: Columns) -> Frame:
-    """Check the columns of a DataFrame as those of a stream; reads no event."""
+    """Check the columns of a DataFrame as those of a stream; reads no event, so nothing is said of what they hold."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     _refuse_names_alike(df)
-    arrow = to_arrow_schema(df.schema, timezone="UTC")
+    arrow = to_arrow_schema(df.schema, timezone=UTC)
     events = prepare(arrow.empty_table(), **options)
-    df = _with_times(df, arrow, events.table.schema, options["time"])
-    schema = replace(events.schema, present=None)
-    return Frame(df, events.table.schema, schema)
+    given = events.table.schema
+    return Frame(
+        _as_described(df, arrow, events, options),
+        in_utc(given),
+        replace(events.schema, present=None),
+        given,
+        warnings=events.warnings,
+        only_type=options["query_types"][0] if events.schema.type not in arrow.names else None,
+    )
 
 
 def _refuse_names_alike(df: DataFrame) -> None:
@@ -123,43 +150,87 @@ def _refuse_names_alike(df: DataFrame) -> None:
             )
 
 
-def _with_times(df: DataFrame, given: pa.Schema, wanted: pa.Schema, time: str) -> DataFrame:
-    """Text and dates in the time column become timestamps; unreadable text becomes NULL and is refused later."""
-    if time not in given.names or given.field(time).type == wanted.field(time).type:
-        return df
-    kind = given.field(time).type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return df.withColumn(time, _parsed(column(time)))
-    return df.withColumn(time, column(time).cast("timestamp_ntz"))
+def _as_described(df: DataFrame, arrow: pa.Schema, events: Events, options: Columns) -> DataFrame:
+    """The DataFrame with the columns of the checked events.
 
-
-def _parsed(text: SparkColumn) -> SparkColumn:
-    """Text as a time without a zone, in UTC whatever the session's zone is."""
+    Text and dates in the time column become times (unreadable text becomes NULL and is refused later), local times
+    become moments of the zone that was named, and a column of the only type is added where there is none.
+    """
     from pyspark.sql import functions as F
 
-    zoned = text.rlike(iso.CLOCK) & text.rlike(iso.ZONE)
-    moment = epoch_plus(F.unix_micros(F.try_to_timestamp(text)))
-    return F.when(zoned, moment).otherwise(text.try_cast("timestamp_ntz"))
+    zone = options["time_zone"]
+    for field in events.table.schema:
+        if field.name not in arrow.names:
+            df = df.withColumn(field.name, F.lit(options["query_types"][0]))
+            continue
+        kind, value = arrow.field(field.name).type, column(field.name)
+        if kind == field.type:
+            continue
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            df = df.withColumn(field.name, time_in_text(value, zone))
+        elif pa.types.is_temporal(kind):
+            local = value.cast("timestamp_ntz")
+            df = df.withColumn(field.name, local if zone is None else moment_of(local, zone))
+    return df
 
 
-def inspect(frame: Frame) -> Frame:
-    """Look at the times and types once, before anything runs: missing times are refused, types remembered."""
+def inspect(frame: Frame, *, unit_given: bool) -> Frame:
+    """Look at the times and types once, before anything runs: missing times are refused, types remembered.
+
+    Whole numbers of time whose unit is not given are doubted where they hardly count seconds.
+    """
     from pyspark.sql import functions as F
 
     if frame.schema.imprecise:
         return frame
     time, kind = column(frame.schema.time), column(frame.schema.type)
+    counted = not unit_given and not frame.schema.axis.timestamp
     found = frame.df.agg(
-        F.count_if(time.isNull()).alias("missing"), F.count(F.lit(1)).alias("rows"), F.collect_set(kind).alias("types")
+        F.count_if(time.isNull()).alias("missing"),
+        F.count(F.lit(1)).alias("rows"),
+        F.collect_set(kind).alias("types"),
+        *(_sizes(time) if counted else ()),
+        *(
+            F.bool_or(column(name).eqNullSafe(F.lit(frame.only_type))).alias(f"holds {name}")
+            for name in _maybe_types(frame)
+        ),
     ).first()
     assert found is not None
+    for name in _maybe_types(frame):
+        if frame.only_type is not None and found[f"holds {name}"]:
+            raise types_elsewhere(frame.schema.type, name, frame.only_type)
     if found["missing"]:
         raise DataError(
             f"{found['missing']} of {found['rows']} events have no time: "
             f"column '{frame.schema.time}' is NULL or cannot be read as a time",
             hint="drop these rows or fill in their time first",
         )
-    return replace(frame, schema=replace(frame.schema, present=frozenset(found["types"])))
+    told = list(frame.warnings)
+    if counted and found["rows"]:
+        epochs = {name: found[name] for name in EPOCHS}
+        doubt = doubt_of_unit(frame.schema.time, Sizes(found["rows"], found["most"], epochs, found["dates"]))
+        told += [] if doubt is None else [doubt]
+    return replace(frame, schema=replace(frame.schema, present=frozenset(found["types"])), warnings=tuple(told))
+
+
+def _maybe_types(frame: Frame) -> list[str]:
+    """Columns that may hold types, where no column is known to."""
+    texts = [one.name for one in frame.schema.columns if one.kind is Kind.STRING and one.name != frame.schema.type]
+    return texts if frame.only_type is not None else []
+
+
+def _sizes(time: SparkColumn) -> list[SparkColumn]:
+    """What `io.units` asks of the times, as sums."""
+    from pyspark.sql import functions as F
+
+    number = time.cast("bigint")
+    date = F.when(number > LAST_DATE, F.floor(number / CLOCK)).otherwise(number)
+    month, day = F.floor(date / 100) % 100, date % 100
+    written = date.between(FIRST_DATE, LAST_DATE) & month.between(1, 12) & day.between(1, 31)
+    epochs = [
+        F.count_if((number >= FIRST * scale) & (number < LAST * scale)).alias(name) for name, scale in EPOCHS.items()
+    ]
+    return [F.max(number).alias("most"), F.count_if(written).alias("dates"), *epochs]
 
 
 def with_null_columns(frame: Frame) -> Frame | None:

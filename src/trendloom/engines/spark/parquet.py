@@ -93,10 +93,10 @@ def _with_keys(stored: StructType, found: ParquetFiles) -> StructType:
 
 
 def _base(file: File) -> str | None:
-    """The folder below which folders are keys; None if none is."""
+    """The folder below which folders are keys, which to Spark is no glob; None if none is."""
     if not file.keys:
         return None
-    parts = _for_spark(file).split("/")
+    parts = (file.path if file.local is not None else file.name).split("/")
     keys = [at for at, part in enumerate(parts[:-1]) if "=" in part]
     return "/".join(parts[: keys[-len(file.keys)]])
 

@@ -78,7 +78,7 @@ def _try(
 
 def general(job: Job, batches: Batches) -> pa.Table | None:
     """The partial table of all events of some keys."""
-    stream = stream_of(job, batches)
+    stream = stream_of(job, batches, job.tied)
     return None if stream is None else task.partial(job.physical, stream, numeric=job.numeric, decimals=True)
 
 

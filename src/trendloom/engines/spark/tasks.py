@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from trendloom.engines import rehearsal
+from trendloom.engines.equal_times import Tied
 from trendloom.engines.events import Stream, stream_of_table
 from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.partials import EXPONENT, WINDOW, merge_partials
@@ -43,6 +44,7 @@ class Job:
     limit: int | None
     order: bool  # add the times of the first and last event, for sorting
     counter: Accumulator[int] | None = None  # of rows per match, for whoever watches
+    tied: Tied | None = None  # counts events of equal time
 
     @property
     def plan(self) -> Plan:
@@ -143,10 +145,10 @@ def complaining(result: pa.Schema) -> pa.Schema:
     return pa.schema([one.with_nullable(True) for one in result] + [pa.field(COMPLAINT, pa.string())])
 
 
-def stream_of(job: Job, batches: Batches) -> Stream | None:
+def stream_of(job: Job, batches: Batches, tied: Tied | None = None) -> Stream | None:
     """The events of a task; None where there are none."""
     found = [batch for batch in batches if batch.num_rows]
-    return stream_of_table(job.plan, pa.Table.from_batches(found)) if found else None
+    return stream_of_table(job.plan, pa.Table.from_batches(found), tied) if found else None
 
 
 def keyed_by(physical: Physical, name: str) -> Physical:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.engines import rehearsal
+from trendloom.engines.equal_times import warning_of_ties
+from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.ahead import checked
 from trendloom.engines.spark.batch import FIRST, LAST
 from trendloom.engines.spark.complaints import in_our_words
-from trendloom.engines.spark.counting import counter_of, counting
+from trendloom.engines.spark.counting import counter_of, counting, ties_counter
 from trendloom.engines.spark.frames import Frame, describe, finite, inspect, open_frame, with_null_columns
 from trendloom.engines.spark.session import is_started, session
+from trendloom.engines.spark.zones import shown_in
 from trendloom.engines.workload import UNWATCHED, is_spark_frame
-from trendloom.errors import BindError
+from trendloom.errors import BindError, QueryWarning
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
@@ -29,14 +32,19 @@ if TYPE_CHECKING:
 
 def answers(
     queries: tuple[Query, ...], source: object, options: Options, watch: Watch
-) -> list[tuple[Plan, Iterator[pa.RecordBatch]]]:
-    """Every query bound and planned over the same DataFrame; rows are computed when they are read."""
+) -> tuple[Sequence[QueryWarning], list[tuple[Plan, Iterator[pa.RecordBatch]]]]:
+    """Every query bound and planned over the same DataFrame; rows are computed when they are read.
+
+    Also what a look at the events brought up.
+    """
     frame = framed(queries, source if not is_spark_frame(source) else finite(source), options, watch)
     with in_our_words():
-        frame = frame if frame.schema.present is not None else inspect(frame)
+        if frame.schema.present is None:
+            frame = inspect(frame, unit_given=options.time_unit is not None)
         plans = bind_all(queries, frame)
     physical = [plan_physically(plan, options.limits) for plan in plans]
-    return [(plan, _collected(one, frame, options, watch)) for plan, one in zip(plans, physical, strict=True)]
+    found = [(plan, _collected(one, frame, options, watch)) for plan, one in zip(plans, physical, strict=True)]
+    return frame.warnings, found
 
 
 def framed(queries: tuple[Query, ...], source: object, options: Options, watch: Watch = UNWATCHED) -> Frame:
@@ -67,6 +75,7 @@ def _collected(physical: Physical, frame: Frame, options: Options, watch: Watch)
     plan = physical.plan
     by_match = not physical.aggregates
     counter = counter_of(frame.df) if by_match and watch.progress is not None else None
+    tied = ties_counter(frame.df)
     with in_our_words(), counting(counter, watch.progress):
         found = batch.run(
             frame.df,
@@ -77,13 +86,20 @@ def _collected(physical: Physical, frame: Frame, options: Options, watch: Watch)
             order=by_match,
             files=frame.files,
             counter=counter,
+            tied=tied,
         )
         if by_match and options.limit is not None:
             found = found.limit(options.limit)
         table = found.toArrow()
+    warning = None if tied is None else warning_of_ties(plan, tied.ties)
+    if warning is not None:
+        watch.warn(warning, plan.name)
     keys = ["window_start"] if plan.window.sliding else []
     table = _in_order(table, [*keys, *((*plan.partition, FIRST, LAST) if by_match else plan.group_by)])
     table = table.drop_columns([FIRST, LAST]) if by_match else table.slice(0, options.limit)
+    scanned = pa.schema([frame.given.field(name) for name in plan.scan.columns])
+    wanted = row_schema(plan, scanned) if by_match else aggregate_schema(plan, scanned, options.numeric)
+    table = shown_in(table, wanted)
     yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
 
 

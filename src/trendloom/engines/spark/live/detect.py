@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from trendloom.engines.spark.live.files import MARKS
 from trendloom.engines.spark.live.manifest import agreed
 from trendloom.engines.spark.live.setting import Setting, absolute
 from trendloom.engines.spark.live.stream import run
+from trendloom.engines.telling import tell_warnings, warn_in_python
 from trendloom.engines.workload import Options
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import plan_physically
@@ -38,8 +38,7 @@ def detect_live(
     setting = Setting(watermark, buckets, None if late_to is None else absolute(late_to))
     frame = without_marks(describe(df, options.columns()))
     plans = [bind(query, frame.schema) for query in queries]
-    for warning in (warning for plan in plans for warning in plan.warnings):
-        warnings.warn(str(warning), stacklevel=4)
+    tell_warnings(frame.warnings, plans, warn_in_python)
     flows = tuple(
         flow_of(plan_physically(plan, options.limits), frame.arrow, options.numeric, early=early) for plan in plans
     )

@@ -24,6 +24,7 @@ from trendloom.errors import DataError, OptionError, did_you_mean, option
 from trendloom.io import iso
 from trendloom.io.convert import Misfit, convert
 from trendloom.io.text import csv_lines
+from trendloom.model.zone import UTC
 
 if TYPE_CHECKING:
     from trendloom.engines.spark.tasks import Batches
@@ -96,6 +97,7 @@ class Reading:
     time: str
     strict: bool
     dialect: Dialect = field(default_factory=Dialect)
+    zone: str = UTC  # of times that do not say theirs
 
     @property
     def result(self) -> pa.Schema:
@@ -199,7 +201,7 @@ class Reading:
         for wanted in self.columns:
             is_time = wanted.name == self.time
             text, sound = texts[place[wanted.name]]
-            values, fits = converted(text, wanted.type, is_time=is_time)
+            values, fits = converted(text, wanted.type, is_time=is_time, zone=self.zone)
             columns.append(values)
             fits = pc.and_(sound, fits)
             if self.strict and not pc.all(fits).as_py():
@@ -259,36 +261,38 @@ def decoded(column: pa.Array) -> tuple[pa.Array, pa.Array]:
         return pa.array(texts, pa.string()), pa.array(sound, pa.bool_())
 
 
-def converted(text: pa.Array, kind: pa.DataType, *, is_time: bool = False) -> tuple[pa.Array, pa.Array]:
+def converted(
+    text: pa.Array, kind: pa.DataType, *, is_time: bool = False, zone: str = UTC
+) -> tuple[pa.Array, pa.Array]:
     """Text as values of a type, and where it fits; what does not is NULL. Times that stay text must be times."""
     every = pa.repeat(True, len(text))
     if pa.types.is_string(kind) and not is_time:
         return text, every
     trimmed = pc.utf8_trim_whitespace(text)
     try:
-        values = _cast(trimmed, kind)
+        values = _cast(trimmed, kind, zone)
     except pa.ArrowInvalid:
-        fitting = [value for value in pc.unique(trimmed).to_pylist() if value is not None and _fits(value, kind)]
+        fitting = [value for value in pc.unique(trimmed).to_pylist() if value is not None and _fits(value, kind, zone)]
         fits = pc.is_in(trimmed, value_set=pa.array(fitting, pa.string()))
-        values = _cast(pc.if_else(fits, trimmed, pa.scalar(None, pa.string())), kind)
+        values = _cast(pc.if_else(fits, trimmed, pa.scalar(None, pa.string())), kind, zone)
         every = pc.or_(fits, pc.is_null(trimmed))
     return (text if pa.types.is_string(kind) else values), every
 
 
-def _cast(text: pa.Array, kind: pa.DataType) -> pa.Array:
+def _cast(text: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
     column = pa.chunked_array([text])
     if pa.types.is_string(kind):
         found: pa.ChunkedArray | iso.Unparsable | Misfit = iso.parse(column)
     else:
-        found = convert(column, kind, "UTC")
+        found = convert(column, kind, zone)
     if isinstance(found, iso.Unparsable | Misfit):
         raise pa.ArrowInvalid("not of the type wanted")
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
-def _fits(value: str, kind: pa.DataType) -> bool:
+def _fits(value: str, kind: pa.DataType, zone: str) -> bool:
     try:
-        _cast(pa.array([value], pa.string()), kind)
+        _cast(pa.array([value], pa.string()), kind, zone)
     except pa.ArrowInvalid:
         return False
     return True

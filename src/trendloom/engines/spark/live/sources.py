@@ -28,6 +28,7 @@ from trendloom.engines.spark.nanoseconds import nanosecond_columns, schema_with_
 from trendloom.errors import DataError, OptionError, RunError, did_you_mean, option
 from trendloom.io.read import read
 from trendloom.io.schema_text import parse_schema
+from trendloom.model.zone import UTC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,19 +91,21 @@ def source_of(
 
 
 def open_source(
-    spark: SparkSession, source: Source, *, time: str = "time", strict: bool = True, checkpoint: str | None = None
-) -> DataFrame:
+    spark: SparkSession, source: Source, *, time: str = "time", time_zone: str | None = None, strict: bool = True,
+    checkpoint: str | None = None,
+) -> DataFrame:  # fmt: skip
     """The events as a streaming DataFrame.
 
-    `time`: the column of times, which may be text. `strict`: what cannot be read stops the stream; else it becomes an
-    event without a time. `checkpoint`: where an earlier start has noted the columns (`note_columns`).
+    `time`: the column of times, which may be text. `time_zone`: that of times in text that do not say theirs.
+    `strict`: what cannot be read stops the stream; else it becomes an event without a time. `checkpoint`: where an
+    earlier start has noted the columns (`note_columns`).
     """
     if source.kind == "rate":
         return _made_up(spark, source)
     if source.kind == "kafka":
         assert source.schema is not None
-        return events_of_kafka(_messages(spark, source), source.schema, strict=strict)
-    return _files(spark, source, time, strict, checkpoint)
+        return events_of_kafka(_messages(spark, source), source.schema, strict=strict, time_zone=time_zone)
+    return _files(spark, source, time, time_zone, strict, checkpoint)
 
 
 def note_columns(events: DataFrame, checkpoint: str) -> None:
@@ -203,7 +206,9 @@ _CHECKS = {"rate": _check_rate, "kafka": _check_kafka}
 # ------------------------------------------------------------------------------------------------ folders
 
 
-def _files(spark: SparkSession, source: Source, time: str, strict: bool, checkpoint: str | None) -> DataFrame:
+def _files(
+    spark: SparkSession, source: Source, time: str, time_zone: str | None, strict: bool, checkpoint: str | None
+) -> DataFrame:
     local = "://" not in source.place
     path = str(Path(source.place).resolve()) if local else source.place
     nanoseconds = _nanoseconds(source) if local and source.kind == "parquet" else {}
@@ -213,8 +218,9 @@ def _files(spark: SparkSession, source: Source, time: str, strict: bool, checkpo
         noted = None if checkpoint is None else _noted_columns(checkpoint)
         schema = noted or _found_schema(spark, source, path, time, nanoseconds)
     if source.kind == "csv" or nanoseconds:
-        return _read_by_tasks(spark, source, path, schema, time, strict)
-    reader = _reader(spark, source, "json" if source.kind == "jsonl" else source.kind, source.options)
+        return _read_by_tasks(spark, source, path, schema, time, time_zone or UTC, strict)
+    zone = {"timeZone": time_zone or UTC} if source.kind != "parquet" else {}  # else that of the session
+    reader = _reader(spark, source, "json" if source.kind == "jsonl" else source.kind, {**zone, **source.options})
     if source.kind == "parquet":
         return reader.schema(schema).load(path)
     if strict:
@@ -234,7 +240,7 @@ def _reader(spark: SparkSession, source: Source, form: str, options: Mapping[str
 
 
 def _read_by_tasks(
-    spark: SparkSession, source: Source, path: str, schema: StructType, time: str, strict: bool
+    spark: SparkSession, source: Source, path: str, schema: StructType, time: str, zone: str, strict: bool
 ) -> DataFrame:
     """Spark finds the files, tasks read them; files that are not on a disk are handed to them as bytes."""
     from pyspark.sql import functions as F
@@ -245,7 +251,7 @@ def _read_by_tasks(
     dialect, options = dialect_of(source.options) if source.kind == "csv" else (Dialect(), dict(source.options))
     listed = _reader(spark, source, "binaryFile", options).schema(LISTED).load(path)
     content = F.lit(None).cast("binary") if "://" not in path else F.col("content")
-    reading = Reading(source.kind, to_arrow_schema(schema, timezone="UTC"), time, strict, dialect)
+    reading = Reading(source.kind, to_arrow_schema(schema, timezone="UTC"), time, strict, dialect, zone)
     events = mapped(listed.select("path", content.alias("content")), Task(None, reading), reading.result)
     return events.observe(READ, F.count(F.lit(1)).alias("rows"))
 
@@ -280,8 +286,10 @@ def _columns_of_text(source: Source, time: str) -> pa.Schema:
     return pa.schema([(name, pa.string() if pa.types.is_null(kind) else kind) for name, kind in joint])
 
 
-def known_columns(source: Source, time: str) -> pa.Schema | None:
+def known_columns(source: Source, time: str, checkpoint: str | None = None) -> pa.Schema | None:
     """The columns as far as they are known without Spark; None: only Spark can tell."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
     if source.kind == "rate":
         kinds = (pa.timestamp("us", "UTC"), pa.string(), pa.int32(), pa.int64())
         return pa.schema(zip(("time", "type", "key", "value"), kinds, strict=True))
@@ -290,6 +298,9 @@ def known_columns(source: Source, time: str) -> pa.Schema | None:
             return pa.schema(list(parse_schema(source.schema).items()))
         except OptionError:  # Spark knows more types than these
             return None
+    noted = None if checkpoint is None else _noted_columns(checkpoint)
+    if noted is not None:
+        return to_arrow_schema(noted, timezone="UTC")
     if "://" in source.place:
         return None
     if source.kind != "parquet":
@@ -358,12 +369,15 @@ def _messages(spark: SparkSession, source: Source) -> DataFrame:
     )
 
 
-def events_of_kafka(messages: DataFrame, schema: str | StructType, *, strict: bool = True) -> DataFrame:
+def events_of_kafka(
+    messages: DataFrame, schema: str | StructType, *, strict: bool = True, time_zone: str | None = None
+) -> DataFrame:
     """Kafka's messages (key, value, topic, partition, offset, timestamp) as events: the JSON in their values, decoded.
 
     `schema` names the fields. Columns named kafka_key, kafka_topic, kafka_partition, kafka_offset or kafka_timestamp
     come from the message. A message without a value (a tombstone) is no event. One that does not fit the schema stops
     the stream, or, if not `strict`, becomes an event without a time; topic, partition and offset then tell which.
+    `time_zone`: that of times in the JSON that do not say theirs; UTC if not given.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructField, StructType
@@ -372,6 +386,7 @@ def events_of_kafka(messages: DataFrame, schema: str | StructType, *, strict: bo
     own = [each for each in wanted.fields if each.name not in MESSAGE]
     mark = [] if strict else [StructField(UNREADABLE, StringType())]
     mode = {"mode": "FAILFAST"} if strict else {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREADABLE}
+    mode["timeZone"] = time_zone or UTC
     content = F.from_json(F.col("value").cast("string"), StructType([*own, *mark]), mode)
     given = messages.filter(F.col("value").isNotNull()).select("*", content.alias(UNREADABLE))
     readable = F.lit(True) if strict else F.col(UNREADABLE)[UNREADABLE].isNull()

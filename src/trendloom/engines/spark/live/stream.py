@@ -26,6 +26,7 @@ from trendloom.engines.spark.live.processor import OUTPUT, Processor
 from trendloom.engines.spark.live.setting import Setting
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import Batches, Task, key_columns, mapped
+from trendloom.engines.spark.zones import moment_of
 from trendloom.errors import OptionError
 from trendloom.model.schema import Schema
 
@@ -83,8 +84,7 @@ def _clock(df: DataFrame, schema: Schema) -> Column:
         return F.timestamp_micros(F.try_multiply(time.cast("long"), F.lit(int(schema.axis.tick))))
     if dict(df.dtypes)[schema.time] == "timestamp":
         return time
-    epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-    return F.timestamp_micros(F.timestamp_diff("MICROSECOND", epoch, time))
+    return moment_of(time)
 
 
 def _parcels(df: DataFrame, flows: tuple[Flow, ...], setting: Setting) -> DataFrame:
