@@ -16,6 +16,7 @@ from numba.extending import overload
 from trendloom.kernels.aggregation.job import ABSENT
 from trendloom.kernels.aggregation.matrices import Terms
 from trendloom.kernels.columns.numbers import (
+    BORROWED,
     IN_KERNELS,
     Combination,
     Numbers,
@@ -90,7 +91,7 @@ def carry_tied(rows: Numbers, spare: Numbers, at: int, end: int, steps: Steps, e
     raise TypeError(IN_KERNELS)
 
 
-@overload(carry_tied, jit_options=INSIDE)
+@overload(carry_tied, jit_options=BORROWED)
 def _carry_tied(rows: Any, spare: Any, at: Any, end: Any, steps: Any, events: Any) -> Any:
     def untied(rows: Any, spare: Any, at: Any, end: Any, steps: Any, events: Any) -> Any:
         return end  # never called, and never compiled

@@ -24,8 +24,8 @@ from trendloom.kernels.aggregation.places import Places, erase_item, gather_item
 from trendloom.kernels.aggregation.structures import HASH, SUM
 from trendloom.kernels.columns.cells import Cells, merge, merge_lane, wipe
 from trendloom.kernels.columns.numbers import (
+    BORROWED,
     IN_KERNELS,
-    INLINE,
     LEAN,
     Limbs,
     Numbers,
@@ -248,7 +248,7 @@ def scan(graph: Graph, items: Items, work: Work, part: Part, move: int, event: i
     raise TypeError(IN_KERNELS)
 
 
-@overload(scan, jit_options=INLINE)
+@overload(scan, jit_options=BORROWED)
 def _scan(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, cell: Any, swept: Any) -> Any:
     def plain(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, cell: Any, swept: Any) -> None:
         pass
@@ -271,7 +271,7 @@ def bar_at(graph: Graph, row: int, event: int) -> int:
     raise TypeError(IN_KERNELS)
 
 
-@overload(bar_at, jit_options=INLINE)
+@overload(bar_at, jit_options=BORROWED)
 def _bar_at(graph: Any, row: Any, event: Any) -> Any:
     def plain(graph: Any, row: Any, event: Any) -> Any:
         return np.int64(-1)
@@ -287,7 +287,7 @@ def raise_bar(graph: Graph, items: Items, arms: Arms, places: Places, work: Work
     raise TypeError(IN_KERNELS)
 
 
-@overload(raise_bar, jit_options=INLINE)
+@overload(raise_bar, jit_options=BORROWED)
 def _raise_bar(graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, event: Any) -> Any:
     def plain(graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, event: Any) -> None:
         pass

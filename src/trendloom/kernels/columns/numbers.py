@@ -44,6 +44,8 @@ INLINE: Any = {"forceinline": True, **INSIDE}
 IN_KERNELS = "this operation has no meaning outside of compiled kernels"
 LEAN: Any = {"nogil": True, "_nrt": False}
 """Kernels that allocate nothing need no references counted, which costs more than the additions they make."""
+BORROWED: Any = {**INLINE, "_nrt": False}
+"""The same for parts of such kernels that are chosen by type."""
 
 
 class Doubles(NamedTuple):
