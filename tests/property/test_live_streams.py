@@ -73,7 +73,7 @@ def test_a_stream_gives_what_a_batch_gives(kind: str, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("kind", KINDS)
 def test_equal_times_in_order(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns order the events of equal time, which may arrive in any order and in different batches."""
-    compare(ordered_live_cases(kind), EXAMPLES // 2, monkeypatch)
+    compare(ordered_live_cases(kind), EXAMPLES // 3, monkeypatch)
 
 
 def compare(live: st.SearchStrategy[LiveCase], examples: int, monkeypatch: pytest.MonkeyPatch) -> None:

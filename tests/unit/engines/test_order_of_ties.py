@@ -45,7 +45,7 @@ def ids(rows: pa.Table) -> list[list[int]]:
         pa.array([DAY, DAY.replace(year=1950), DAY.replace(year=2000), None], pa.timestamp("us")),
         pa.array([DAY.date(), datetime.date(1950, 1, 1), datetime.date(2000, 1, 1), None]),
         pa.array([datetime.timedelta(days) for days in (3, 1, 2)] + [None]),
-        pa.array([Decimal("2.50"), Decimal("-1.75"), Decimal("2.25"), None]),
+        pa.array([Decimal("1234567890123456789.02"), Decimal("-1.75"), Decimal("1234567890123456789.01"), None]),
         pa.array([Decimal(10**30 + 1), Decimal(-1), Decimal(10**30), None], pa.decimal128(38, 0)),
     ],
     ids=lambda column: str(column.type),

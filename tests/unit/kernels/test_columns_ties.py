@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trendloom.expr.vectors import Vector, from_list
@@ -27,6 +27,7 @@ SMALL = st.integers(0, 2)
 ROWS = st.lists(st.tuples(SMALL, SMALL, st.none() | SMALL, st.none() | st.sampled_from(["", "a", "é", "𝄞"])))
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_rows_come_in_order_and_instants_grow_with_them(rows: list[Row]) -> None:
     rows.sort(key=lambda row: row[:2])  # by key and time
