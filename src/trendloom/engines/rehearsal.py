@@ -82,7 +82,7 @@ def wait() -> None:
 
 
 def made_up(query: Query, columns: pa.Schema, rows: int, options: Options) -> pa.Table:
-    """Events of these columns and of the types that the query names, one a second."""
+    """Events of these columns and of the types that the query names; some have equal times, most do not."""
     types = _types(query, columns, options)
     found = {}
     for field in columns:
@@ -102,17 +102,18 @@ def _types(query: Query, columns: pa.Schema, options: Options) -> list[str]:
 
 
 def _times(rows: int, kind: pa.DataType) -> pa.Array:
-    seconds = pa.array(np.arange(rows, dtype=np.int64))
+    at = np.arange(rows, dtype=np.int64)
+    seconds = np.where(at < rows // 4, at // 2, at)
     if pa.types.is_integer(kind):
-        return seconds.cast(kind)
-    moments = pa.array(np.arange(rows, dtype=np.int64) * 1_000_000).cast(pa.timestamp("us"))
+        return pa.array(seconds).cast(kind)
+    moments = pa.array(seconds * 1_000_000).cast(pa.timestamp("us"))
     return moments.cast(pa.string()).cast(kind) if pa.types.is_string(kind) else moments.cast(kind)
 
 
 def _values(rows: int, kind: pa.DataType) -> pa.Array:
     """Some values of a type; NULL where none are easy to make."""
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.array(np.arange(rows) * 7 % 13).cast(kind)
+        return pa.array(np.arange(rows) // 2 * 7 % 13).cast(kind)
     return pa.nulls(rows, kind)
 
 

@@ -92,7 +92,7 @@ def test_a_rehearsal_over_made_up_events_compiles_what_the_query_needs(tmp_path:
         "assert rehearsal._running; rehearsal.wait()"
     )
     subprocess.run([sys.executable, "-c", code], env={**os.environ, "TRENDLOOM_CACHE": str(tmp_path)}, check=True)
-    assert compiled_apart(tmp_path, ["COUNT(*)"])["COUNT(*)"] <= 2
+    assert compiled_apart(tmp_path, ["COUNT(*)"]) == {"COUNT(*)": 0}
 
 
 @pytest.mark.parametrize("name", USUAL)
