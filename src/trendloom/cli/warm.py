@@ -32,15 +32,15 @@ def warm(
 ) -> None:  # fmt: skip
     """Compile what the usual kinds of queries need, once for this version, machine and user."""
     with reporting(debug=debug):
-        from trendloom.engines.usual import Rehearsal, rehearsals, run_all
+        from trendloom.engines.usual import UsualRun, run_all, usual_runs
         from trendloom.kernels.compiled import code_folder
 
-        wanted, compiled = rehearsals(), 0
+        wanted, compiled = usual_runs(), 0
         with progress(wanted=not quiet) as shown:
             left = len(wanted)
             shown.say(f"compiling for {left} kinds of queries")
 
-            def done(one: Rehearsal, functions: int) -> None:
+            def done(one: UsualRun, functions: int) -> None:
                 nonlocal left, compiled
                 left, compiled = left - 1, compiled + functions
                 shown.say(f"{one.name}: {functions or 'no'} functions; {left} kinds of queries to go")

@@ -188,7 +188,8 @@ class _Funnel:
         last = describe(self.optimized).scopes[0].template.last
         near = any(self.found.events[position].any() for position in last)
         below = tuple(self._stops(lambda found: int(found.ends.sum()), now, set())) if near else ()
-        return Branch("a match", "none is complete" if self.found.whole else "none was found", below)
+        complete = "none is complete of what was looked at" if self.cut else "none is complete"
+        return Branch("a match", complete if self.found.whole else "none was found", below)
 
 
 # --------------------------------------------------------------------------------------------- left out

@@ -44,7 +44,7 @@ MORE = {
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class UsualRun:
     """A usual query over so many events: running it compiles what queries of its kind need."""
 
     name: str
@@ -59,16 +59,16 @@ class Rehearsal:
         return sum(found.values())
 
 
-def rehearsals() -> list[Rehearsal]:
+def usual_runs() -> list[UsualRun]:
     """All that is compiled ahead: usual queries over few events, and over more than plain NumPy is used for."""
     queries = USUAL | MORE
-    small = [Rehearsal(name, query, 2_000) for name, query in queries.items()]
-    large = [Rehearsal(f"{name}, many events", query, FEW + FEW // 4) for name, query in queries.items()]
+    small = [UsualRun(name, query, 2_000) for name, query in queries.items()]
+    large = [UsualRun(f"{name}, many events", query, FEW + FEW // 4) for name, query in queries.items()]
     return [*small, *large]
 
 
-def run_all(found: list[Rehearsal], processes: int, done: Callable[[Rehearsal, int], None]) -> None:
-    """Run rehearsals in processes of their own; `done` hears of each and how many functions it compiled."""
+def run_all(found: list[UsualRun], processes: int, done: Callable[[UsualRun, int], None]) -> None:
+    """Run them in processes of their own; `done` hears of each and how many functions it compiled."""
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
 

@@ -31,9 +31,9 @@ MOST = {
 
 EACH = """
 import json, sys
-from trendloom.engines.usual import USUAL, Rehearsal
+from trendloom.engines.usual import USUAL, UsualRun
 names = json.loads(sys.argv[1])
-print(json.dumps({name: Rehearsal(name, USUAL[name], 500).run() for name in names}))
+print(json.dumps({name: UsualRun(name, USUAL[name], 500).run() for name in names}))
 """
 
 
@@ -68,8 +68,8 @@ def test_a_second_process_compiles_nothing(first: dict[str, int], cache: Path) -
 
 def test_warm_compiles_ahead_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRENDLOOM_CACHE", str(tmp_path))
-    few = [usual.Rehearsal("COUNT(*)", USUAL["COUNT(*)"], 500)]
-    monkeypatch.setattr(usual, "rehearsals", lambda: few)
+    few = [usual.UsualRun("COUNT(*)", USUAL["COUNT(*)"], 500)]
+    monkeypatch.setattr(usual, "usual_runs", lambda: few)
     said = [CliRunner().invoke(app, ["warm", "--processes", "1"]) for _ in range(2)]
     assert [one.exit_code for one in said] == [0, 0]
     assert "functions compiled: 1 kinds of queries are ready" in said[0].output
@@ -78,7 +78,7 @@ def test_warm_compiles_ahead_and_says_so(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_what_is_compiled_ahead_are_usual_queries_over_few_and_many_events() -> None:
-    found = usual.rehearsals()
+    found = usual.usual_runs()
     assert {one.query for one in found} == {*USUAL.values(), *MORE.values()}
     assert {one.events > usual.FEW for one in found} == {True, False}
 
