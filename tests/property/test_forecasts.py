@@ -29,6 +29,7 @@ KNOBS = {
 @pytest.mark.parametrize("kind", KNOBS)
 def test_a_forecast_comes_true(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forecast, "WORTH_COUNTING", -1.0)
+    monkeypatch.setattr(task, "FIRST_ENTRIES", -1)
     exact, bounds = 0, 0
 
     @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)

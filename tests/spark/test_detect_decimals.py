@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -134,10 +135,11 @@ def test_a_live_stream_of_decimals(spark: Any, tmp_path: Path) -> None:
     source = tmp_path / "events"
     source.mkdir()
     table = events(24)
-    for number in range(3):
-        pq.write_table(table.slice(number * 8, 8), source / f"{number}.parquet")
     last = pa.Table.from_pylist([{"time": 1_000, "type": "B"}], schema=table.schema)
-    pq.write_table(last, source / "9.parquet")
+    for number, part in enumerate([*(table.slice(start, 8) for start in (0, 8, 16)), last]):
+        path = source / f"{number}.parquet"
+        pq.write_table(part, path)
+        os.utime(path, (number, number))  # Spark takes the oldest file first
     query = "RETURN w, COUNT(*), SUM(A.x), MAX(A.w) PATTERN A+ WHERE [w] AND A.x < NEXT(A).x GROUP BY w WITHIN 8"
     columns = spark.createDataFrame(table).schema
     df = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(str(source))
