@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-stream test check lint format bench soak docs clean
+.PHONY: help setup demo demo-stream test test-deep check lint format bench soak docs clean
 
 # Where set-up put things, and the Java it found; sourced before every command.
 IN := source .venv/env.sh &&
@@ -29,6 +29,9 @@ lint: setup
 # Tests that use Spark run in one process and share a session (tests/conftest.py); the others use two.
 test: lint ## lint, types, and every test
 	@$(IN) python -m pytest -q -n 2
+
+test-deep: setup ## random queries and streams, ten times as many and new ones
+	@$(IN) TRENDLOOM_EXAMPLES=1000 python -m pytest -q -n 2 tests/property
 
 check: lint ## lint, types, layers, and `trendloom check` of the example queries
 	@$(IN) python -m pytest -q tests/contracts

@@ -33,8 +33,19 @@ def spark() -> Iterator[Any]:
     found.stop()
 
 
+LONG_SETUP = ("tests/packaging/", "test_first_answers.py")
+"""Files whose fixtures take long: one process makes them, once."""
+
+
 def uses_spark(test_id: str) -> bool:
     return "spark" in test_id.lower()
+
+
+def group_of(test_id: str) -> str:
+    """Tests that one process runs: all that use Spark, those that share a long set-up, else each by itself."""
+    if uses_spark(test_id):
+        return "spark"
+    return test_id.partition("::")[0] if any(part in test_id for part in LONG_SETUP) else test_id
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,11 +58,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Every test by itself, but all that use Spark together; the largest group goes first."""
+    """Tests by their groups; the largest group goes first."""
     from xdist.scheduler import LoadScopeScheduling
 
     class OneSparkProcess(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if uses_spark(nodeid) else nodeid
+            return group_of(nodeid)
 
     return OneSparkProcess(config, log)

@@ -86,9 +86,9 @@ def _settings(master: str | None) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    if not _has_log_settings():
-        chosen["spark.driver.defaultJavaOptions"] = f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
     if master is None or master.startswith("local"):
+        if not _has_log_settings():  # what a cluster loses and finds again is worth a line; here there is none
+            chosen["spark.driver.defaultJavaOptions"] = f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
         chosen |= {
             # One process holds driver and executors; the default of 1 GiB is small for columns.
             "spark.driver.memory": "4g",
