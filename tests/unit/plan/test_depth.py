@@ -49,7 +49,7 @@ def test_a_long_pattern_is_drawn() -> None:
     "text",
     [
         "PATTERN A WHERE " + "abs(" * 50 + "A.x" + ")" * 50 + " < 3",
-        "PATTERN A WHERE A.x < " + " + ".join(["A.x"] * 200),
+        "PATTERN A WHERE A.x < " + " + ".join(["A.x"] * 100),
         "PATTERN " + "SEQ(A, NOT " * 20 + "B" + ", C)" * 20,
         "PATTERN A WHERE " + " OR ".join(f"A.x = {number}" for number in range(500)),
     ],
