@@ -142,6 +142,10 @@ class CodeFolder:
         except OSError:
             return
 
+    def has(self, name: str) -> bool:
+        """Whether there is a file."""
+        return any((folder / name).exists() for folder in self.read)
+
     def load(self, name: str) -> bytes | None:
         """The content of a file; None where there is none, or not what was written."""
         for folder in self.read:
@@ -182,7 +186,7 @@ class CodeFolder:
             time.sleep(GLANCE)
             if time.monotonic() > deadline:
                 return True
-        return not any((folder / name).exists() for folder in self.read)
+        return not self.has(name)
 
     def release(self, name: str) -> None:
         """Give up a claim."""

@@ -25,14 +25,15 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
-from numba import types
 from numba.core import config, event
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
+from trendloom.kernels.apart import Name
 from trendloom.kernels.code_folder import CodeFolder, fingerprint_of, package_sources, state_of
+from trendloom.kernels.interpreted import Kernel
 
 INSIDE: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """For functions that compiled code alone calls: a way in from Python would take longer to compile than what they do."""
@@ -44,21 +45,29 @@ SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_
 """Settings of Numba that change the code it makes."""
 
 
-def njit(*, cache: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """As `numba.njit`, with the compiled code in our own folder."""
+KERNELS: dict[Name, Kernel] = {}
+"""All kernels of the modules loaded so far."""
+
+
+def njit(
+    *, cache: bool = True, wraps: bool = False, interpreted: Callable[..., Any] | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """As `numba.njit`, with the compiled code in our own folder, and interpreted until it is there.
+
+    `wraps`: the function relies on words that overflow. `interpreted`: what to run instead of it until then.
+    """
 
     def decorate(function: Callable[..., Any]) -> Any:
         found: Any = numba.njit(**options)(function)
-        if cache and not getattr(config, "DISABLE_JIT", False):
+        found.__class__, found.wraps, found.interpreted = Kernel, wraps, interpreted or function
+        if cache:
             found._cache = StoredCode(function, options)
+            if function.__closure__ is None:
+                found.name = function.__module__, function.__qualname__, repr(sorted(options.items()))
+                KERNELS[found.name] = found
         return found
 
     return decorate
-
-
-def lacks(bundle: Any, field: str) -> bool:
-    """Whether a field of a named tuple is None, by the types that `overload` sees: what needs it is not compiled."""
-    return isinstance(bundle.types[bundle.fields.index(field)], types.NoneType)
 
 
 @cache
@@ -126,6 +135,10 @@ class StoredCode(_Cache):
         if not data.library.has_dynamic_globals and not data.lifted and state_of(package_sources()) == AS_LOADED:
             code_folder().save(name, dumps((sig, data._reduce())))
         code_folder().release(name)
+
+    def has(self, sig: Any) -> bool:
+        """Whether there is code for a signature."""
+        return code_folder().has(self._file(sig))
 
     def enable(self) -> None:
         self._enabled = True

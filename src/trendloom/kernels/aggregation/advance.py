@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from trendloom.kernels.aggregation.job import ABSENT
 from trendloom.kernels.aggregation.matrices import Terms
+from trendloom.kernels.by_types import implements, lacks, operation
 from trendloom.kernels.columns.numbers import (
     BORROWED,
-    IN_KERNELS,
     Combination,
     Numbers,
     add,
@@ -28,7 +27,7 @@ from trendloom.kernels.columns.numbers import (
     copy,
 )
 from trendloom.kernels.columns.words import wide_product
-from trendloom.kernels.compiled import INSIDE, lacks, njit
+from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 
@@ -86,12 +85,13 @@ def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, e
             at = carry_tied(rows, spare, at, end, steps, events)
 
 
+@operation
 def carry_tied(rows: Numbers, spare: Numbers, at: int, end: int, steps: Steps, events: Events) -> int:
     """Apply the events of one time, which have no letter; returns where the next time begins."""
-    raise TypeError(IN_KERNELS)
+    raise NotImplementedError
 
 
-@overload(carry_tied, jit_options=BORROWED)
+@implements(carry_tied, BORROWED)
 def _carry_tied(rows: Any, spare: Any, at: Any, end: Any, steps: Any, events: Any) -> Any:
     def untied(rows: Any, spare: Any, at: Any, end: Any, steps: Any, events: Any) -> Any:
         return end  # never called, and never compiled
@@ -175,6 +175,7 @@ def _enter_in_order(
 # ------------------------------------------------------------------------------------- the innermost loops
 
 
+@operation
 def carry_words(
     rows: Numbers, spare: Numbers, at: int, end: int, codes: Array, tied: int, letters: int, offset: Array,
     words: Array, words_of_doubles: Array,
@@ -184,7 +185,7 @@ def carry_words(
     Exact numbers stop before they need a product that could spill; `carry` goes on from there. Loops over few rows and
     lanes have bounds that the compiler knows, and are unrolled: that is three times as fast.
     """
-    raise TypeError(IN_KERNELS)
+    raise NotImplementedError
 
 
 @njit(nogil=True, forceinline=True)
@@ -196,12 +197,12 @@ def _word(codes: Array, at: int, end: int, tied: int, letters: int, offset: Arra
         some = (a == tied) | (b == tied) | (c == tied) | (d == tied)
         if not (some | (e == tied) | (f == tied) | (g == tied) | (h == tied)):
             square = letters * letters
-            first = (a * letters + b) * square + (c * letters + d)
-            second = (e * letters + f) * square + (g * letters + h)
+            first = (int(a) * letters + b) * square + (int(c) * letters + d)
+            second = (int(e) * letters + f) * square + (int(g) * letters + h)
             return first * (square * square) + second + offset[8], 8
     word, length = 0, 0
     while length < len(offset) - 1 and at + length < end and codes[at + length] != tied:
-        word = word * letters + codes[at + length]
+        word = word * letters + int(codes[at + length])
         length += 1
     return word + offset[length], length
 
@@ -275,7 +276,7 @@ def _words_of_wides(
     return at
 
 
-@overload(carry_words, jit_options=INSIDE)
+@implements(carry_words, INSIDE, wraps=True)
 def _carry_words(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any,
                  words: Any, words_of_doubles: Any) -> Any:  # fmt: skip
     def doubles(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any, words: Any,
@@ -341,6 +342,7 @@ def _carry_words(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any
     return by_system(rows, doubles=doubles, wides=wides, limbs=others, scaled=others)
 
 
+@operation
 def carry(
     rows: Numbers, spare: Numbers, at: int, end: int, codes: Array, tied: int, begin: Array, row: Array, first: Array,
     terms: Combination, weights: Array,
@@ -349,10 +351,10 @@ def carry(
 
     Written out per number system, on plain arrays: passing tables to a function costs more than what it would do.
     """
-    raise TypeError(IN_KERNELS)
+    raise NotImplementedError
 
 
-@overload(carry, jit_options=INSIDE)
+@implements(carry, INSIDE, wraps=True)
 def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, begin: Any, row: Any, first: Any,
            terms: Any, weights: Any) -> Any:  # fmt: skip
     def doubles(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, begin: Any, row: Any, first: Any,

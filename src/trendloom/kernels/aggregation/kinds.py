@@ -150,7 +150,7 @@ def _mark_ties(code: Array, key_starts: Array, instant: Array, tied: int) -> Non
                 code[event] = tied
 
 
-@njit(nogil=True)
+@njit(nogil=True, wraps=True)
 def _spell(code: Array, own: Array, start: Array, letters: Array, kinds: int) -> int:
     """Give every point in time a letter; `letters` are the counts by kind, packed, in order of appearance."""
     slots = 1024

@@ -15,11 +15,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from trendloom.kernels.aggregation.job import ABSENT
+from trendloom.kernels.by_types import implements, operation
 from trendloom.kernels.columns.numbers import (
-    IN_KERNELS,
     INLINE,
     LEAN,
     Limbs,
@@ -50,15 +49,15 @@ class Shape(NamedTuple):
     accepts: Array  # slots that hold matches
 
 
+@operation
 def compose(to: Numbers, later: Numbers, second: int, earlier: Numbers, first: int, shape: Shape) -> None:
     """to = later · earlier; `second` and `first` are the first rows of their matrices.
 
     `earlier` may be a vector: it has as many lanes as `to`. O(slots · columns · lanes · measures).
     """
-    raise TypeError(IN_KERNELS)
 
 
-@overload(compose, jit_options=INLINE)
+@implements(compose, INLINE)
 def _compose(to: Any, later: Any, second: Any, earlier: Any, first: Any, shape: Any) -> Any:
     def doubles(to: Any, later: Any, second: Any, earlier: Any, first: Any, shape: Any) -> None:
         into, left, right, columns, slots = to.value, later.value, earlier.value, shape.columns, shape.slots

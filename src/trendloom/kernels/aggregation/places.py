@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from trendloom.kernels.aggregation.arms import SOURCE, TARGET, Arms
 from trendloom.kernels.aggregation.structures import HASH, NESTED, SUM, TREE
+from trendloom.kernels.by_types import implements, lacks, operation
 from trendloom.kernels.columns.cells import Cells, merge, wipe
 from trendloom.kernels.columns.fenwick import (
     arrange,
@@ -25,8 +25,7 @@ from trendloom.kernels.columns.fenwick import (
     insert_nested,
     nested_cells,
 )
-from trendloom.kernels.columns.numbers import IN_KERNELS
-from trendloom.kernels.compiled import INSIDE, lacks, njit
+from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 
@@ -245,12 +244,13 @@ def _place_targets(
                 places.prefix[arm, dimension, item] = passed - places.begin[arm, last]
 
 
+@operation
 def nest(places: Places, arm: int, sources: int, used: int) -> int:
     """Arrange the nested trees of every class, one after another; returns how many cells they take."""
-    raise TypeError(IN_KERNELS)
+    raise NotImplementedError
 
 
-@overload(nest, jit_options=INSIDE)
+@implements(nest, INSIDE)
 def _nest(places: Any, arm: Any, sources: Any, used: Any) -> Any:
     def plain(places: Any, arm: Any, sources: Any, used: Any) -> Any:
         return used
@@ -333,15 +333,15 @@ def erase_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes:
 # -------------------------------------------------------------------------------------------- in nested trees
 
 
+@operation
 def insert_deep(
     places: Places, arm: int, item: int, base: int, begin: int, count: int, place: int, nodes: Cells, values: Cells,
     cell: int,
 ) -> None:  # fmt: skip
     """As `insert_item`, into the nested tree at `begin`."""
-    raise TypeError(IN_KERNELS)
 
 
-@overload(insert_deep, jit_options=INSIDE)
+@implements(insert_deep, INSIDE)
 def _insert_deep(
     places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any, values: Any, cell: Any
 ) -> Any:
@@ -361,12 +361,12 @@ def _insert_deep(
     return plain if lacks(places, "ranks") else nested
 
 
+@operation
 def gather_deep(places: Places, arm: int, item: int, base: int, nodes: Cells, values: Cells, cell: int) -> None:
     """As `gather_item`, from a nested tree."""
-    raise TypeError(IN_KERNELS)
 
 
-@overload(gather_deep, jit_options=INSIDE)
+@implements(gather_deep, INSIDE)
 def _gather_deep(places: Any, arm: Any, item: Any, base: Any, nodes: Any, values: Any, cell: Any) -> Any:
     def plain(places: Any, arm: Any, item: Any, base: Any, nodes: Any, values: Any, cell: Any) -> None:
         pass
@@ -380,14 +380,14 @@ def _gather_deep(places: Any, arm: Any, item: Any, base: Any, nodes: Any, values
     return plain if lacks(places, "ranks") else nested
 
 
+@operation
 def erase_deep(
     places: Places, arm: int, item: int, base: int, begin: int, count: int, place: int, nodes: Cells
 ) -> None:
     """As `erase_item`, in a nested tree."""
-    raise TypeError(IN_KERNELS)
 
 
-@overload(erase_deep, jit_options=INSIDE)
+@implements(erase_deep, INSIDE)
 def _erase_deep(places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any) -> Any:
     def plain(places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any) -> None:
         pass

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from trendloom.kernels.aggregation.arms import Arms
 from trendloom.kernels.aggregation.batches import Batches
@@ -22,10 +21,10 @@ from trendloom.kernels.aggregation.items import Items
 from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Spans
 from trendloom.kernels.aggregation.places import Places, erase_item, gather_item, insert_item, place_arm
 from trendloom.kernels.aggregation.structures import HASH, SUM
+from trendloom.kernels.by_types import implements, lacks, operation
 from trendloom.kernels.columns.cells import Cells, merge, merge_lane, wipe
 from trendloom.kernels.columns.numbers import (
     BORROWED,
-    IN_KERNELS,
     LEAN,
     Limbs,
     Numbers,
@@ -37,7 +36,7 @@ from trendloom.kernels.columns.numbers import (
     is_zero,
     spilled,
 )
-from trendloom.kernels.compiled import INSIDE, lacks, njit
+from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.detection.tables import pairs_hold
 
 Array = np.ndarray[Any, Any]
@@ -243,12 +242,12 @@ def _start(graph: Any, items: Any, low: Any, span: Any, work: Any, state: Any, e
                 work.values.least[cell, lane, x] = EMPTY
 
 
+@operation
 def scan(graph: Graph, items: Items, work: Work, part: Part, move: int, event: int, cell: int, swept: int) -> None:
     """Try every visible predecessor."""
-    raise TypeError(IN_KERNELS)
 
 
-@overload(scan, jit_options=BORROWED)
+@implements(scan, BORROWED)
 def _scan(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, cell: Any, swept: Any) -> Any:
     def plain(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, cell: Any, swept: Any) -> None:
         pass
@@ -266,12 +265,13 @@ def _scan(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, c
     return plain if lacks(graph, "checks") else scanned
 
 
+@operation
 def bar_at(graph: Graph, row: int, event: int) -> int:
     """A bar before an event."""
-    raise TypeError(IN_KERNELS)
+    raise NotImplementedError
 
 
-@overload(bar_at, jit_options=BORROWED)
+@implements(bar_at, BORROWED)
 def _bar_at(graph: Any, row: Any, event: Any) -> Any:
     def plain(graph: Any, row: Any, event: Any) -> Any:
         return np.int64(-1)
@@ -282,12 +282,12 @@ def _bar_at(graph: Any, row: Any, event: Any) -> Any:
     return plain if lacks(graph, "bars") else barred
 
 
+@operation
 def raise_bar(graph: Graph, items: Items, arms: Arms, places: Places, work: Work, move: int, event: int) -> None:
     """Forget the predecessors that a NOT of the move now forbids, if it forbids more of them before an event."""
-    raise TypeError(IN_KERNELS)
 
 
-@overload(raise_bar, jit_options=BORROWED)
+@implements(raise_bar, BORROWED)
 def _raise_bar(graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, event: Any) -> Any:
     def plain(graph: Any, items: Any, arms: Any, places: Any, work: Any, move: Any, event: Any) -> None:
         pass

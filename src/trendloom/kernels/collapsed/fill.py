@@ -181,7 +181,7 @@ def _lay_out(
     gaps = len(begin)
     starts = np.zeros(gaps + 1, np.int64)
     for gap in range(gaps):
-        around = (source[gap] != NOBODY) + (target[gap] != NOBODY)
+        around = int(source[gap] != NOBODY) + int(target[gap] != NOBODY)
         starts[gap + 1] = starts[gap] + max(end[gap] - begin[gap], 0) + around
     events, fits = np.empty(starts[gaps], np.int64), np.empty(starts[gaps], np.uint64)
     for gap in range(gaps):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.columns.numbers import Limbs, Numbers, add, add_lane, clear, zeros
+from trendloom.kernels.columns.plain import merge_cells, wipe_cell
 from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
@@ -42,7 +43,7 @@ def words_of(like: Numbers) -> int:
     return like.words.shape[2] if isinstance(like, Limbs) else 2
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**INSIDE, forceinline=True, interpreted=merge_cells)
 def merge(a: Any, i: Any, b: Any, j: Any) -> None:
     """Merge cell j of b into cell i of a, in all lanes."""
     for m in range(a.width):
@@ -65,7 +66,7 @@ def merge_lane(a: Any, i: Any, b: Any, j: Any, lane: Any) -> None:
         a.least[i, lane, x] = min(a.least[i, lane, x], b.least[j, lane, x])
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**INSIDE, forceinline=True, interpreted=wipe_cell)
 def wipe(a: Any, i: Any) -> None:
     """Make cell i of a empty."""
     for m in range(a.width):

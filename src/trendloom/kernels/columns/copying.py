@@ -12,7 +12,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.by_types import implements, is_interpreted, operation
+from trendloom.kernels.compiled import INSIDE, njit
+
+Array = np.ndarray[Any, Any]
 
 
 def _copy_entries(_: Any, into: Any, at: Any, source: Any, begin: Any, count: Any) -> Any:
@@ -31,7 +34,23 @@ def _copy_entries(_: Any, into: Any, at: Any, source: Any, begin: Any, count: An
     return types.void(into, types.int64, source, types.int64, types.int64), generate
 
 
-copy_entries: Any = intrinsic(_copy_entries)
+_copy_memory: Any = intrinsic(_copy_entries)
+
+
+@operation
+def copy_entries(into: Array, at: int, source: Array, begin: int, count: int) -> None:
+    """`into[at : at + count] = source[begin : begin + count]`: contiguous arrays of one type that do not overlap."""
+
+
+@implements(copy_entries, {**INSIDE, "forceinline": True})
+def _copy(into: Any, at: Any, source: Any, begin: Any, count: Any) -> Any:
+    def compiled(into: Any, at: Any, source: Any, begin: Any, count: Any) -> None:
+        _copy_memory(into, at, source, begin, count)
+
+    def interpreted(into: Any, at: Any, source: Any, begin: Any, count: Any) -> None:
+        into[at : at + count] = source[begin : begin + count]
+
+    return interpreted if is_interpreted(into) else compiled
 
 
 @njit(nogil=True)

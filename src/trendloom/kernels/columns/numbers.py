@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
+from trendloom.kernels.by_types import class_of, implements, is_interpreted, operation
+from trendloom.kernels.columns.plain import add_rows, clear_rows
 from trendloom.kernels.columns.words import (
     add_limbs,
     add_limbs_product,
@@ -41,7 +41,6 @@ Array = np.ndarray[Any, Any]
 
 INLINE: Any = {"forceinline": True, **INSIDE}
 """Operations are compiled into the kernels that use them: a call that hands on arrays costs more than an addition."""
-IN_KERNELS = "this operation has no meaning outside of compiled kernels"
 LEAN: Any = {"nogil": True, "_nrt": False}
 """Kernels that allocate nothing need no references counted, which costs more than the additions they make."""
 BORROWED: Any = {**INLINE, "_nrt": False}
@@ -120,35 +119,38 @@ def integers(numbers: Wides | Limbs, lane: int) -> Array:
 # ------------------------------------------------------------------------------------- operations (in kernels)
 
 
+@operation
 def like(numbers: Numbers, rows: int, lanes: int) -> Numbers:
     """Numbers of the same system and width, all zero."""
-    raise TypeError(IN_KERNELS)
+    raise NotImplementedError
 
 
+@operation
 def lanes_of(a: Numbers) -> int:
-    raise TypeError(IN_KERNELS)
+    raise NotImplementedError
 
 
+@operation
 def clear(a: Numbers, i: int) -> None:
     """a[i] = 0, in all lanes."""
-    raise TypeError(IN_KERNELS)
 
 
+@operation
 def copy(a: Numbers, i: int, b: Numbers, j: int) -> None:
     """a[i] = b[j], in all lanes."""
-    raise TypeError(IN_KERNELS)
 
 
+@operation
 def add(a: Numbers, i: int, b: Numbers, j: int) -> None:
     """a[i] += b[j], in all lanes."""
-    raise TypeError(IN_KERNELS)
 
 
+@operation
 def add_times(a: Numbers, i: int, b: Numbers, j: int, weight: int | float) -> None:
     """a[i] += weight · b[j], in all lanes. Exact systems take integer weights."""
-    raise TypeError(IN_KERNELS)
 
 
+@operation
 def combine(
     a: Numbers, i: int, b: Numbers, terms: Combination, first: int, last: int, weights: Array, event: int
 ) -> None:
@@ -156,36 +158,37 @@ def combine(
 
     A term's factor is its coefficient, or `weights[weight, event]` where it has a weight.
     """
-    raise TypeError(IN_KERNELS)
 
 
+@operation
 def add_unit(a: Numbers, i: int, lane: int, weight: int | float) -> None:
     """a[i] += weight in one lane."""
-    raise TypeError(IN_KERNELS)
 
 
+@operation
 def add_lane(a: Numbers, i: int, lane: int, b: Numbers, j: int, other: int) -> None:
     """a[i] += b[j], from one lane of b to one lane of a."""
-    raise TypeError(IN_KERNELS)
 
 
+@operation
 def multiply_into(a: Numbers, i: int, lane: int, b: Numbers, j: int, left: int, c: Numbers, k: int, right: int) -> None:
     """a[i] += b[j] · c[k], one lane of each."""
-    raise TypeError(IN_KERNELS)
 
 
+@operation
 def is_zero(a: Numbers, i: int, lane: int) -> bool:
-    raise TypeError(IN_KERNELS)
+    raise NotImplementedError
 
 
+@operation
 def forgive(a: Numbers) -> None:
     """Forget what spilled: the numbers are used for something new."""
-    raise TypeError(IN_KERNELS)
 
 
+@operation
 def spilled(a: Numbers, lane: int) -> bool:
     """Whether some number of a lane did not fit since `forgive`."""
-    raise TypeError(IN_KERNELS)
+    raise NotImplementedError
 
 
 # ------------------------------------------------------------------------- one implementation per system
@@ -193,11 +196,10 @@ def spilled(a: Numbers, lane: int) -> bool:
 
 def by_system(numbers: Any, *, doubles: Any, wides: Any, limbs: Any, scaled: Any) -> Any:
     """The implementation for the system of a kernel's argument, for `overload`."""
-    system: Any = getattr(numbers, "instance_class", None) if isinstance(numbers, types.BaseNamedTuple) else None
-    return {Doubles: doubles, Wides: wides, Limbs: limbs, Scaled: scaled}.get(system)
+    return {Doubles: doubles, Wides: wides, Limbs: limbs, Scaled: scaled}.get(class_of(numbers))
 
 
-@overload(like, jit_options=INLINE)
+@implements(like, INLINE)
 def _like(numbers: Any, rows: Any, lanes: Any) -> Any:
     def doubles(numbers: Any, rows: Any, lanes: Any) -> Any:
         return Doubles(np.zeros((rows, lanes)))
@@ -214,7 +216,7 @@ def _like(numbers: Any, rows: Any, lanes: Any) -> Any:
     return by_system(numbers, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(clear, jit_options=INLINE)
+@implements(clear, INLINE)
 def _clear(a: Any, i: Any) -> Any:
     def doubles(a: Any, i: Any) -> None:
         for lane in range(a.value.shape[1]):
@@ -233,10 +235,13 @@ def _clear(a: Any, i: Any) -> Any:
             a.mantissa[i, lane] = 0.0
             a.exponent[i, lane] = 0
 
-    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    def plain(a: Any, i: Any) -> None:
+        clear_rows(a, i, 1)
+
+    return plain if is_interpreted(a) else by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(copy, jit_options=INLINE)
+@implements(copy, INLINE)
 def _copy(a: Any, i: Any, b: Any, j: Any) -> Any:
     def doubles(a: Any, i: Any, b: Any, j: Any) -> None:
         for lane in range(a.value.shape[1]):
@@ -258,7 +263,7 @@ def _copy(a: Any, i: Any, b: Any, j: Any) -> Any:
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(add, jit_options=INLINE)
+@implements(add, INLINE)
 def _add(a: Any, i: Any, b: Any, j: Any) -> Any:
     def doubles(a: Any, i: Any, b: Any, j: Any) -> None:
         for lane in range(a.value.shape[1]):
@@ -275,10 +280,13 @@ def _add(a: Any, i: Any, b: Any, j: Any) -> Any:
         for lane in range(a.mantissa.shape[1]):
             add_scaled(a, i, lane, b.mantissa[j, lane], b.exponent[j, lane])
 
-    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    def plain(a: Any, i: Any, b: Any, j: Any) -> None:
+        add_rows(a, i, b, j, 1)
+
+    return plain if is_interpreted(a) else by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(add_times, jit_options=INLINE)
+@implements(add_times, INLINE)
 def _add_times(a: Any, i: Any, b: Any, j: Any, weight: Any) -> Any:
     def doubles(a: Any, i: Any, b: Any, j: Any, weight: Any) -> None:
         for lane in range(a.value.shape[1]):
@@ -299,7 +307,7 @@ def _add_times(a: Any, i: Any, b: Any, j: Any, weight: Any) -> Any:
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(combine, jit_options=INLINE)
+@implements(combine, INLINE)
 def _combine(a: Any, i: Any, b: Any, terms: Any, first: Any, last: Any, weights: Any, event: Any) -> Any:
     def combined(a: Any, i: Any, b: Any, terms: Any, first: Any, last: Any, weights: Any, event: Any) -> None:
         for term in range(first, last):
@@ -313,7 +321,7 @@ def _combine(a: Any, i: Any, b: Any, terms: Any, first: Any, last: Any, weights:
     return combined
 
 
-@overload(add_unit, jit_options=INLINE)
+@implements(add_unit, INLINE)
 def _add_unit(a: Any, i: Any, lane: Any, weight: Any) -> Any:
     def doubles(a: Any, i: Any, lane: Any, weight: Any) -> None:
         a.value[i, lane] += weight
@@ -330,7 +338,7 @@ def _add_unit(a: Any, i: Any, lane: Any, weight: Any) -> Any:
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(add_lane, jit_options=INLINE)
+@implements(add_lane, INLINE)
 def _add_lane(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> Any:
     def doubles(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> None:
         a.value[i, lane] += b.value[j, other]
@@ -347,7 +355,7 @@ def _add_lane(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> Any:
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(multiply_into, jit_options=INLINE)
+@implements(multiply_into, INLINE)
 def _multiply_into(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> Any:
     def doubles(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> None:
         a.value[i, lane] += b.value[j, left] * c.value[k, right]
@@ -365,7 +373,7 @@ def _multiply_into(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any,
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(is_zero, jit_options=INLINE)
+@implements(is_zero, INLINE)
 def _is_zero(a: Any, i: Any, lane: Any) -> Any:
     def doubles(a: Any, i: Any, lane: Any) -> bool:
         return a.value[i, lane] == 0.0
@@ -382,7 +390,7 @@ def _is_zero(a: Any, i: Any, lane: Any) -> Any:
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
 
-@overload(forgive, jit_options=INLINE)
+@implements(forgive, INLINE)
 def _forgive(a: Any) -> Any:
     def nothing(a: Any) -> None:
         pass
@@ -393,7 +401,7 @@ def _forgive(a: Any) -> Any:
     return by_system(a, doubles=nothing, wides=exact, limbs=exact, scaled=nothing)
 
 
-@overload(spilled, jit_options=INLINE)
+@implements(spilled, INLINE)
 def _spilled(a: Any, lane: Any) -> Any:
     def never(a: Any, lane: Any) -> bool:
         return False
@@ -404,7 +412,7 @@ def _spilled(a: Any, lane: Any) -> Any:
     return by_system(a, doubles=never, wides=exact, limbs=exact, scaled=never)
 
 
-@overload(lanes_of, jit_options=INLINE)
+@implements(lanes_of, INLINE)
 def _lanes_of(a: Any) -> Any:
     def doubles(a: Any) -> int:
         return a.value.shape[1]

@@ -69,7 +69,7 @@ def _last_where(offsets: Ints, flags: Flags) -> Ints:
     return found
 
 
-@njit(nogil=True)
+@njit(nogil=True, wraps=True)
 def sum_int64(offsets: Ints, values: Ints, flags: Flags) -> tuple[Ints, Flags]:
     """The exact sum of each segment, and where it does not fit int64 (then the sum is modulo 2^64). O(entries).
 

@@ -33,7 +33,7 @@ def multiply_words(a: Any, b: Any) -> Any:
     return (low & mask) | (carried << half), high + (middle >> half) + (other >> half) + (carried >> half)
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, wraps=True)
 def _magnitude(low: Any, high: Any) -> Any:
     """Two words without their sign."""
     if high >= 0:
@@ -42,7 +42,7 @@ def _magnitude(low: Any, high: Any) -> Any:
     return inverse, np.uint64(~high) + (np.uint64(1) if inverse == 0 else np.uint64(0))
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**INSIDE, forceinline=True, wraps=True)
 def add_wide(a: Any, i: Any, lane: Any, low: Any, high: Any) -> None:
     total = a.low[i, lane] + low
     top = a.high[i, lane] + high + carry_of(low, total)
@@ -56,7 +56,7 @@ def wide_product(low: Any, high: Any, factor: Any) -> Any:
     return product(low, high, np.uint64(factor), factor >> 63)
 
 
-@njit()
+@njit(wraps=True)
 def product(low: Any, high: Any, other_low: Any, other_high: Any) -> Any:
     """The product of two signed numbers of two words: (low, high, negative if it does not fit)."""
     x0, x1 = _magnitude(low, high)
@@ -85,7 +85,7 @@ def add_wide_product(a: Any, i: Any, lane: Any, low: Any, high: Any, other_low: 
     add_wide(a, i, lane, low, high)
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, wraps=True)
 def add_limbs(a: Any, i: Any, lane: Any, words: Array, negative: Any) -> None:
     """Add or subtract; `words` has as many words as the numbers of a."""
     mine, carry = a.words[i, lane], np.uint64(1) if negative else np.uint64(0)
@@ -100,7 +100,7 @@ def add_limbs(a: Any, i: Any, lane: Any, words: Array, negative: Any) -> None:
     a.spill[lane] |= top ^ (top << 1)
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, wraps=True)
 def _unsigned(words: Array) -> Any:
     """The magnitude of a signed number, whether it is negative, and how many words it uses."""
     found = words.copy()
@@ -116,7 +116,7 @@ def _unsigned(words: Array) -> Any:
     return found, negative, used
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, wraps=True)
 def add_limbs_product(a: Any, i: Any, lane: Any, b: Array, c: Array) -> None:
     x, minus, m = _unsigned(b)
     y, other_minus, n = _unsigned(c)
