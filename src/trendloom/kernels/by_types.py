@@ -11,9 +11,10 @@ from collections.abc import Callable
 from functools import wraps as update
 from typing import Any, TypeVar
 
-import numpy as np
 from numba import types
 from numba.extending import overload
+
+from trendloom.kernels.interpreted import wrapping
 
 Stub = TypeVar("Stub", bound=Callable[..., Any])
 Picks = Callable[..., Callable[..., Any]]
@@ -26,7 +27,7 @@ def operation(stub: Stub) -> Stub:
     def interpreted(*arguments: Any) -> Any:
         found: Any = interpreted
         if found.wrapping:
-            with np.errstate(over="ignore"):
+            with wrapping():
                 return found.picks(*arguments)(*arguments)
         return found.picks(*arguments)(*arguments)
 

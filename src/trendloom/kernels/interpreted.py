@@ -21,7 +21,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,8 +62,8 @@ class Kernel(_Dispatcher):  # type: ignore[misc]
     def __call__(self, *arguments: Any) -> Any:
         if not _here.interprets:
             return _Dispatcher.__call__(self, *arguments)
-        if self.wraps:
-            with np.errstate(over="ignore"):
+        if self.wraps and not _here.wraps:
+            with wrapping():
                 return self.interpreted(*arguments)
         return self.interpreted(*arguments)
 
@@ -100,12 +100,25 @@ def mode() -> str:
 
 
 class _Here(threading.local):
-    """Whether this thread is interpreting a kernel: what that calls is interpreted, too."""
+    """Whether this thread interprets a kernel, and with it whatever that calls; and whether words may overflow."""
 
     interprets = False
+    wraps = False
 
 
 _here = _Here()
+
+
+@contextmanager
+def wrapping() -> Iterator[None]:
+    """Let words overflow."""
+    before, _here.wraps = _here.wraps, True
+    usual = np.seterr(over="ignore")
+    yield
+    np.seterr(**usual)
+    _here.wraps = before
+
+
 _spent: dict[tuple[Kernel, Any], float] = {}
 """Seconds for which kernels were interpreted, by their signatures."""
 _given_up: set[tuple[Kernel, Any]] = set()
@@ -138,7 +151,7 @@ class Attempt:
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
         usual = np.geterr()
         try:
-            _here.interprets = True
+            _here.interprets, _here.wraps = True, self.kernel.wraps
             _watch.begin(self)
             np.seterr(over="ignore" if self.kernel.wraps else "raise", divide="raise", invalid="ignore", under="ignore")
             result = unboxed(self.kernel.interpreted(*arguments))
@@ -155,7 +168,7 @@ class Attempt:
         finally:
             _watch.end(self)
             np.seterr(**usual)
-            _here.interprets = False
+            _here.interprets = _here.wraps = False
             _spent[self.kernel, self.signature] = self.spent
 
     @property

@@ -14,7 +14,8 @@ import numpy as np
 
 from trendloom.kernels.aggregation.job import ABSENT
 from trendloom.kernels.aggregation.matrices import Terms
-from trendloom.kernels.by_types import implements, lacks, operation
+from trendloom.kernels.aggregation.plain_steps import carry_integers
+from trendloom.kernels.by_types import implements, is_interpreted, lacks, operation
 from trendloom.kernels.columns.numbers import (
     BORROWED,
     Combination,
@@ -418,6 +419,8 @@ def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, begi
             at += 1
         return at
 
+    if is_interpreted(rows):
+        return by_system(rows, doubles=doubles, wides=carry_integers, limbs=carry_integers, scaled=others)
     return by_system(rows, doubles=doubles, wides=wides, limbs=others, scaled=others)
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.columns.words import BIG, add_limbs, add_scaled
+from trendloom.kernels.columns.words import BIG, add_scaled
 
 MOST = np.iinfo(np.int64).max
+WORD = (1 << 64) - 1
 
 
 def add_rows(a: Any, i: int, b: Any, j: int, count: int) -> None:
@@ -36,7 +37,27 @@ def add_rows(a: Any, i: int, b: Any, j: int, count: int) -> None:
     else:
         for row in range(count):
             for lane in range(a.words.shape[1]):
-                add_limbs(a, i + row, lane, b.words[j + row, lane], False)
+                put_integer(a, i + row, lane, integer_at(a, i + row, lane) + integer_at(b, j + row, lane), a.spill)
+
+
+def integer_at(a: Any, i: int, lane: int) -> int:
+    """The exact number a[i] of a lane."""
+    if hasattr(a, "low"):
+        return (int(a.high[i, lane]) << 64) + int(a.low[i, lane])
+    return int.from_bytes(a.words[i, lane].tobytes(), "little", signed=True)
+
+
+def put_integer(a: Any, i: int, lane: int, value: int, spill: Any) -> bool:
+    """a[i] = value in one lane, if it fits; else it is noted in `spill`."""
+    words = 2 if hasattr(a, "low") else a.words.shape[2]
+    if not -(1 << (64 * words - 2)) <= value < 1 << (64 * words - 2):
+        spill[lane] = -1
+        return False
+    if hasattr(a, "low"):
+        a.low[i, lane], a.high[i, lane] = value & WORD, value >> 64
+    else:
+        a.words[i, lane] = np.frombuffer(value.to_bytes(8 * words, "little", signed=True), np.uint64)
+    return True
 
 
 def clear_rows(a: Any, i: int, count: int) -> None:

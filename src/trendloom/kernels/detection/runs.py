@@ -28,6 +28,8 @@ Array = np.ndarray[Any, Any]
 
 CHUNK = 1 << 22
 """Entries (events of matches) given out at a time."""
+FIRST_CHUNK = 1 << 16
+"""The first chunk is small, and each one larger than the one before."""
 
 
 class Starts(NamedTuple):
@@ -89,7 +91,7 @@ def _chunks(runs: Runs, chunk: int) -> Iterator[tuple[Array, Array, Array]]:
     longest = int(np.diff(runs.block.key_starts).max())
     stack = np.zeros((5, longest + 1), np.int64)
     place = np.zeros(4, np.int64)  # next start; of the run under way: its depth, open places, whether its top is new
-    size = max(chunk, longest + 1)
+    size = max(min(chunk, FIRST_CHUNK), longest + 1)
     while place[0] < len(runs.starts.event) or place[1] > 0:
         offsets, events, steps = np.zeros(size + 1, np.int64), np.empty(size, np.int64), np.empty(size, np.int32)
         count = _follow(
@@ -98,6 +100,7 @@ def _chunks(runs: Runs, chunk: int) -> Iterator[tuple[Array, Array, Array]]:
         )  # fmt: skip
         used = int(offsets[count])
         yield offsets[: count + 1], events[:used], steps[:used]
+        size = min(2 * size, max(chunk, longest + 1))
 
 
 def _starts(machine: Machine, block: Block) -> Starts:
