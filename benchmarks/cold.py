@@ -101,7 +101,8 @@ def measure(folder: Path, name: str, engine: str, package: Path | None) -> tuple
 def run_apart(arguments: list[str], cache: Path, package: Path | None = None) -> Run:
     """The command in a process of its own, with compiled code in `cache`."""
     counts = cache / "counts.json"
-    environment = {**os.environ, "TRENDLOOM_CACHE": str(cache / "code"), "NUMBA_CACHE_DIR": str(cache / "numba")}
+    folders = {"TRENDLOOM_CACHE": str(cache / "code"), "NUMBA_CACHE_DIR": str(cache / "numba")}
+    environment = {**os.environ, **folders, "TRENDLOOM_COMPILE": "auto"}
     if package is not None:
         environment["PYTHONPATH"] = str(package)
     before, begin = _processor_time(), time.perf_counter()

@@ -7,11 +7,15 @@ of xdist sees only ids, so a test that asks for the fixture `spark` without sayi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+os.environ.setdefault("TRENDLOOM_COMPILE", "always")
+"""Tests compare compiled kernels, but for those that say otherwise: their few events would all be interpreted."""
 
 ROOT = Path(__file__).resolve().parent.parent
 

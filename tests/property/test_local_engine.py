@@ -22,6 +22,7 @@ from trendloom.kernels.detection import kernel
 from trendloom.kernels.detection.enumerate import enumerate_matches
 from trendloom.kernels.detection.postponed import construct_matches
 from trendloom.kernels.detection.runs import follow_runs
+from trendloom.kernels.interpreted import interpreted_only
 
 ROWS = ("trends", "values")
 KNOBS = {
@@ -94,6 +95,8 @@ def test_local_equals_reference(kind: str) -> None:
         expected = tl.run(case.query, events, engine="reference")
         assert rows_of(found) == rows_of(expected), case.query
         assert found.schema == expected.schema
+        with interpreted_only():
+            assert tl.run(case.query, events, engine="local").equals(found), f"not compiled: {case.query}"
         with replaced(in_small_pieces(chunk=1 + len(case.query) % 7)):
             pieces = tl.run(case.query, to_table(case.events[::-1]), engine="local")
         assert rows_of(pieces) == rows_of(expected), f"in small pieces, rows reversed: {case.query}"

@@ -21,6 +21,7 @@ from trendloom.engines.workload import Options
 from trendloom.io.events import prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.kernels.columns.few import FEW
+from trendloom.kernels.interpreted import compiled_first
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
@@ -33,18 +34,17 @@ _running: list[subprocess.Popen[bytes]] = []
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """Queries over columns of these types; `many`: over so many events that plain NumPy is not used for them."""
+    """Queries over columns of these types."""
 
     queries: tuple[Query, ...]
     columns: pa.Schema
-    many: bool
     options: Options
 
     def run(self) -> None:
-        """Find the matches of made-up events."""
+        """Find the matches of made-up events: of a few, and of so many that plain NumPy is not used for them."""
         from trendloom.engines import local
 
-        for rows in (ROWS, FEW + ROWS)[: 1 + self.many]:
+        for rows in (ROWS, FEW + ROWS):
             for query in self.queries:
                 events = prepare(made_up(query, self.columns, rows, self.options), **self.options.columns())
                 physical = plan_physically(bind(query, events.schema), self.options.limits)
@@ -53,9 +53,12 @@ class Rehearsal:
 
 
 def begin(queries: tuple[Query, ...], source: object, options: Options) -> None:
-    """Start to compile what these queries will need over this source, and return at once."""
+    """Start to compile what these queries will need over this source, and return at once.
+
+    For few events nothing is: tasks interpret their kernels, and a compiler would only take a processor from them.
+    """
     columns, rows = _known(source)
-    if columns is None:
+    if columns is None or rows <= FEW:
         return
     command = [sys.executable, "-m", "trendloom.engines.rehearsal"]
     with suppress(OSError):
@@ -64,7 +67,7 @@ def begin(queries: tuple[Query, ...], source: object, options: Options) -> None:
         _running.append(process)
         assert process.stdin is not None
         with process.stdin as to:
-            pickle.dump(Rehearsal(queries, columns, rows > FEW, options), to)
+            pickle.dump(Rehearsal(queries, columns, options), to)
 
 
 def _known(source: object) -> tuple[pa.Schema | None, int]:
@@ -118,5 +121,5 @@ def _values(rows: int, kind: pa.DataType) -> pa.Array:
 
 
 if __name__ == "__main__":
-    with suppress(Exception):
+    with suppress(Exception), compiled_first():
         pickle.load(sys.stdin.buffer).run()

@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,10 @@ class Kernel(_Dispatcher):  # type: ignore[misc]
     """How another process finds it, if it can."""
 
     def __call__(self, *arguments: Any) -> Any:
-        if not _here.interprets:
+        if _here.role is Role.CALLER:
             return _Dispatcher.__call__(self, *arguments)
+        if _here.role is Role.STRICT_CALLER:
+            return Attempt(self, self._signature(arguments)).run(*arguments)
         if self.wraps and not _here.wraps:
             with wrapping():
                 return self.interpreted(*arguments)
@@ -95,18 +98,47 @@ class Kernel(_Dispatcher):  # type: ignore[misc]
 
 
 def mode() -> str:
-    """`always`, `never` or `auto`."""
+    """When to compile: `always`, `never` or `auto`."""
     return os.environ.get(VARIABLE, "auto")
 
 
-class _Here(threading.local):
-    """Whether this thread interprets a kernel, and with it whatever that calls; and whether words may overflow."""
+@contextmanager
+def compiled_first() -> Iterator[None]:
+    """Interpret nothing for as long as this lasts, in this process and those it starts."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = "always"
+    try:
+        yield
+    finally:
+        os.environ.pop(VARIABLE) if before is None else os.environ.update({VARIABLE: before})
 
-    interprets = False
+
+class Role(Enum):
+    """What a thread is doing when it calls a kernel."""
+
+    CALLER = "runs kernels compiled, or interpreted until they are"
+    STRICT_CALLER = "has them all interpreted"
+    KERNEL = "is an interpreted kernel itself"
+
+
+class _Here(threading.local):
+    """What this thread is doing, and whether words may overflow."""
+
+    role = Role.CALLER
     wraps = False
 
 
 _here = _Here()
+
+
+@contextmanager
+def interpreted_only() -> Iterator[None]:
+    """Interpret every kernel that this thread calls, compiled or not, for as long as this lasts."""
+    before, _here.role = _here.role, Role.STRICT_CALLER
+    try:
+        yield
+    finally:
+        _here.role = before
 
 
 @contextmanager
@@ -133,6 +165,7 @@ class Attempt:
     signature: tuple[Any, ...]
     thread: int = field(default_factory=threading.get_ident)
     began: float = field(default_factory=time.monotonic)
+    asked: bool = False
     question: object | None = None
     stopped: bool = False
 
@@ -149,11 +182,11 @@ class Attempt:
         return _Dispatcher.__call__(self.kernel, *arguments)
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
-        usual = np.geterr()
+        usual, role = np.geterr(), _here.role
         try:
-            _here.interprets, _here.wraps = True, self.kernel.wraps
+            _here.role, _here.wraps = Role.KERNEL, self.kernel.wraps
             _watch.begin(self)
-            np.seterr(over="ignore" if self.kernel.wraps else "raise", divide="raise", invalid="ignore", under="ignore")
+            np.seterr(over="ignore" if self.kernel.wraps else "raise", divide="raise", invalid="raise", under="ignore")
             result = unboxed(self.kernel.interpreted(*arguments))
             _watch.end(self)
             self._meet_what_is_on_its_way()
@@ -168,7 +201,7 @@ class Attempt:
         finally:
             _watch.end(self)
             np.seterr(**usual)
-            _here.interprets = _here.wraps = False
+            _here.role, _here.wraps = role, False
             _spent[self.kernel, self.signature] = self.spent
 
     @property
@@ -180,13 +213,16 @@ class Attempt:
         while self.stopped:
             time.sleep(GLANCE / 10)
 
-    def glance(self) -> None:
-        """Have the kernel compiled when this takes long, and stop when that is done or cannot be done elsewhere."""
-        if self.stopped or self.spent < PATIENCE or mode() == "never":
-            return
-        if self.question is None and self.kernel.name is not None:
-            self.question = _compiler.ask(self.kernel.name, self.signature)
-        if self.question is None or _compiler.is_done(self.question):
+    def ask(self) -> None:
+        """Have the kernel compiled when this takes long."""
+        if not self.asked and self.spent > PATIENCE and mode() != "never":
+            if self.kernel.name is not None:
+                self.question = _compiler.ask(self.kernel.name, self.signature)
+            self.asked = True
+
+    def stop(self) -> None:
+        """Stop when the kernel is compiled, or when nobody else can compile it."""
+        if self.asked and not self.stopped and (self.question is None or _compiler.is_done(self.question)):
             self.stopped = True
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread), ctypes.py_object(Overtaken))
 
@@ -219,10 +255,12 @@ class _Watch:
         idle = time.monotonic()
         while True:
             time.sleep(GLANCE)
+            for attempt in list(self._attempts):
+                attempt.ask()  # can take a moment, so nobody waits for the lock meanwhile
+                idle = time.monotonic()
             with self._lock:
                 for attempt in self._attempts:
-                    attempt.glance()
-                    idle = time.monotonic()
+                    attempt.stop()
                 if time.monotonic() - idle > IDLE:
                     self._looks = False
                     return

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from trendloom.cli.main import app
 from trendloom.engines import rehearsal, usual
-from trendloom.engines.rehearsal import Rehearsal, made_up
+from trendloom.engines.rehearsal import made_up
 from trendloom.engines.usual import MORE, USUAL, usual_events
-from trendloom.engines.workload import Options, queries_of
+from trendloom.engines.workload import Options, load, queries_of
 
 MOST = {
     "rows, any": 34,
@@ -88,7 +88,7 @@ def test_a_rehearsal_over_made_up_events_compiles_what_the_query_needs(tmp_path:
     code = (
         "import sys; from trendloom.engines.usual import USUAL, usual_events; from trendloom.engines import rehearsal\n"
         "from trendloom.engines.workload import Options, load, queries_of\n"
-        "rehearsal.begin(queries_of(USUAL['COUNT(*)']), load(usual_events(9), Options()), Options())\n"
+        "rehearsal.begin(queries_of(USUAL['COUNT(*)']), load(usual_events(40_000), Options()), Options())\n"
         "assert rehearsal._running; rehearsal.wait()"
     )
     subprocess.run([sys.executable, "-c", code], env={**os.environ, "TRENDLOOM_CACHE": str(tmp_path)}, check=True)
@@ -108,4 +108,8 @@ def test_made_up_events_fit_the_query(name: str) -> None:
 def test_a_source_whose_columns_are_not_known_is_not_rehearsed() -> None:
     rehearsal.begin(queries_of(USUAL["COUNT(*)"]), object(), Options())
     assert rehearsal._running == []
-    assert Rehearsal((), usual_events(1).schema, False, Options()).queries == ()
+
+
+def test_few_events_are_not_rehearsed() -> None:
+    rehearsal.begin(queries_of(USUAL["COUNT(*)"]), load(usual_events(9), Options()), Options())
+    assert rehearsal._running == []

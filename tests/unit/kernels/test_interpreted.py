@@ -1,0 +1,213 @@
+"""Interpreted kernels: they give what compiled ones give, and give way to them when that is faster or safer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from trendloom.kernels import interpreted
+from trendloom.kernels.by_types import implements, is_interpreted, lacks, operation
+from trendloom.kernels.compiled import counting_compilations, njit
+from trendloom.kernels.interpreted import Overtaken, compiled_first, interpreted_only, unboxed
+
+ROUNDS = 3_000_000
+"""Steps that take Python far longer than the patience, and compiled code no time."""
+
+
+@pytest.fixture(autouse=True)
+def auto(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(interpreted.VARIABLE, "auto")
+
+
+@njit(nogil=True)
+def add_up(values: Any, into: Any) -> Any:
+    """The sum of some values, which `into` counts."""
+    total = 0
+    for value in values:
+        total += value
+        into[0] += 1
+    return total
+
+
+def test_a_kernel_that_was_never_compiled_is_interpreted() -> None:
+    @njit(cache=False)
+    def count(values: Any) -> Any:
+        return len(values)
+
+    with counting_compilations() as found:
+        assert count(np.arange(9)) == 9
+    assert not found
+
+
+def test_results_are_pythons_numbers() -> None:
+    with interpreted_only():
+        total = add_up(np.arange(5), np.zeros(1, np.int64))
+    assert (total, type(total)) == (10, int)
+    pair = unboxed((np.float64(0.5), (np.bool_(True), "text")))
+    assert pair == (0.5, (True, "text"))
+    assert [type(one) for one in (pair[0], pair[1][0])] == [float, bool]
+
+
+def test_what_takes_long_is_compiled_meanwhile_and_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`into` must not have counted what was interpreted first."""
+    monkeypatch.setattr(interpreted, "LARGEST", 1 << 30)
+    into = np.zeros(1, np.int64)
+    began = time.monotonic()
+    assert add_up(np.ones(40 * ROUNDS, np.int64), into) == 40 * ROUNDS
+    assert into[0] == 40 * ROUNDS
+    assert interpreted._given_up & {(add_up, one) for one in add_up.overloads}
+    assert time.monotonic() - began < 120  # Python would take several times as long
+
+
+def test_a_kernel_that_another_process_cannot_find_is_compiled_here() -> None:
+    step = 2
+
+    @njit(cache=False)
+    def climb(rounds: Any, into: Any) -> Any:
+        for _ in range(rounds):
+            into[0] += step
+        return into[0]
+
+    with counting_compilations() as found:
+        assert climb(10 * ROUNDS, np.zeros(1, np.int64)) == 20 * ROUNDS
+    assert sum(found.values()) == 1
+
+
+def test_numbers_that_leave_their_type_are_left_to_compiled_code() -> None:
+    """NumPy adds bytes to a byte, compiled code to a word."""
+
+    @njit(cache=False)
+    def total(values: Any) -> Any:
+        return values[0] + values[1]
+
+    assert total(np.array([200, 100], np.uint8)) == 300
+    assert total(np.array([1, 2], np.uint8)) == 3
+
+    @njit(cache=False)
+    def ratio(values: Any) -> Any:
+        return values[0] / values[1]
+
+    with pytest.raises(ZeroDivisionError):
+        ratio(np.zeros(2))
+
+
+def test_narrow_doubles_are_not_interpreted() -> None:
+    @njit(cache=False)
+    def twice(values: Any) -> Any:
+        return values[0] * 2.0
+
+    with counting_compilations() as found:
+        assert twice(np.array([0.1], np.float32)) == float(np.float32(0.1)) * 2.0
+    assert found
+
+
+def test_words_wrap_where_a_kernel_says_so() -> None:
+    @njit(cache=False, wraps=True)
+    def hashed(word: Any) -> Any:
+        return np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)
+
+    @njit(cache=False)
+    def outer(words: Any) -> Any:
+        return hashed(words[0])
+
+    with counting_compilations() as found:
+        assert outer(np.array([3], np.uint64)) == 3 * 0x9E3779B97F4A7C15 % 2**64
+    assert not found
+    assert np.geterr()["over"] == "warn"
+
+
+def test_errors_of_a_kernel_are_errors() -> None:
+    @njit(cache=False)
+    def refuse(values: Any) -> Any:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        refuse(np.zeros(1))
+    assert np.geterr()["divide"] == "warn"
+    assert interpreted._here.role is interpreted.Role.CALLER
+
+
+def test_an_exception_from_outside_never_leaves_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the moment of being overtaken falls: the answer is right, and nothing is raised later."""
+    monkeypatch.setattr(interpreted, "PATIENCE", 0.0)
+    monkeypatch.setattr(interpreted, "GLANCE", 0.0005)
+    for rounds in range(40):
+
+        @njit(cache=False)
+        def climb(rounds: Any, into: Any) -> Any:
+            for _ in range(rounds):
+                into[0] += 1
+            return into[0]
+
+        assert climb(rounds * 100, np.zeros(1, np.int64)) == rounds * 100
+    for _ in range(1_000):
+        pass
+    assert not issubclass(Overtaken, Exception)
+
+
+class Bundle(NamedTuple):
+    values: Any
+    extra: Any
+
+
+@operation
+def amount(bundle: Bundle) -> int:
+    """The values, and what is extra."""
+    raise NotImplementedError
+
+
+@implements(amount, {"nogil": True})
+def _amount(bundle: Any) -> Any:
+    def with_extra(bundle: Any) -> Any:
+        return bundle.values.sum() + bundle.extra[0]
+
+    def without(bundle: Any) -> Any:
+        return bundle.values.sum()
+
+    return without if lacks(bundle, "extra") else with_extra
+
+
+@njit(cache=False)
+def amount_of(bundle: Any) -> Any:
+    return amount(bundle)
+
+
+@pytest.mark.parametrize("extra", [None, np.array([4])])
+def test_operations_are_picked_by_type_and_by_value(extra: Any) -> None:
+    bundle = Bundle(np.arange(3), extra)
+    expected = 3 if extra is None else 7
+    with interpreted_only():
+        assert amount_of(bundle) == expected
+    with compiled_first():
+        assert amount_of(bundle) == expected
+    assert is_interpreted(bundle)
+
+
+def test_the_variable_decides() -> None:
+    code = (
+        "import numpy as np\n"
+        "from trendloom.kernels.compiled import counting_compilations\n"
+        "from trendloom.kernels.columns.copying import grown\n"
+        "with counting_compilations() as found: grown(np.arange(2))\n"
+        "print(len(found) > 0)"
+    )
+    said = []
+    for mode in ("always", "never", "auto"):
+        environment = {**os.environ, interpreted.VARIABLE: mode, "TRENDLOOM_CACHE": os.devnull + "/none"}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        said.append(done.stdout.strip())
+    assert said == ["True", "False", "False"]
+
+
+def test_compiled_first_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(interpreted.VARIABLE)
+    with compiled_first():
+        assert interpreted.mode() == "always"
+    assert interpreted.VARIABLE not in os.environ
