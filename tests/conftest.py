@@ -7,15 +7,12 @@ of xdist sees only ids, so a test that asks for the fixture `spark` without sayi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-os.environ.setdefault("TRENDLOOM_COMPILE", "always")
-"""Tests compare compiled kernels, but for those that say otherwise: their few events would all be interpreted."""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,6 +32,19 @@ def spark() -> Iterator[Any]:
     found = session("local[2]", settings={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"})
     yield found
     found.stop()
+
+
+COMPILED = ("tests/property/", "tests/conformance/", "tests/unit/kernels/")
+"""Tests of what kernels compute: their few events would all be interpreted, as they are elsewhere and for users."""
+
+
+@pytest.fixture(autouse=True)
+def compiled_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have kernels compiled in tests that are about them."""
+    from trendloom.kernels.interpreted import compiled_first
+
+    with compiled_first() if request.node.nodeid.startswith(COMPILED) else nullcontext():
+        yield
 
 
 LONG_SETUP = ("tests/packaging/", "test_first_answers.py")

@@ -39,6 +39,7 @@ from tests.property.dynamic_queries import (
 from tests.property.strategies import Row, to_table
 
 import trendloom as tl
+from trendloom.kernels.interpreted import interpreted_only
 
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
 EXAMPLES = int(MORE or 900)
@@ -380,9 +381,14 @@ def test_random_queries_on_short_streams() -> None:
     for query, stream, expected in random_cases(EXAMPLES, 1, [7, 9, 12]):
         found = tl.run(query.text, to_table(stream), engine="local")
         assert not wrong(query, found, expected, exactly), f"{query.text}\n{stream}"
+        with interpreted_only():
+            assert tl.run(query.text, to_table(stream), engine="local").equals(found), "not compiled"
 
 
 def test_random_queries_on_long_streams() -> None:
     """Combinations that no family has, with counts of a hundred digits."""
-    for query, stream, expected in random_cases(EXAMPLES // 8, 20, [50, 200, 400]):
+    for number, (query, stream, expected) in enumerate(random_cases(EXAMPLES // 8, 20, [50, 200, 400])):
         compare_with_local(query, stream, expected)
+        if number % 3 == 0:
+            with interpreted_only():
+                compare_with_local(query, stream, expected)

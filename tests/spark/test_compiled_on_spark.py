@@ -11,6 +11,7 @@ import trendloom as tl
 from trendloom.engines.spark.session import is_started
 from trendloom.engines.spark.tasks import code_to_send
 from trendloom.engines.usual import USUAL, usual_events
+from trendloom.kernels.interpreted import compiled_first
 
 QUERY = USUAL["COUNT(*)"]
 
@@ -18,16 +19,18 @@ QUERY = USUAL["COUNT(*)"]
 def compiled_in_a_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """How many functions a worker compiles for its part of the events, and how many rows that gives."""
     from trendloom.kernels.compiled import counting_compilations
+    from trendloom.kernels.interpreted import compiled_first
 
     events = pa.Table.from_batches(list(batches))
-    with counting_compilations() as found:
+    with compiled_first(), counting_compilations() as found:
         rows = len(tl.run(QUERY, events))
     yield pa.RecordBatch.from_pylist([{"compiled": sum(found.values()), "rows": rows}])
 
 
 def test_tasks_compile_nothing_that_the_driver_has_compiled(spark: Any) -> None:
     events = usual_events(400)
-    expected = len(tl.run(QUERY, events))
+    with compiled_first():
+        expected = len(tl.run(QUERY, events))
     split = spark.createDataFrame(events.to_pandas()).repartition(2, "key")
     found = split.mapInArrow(compiled_in_a_task, "compiled long, rows long").toArrow().to_pylist()
     assert sum(one["rows"] for one in found) == expected
