@@ -49,6 +49,27 @@ def test_test_files_have_unique_names() -> None:
     assert sorted(names) == sorted(set(names))
 
 
+def test_kernels_add_no_truths() -> None:
+    """Compiled, True + True is 2; interpreted by NumPy it is True. `int(...)` says which one is meant."""
+    kernels = [path for path in SOURCE if "kernels" in path.parts]
+    assert len(kernels) > 50
+    found = [
+        f"{shown(path)}:{node.lineno}"
+        for path in kernels
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult)
+        if is_truth(node.left) and is_truth(node.right)
+    ]
+    assert found == []
+
+
+def is_truth(node: ast.expr) -> bool:
+    """Whether an expression is a comparison, or made of them."""
+    if isinstance(node, ast.BoolOp):
+        return all(map(is_truth, node.values))
+    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+
+
 def test_only_the_command_spells_its_flags() -> None:
     """Python's users read the same messages: `errors.option` spells an option for whoever reads it."""
     rooms = [path for path in SOURCE if "cli" not in path.parts]

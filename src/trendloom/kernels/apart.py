@@ -12,6 +12,7 @@ import pickle
 import select
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, BinaryIO
 
@@ -19,6 +20,17 @@ from numba.core.serialize import dumps
 
 Name = tuple[str, str, str]
 """The module of a kernel, its name there, and how it is compiled."""
+Hear = Callable[[str | None], None]
+"""Hears the name of a function that is compiled (here, or by another process), and None when that is over."""
+
+listeners: list[Hear] = []
+"""Whoever wants to hear of compilation."""
+
+
+def tell(name: str | None) -> None:
+    """Say that something is compiled, or no more."""
+    for hear in listeners:
+        hear(name and name.strip("_").replace("_", " "))
 
 
 class Compiler:

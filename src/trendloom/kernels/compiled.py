@@ -31,7 +31,7 @@ from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from trendloom.kernels.apart import Name
+from trendloom.kernels.apart import Hear, Name, listeners, tell
 from trendloom.kernels.code_folder import CodeFolder, fingerprint_of, package_sources, state_of
 from trendloom.kernels.interpreted import Kernel
 
@@ -168,45 +168,39 @@ class StoredCode(_Cache):
 
 # ---------------------------------------------------------------------------------------- who compiles, and when
 
-Hear = Callable[[str | None], None]
-"""Hears the name of a function that is compiled (here, or by another process), and None when that is over."""
-
-_listeners: list[Hear] = []
-
 
 @contextmanager
 def hearing(hear: Hear) -> Iterator[None]:
     """Tell `hear` of compilation for as long as this lasts."""
-    listener = _Outermost(hear)
+    listener = _Outermost()
     event.register("numba:compile", listener)
-    _listeners.append(hear)
+    listeners.append(hear)
     try:
         yield
     finally:
-        _listeners.remove(hear)
+        listeners.remove(hear)
         event.unregister("numba:compile", listener)
 
 
 def _tell_waiting() -> None:
-    for hear in _listeners:
-        hear("what another process compiles as well")
+    tell("what another process compiles as well")
 
 
 class _Outermost(event.Listener):
     """Functions that are compiled for the sake of another one are not worth a word."""
 
-    def __init__(self, hear: Hear) -> None:
-        self._hear, self._depth = hear, 0
+    def __init__(self) -> None:
+        self._depth = 0
 
     def on_start(self, event: Any) -> None:
         self._depth += 1
         if self._depth == 1:
-            self._hear(event.data["dispatcher"].py_func.__name__.strip("_").replace("_", " "))
+            tell(event.data["dispatcher"].py_func.__name__)
 
     def on_end(self, event: Any) -> None:
         self._depth -= 1
         if self._depth == 0:
-            self._hear(None)
+            tell(None)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ import numpy as np
 from numba.core.dispatcher import OmittedArg
 from numba.core.registry import CPUDispatcher
 
-from trendloom.kernels.apart import Compiler, Name
+from trendloom.kernels.apart import Compiler, Name, tell
 
 VARIABLE = "TRENDLOOM_COMPILE"
 LARGEST = 1 << 23
@@ -203,6 +203,8 @@ class Attempt:
             np.seterr(**usual)
             _here.role, _here.wraps = role, False
             _spent[self.kernel, self.signature] = self.spent
+            if self.asked:
+                tell(None)
 
     @property
     def spent(self) -> float:
@@ -219,6 +221,7 @@ class Attempt:
             if self.kernel.name is not None:
                 self.question = _compiler.ask(self.kernel.name, self.signature)
             self.asked = True
+            tell(self.kernel.py_func.__name__)
 
     def stop(self) -> None:
         """Stop when the kernel is compiled, or when nobody else can compile it."""
