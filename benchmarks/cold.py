@@ -3,8 +3,8 @@
 Every usual query runs as a command of its own, with a folder of compiled code that is empty at first: *cold*; then once
 with everything compiled for it, which is not shown; then *warm*. Clock and processor time are those of the whole
 command, with all processes it waits for; on a busy machine only the processor's time says something. `--package`
-measures the sources of another clone (their `src`), for before and after; `--functions` lists what was compiled, and how
-often.
+measures the sources of another clone (their `src`), for before and after; `--functions` lists what was compiled, and
+how often.
 """
 
 from __future__ import annotations
