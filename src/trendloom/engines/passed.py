@@ -89,6 +89,15 @@ def _of_type(values: Array, valid: Array | None, dictionary: Array | None, name:
 def describe_passed(plan: Plan, events: Events) -> str:
     """For one line: how many events of each position pass the conditions on them alone."""
     plan = matching_alone(plan)
-    found = [one for one in passed_events(plan, stream_of(plan, events)) if not one.negated]
-    told = (f"{one.together:,} of {one.of_type:,} {one.component}" for one in found)
+    passed = passed_events(plan, stream_of(plan, events))
+    return in_one_line(plan, {one.atom.position: (one.together, one.of_type) for one in passed})
+
+
+def in_one_line(plan: Plan, found: dict[int, tuple[int, int]]) -> str:
+    """For every position of the pattern how many events pass, of how many."""
+    told = []
+    for atom, negated in atoms_of(plan.pattern):
+        if not negated:
+            together, of_type = found.get(atom.position, (0, 0))
+            told.append(f"{together:,} of {of_type:,} {show_component(atom.type, atom.variable)}")
     return ", ".join(dict.fromkeys(told))

@@ -126,7 +126,7 @@ UNWATCHED = Watch()
 class Answer:
     """One query of the workload and its rows, computed as they are read.
 
-    `passed` says how many events of each type pass the conditions on them alone; None where that would cost a job.
+    `passed` says how many events of each type pass the conditions on them alone; None where times are imprecise.
     """
 
     plan: Plan
@@ -240,8 +240,7 @@ def _answers(
         require_spark()
         from trendloom.engines.spark import workload as on_spark
 
-        reading, on_read = on_spark.answers(queries, source, options, watch)
-        return reading, [Answer(plan, batches) for plan, batches in on_read]
+        return on_spark.answers(queries, source, options, watch)
     if is_spark_frame(source):
         raise OptionError(
             f"the {options.engine} engine does not read a DataFrame of Spark's",

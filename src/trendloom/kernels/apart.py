@@ -7,12 +7,14 @@ it, after the kernel it is busy with. `python -m trendloom.kernels.apart` reads 
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import select
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, BinaryIO
 
@@ -66,9 +68,19 @@ class Compiler:
             self._done += 1
         return question in self._asked[: self._done]
 
+    def leave(self) -> None:
+        """Ask for nothing more: the process ends when it is done with what it does, and nobody waits for it."""
+        process, self._process = self._process, None
+        if process is not None and self._owner == os.getpid():
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):
+                    pipe and pipe.close()
+            process.returncode = process.poll() or 0  # else Python complains that it still runs
+
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
             self._asked, self._done, self._owner = [], 0, os.getpid()
+            atexit.register(self.leave)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "trendloom.kernels.apart"],
                 stdin=subprocess.PIPE,

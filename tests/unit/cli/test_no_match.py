@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -31,6 +32,12 @@ def test_says_how_many_events_passed(tmp_path: Path, returns: str, engine: str) 
     told = " ".join(result.stderr.split())
     assert "note: no match; events that pass the conditions on them alone: 1 of 1 A a, 0 of 2 B b" in told
     assert "hint: explain with --analyze says how far matching gets" in told
+
+
+def test_spark_counts_them_too(spark: Any, tmp_path: Path) -> None:
+    query = "RETURN COUNT(*) PATTERN SEQ(A a, NOT B n, B b) WHERE b.x > 9 AND a.x > 0"
+    told = " ".join(run(tmp_path, query, "-f", "jsonl", engine="spark").stderr.split())
+    assert "note: no match; events that pass the conditions on them alone: 1 of 1 A a, 0 of 2 B b" in told
 
 
 def test_having_may_be_the_reason(tmp_path: Path) -> None:

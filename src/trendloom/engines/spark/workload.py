@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,9 +18,10 @@ from trendloom.engines.spark.batch import FIRST, LAST
 from trendloom.engines.spark.complaints import in_our_words
 from trendloom.engines.spark.counting import counter_of, counting, ties_counter
 from trendloom.engines.spark.frames import Frame, describe, finite, inspect, open_frame, with_null_columns
+from trendloom.engines.spark.passed import describe_passed
 from trendloom.engines.spark.session import is_started, session
 from trendloom.engines.spark.zones import shown_in
-from trendloom.engines.workload import UNWATCHED, is_spark_frame
+from trendloom.engines.workload import UNWATCHED, Answer, is_spark_frame
 from trendloom.errors import BindError, QueryWarning
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import Physical, plan_physically
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 def answers(
     queries: tuple[Query, ...], source: object, options: Options, watch: Watch
-) -> tuple[Sequence[QueryWarning], list[tuple[Plan, Iterator[pa.RecordBatch]]]]:
+) -> tuple[Sequence[QueryWarning], list[Answer]]:
     """Every query bound and planned over the same DataFrame; rows are computed when they are read.
 
     Also what a look at the events brought up.
@@ -43,8 +45,13 @@ def answers(
             frame = inspect(frame, unit_given=options.time_unit is not None)
         plans = bind_all(queries, frame)
     physical = [plan_physically(plan, options.limits) for plan in plans]
-    found = [(plan, _collected(one, frame, options, watch)) for plan, one in zip(plans, physical, strict=True)]
+    both = zip(plans, physical, strict=True)
+    found = [Answer(plan, _collected(one, frame, options, watch), _passed(plan, frame)) for plan, one in both]
     return frame.warnings, found
+
+
+def _passed(plan: Plan, frame: Frame) -> Callable[[], str] | None:
+    return None if plan.schema.imprecise else partial(describe_passed, plan, frame)
 
 
 def framed(queries: tuple[Query, ...], source: object, options: Options, watch: Watch = UNWATCHED) -> Frame:
