@@ -95,8 +95,8 @@ def measure(folder: Path, name: str, engine: str, package: Path | None) -> tuple
     with tempfile.TemporaryDirectory() as cache:
         arguments = ["run", str(query), "-e", str(folder / "events.parquet"), "--engine", engine, "-f", "parquet"]
         arguments += ["-o", str(folder / "rows.parquet"), "-q"]
-        cold, _, warm = (run_apart(arguments, Path(cache), package, mode) for mode in ("auto", "always", "auto"))
-        return cold, warm
+        found = [run_apart(arguments, Path(cache), package, mode) for mode in ("auto", "always", "auto")]
+        return found[0], found[-1]
 
 
 def run_apart(arguments: list[str], cache: Path, package: Path | None, mode: str) -> Run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Timer
 from typing import Any
@@ -65,6 +66,52 @@ def test_text_is_read_as_run_reads_it(spark: Any, taken: Taken, tmp_path: Path, 
     without_times = [name for name in events.columns if name != "time"]
     wanted = read(folder / f"1.{ending}").select(without_times).to_pylist()
     assert taken(events).select(without_times).to_pylist() == wanted
+
+
+NOON = "2024-07-01 12:00:00"
+IN_BERLIN = datetime(2024, 7, 1, 10, tzinfo=UTC)
+ZONED = "at timestamp, type string"
+
+
+LATER = "2024-07-09 12:00:00"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("1.csv", f"at,type\n{NOON},A\n{LATER},Z\n"),
+        ("1.jsonl", f'{{"at": "{NOON}", "type": "A"}}\n{{"at": "{LATER}", "type": "Z"}}\n'),
+    ],
+)
+def test_live_times_in_text_are_of_the_given_zone(
+    spark: Any, taken: Taken, tmp_path: Path, name: str, text: str
+) -> None:
+    folder = tmp_path / "days"
+    folder.mkdir()
+    (folder / name).write_text(text)
+    zone: dict[str, Any] = {"time": "at", "time_zone": "Europe/Berlin"}
+    query = "RETURN a.at PATTERN A a WHERE a.at >= '2024-07-01 12:00:00' WITHIN 1 hour"
+    events = open_source(spark, source_of(str(folder), schema=ZONED), **zone)
+    (live,) = taken(detect(events, query, watermark="0 seconds", buckets=1, **zone)).to_pylist()
+    (once,) = tl.run(query, folder / name, **zone).to_pylist()
+    assert live["a.at"].astimezone(UTC) == once["a.at"].astimezone(UTC) == IN_BERLIN
+
+
+def test_times_in_messages_are_of_the_given_zone(spark: Any) -> None:
+    message = [(b"k", f'{{"at": "{NOON}", "type": "A"}}'.encode())]
+    messages = spark.createDataFrame(message, "key binary, value binary")
+    found = events_of_kafka(messages, ZONED, time_zone="Europe/Berlin").selectExpr("unix_timestamp(at) AS at").first()
+    assert found["at"] == IN_BERLIN.timestamp()
+
+
+def test_a_live_stream_without_types_has_those_of_its_query(spark: Any, taken: Taken, tmp_path: Path) -> None:
+    folder = tmp_path / "days"
+    folder.mkdir()
+    (folder / "1.csv").write_text("time,x\n1,5\n2,7\n3,6\n")
+    query = "RETURN a.x, b.x PATTERN SEQ(Sale a, Sale b) SEMANTICS contiguous WHERE a.x < b.x WITHIN 10"
+    with pytest.warns(UserWarning, match="every event is of type"):
+        found = detect(open_source(spark, source_of(str(folder))), query, watermark="0 seconds", buckets=1)
+    assert [list(row.values())[-2:] for row in taken(found).to_pylist()] == [[5, 7]]
 
 
 def test_a_folder_of_parquet_a_few_files_at_a_time(spark: Any, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ class Kernel(_Dispatcher):  # type: ignore[misc]
         if _here.role is Role.CALLER:
             return _Dispatcher.__call__(self, *arguments)
         if _here.role is Role.STRICT_CALLER:
-            return Attempt(self, self._signature(arguments)).run(*arguments)
+            return Attempt(self, self._signature(arguments), alone=True).run(*arguments)
         if self.wraps and not _here.wraps:
             with wrapping():
                 return self.interpreted(*arguments)
@@ -75,7 +75,7 @@ class Kernel(_Dispatcher):  # type: ignore[misc]
         if not named and mode() != "always" and not any(isinstance(one, OmittedArg) for one in arguments):
             signature = self._signature(arguments)
             if self._is_worth_interpreting(signature, arguments):
-                return Attempt(self, signature).run
+                return Attempt(self, signature, alone=mode() == "never").run
         return _Dispatcher._compile_for_args(self, *arguments, **named)
 
     def _signature(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -159,10 +159,11 @@ _given_up: set[tuple[Kernel, Any]] = set()
 
 @dataclass(eq=False)
 class Attempt:
-    """One interpreted call of a kernel, by the thread that made this."""
+    """One interpreted call of a kernel, by the thread that made this. `alone`: nobody compiles it meanwhile."""
 
     kernel: Kernel
     signature: tuple[Any, ...]
+    alone: bool
     thread: int = field(default_factory=threading.get_ident)
     began: float = field(default_factory=time.monotonic)
     asked: bool = False
@@ -217,7 +218,7 @@ class Attempt:
 
     def ask(self) -> None:
         """Have the kernel compiled when this takes long."""
-        if not self.asked and self.spent > PATIENCE and mode() != "never":
+        if not self.asked and not self.alone and self.spent > PATIENCE:
             if self.kernel.name is not None:
                 self.question = _compiler.ask(self.kernel.name, self.signature)
             self.asked = True
