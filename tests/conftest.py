@@ -7,12 +7,16 @@ of xdist sees only ids, so a test that asks for the fixture `spark` without sayi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+os.environ.setdefault("NUMBA_OPT", "0")
+"""Most of the time of all tests is Numba's: without optimization it takes half. `make test-deep` has it optimized."""
 
 ROOT = Path(__file__).resolve().parent.parent
 

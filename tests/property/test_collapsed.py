@@ -29,7 +29,7 @@ KNOBS = {
     "extreme values": Knobs(**COLLAPSED, negation=False, conjunction=False, extreme=True, most_atoms=3),
 }
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 150)
+EXAMPLES = int(MORE or 100)
 WITH_ROWS = 0.2
 """The least share of pairs that have a row at all."""
 
@@ -59,8 +59,9 @@ def test_local_equals_reference(kind: str) -> None:
         expected = tl.run(case.query, events, engine="reference")
         assert rows_of(found) == rows_of(expected), case.query
         assert found.schema == expected.schema
-        with interpreted_only():
-            assert tl.run(case.query, events, engine="local").equals(found), f"not compiled: {case.query}"
+        if compared % 3 == 0:
+            with interpreted_only():
+                assert tl.run(case.query, events, engine="local").equals(found), f"not compiled: {case.query}"
         with in_small_pieces(1 + len(case.query) % 7):
             pieces = tl.run(case.query, to_table(case.events[::-1]), engine="local")
         assert rows_of(pieces) == rows_of(expected), f"in small pieces, rows reversed: {case.query}"

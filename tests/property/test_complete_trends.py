@@ -36,7 +36,7 @@ from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 150)
+EXAMPLES = int(MORE or 100)
 SETTINGS = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
 CONDITIONS = (
     "",

@@ -42,7 +42,7 @@ import trendloom as tl
 from trendloom.kernels.interpreted import interpreted_only
 
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 900)
+EXAMPLES = int(MORE or 500)
 EXACT_FIELDS = ("matches", "occurrences", "values", "total", "least", "greatest")
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

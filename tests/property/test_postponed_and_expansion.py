@@ -25,7 +25,7 @@ from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 100)
+EXAMPLES = int(MORE or 60)
 MOST_ENTRIES = 100_000
 KNOBS = Knobs(
     semantics=(ANY,),

@@ -28,7 +28,7 @@ from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 100)
+EXAMPLES = int(MORE or 60)
 BYTES = 6
 """Bytes per event: type, time since the event before, x, y, g, k."""
 MOST_ENTRIES = 300_000

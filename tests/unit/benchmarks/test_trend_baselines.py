@@ -22,7 +22,7 @@ import trendloom as tl
 
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
 QUICK = settings(
-    max_examples=int(MORE or 120), deadline=None, derandomize=not MORE, suppress_health_check=list(HealthCheck)
+    max_examples=int(MORE or 40), deadline=None, derandomize=not MORE, suppress_health_check=list(HealthCheck)
 )
 RISES = "RETURN COMPLETE TRENDS PATTERN Stock S+ WHERE [company] AND S.price < NEXT(S).price"
 WINDOWS = st.one_of(st.just((None, None)), st.tuples(st.integers(2, 9), st.integers(1, 6)))
