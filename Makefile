@@ -30,8 +30,8 @@ lint: setup
 test: lint ## lint, types, and every test
 	@$(IN) python -m pytest -q -n 2
 
-test-deep: setup ## random queries and streams, ten times as many and new ones, with fully optimized kernels
-	@$(IN) NUMBA_OPT=3 TRENDLOOM_EXAMPLES=1000 python -m pytest -q -n 2 tests/property
+test-deep: setup ## random queries and streams, ten times as many and new ones, all compiled
+	@$(IN) TRENDLOOM_EXAMPLES=1000 python -m pytest -q -n 2 tests/property
 
 check: lint ## lint, types, layers, and `trendloom check` of the example queries
 	@$(IN) python -m pytest -q tests/contracts

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-os.environ.setdefault("NUMBA_OPT", "0")
-"""Most of the time of all tests is Numba's: without optimization it takes half. `make test-deep` has it optimized."""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -38,16 +35,25 @@ def spark() -> Iterator[Any]:
     found.stop()
 
 
-COMPILED = ("tests/property/", "tests/conformance/", "tests/unit/kernels/")
-"""Tests of what kernels compute: their few events would all be interpreted, as they are elsewhere and for users."""
+COMPILED = ("tests/conformance/", "tests/unit/kernels/", "tests/property/test_large_aggregates.py",
+            "tests/property/test_local_engine.py")  # fmt: skip
+"""Tests of compiled kernels, whatever they take to compile. Elsewhere kernels run as they do for users."""
+DEEP = "TRENDLOOM_EXAMPLES" in os.environ
 
 
 @pytest.fixture(autouse=True)
-def compiled_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Have kernels compiled in tests that are about them."""
-    from trendloom.kernels.interpreted import compiled_first
+def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
+    """How kernels run: random queries need so many that they are interpreted, and all compiled in a deep run."""
+    from trendloom.kernels.interpreted import compiled_first, interpreted_only
 
-    with compiled_first() if request.node.nodeid.startswith(COMPILED) else nullcontext():
+    name, random = request.node.nodeid, request.node.nodeid.startswith("tests/property/")
+    if uses_spark(name):  # its tasks have the environment of when it was started, whichever test that was
+        how: AbstractContextManager[None] = nullcontext()
+    elif (random and DEEP) or (name.startswith(COMPILED) and not name.endswith("[aggregates]")):
+        how = compiled_first()
+    else:
+        how = interpreted_only() if random else nullcontext()
+    with how:
         yield
 
 

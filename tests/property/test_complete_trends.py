@@ -31,7 +31,6 @@ from trendloom.kernels.complete.partition import branch_and_bound, greedy
 from trendloom.kernels.complete.spec import Plan
 from trendloom.kernels.complete.trends import Trends, trends_of
 from trendloom.kernels.complete.walk import one_by_one
-from trendloom.kernels.interpreted import interpreted_only
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
@@ -130,8 +129,6 @@ def test_every_plan_gives_the_trends_of_the_reference(query: str, events: pa.Tab
             with asked_for(plan, memory):
                 found = tl.run(query, events, order=order)
             assert rows_of(found) == rows_of(expected), f"{plan} within {memory} bytes"
-    with interpreted_only():
-        assert rows_of(tl.run(query, events, order=order)) == rows_of(expected), "not compiled"
     backwards = events.take(pa.array(range(len(events))[::-1], pa.int64()))
     assert tl.run(query, backwards, order=order).num_rows == expected.num_rows
 
