@@ -27,6 +27,7 @@ from benchmarks.report import Report, Result, best_of
 from benchmarks.trends import measure_trends
 from benchmarks.trends_on_spark import measure_trends_on_spark
 from benchmarks.workloads import RUN_TRENDS, RUN_VALUES, expected_runs, random_events, same_rows
+from trendloom.kernels.interpreted import compiled_first
 
 KEYS = 1_000
 MEASURES = {
@@ -118,4 +119,5 @@ def run_spark(report: Report, events: pa.Table, expected: pa.Table, tries: int) 
 
 
 if __name__ == "__main__":
-    main()
+    with compiled_first():
+        main()
