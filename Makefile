@@ -31,7 +31,7 @@ test: lint ## lint, types, and every test
 	@$(IN) python -m pytest -q -n 2
 
 test-deep: setup ## random queries and streams, ten times as many and new ones, all compiled
-	@$(IN) TRENDLOOM_EXAMPLES=1000 python -m pytest -q -n 2 tests/property
+	@$(IN) TRENDLOOM_EXAMPLES=1000 python -m pytest -q -n 2 tests/property tests/conformance
 
 check: lint ## lint, types, layers, and `trendloom check` of the example queries
 	@$(IN) python -m pytest -q tests/contracts

@@ -35,24 +35,24 @@ def spark() -> Iterator[Any]:
     found.stop()
 
 
-COMPILED = ("tests/conformance/", "tests/unit/kernels/", "tests/property/test_large_aggregates.py",
-            "tests/property/test_local_engine.py")  # fmt: skip
+COMPILED = ("tests/unit/kernels/", "tests/property/test_large_aggregates.py", "tests/property/test_local_engine.py")
 """Tests of compiled kernels, whatever they take to compile. Elsewhere kernels run as they do for users."""
 DEEP = "TRENDLOOM_EXAMPLES" in os.environ
 
 
 @pytest.fixture(autouse=True)
 def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
-    """How kernels run: random queries need so many that they are interpreted, and all compiled in a deep run."""
+    """How kernels run: queries of all kinds need so many that they are interpreted, and compiled in a deep run."""
     from trendloom.kernels.interpreted import compiled_first, interpreted_only
 
-    name, random = request.node.nodeid, request.node.nodeid.startswith("tests/property/")
+    name = request.node.nodeid
+    of_all_kinds = name.startswith(("tests/property/", "tests/conformance/"))
     if uses_spark(name):  # its tasks have the environment of when it was started, whichever test that was
         how: AbstractContextManager[None] = nullcontext()
-    elif (random and DEEP) or (name.startswith(COMPILED) and not name.endswith("[aggregates]")):
+    elif (of_all_kinds and DEEP) or (name.startswith(COMPILED) and not name.endswith("[aggregates]")):
         how = compiled_first()
     else:
-        how = interpreted_only() if random else nullcontext()
+        how = interpreted_only() if of_all_kinds else nullcontext()
     with how:
         yield
 
