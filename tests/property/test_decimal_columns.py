@@ -40,7 +40,7 @@ KINDS: dict[str, Aimed | Knobs] = {
     "any totals": Knobs(outputs=("aggregates",)),
 }
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 50)
+EXAMPLES = int(MORE or 80)
 WITH_ROWS = 0.15
 """The least share of cases that have a row at all."""
 

@@ -17,7 +17,7 @@ from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 60)
+EXAMPLES = int(MORE or 100)
 KNOBS = {
     "negation": Knobs(outputs=("trends",), nesting=1, most_conjuncts=1, semantics=(ANY,)),
     "any": Knobs(outputs=("trends", "values"), semantics=(ANY,)),

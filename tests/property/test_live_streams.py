@@ -31,7 +31,7 @@ from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
 MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 60)
+EXAMPLES = int(MORE or 100)
 WITH_ROWS = 0.1
 """The least share of cases that have a row at all."""
 

@@ -109,7 +109,7 @@ def test_a_live_stream_without_types_has_those_of_its_query(spark: Any, taken: T
     folder.mkdir()
     (folder / "1.csv").write_text("time,x\n1,5\n2,7\n3,6\n")
     query = "RETURN a.x, b.x PATTERN SEQ(Sale a, Sale b) SEMANTICS contiguous WHERE a.x < b.x WITHIN 10"
-    with pytest.warns(UserWarning, match="every event is of type"):
+    with pytest.warns(UserWarning, match="every one is taken for a .Sale."):
         found = detect(open_source(spark, source_of(str(folder))), query, watermark="0 seconds", buckets=1)
     assert [list(row.values())[-2:] for row in taken(found).to_pylist()] == [[5, 7]]
 
