@@ -35,7 +35,8 @@ def spark() -> Iterator[Any]:
     found.stop()
 
 
-COMPILED = ("tests/property/test_large_aggregates.py", "tests/property/test_local_engine.py")
+COMPILED = ("tests/property/test_large_aggregates.py", "tests/property/test_local_engine.py",
+            "tests/unit/kernels/test_compiled_code.py")  # fmt: skip
 """Tests of compiled kernels, whatever they take to compile. Elsewhere kernels run as they do for users."""
 DEEP = "TRENDLOOM_EXAMPLES" in os.environ
 
