@@ -33,7 +33,7 @@ from numba.core.serialize import dumps
 
 from trendloom.kernels.apart import Hear, Name, listeners, tell
 from trendloom.kernels.code_folder import CodeFolder, fingerprint_of, package_sources, state_of
-from trendloom.kernels.interpreted import Kernel
+from trendloom.kernels.interpreted import Interpretable
 
 INSIDE: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """For functions that compiled code alone calls: a way in from Python would take longer to compile than what they do."""
@@ -45,7 +45,7 @@ SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_
 """Settings of Numba that change the code it makes."""
 
 
-KERNELS: dict[Name, Kernel] = {}
+KERNELS: dict[Name, Interpretable] = {}
 """All kernels of the modules loaded so far."""
 
 
@@ -59,7 +59,9 @@ def njit(
 
     def decorate(function: Callable[..., Any]) -> Any:
         found: Any = numba.njit(**options)(function)
-        found.__class__, found.wraps, found.interpreted = Kernel, wraps, interpreted or function
+        if getattr(config, "DISABLE_JIT", False):
+            return found
+        found.__class__, found.wraps, found.interpreted = Interpretable, wraps, interpreted or function
         if cache:
             found._cache = StoredCode(function, options)
             if function.__closure__ is None:

@@ -1,7 +1,7 @@
 """Kernels before they are compiled: Python runs them meanwhile, and whoever is done first gives the answer.
 
 A kernel that was never compiled on this machine takes up to seconds to compile, and for few events Python is done
-before. So the first call of a `Kernel` is interpreted; when that has taken a while, another process begins to compile
+before. So its first call is interpreted; when that has taken a while, another process begins to compile
 it, and if it finishes first, what was interpreted is put back and the compiled kernel starts anew. Nothing is tuned:
 an answer comes after the time of the interpreter or that of the compiler, whichever is shorter.
 
@@ -52,7 +52,7 @@ class Overtaken(BaseException):
 _Dispatcher: Any = CPUDispatcher
 
 
-class Kernel(_Dispatcher):  # type: ignore[misc]
+class Interpretable(_Dispatcher):  # type: ignore[misc]
     """A compiled function that Python can stand in for. `wraps`: it relies on words that overflow."""
 
     wraps: bool
@@ -151,9 +151,9 @@ def wrapping() -> Iterator[None]:
     _here.wraps = before
 
 
-_spent: dict[tuple[Kernel, Any], float] = {}
+_spent: dict[tuple[Interpretable, Any], float] = {}
 """Seconds for which kernels were interpreted, by their signatures."""
-_given_up: set[tuple[Kernel, Any]] = set()
+_given_up: set[tuple[Interpretable, Any]] = set()
 """Those that are not interpreted any more in this process."""
 
 
@@ -161,7 +161,7 @@ _given_up: set[tuple[Kernel, Any]] = set()
 class Attempt:
     """One interpreted call of a kernel, by the thread that made this. `alone`: nobody compiles it meanwhile."""
 
-    kernel: Kernel
+    kernel: Interpretable
     signature: tuple[Any, ...]
     alone: bool
     thread: int = field(default_factory=threading.get_ident)
