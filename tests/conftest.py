@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,32 +24,49 @@ def root() -> Path:
     return ROOT
 
 
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For Spark that runs for seconds: the best code that Java could make would be ready when all is over."""
+os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """The session of this process: small, and stopped at the end."""
+    """The session of this process: small, and stopped at the end. Its tasks have the environment of now."""
     from trendloom.spark import session
 
     # tests have few rows: every shuffle partition more costs a task and no task gains anything
-    found = session("local[2]", settings={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"})
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"}
+    with kernels_on_spark():
+        found = session("local[2]", settings=settings)
     yield found
     found.stop()
 
 
 COMPILED = ("tests/property/test_large_aggregates.py", "tests/property/test_local_engine.py",
             "tests/unit/kernels/test_compiled_code.py")  # fmt: skip
-"""Tests of compiled kernels, whatever they take to compile. Elsewhere kernels run as they do for users."""
+"""Tests of compiled kernels, whatever they take to compile."""
+OF_ALL_KINDS = ("tests/property/", "tests/conformance/", "tests/spark/", "tests/cluster/")
+"""Tests of so many queries that kernels are interpreted, and compiled in a deep run. Others run them as users do."""
 DEEP = "TRENDLOOM_EXAMPLES" in os.environ
+
+
+@contextmanager
+def kernels_on_spark() -> Iterator[None]:
+    """How kernels run in tasks of Spark, and in commands: in processes of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRENDLOOM_COMPILE", "always" if DEEP else "never")
+        yield
 
 
 @pytest.fixture(autouse=True)
 def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
-    """How kernels run: queries of all kinds need so many that they are interpreted, and compiled in a deep run."""
+    """How kernels run in a test."""
     from trendloom.kernels.interpreted import compiled_first, interpreted_only
 
     name = request.node.nodeid
-    of_all_kinds = name.startswith(("tests/property/", "tests/conformance/"))
-    if uses_spark(name):  # its tasks have the environment of when it was started, whichever test that was
-        how: AbstractContextManager[None] = nullcontext()
+    of_all_kinds = name.startswith(OF_ALL_KINDS)
+    if of_all_kinds and (uses_spark(name) or name.startswith("tests/cluster/")):
+        how: AbstractContextManager[None] = kernels_on_spark()
     elif (of_all_kinds and DEEP) or (name.startswith(COMPILED) and not name.endswith("[aggregates]")):
         how = compiled_first()
     else:

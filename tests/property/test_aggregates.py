@@ -8,15 +8,15 @@ every run; `TRENDLOOM_EXAMPLES=5000 pytest tests/property/test_aggregates.py` lo
 from __future__ import annotations
 
 import math
-import os
 import random
 import re
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.property.amounts import amount, thorough
 from tests.property.compare import rows_of
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, Row, cases, to_table
 from tests.property.strategies_aggregates import GROUPINGS, NEGATED, PLAIN, Aimed, aimed
@@ -43,15 +43,11 @@ KINDS: dict[str, Aimed | Knobs] = {
     "anything, runs": Knobs(outputs=("aggregates",), semantics=(NEXT, CONTIGUOUS)),
     "extreme values": Knobs(outputs=("aggregates",), extreme=True, most_atoms=3, most_conjuncts=1),
 }
-MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 200)
+EXAMPLES = amount(80)
 WITH_ROWS = 0.15
 """The least share of cases that have a row at all: comparing nothing with nothing proves little."""
 
-assert MORE or EXAMPLES * len(KINDS) >= 3000
-
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
 
 
 def drawn(kind: str) -> st.SearchStrategy[Case]:
@@ -77,7 +73,7 @@ def run_local(case: Case, numeric: str = "exact") -> pa.Table:
 def test_local_aggregates_equal_reference(kind: str) -> None:
     compared, with_rows = 0, 0
 
-    @settings(thorough)
+    @thorough(EXAMPLES)
     @given(drawn(kind))
     def compare(case: Case) -> None:
         nonlocal compared, with_rows
@@ -95,7 +91,7 @@ def test_local_aggregates_equal_reference(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["groups", "runs"])
 def test_order_of_rows_means_nothing(kind: str) -> None:
-    @settings(thorough, max_examples=EXAMPLES // 4)
+    @thorough(EXAMPLES // 4)
     @given(drawn(kind), st.randoms(use_true_random=False))
     def compare(case: Case, chance: random.Random) -> None:
         found = run_local(case)
@@ -138,7 +134,7 @@ def has_logarithms(rows: list[Row]) -> bool:
 def test_numbers_are_those_of_exact(kind: str) -> None:
     in_float, in_log, refused = 0, 0, 0
 
-    @settings(thorough, max_examples=EXAMPLES // 2)
+    @thorough(EXAMPLES // 2)
     @given(drawn(kind))
     def compare(case: Case) -> None:
         nonlocal in_float, in_log, refused

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.property.amounts import amount, thorough
 from tests.property.compare import rows_of
 from tests.property.strategies import ANY, Case, Knobs, cases, streams, to_table, windows
 
@@ -27,8 +27,7 @@ KNOBS = {
     "no conditions": Knobs(**COLLAPSED, negation=False, conjunction=False, most_conjuncts=0, predicates=False),
     "extreme values": Knobs(**COLLAPSED, negation=False, conjunction=False, extreme=True, most_atoms=3),
 }
-MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 100)
+EXAMPLES = amount(60)
 WITH_ROWS = 0.2
 """The least share of pairs that have a row at all."""
 
@@ -45,7 +44,7 @@ def in_small_pieces(size: int) -> Iterator[None]:
 def test_local_equals_reference(kind: str) -> None:
     compared, with_rows = 0, 0
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+    @thorough(EXAMPLES)
     @given(cases(KNOBS[kind]))
     def compare(case: Case) -> None:
         nonlocal compared, with_rows
@@ -79,7 +78,7 @@ def entries_of(rows: pa.Table) -> list[str]:
 def test_rows_enumerated_are_the_matches(kind: str) -> None:
     compared, with_rows = 0, 0
 
-    @settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+    @thorough(EXAMPLES // 2)
     @given(cases(KNOBS[kind]))
     def compare(case: Case) -> None:
         nonlocal compared, with_rows
@@ -136,7 +135,7 @@ def on_gaps(draw: st.DrawFn) -> Case:
 
 
 def test_conditions_on_gaps() -> None:
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+    @thorough(EXAMPLES)
     @given(on_gaps())
     def compare(case: Case) -> None:
         events = to_table(case.events)

@@ -5,7 +5,6 @@ The examples are the same in every run; `TRENDLOOM_EXAMPLES=5000` looks further,
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,8 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.property.amounts import amount, thorough
 from tests.property.compare import rows_of
 
 import trendloom as tl
@@ -34,9 +34,7 @@ from trendloom.kernels.complete.walk import one_by_one
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
-MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 100)
-SETTINGS = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+EXAMPLES = amount(60)
 CONDITIONS = (
     "",
     "a.x < NEXT(a).x",
@@ -120,7 +118,7 @@ def graph_of(query: str, events: pa.Table) -> Trends:
     return trends_of(physical.graph, build_block(physical, stream_of(physical, loaded))[0])
 
 
-@SETTINGS
+@thorough(EXAMPLES)
 @given(queries(), streams(), st.sampled_from(["", "x", "y,x"]))
 def test_every_plan_gives_the_trends_of_the_reference(query: str, events: pa.Table, order: str) -> None:
     expected = tl.run(query, events, engine="reference", order=order)
@@ -137,7 +135,7 @@ def test_every_plan_gives_the_trends_of_the_reference(query: str, events: pa.Tab
 def test_conditions_on_the_whole_of_a_trend(conditions: tuple[str, ...]) -> None:
     """Some are tested on the complete trends of the pattern, others on every match, before complete ones are picked."""
 
-    @SETTINGS
+    @thorough(EXAMPLES)
     @given(queries(), st.sampled_from(conditions), streams(9))
     def compare(query: str, condition: str, events: pa.Table) -> None:
         joined = query.replace("WHERE", f"WHERE ({condition}) AND") if "WHERE" in query else (
@@ -150,7 +148,7 @@ def test_conditions_on_the_whole_of_a_trend(conditions: tuple[str, ...]) -> None
     compare()
 
 
-@SETTINGS
+@thorough(EXAMPLES)
 @given(queries(), streams(8), st.data())
 def test_every_way_to_cut_gives_the_same_trends(query: str, events: pa.Table, data: st.DataObject) -> None:
     all_ = graph_of(query, events)
@@ -174,13 +172,13 @@ def listed(chunks: Iterator[tuple[Any, Any]]) -> list[tuple[int, ...]]:
     return sorted(found)
 
 
-@SETTINGS
+@thorough(EXAMPLES)
 @given(queries(), streams())
 def test_the_count_before_the_start_is_right(query: str, events: pa.Table) -> None:
     assert graph_of(query, events).count() == tl.run(query, events).num_rows
 
 
-@SETTINGS
+@thorough(EXAMPLES)
 @given(st.sampled_from(CONDITIONS[5:]), streams(), st.booleans())
 def test_edges_are_those_that_no_longer_path_replaces(condition: str, events: pa.Table, marks: bool) -> None:
     query = f"RETURN COMPLETE TRENDS PATTERN A a+ WHERE {condition}"
@@ -226,7 +224,7 @@ def total(matrix: Any, plan: list[int]) -> float:
     return float(sum(matrix[a, b] for a, b in pairwise(bounds)))
 
 
-@SETTINGS
+@thorough(EXAMPLES)
 @given(costs())
 def test_branch_and_bound_finds_the_optimum(case: tuple[Any, Any, float]) -> None:
     cpu, mem, limit = case

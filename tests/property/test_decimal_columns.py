@@ -5,7 +5,6 @@ Ties that doubles miss, keys that doubles merge, sums beyond 64 bits: see `strat
 
 from __future__ import annotations
 
-import os
 import pickle
 import random
 from itertools import pairwise
@@ -13,8 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, seed, settings
+from hypothesis import Phase, assume, given, seed, settings
 from hypothesis import strategies as st
+from tests.property.amounts import amount, thorough
 from tests.property.compare import rows_of
 from tests.property.live_cases import bounded
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Knobs
@@ -39,20 +39,18 @@ KINDS: dict[str, Aimed | Knobs] = {
     "totals of runs": Aimed(PLAIN, EVERY_CLASS, GROUPINGS, semantics=(NEXT, CONTIGUOUS)),
     "any totals": Knobs(outputs=("aggregates",)),
 }
-MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 80)
+EXAMPLES = amount(80)
 WITH_ROWS = 0.15
 """The least share of cases that have a row at all."""
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_local_equals_reference(kind: str) -> None:
     compared, with_rows = 0, 0
 
-    @settings(thorough)
+    @thorough(EXAMPLES)
     @given(decimal_cases(KINDS[kind]))
     def compare(case: DecimalCase) -> None:
         nonlocal compared, with_rows
@@ -97,7 +95,7 @@ def played(case: DecimalCase, cuts: list[int], buckets: int) -> pa.Table:
 def test_a_live_stream_gives_what_a_batch_gives(kind: str) -> None:
     with_rows = 0
 
-    @settings(thorough, max_examples=EXAMPLES // 3)
+    @thorough(EXAMPLES // 3)
     @given(decimal_cases(KINDS[kind]), st.lists(st.integers(0, 9), max_size=3), st.integers(1, 3))
     def check(case: DecimalCase, cuts: list[int], buckets: int) -> None:
         nonlocal with_rows
@@ -125,7 +123,7 @@ def chosen(kind: str) -> list[tuple[DecimalCase, list[Any]]]:
     found: list[tuple[DecimalCase, list[Any]]] = []
 
     @seed(5)
-    @settings(thorough, max_examples=40 * ON_SPARK[kind], database=None, phases=[Phase.generate])
+    @settings(thorough(40 * ON_SPARK[kind]), database=None, phases=[Phase.generate])
     @given(decimal_cases(KINDS[kind]))
     def collect(case: DecimalCase) -> None:
         new = case.flavour not in [other.flavour for other, _ in found[-2:]]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
+from tests.property.amounts import amount, thorough
 from tests.property.strategies import ANY, Case, Knobs, cases, to_table
 
 from trendloom.engines import forecast, task
@@ -16,8 +15,7 @@ from trendloom.errors import BindError, PlanError
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
-MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 100)
+EXAMPLES = amount(60)
 KNOBS = {
     "negation": Knobs(outputs=("trends",), nesting=1, most_conjuncts=1, semantics=(ANY,)),
     "any": Knobs(outputs=("trends", "values"), semantics=(ANY,)),
@@ -32,7 +30,7 @@ def test_a_forecast_comes_true(kind: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(task, "FIRST_ENTRIES", -1)
     exact, bounds = 0, 0
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+    @thorough(EXAMPLES)
     @given(cases(KNOBS[kind]))
     def check(case: Case) -> None:
         nonlocal exact, bounds

@@ -6,13 +6,13 @@ looks further, with new ones each time.
 
 from __future__ import annotations
 
-import os
 from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.property.amounts import amount, thorough
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, cases, streams, to_table
 
 import trendloom as tl
@@ -27,9 +27,7 @@ from trendloom.physical.remembered import remembered
 from trendloom.plan.bind import bind
 from trendloom.plan.display import draw
 
-MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 60)
-SETTINGS = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+EXAMPLES = amount(40)
 KNOBS = {
     "any": Knobs(semantics=(ANY,), outputs=("trends",)),
     "any, of neighbours": Knobs(semantics=(ANY,), outputs=("trends",), classes=("local", "adjacent", "previous")),
@@ -58,7 +56,7 @@ def found_in(case: Case) -> tuple[Reached, Reached, list[int]]:
 def test_matches_end_where_the_reference_says(name: str) -> None:
     compared, with_rows = 0, 0
 
-    @SETTINGS
+    @thorough(EXAMPLES)
     @given(cases(KNOBS[name]))
     def compare(case: Case) -> None:
         nonlocal compared, with_rows
@@ -86,7 +84,7 @@ def test_a_position_is_reached_by_the_matches_of_what_comes_before(semantics: st
     conditions = {"b.x > a.x": 2, "b.g = a.g": 2, "c.x >= a.x": 3, "c.y < b.x": 3, "d.x != b.x": 4}
     parts = ["A a", "B b", "C c", "D d"]
 
-    @SETTINGS
+    @thorough(EXAMPLES)
     @given(
         streams(most=10), st.sampled_from([*combinations(conditions, 1), *combinations(conditions, 2)]),
         st.sampled_from(["", "WITHIN 4", "WITHIN 6 SLIDE 3"]),

@@ -8,14 +8,14 @@ The stream is played in this process (`engines.live.replay`), with the same step
 from __future__ import annotations
 
 import copy
-import os
 import pickle
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.property.amounts import amount, thorough
 from tests.property.compare import rows_of
 from tests.property.live_cases import KINDS, LiveCase, live_cases, ordered_live_cases
 from tests.property.strategies import ARROW, SCHEMA
@@ -30,13 +30,11 @@ from trendloom.lang.parser import parse_query
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
-MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 100)
+EXAMPLES = amount(50)
 WITH_ROWS = 0.1
 """The least share of cases that have a row at all."""
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
 
 
 def flow(query: str, order: Order = ()) -> Flow:
@@ -80,7 +78,7 @@ def compare(live: st.SearchStrategy[LiveCase], examples: int, monkeypatch: pytes
     """Play random streams and compare each with a batch over the events that were not late."""
     compared, with_rows = 0, 0
 
-    @settings(thorough, max_examples=examples)
+    @thorough(examples)
     @given(live)
     def check(case: LiveCase) -> None:
         nonlocal compared, with_rows

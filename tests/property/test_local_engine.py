@@ -6,13 +6,13 @@ The examples are the same in every run. To look further, with new ones each time
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
+from tests.property.amounts import amount, thorough
 from tests.property.compare import rows_of
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, cases, to_table
 
@@ -53,12 +53,9 @@ KNOBS = {
     "extreme values": Knobs(outputs=("trends", "aggregates"), extreme=True, negation=False, most_atoms=3),
     "not in not": Knobs(outputs=("trends",), nesting=3, partitions=False, most_conjuncts=2),
 }
-MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 250)
+EXAMPLES = amount(80)
 WITH_ROWS = 0.2
 """The least share of pairs that have a row at all: comparing nothing with nothing proves little."""
-
-assert MORE or EXAMPLES * len(KNOBS) >= 2000
 
 
 def in_small_pieces(chunk: int) -> dict[str, Callable[..., object]]:
@@ -82,7 +79,7 @@ def replaced(changes: dict[str, Callable[..., object]]) -> Iterator[None]:
 def test_local_equals_reference(kind: str) -> None:
     compared, with_rows = 0, 0
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+    @thorough(EXAMPLES)
     @given(cases(KNOBS[kind]))
     def compare(case: Case) -> None:
         nonlocal compared, with_rows

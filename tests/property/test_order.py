@@ -6,7 +6,6 @@ The examples are the same in every run; `TRENDLOOM_EXAMPLES=5000 pytest tests/pr
 
 from __future__ import annotations
 
-import os
 import random
 import re
 from dataclasses import replace
@@ -14,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
+from tests.property.amounts import amount, thorough
 from tests.property.compare import rows_of
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Knobs
 from tests.property.strategies_aggregates import GROUPINGS, NEGATED, PLAIN, Aimed
@@ -41,13 +41,11 @@ KINDS: dict[str, Knobs | Aimed] = {
     "totals of runs": Aimed(PLAIN + NEGATED, ("nothing", "operators"), GROUPINGS, semantics=(NEXT, CONTIGUOUS)),
     "totals": Knobs(outputs=("aggregates",)),
 }  # fmt: skip
-MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 60)
+EXAMPLES = amount(40)
 WITH_ROWS = 0.15
 """The least share of cases that have a row at all."""
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
 
 
 def run(case: OrderedCase, engine: str) -> pa.Table:
@@ -75,7 +73,7 @@ def _instants(events: list[dict[str, Any]], order: tuple[str, ...]) -> list[tupl
 def test_local_equals_reference(kind: str) -> None:
     compared, with_rows, different = 0, 0, 0
 
-    @settings(thorough)
+    @thorough(EXAMPLES)
     @given(ordered_cases(KINDS[kind]))
     def compare(case: OrderedCase) -> None:
         nonlocal compared, with_rows, different
@@ -95,7 +93,7 @@ def test_local_equals_reference(kind: str) -> None:
 
 
 def test_collapsed_rows_enumerated_are_the_matches() -> None:
-    @settings(thorough, max_examples=EXAMPLES // 2)
+    @thorough(EXAMPLES // 2)
     @given(ordered_cases(KINDS["collapsed"]))
     def compare(case: OrderedCase) -> None:
         rows = run(case, "local")
@@ -113,7 +111,7 @@ def test_collapsed_rows_enumerated_are_the_matches() -> None:
 def test_an_order_without_ties_is_as_good_as_distinct_times(kind: str) -> None:
     """Where no window, span or condition speaks of the time itself."""
 
-    @settings(thorough, max_examples=EXAMPLES // 2)
+    @thorough(EXAMPLES // 2)
     @given(ordered_cases(KINDS[kind], ORDERS[-2:]))
     def compare(case: OrderedCase) -> None:
         assume(not re.search(r"\btime\b|WITHIN|duration", case.query))

@@ -6,10 +6,9 @@ looks at new ones.
 
 from __future__ import annotations
 
-import os
-
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.property.amounts import amount, thorough
 from tests.property.compare import rows_of
 from tests.property.strategies import ANY, SCHEMA, Case, Knobs, queries, streams, windows
 from tests.property.test_runs_and_expansion import BYTES, as_multiset, block_of, stream_of
@@ -24,8 +23,7 @@ from trendloom.physical.detection import Algorithm
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
-MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 60)
+EXAMPLES = amount(40)
 MOST_ENTRIES = 100_000
 KNOBS = Knobs(
     semantics=(ANY,),
@@ -75,7 +73,7 @@ def cases_with_nots(draw: st.DrawFn) -> Case:
 def test_nots_and_neighbours() -> None:
     compared, with_rows = 0, 0
 
-    @settings(max_examples=2 * EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+    @thorough(2 * EXAMPLES)
     @given(cases_with_nots())
     def compare(case: Case) -> None:
         nonlocal compared, with_rows
@@ -98,7 +96,7 @@ def test_nots_and_neighbours() -> None:
 def test_postponed_equals_expansion() -> None:
     compared, with_rows = 0, 0
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+    @thorough(EXAMPLES)
     @given(queries(KNOBS), st.integers(30, 120).flatmap(lambda n: st.binary(min_size=n * BYTES, max_size=n * BYTES)))
     def compare(query: str, content: bytes) -> None:
         nonlocal compared, with_rows

@@ -7,13 +7,13 @@ at new ones.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.property.amounts import amount, thorough
 from tests.property.strategies import ARROW, CONTIGUOUS, NEXT, SCHEMA, Knobs, queries
 
 from trendloom.engines.events import Stream, build_block
@@ -27,8 +27,7 @@ from trendloom.physical.detection import Algorithm
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 
-MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-EXAMPLES = int(MORE or 60)
+EXAMPLES = amount(40)
 BYTES = 6
 """Bytes per event: type, time since the event before, x, y, g, k."""
 MOST_ENTRIES = 300_000
@@ -73,7 +72,7 @@ def test_runs_equal_expansion(semantics: str) -> None:
         semantics=(semantics,), outputs=("trends",), classes=("local", "adjacent", "previous"), predicates=False
     )
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)
+    @thorough(EXAMPLES)
     @given(queries(knobs), st.integers(100, 300).flatmap(lambda n: st.binary(min_size=n * BYTES, max_size=n * BYTES)))
     def compare(query: str, content: bytes) -> None:
         nonlocal compared, with_rows

@@ -19,6 +19,8 @@ from typing import Any
 
 from tests.spark.processes import environment, free_port
 
+from trendloom.engines.spark.session import WORKER_DAEMON
+
 PLACES = ("source", "checkpoint", "late", "sink", "stop")
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {
@@ -27,6 +29,8 @@ SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.executor.memory": "1g",
     "spark.executor.cores": "1",
+    "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
+    "spark.python.daemon.module": WORKER_DAEMON,
     "spark.cores.max": "2",
     "spark.sql.shuffle.partitions": "4",
     # a killed process fails the task that it worked on, and the shuffle files it held fail others
@@ -123,8 +127,8 @@ class Cluster:
 
     def python_workers(self) -> list[int]:
         """The Python processes that work for tasks: children of the daemon of an executor."""
-        daemons = [pid for pid, command in self._below().items() if "pyspark.daemon" in command]
-        return [pid for pid, command in descendants(*daemons).items() if "pyspark.daemon" in command]
+        daemons = [pid for pid, command in self._below().items() if WORKER_DAEMON in command]
+        return [pid for pid, command in descendants(*daemons).items() if WORKER_DAEMON in command]
 
     def kill_worker(self, number: int) -> None:
         """As if its machine was switched off: the worker, its executors and their Python processes."""

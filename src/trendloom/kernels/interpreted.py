@@ -61,14 +61,15 @@ class Interpretable(_Dispatcher):  # type: ignore[misc]
     """How another process finds it, if it can."""
 
     def __call__(self, *arguments: Any) -> Any:
-        if _here.role is Role.CALLER:
-            return _Dispatcher.__call__(self, *arguments)
-        if _here.role is Role.STRICT_CALLER:
+        role = _here.role
+        if role is KERNEL:
+            if self.wraps and not _here.wraps:
+                with wrapping():
+                    return self.interpreted(*arguments)
+            return self.interpreted(*arguments)
+        if role is STRICT_CALLER:
             return Attempt(self, self._signature(arguments), alone=True).run(*arguments)
-        if self.wraps and not _here.wraps:
-            with wrapping():
-                return self.interpreted(*arguments)
-        return self.interpreted(*arguments)
+        return _Dispatcher.__call__(self, *arguments)
 
     def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
         """What Numba asks for when it has no code for some arguments: a function to call with them."""
@@ -119,6 +120,9 @@ class Role(Enum):
     CALLER = "runs kernels compiled, or interpreted until they are"
     STRICT_CALLER = "has them all interpreted"
     KERNEL = "is an interpreted kernel itself"
+
+
+KERNEL, STRICT_CALLER = Role.KERNEL, Role.STRICT_CALLER  # asked for at every call
 
 
 class _Here(threading.local):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable
 from itertools import combinations, pairwise
@@ -15,15 +14,13 @@ from benchmarks import match_baselines as cloning
 from benchmarks.trend_baselines import baseline_trends, exhaustive_partitioning, sase_stack_trends
 from benchmarks.trend_columns import Columns, Found, check_columns, rising_columns
 from benchmarks.trend_streams import CLASSES, KITES, MICRO, check_kites, microbench
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.property.amounts import amount, thorough
 
 import trendloom as tl
 
-MORE = os.environ.get("TRENDLOOM_EXAMPLES")
-QUICK = settings(
-    max_examples=int(MORE or 40), deadline=None, derandomize=not MORE, suppress_health_check=list(HealthCheck)
-)
+QUICK = thorough(amount(30))
 RISES = "RETURN COMPLETE TRENDS PATTERN Stock S+ WHERE [company] AND S.price < NEXT(S).price"
 WINDOWS = st.one_of(st.just((None, None)), st.tuples(st.integers(2, 9), st.integers(1, 6)))
 ALGORITHMS = {"all kept": baseline_trends, "stack": sase_stack_trends}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ARROW_ROWS = 100_000
 """Rows per Arrow batch: three times the rate of Spark's default of 10,000."""
 
+WORKER_DAEMON = "trendloom.engines.spark.worker_daemon"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
@@ -95,6 +96,8 @@ def _settings(master: str | None) -> dict[str, str]:
             # The machine's host name may not resolve; nothing leaves it anyway.
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            # Workers that have loaded everything when they start.
+            "spark.python.daemon.module": WORKER_DAEMON,
             # Two waves of tasks keep all cores busy; Spark's default of 200 is made for clusters.
             "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
         }

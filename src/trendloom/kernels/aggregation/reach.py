@@ -20,6 +20,7 @@ from trendloom.kernels.aggregation.graph import FREE, NEVER, Graph, Terms
 from trendloom.kernels.aggregation.items import Items
 from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Spans
 from trendloom.kernels.aggregation.places import Places, erase_item, gather_item, insert_item, place_arm
+from trendloom.kernels.aggregation.plain_sweep import sweep_plainly
 from trendloom.kernels.aggregation.structures import HASH, SUM
 from trendloom.kernels.by_types import implements, lacks, operation
 from trendloom.kernels.columns.cells import Cells, merge, merge_lane, wipe
@@ -115,10 +116,18 @@ def _sweep_part(
             _close(arms, places, span, work, sink)
 
 
+def _sweep_interpreted(
+    graph: Any, terms: Any, items: Any, arms: Any, places: Any, batches: Any, low: Any, high: Any, work: Any, part: Any,
+    sink: Any,
+) -> None:  # fmt: skip
+    if not sweep_plainly(graph, terms, items, arms, batches, low, high, part, sink):
+        _sweep_part(graph, terms, items, arms, places, batches, low, high, work, part, sink)
+
+
 # Without a runtime for allocation Numba does not count references to the arrays of a tuple each time one is read: that
 # would be three quarters of the time here. `Limbs` need scratch memory, so they have the runtime.
-_sweep_borrowing = njit(**LEAN)(_sweep_part)
-_sweep_allocating = njit(nogil=True)(_sweep_part)
+_sweep_borrowing = njit(**LEAN, interpreted=_sweep_interpreted)(_sweep_part)
+_sweep_allocating = njit(nogil=True, interpreted=_sweep_interpreted)(_sweep_part)
 
 
 def sweep_part(

@@ -23,11 +23,12 @@ from trendloom.kernels.aggregation.job import ABSENT, EMPTY, Found, Job, Spans
 from trendloom.kernels.aggregation.kinds import Kinds, Letters, kinds_of, letters_of
 from trendloom.kernels.aggregation.matrices import LONGEST_WORD, Matrices, flat, terms_of, words_of
 from trendloom.kernels.aggregation.panes import Shape, accepted_least, any_spilled, give_out, slide
+from trendloom.kernels.aggregation.plain_steps import add_up_integers
 from trendloom.kernels.aggregation.program import Program
 from trendloom.kernels.aggregation.spans import grown, not_before
 from trendloom.kernels.columns import few
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_unit, clear, copy, zeros_like
+from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, Wides, add_unit, clear, copy, zeros_like
 from trendloom.kernels.compiled import njit
 
 Array = np.ndarray[Any, Any]
@@ -227,6 +228,17 @@ def _each(
         bad[span] = any_spilled(rows) | any_spilled(spare) | any_spilled(out)
 
 
+def _each_interpreted(
+    out: Numbers, bad: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps, rows: Numbers,
+    spare: Numbers,
+) -> None:  # fmt: skip
+    if isinstance(rows, Wides | Limbs) and not (events.code == events.tied).any():
+        add_up_integers(out, bad, low, high, shape.accepts, shape.slots, int(shape.columns[shape.begin]), steps.size,
+                        events.code, steps.single, events.weights)  # fmt: skip
+    else:
+        _each(out, bad, low, high, shape, events, steps, rows, spare)
+
+
 @njit(nogil=True)
 def _each_least(
     out: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps, values: Array, valued: Array
@@ -257,7 +269,8 @@ def _reduce(
         bad[piece] = any_spilled(rows) | any_spilled(spare)
 
 
-_lean_each, _roomy_each = njit(**LEAN)(_each), njit(nogil=True)(_each)
+_lean_each = njit(**LEAN, interpreted=_each_interpreted)(_each)
+_roomy_each = njit(nogil=True, interpreted=_each_interpreted)(_each)
 _lean_reduce, _roomy_reduce = njit(**LEAN)(_reduce), njit(nogil=True)(_reduce)
 
 

@@ -89,7 +89,11 @@ def _graph(here: Array, other: Array, moves: Moves, checks: Checks, tested: list
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@njit(**INSIDE, forceinline=True)
+def _has_plainly(word: int, position: int) -> bool:
+    return int(word) >> position & 1 == 1
+
+
+@njit(**INSIDE, forceinline=True, interpreted=_has_plainly)
 def _has(word: int, position: int) -> bool:
     return (np.uint64(word) >> np.uint64(position)) & np.uint64(1) != np.uint64(0)
 
