@@ -5,6 +5,7 @@ What Spark itself prints goes to a log or nowhere (`spark_output`).
 
 from __future__ import annotations
 
+import logging
 import signal
 import warnings
 from collections.abc import Iterator, Mapping
@@ -156,6 +157,7 @@ def _stopped_by_signals(stop: Event) -> Iterator[None]:
 
     def handle(number: int, frame: object) -> None:
         if stop.is_set():
+            logging.disable()  # what is cut off now would complain, with stack traces
             raise KeyboardInterrupt
         stop.set()
 
