@@ -19,7 +19,10 @@ from trendloom.kernels.aggregation.spans import spans_of
 from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.kernels.columns.block import Block
 from trendloom.lang.parser import parse
+from trendloom.physical.candidate import Chosen, Wanted
+from trendloom.physical.candidates import two_steps
 from trendloom.physical.plan import Physical, plan_physically
+from trendloom.physical.spread import summed
 from trendloom.plan.bind import bind
 
 
@@ -32,7 +35,7 @@ class Planned:
 
     @property
     def spec(self) -> Aggregation:
-        return self.physical.aggregation
+        return summed(self.physical)
 
     @cached_property
     def block(self) -> Block:
@@ -51,8 +54,10 @@ class Planned:
     @property
     def enumerating(self) -> Physical:
         """The same plan in two steps: matches are found one by one and then added up."""
-        assert self.physical.grained is not None
-        return replace(self.physical, grained=replace(self.physical.grained, aggregation=None))
+        wanted = Wanted(self.physical.plan, self.physical.detection, refused={"pivots": "that is what is measured"})
+        found = two_steps.consider(wanted)
+        assert isinstance(found, Chosen)
+        return replace(self.physical, chosen=found)
 
     def partial(self, *, two_steps: bool = False, numeric: str = "exact") -> pa.Table | None:
         """The aggregates as the engine computes them in one task."""

@@ -20,6 +20,7 @@ from benchmarks.report import Curve, Report, race
 from benchmarks.trend_columns import Found, taken
 from benchmarks.trend_streams import CLASSES, MICRO, microbench
 from trendloom.kernels.detection.postponed import share_matching
+from trendloom.kernels.detection.postponed_kernel import PostponedKernel
 
 KERNEL, CLONING = "the kernel", "run cloning"
 PICTURE = "matching phase by events"
@@ -85,7 +86,7 @@ def race_matches(
     report.add(cloned.noting(f"{right.built:,} runs, {right.built / timings[CLONING].best / 1e6:.3g} M/s"))
     one = timings[KERNEL].result(f"{title}, {KERNEL}", len(table), rows=right.trends, checked=good)
     one = one.against(CLONING, cloned.rate).noting(
-        f"{case.physical.choice.algorithm.value}, {right.trends / len(table):.2g} matches per event"
+        f"{case.physical.chosen.algorithm.partition(':')[0]}, {right.trends / len(table):.2g} matches per event"
     )
     report.add(one.with_goal(f"{goal:g}× cloning", bool((one.ratio or 0.0) >= goal)) if goal else one)
 
@@ -95,8 +96,9 @@ def matching_phase(report: Report, sizes: tuple[int, ...], tries: int) -> None:
     seconds = {}
     for size in sizes:
         case = planned(MICRO.format(condition=RULES["previous"].condition, within=100), microbench(size))
-        choice, block = case.physical.choice, case.block
-        work = partial(share_matching, choice.detection, choice.pairs, block)
+        kernel, block = case.physical.kernel, case.block
+        assert isinstance(kernel, PostponedKernel)
+        work = partial(share_matching, kernel.detection, kernel.pairs, block)
         timing = race(tries, {"": work}, on_processor=True)[""]
         seconds[size] = timing.best
         one = timing.result("postponing, the shared phase", size, rows=0, checked=False)

@@ -17,6 +17,7 @@ from benchmarks.report import Curve, Report, race
 from benchmarks.trend_baselines import Array, exhaustive_partitioning
 from benchmarks.trend_streams import KITES, check_kites
 from trendloom.kernels.complete.costs import Costs, graphlet_costs, weigh
+from trendloom.kernels.complete.kernel import TrendGraphKernel
 from trendloom.kernels.complete.partition import branch_and_bound, greedy
 from trendloom.kernels.complete.trends import trends_of
 
@@ -50,8 +51,8 @@ def measure_partitioning(report: Report, *, quick: bool = False) -> None:
 def costs_of(cuts: int) -> Costs:
     """Costs of all graphlets of a graph of so many seconds, not all alike, cut between seconds."""
     case = planned(KITES, check_kites(cuts, 6, 2, lag=2))
-    assert case.physical.graph is not None
-    trends = trends_of(case.physical.graph, case.block)
+    assert isinstance(case.physical.kernel, TrendGraphKernel)
+    trends = trends_of(case.physical.kernel.graph, case.block)
     weights = weigh(trends.graph, trends.frames, trends.starts, len(trends.graph))
     return graphlet_costs(trends.graph, trends.frames, weights, cuts)
 

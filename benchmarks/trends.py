@@ -24,6 +24,7 @@ from benchmarks.trend_baselines import baseline_trends, sase_stack_trends
 from benchmarks.trend_columns import Columns, Found, check_columns, rising_columns, summed, taken
 from benchmarks.trend_streams import KITES, RISING_PRICES, RISING_RATES, activity, check_kites, stocks
 from trendloom.kernels.complete.costs import weigh
+from trendloom.kernels.complete.kernel import TrendGraphKernel
 from trendloom.kernels.complete.spec import Plan
 from trendloom.kernels.complete.trends import Trends, trends_of
 
@@ -70,8 +71,8 @@ class Case:
 
     def trends(self, plan: Plan, memory: int = GIBI) -> Trends:
         """The graph and what is needed to walk it: part of what is measured."""
-        assert self.plan.physical.graph is not None
-        return trends_of(replace(self.plan.physical.graph, plan=plan), self.plan.block, memory)
+        assert isinstance(self.plan.physical.kernel, TrendGraphKernel)
+        return trends_of(replace(self.plan.physical.kernel.graph, plan=plan), self.plan.block, memory)
 
 
 def kites(name: str, table: pa.Table, within: int | None = None, slide: int | None = None) -> Case:

@@ -27,6 +27,7 @@ from trendloom.engines.workload import Options, load, queries_of
 from trendloom.kernels.complete import linked, trends
 from trendloom.kernels.complete.chunks import Chunks
 from trendloom.kernels.complete.graphlets import pieces_of, stitched
+from trendloom.kernels.complete.kernel import TrendGraphKernel
 from trendloom.kernels.complete.partition import branch_and_bound, greedy
 from trendloom.kernels.complete.spec import Plan
 from trendloom.kernels.complete.trends import Trends, trends_of
@@ -114,8 +115,8 @@ def asked_for(plan: Plan, memory: int, worth: float = 0.0) -> Iterator[None]:
 def graph_of(query: str, events: pa.Table) -> Trends:
     loaded = load(events, Options())
     physical = plan_physically(bind(queries_of(query)[0], loaded.schema))
-    assert physical.graph is not None, "the query is not served by the graph"
-    return trends_of(physical.graph, build_block(physical, stream_of(physical, loaded))[0])
+    assert isinstance(physical.kernel, TrendGraphKernel), "the query is not served by the graph"
+    return trends_of(physical.kernel.graph, build_block(physical, stream_of(physical, loaded))[0])
 
 
 @thorough(EXAMPLES)
@@ -141,7 +142,8 @@ def test_conditions_on_the_whole_of_a_trend(conditions: tuple[str, ...]) -> None
         joined = query.replace("WHERE", f"WHERE ({condition}) AND") if "WHERE" in query else (
             query.replace("A a+", f"A a+ WHERE ({condition})")
         )  # fmt: skip
-        by_graph = plan_physically(bind(queries_of(joined)[0], load(events, Options()).schema)).graph is not None
+        kernel = plan_physically(bind(queries_of(joined)[0], load(events, Options()).schema)).kernel
+        by_graph = isinstance(kernel, TrendGraphKernel)
         assert by_graph == (conditions is TESTED_LAST), joined
         assert rows_of(tl.run(joined, events)) == rows_of(tl.run(joined, events, engine="reference")), joined
 

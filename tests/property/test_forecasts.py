@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given
 from tests.property.amounts import amount, thorough
 from tests.property.strategies import ANY, Case, Knobs, cases, to_table
+from trendloom.engines.forecast import Forecast
 
 from trendloom.engines import forecast, task
-from trendloom.engines.forecast import Forecast
 from trendloom.engines.local import stream_of
 from trendloom.engines.workload import Options, load, queries_of
 from trendloom.errors import BindError, PlanError

@@ -18,7 +18,6 @@ from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, cases,
 
 import trendloom as tl
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.detection import kernel
 from trendloom.kernels.detection.enumerate import enumerate_matches
 from trendloom.kernels.detection.postponed import construct_matches
 from trendloom.kernels.detection.runs import follow_runs
@@ -61,9 +60,9 @@ WITH_ROWS = 0.2
 def in_small_pieces(chunk: int) -> dict[str, Callable[..., object]]:
     """The searches of the kernel, told to hold no more than a few entries at a time."""
     return {
-        "enumerate_matches": partial(enumerate_matches, chunk=chunk),
-        "follow_runs": partial(follow_runs, chunk=chunk),
-        "construct_matches": partial(construct_matches, chunk=chunk),
+        "expansion_kernel.enumerate_matches": partial(enumerate_matches, chunk=chunk),
+        "runs_kernel.follow_runs": partial(follow_runs, chunk=chunk),
+        "postponed_kernel.construct_matches": partial(construct_matches, chunk=chunk),
     }
 
 
@@ -71,7 +70,7 @@ def in_small_pieces(chunk: int) -> dict[str, Callable[..., object]]:
 def replaced(changes: dict[str, Callable[..., object]]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, function in changes.items():
-            patch.setattr(kernel, name, function)
+            patch.setattr(f"trendloom.kernels.detection.{name}", function)
         yield
 
 

@@ -18,8 +18,8 @@ from trendloom.errors import BindError, PlanError
 from trendloom.kernels.detection.enumerate import enumerate_matches
 from trendloom.kernels.detection.matches import join
 from trendloom.kernels.detection.postponed import construct_matches
+from trendloom.kernels.detection.postponed_kernel import PostponedKernel
 from trendloom.lang.parser import parse_query
-from trendloom.physical.detection import Algorithm
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
@@ -82,7 +82,7 @@ def test_nots_and_neighbours() -> None:
         except BindError:  # not every condition speaks of variables of every pattern
             assume(False)
             raise
-        assume(physical.choice.algorithm is Algorithm.POSTPONED)
+        assume(isinstance(physical.kernel, PostponedKernel))
         found, expected = (tl.run(case.query, case.table(), engine=engine) for engine in ("local", "reference"))
         assert rows_of(found) == rows_of(expected), case.query
         compared += 1
@@ -107,9 +107,9 @@ def test_postponed_equals_expansion() -> None:
         except (BindError, PlanError):
             assume(False)
             raise
-        assume(physical.choice.algorithm is Algorithm.POSTPONED)
+        assume(isinstance(physical.kernel, PostponedKernel))
         block = block_of(physical, stream_of(content))
-        detection, pairs = physical.choice.detection, physical.choice.pairs
+        detection, pairs = physical.detection, physical.kernel.pairs
         found = []
         for chunk in construct_matches(detection, pairs, block):
             found.append(chunk)

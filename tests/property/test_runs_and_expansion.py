@@ -22,8 +22,8 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.detection.enumerate import enumerate_matches
 from trendloom.kernels.detection.matches import Matches, join
 from trendloom.kernels.detection.runs import follow_runs
+from trendloom.kernels.detection.runs_kernel import RunsKernel
 from trendloom.lang.parser import parse_query
-from trendloom.physical.detection import Algorithm
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 
@@ -81,9 +81,9 @@ def test_runs_equal_expansion(semantics: str) -> None:
         except (BindError, PlanError):
             assume(False)
             raise
-        assume(physical.choice.algorithm is Algorithm.RUNS)
+        assume(isinstance(physical.kernel, RunsKernel))
         block = block_of(physical, stream_of(content))
-        detection, pairs = physical.choice.detection, physical.choice.pairs
+        detection, pairs = physical.detection, physical.kernel.pairs
         found = []
         for chunk in follow_runs(detection, pairs, block, chunk=MOST_ENTRIES // 4):
             found.append(chunk)

@@ -19,12 +19,13 @@ import numpy as np
 from trendloom.engines import local
 from trendloom.engines.budget import with_memory
 from trendloom.engines.events import build_block
-from trendloom.engines.forecast import forecast_trends
 from trendloom.engines.workload import Options, load_needed, queries_of
 from trendloom.errors import PlanError, RunError
 from trendloom.io.events import Events
+from trendloom.kernels.complete.kernel import MOST_STEPS, TrendGraphKernel
 from trendloom.kernels.complete.spec import Plan
 from trendloom.kernels.complete.trends import Chosen, Trends, trends_of
+from trendloom.kernels.contract import Expected
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 from trendloom.plan.display import Branch
@@ -39,24 +40,27 @@ def trend_graph(text: str, source: object, options: Options, plan: Plan = Plan.A
     (query,) = queries_of(text, options.query)
     events = load_needed((query,), source, options.for_queries((query,)))
     physical = with_memory(plan_physically(bind(query, events.schema), options.limits))
-    if physical.graph is None:
+    kernel = physical.kernel
+    if not isinstance(kernel, TrendGraphKernel):
         raise PlanError("only RETURN COMPLETE TRENDS of one variable with + has a trend graph", text=text)
     block, _ = build_block(physical, local.stream_of(physical, events))
-    return trends_of(replace(physical.graph, plan=plan), block, physical.limits.memory)
+    return trends_of(replace(kernel.graph, plan=plan), block, physical.limits.memory)
 
 
-def describe_trends(physical: Physical, events: Events) -> Branch:
-    """The trend graph of these events and the plan for walking it."""
+def describe_trends(physical: Physical, events: Events) -> Branch | None:
+    """The trend graph of these events and the plan for walking it; None where a query has none."""
     physical = with_memory(physical)
-    assert physical.graph is not None
+    if not isinstance(physical.kernel, TrendGraphKernel):
+        return None
     block, _ = build_block(physical, local.stream_of(physical, events))
-    trends = trends_of(physical.graph, block, physical.limits.memory)
+    trends = trends_of(physical.kernel.graph, block, physical.limits.memory)
     return Branch("Trend graph", below=(*_graph(trends), *_plans(trends)))
 
 
 def _graph(trends: Trends) -> Iterator[Branch]:
     graph = trends.graph
-    forecast = forecast_trends(trends)
+    counted = trends.counting <= MOST_STEPS
+    forecast = Expected(trends.count(), not trends.spec.whole) if counted else None
     yield Branch("events", f"{len(graph):,}, of which {len(trends.starts):,} can begin a complete trend")
     yield Branch("edges", f"{graph.edges:,} that no longer path replaces, {_size(graph.bytes)}")
     yield Branch("trends", f"{forecast if forecast is not None else 'not counted: that would take long'}")

@@ -6,7 +6,7 @@ of it: they are there whatever the query does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -43,8 +43,7 @@ def with_memory(physical: Physical, tasks: int = 1) -> Physical:
     """The same plan, with a limit in bytes where it had none: a share of what is free here, by so many tasks."""
     if physical.limits.memory is not None:
         return physical
-    share = max(free_memory() // SHARE // tasks, LEAST)
-    return replace(physical, limits=replace(physical.limits, memory=share))
+    return physical.within(max(free_memory() // SHARE // tasks, LEAST))
 
 
 def budget_of(physical: Physical) -> Budget:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from trendloom.engines.equal_times import Tied, ties_of
 from trendloom.errors import DataError
 from trendloom.expr.evaluate import evaluate
-from trendloom.expr.nodes import Attribute, Expr, columns
+from trendloom.expr.nodes import Attribute, Expr
 from trendloom.expr.vectors import Vector, from_arrow, is_true
 from trendloom.io.events import ticks, without_nan
 from trendloom.kernels.columns.block import WORD, Block
@@ -96,7 +96,7 @@ def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) ->
         key_starts=np.r_[0, np.cumsum(sizes)].astype(np.int64),
         time=ticks,
         row=np.arange(len(stream.ticks)) if rows is None else rows,
-        columns={name: _taken_vector(stream.vector(name), rows) for name in _rule_columns(physical)},
+        columns={name: _taken_vector(stream.vector(name), rows) for name in physical.columns},
         fits=tuple(fits),
         bits=tuple(which),
         instants=instants,
@@ -137,7 +137,7 @@ def _fits(physical: Physical, stream: Stream) -> tuple[list[Array], list[int]]:
     plan = physical.plan
     bits: dict[tuple[str, tuple[Expr, ...]], int] = {}
     which = []
-    for position, place in enumerate(physical.choice.detection.places):
+    for position, place in enumerate(physical.detection.places):
         tests = tuple(expr for where, expr in plan.filters if where == position)
         which.append(bits.setdefault((place.type, tests), len(bits)))
     tests_of = list(bits)
@@ -174,10 +174,3 @@ def _mask(name: str, tests: tuple[Expr, ...], stream: Stream, types: Vector) -> 
     for test in tests:
         mask = mask & is_true(evaluate(test, stream.leaf))
     return mask
-
-
-def _rule_columns(physical: Physical) -> list[str]:
-    """The columns that kernels compare or add up."""
-    rules = [rule.expr for scope in physical.choice.detection.scopes for rule in scope.rules]
-    measured = {m.column for m in physical.aggregation.measures if m.column} if physical.one_step else set()
-    return sorted(measured.union(*(columns(expr) for expr in rules)))

@@ -16,21 +16,21 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.events import Stream, build_block
-from trendloom.engines.results import fitted, row_schema
+from trendloom.engines.giving import Shown, row_batches
 from trendloom.engines.row_events import RowEvents, read_row
-from trendloom.engines.rows import match_rows
-from trendloom.engines.task import parts_of
 from trendloom.engines.workload import Options, load, queries_of
 from trendloom.errors import DataError, OptionError
 from trendloom.io.events import Events, prepare, ticks
+from trendloom.kernels.collapsed.kernel import CollapsedKernel, MergedKernel, SpinesKernel
+from trendloom.kernels.collapsed.spec import MATCHES
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.detection.enumerate import enumerate_matches
-from trendloom.kernels.detection.kernel import DetectionKernel
+from trendloom.kernels.detection.expansion_kernel import ExpansionKernel
 from trendloom.kernels.detection.matches import Matches
 from trendloom.kernels.detection.spec import Detection
 from trendloom.lang.tree import Query, Trends
 from trendloom.model.window import Window
-from trendloom.physical.collapsed import choose_collapsing
+from trendloom.physical.collapsed import spine_of
 from trendloom.physical.detection import describe
 from trendloom.physical.one_spine import with_spine
 from trendloom.physical.plan import Physical, plan_physically
@@ -89,11 +89,10 @@ class _Row:
         self.wanted = with_spine(self._in_window(), self._spine())
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        schema = row_schema(self.physical.plan, self.stream.table.schema)
+        shown = Shown(self.physical, self.stream, self.block, self.keys)
         for found in enumerate_matches(self.wanted, self.block, CHUNK):
             matches = found if self.start is None else replace(found, window_start=np.full(len(found), self.start))
-            for some in parts_of(matches):
-                yield fitted(match_rows(self.physical, self.stream, self.block, self.keys, some), schema)
+            yield from (batch for batch, _ in row_batches(shown, matches))
 
     @cached_property
     def start(self) -> int | None:
@@ -132,10 +131,15 @@ class _Row:
         """The positions of the row's events outside Kleene variables."""
         detection, names = self.detection, set(self.given.variables) - self.detection.plural
         choices = [p for p, place in enumerate(detection.places) if place.scope == 0 and place.variable in names]
-        collapsed = choose_collapsing(self._in_window()).spec
-        if collapsed.spine is None and len(choices) == len(names):
+        detected = self._in_window()
+        found = spine_of(detected)
+        if isinstance(found, str) and len(choices) == len(names):
             return frozenset(choices)  # nothing to choose, and no cheap way to look
-        kernel = DetectionKernel(self._in_window(), None, collapsed=collapsed)
+        kernel: CollapsedKernel = (
+            MergedKernel(detected, ExpansionKernel(detected))
+            if isinstance(found, str)
+            else SpinesKernel(detected, found.spine)
+        )
         _, state = kernel.step(kernel.start(), self.block, None)
         for rows in kernel.finish(state):
             for number in range(len(rows)):
@@ -149,11 +153,10 @@ class _Row:
 
     def _is_row(self, one: Matches) -> bool:
         """Whether a collapsed trend has the row's events, and stands for as many matches."""
-        assert one.stands_for is not None
         variables = [self.detection.places[position].variable for position in one.positions]
         found = sorted(zip(self.block.row[one.events].tolist(), variables, strict=True))
         asked = sorted(zip(self.given.rows.tolist(), self.given.variables, strict=True))
-        return found == asked and self.given.matches in (None, int(one.stands_for[0]))
+        return found == asked and self.given.matches in (None, int(one.columns[MATCHES][0]))
 
 
 def _stream_of(plan: Plan, events: Events) -> Stream:

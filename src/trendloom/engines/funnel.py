@@ -26,6 +26,7 @@ from trendloom.expr.nodes import Constant
 from trendloom.expr.shape import shape_of
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.detection.expansion_kernel import ExpansionKernel
 from trendloom.kernels.detection.reached import NOWHERE, Reached, reached
 from trendloom.kernels.detection.windows import horizons
 from trendloom.lang.keywords import write_name
@@ -33,7 +34,8 @@ from trendloom.lang.tree import Semantics
 from trendloom.model.schema import Kind
 from trendloom.model.window import Window
 from trendloom.pattern.algebra import Negation, atoms, negations
-from trendloom.physical.detection import Algorithm, Choice, describe, refuse_open_negation_in_conjunction
+from trendloom.physical.candidate import Chosen
+from trendloom.physical.detection import describe, refuse_open_negation_in_conjunction
 from trendloom.physical.plan import Physical
 from trendloom.physical.remembered import remembered
 from trendloom.plan.display import Branch, show_component, show_duration
@@ -90,7 +92,7 @@ class _Funnel:
         if self.clock() - self.begun > until:
             return None
         physical = searched(plan)
-        detection = physical.choice.detection
+        detection = physical.detection
         block, _ = build_block(physical, stream_of(physical.plan, self.events))
         return reached(detection, block, remembered(detection), lambda: self.clock() - self.begun <= until)
 
@@ -226,7 +228,8 @@ def _within(plan: Plan) -> str:
 def searched(plan: Plan) -> Physical:
     """The plan, to be searched by expansion; nothing is made of its matches."""
     optimized = matching_alone(plan)
-    return Physical(optimized, Choice(Algorithm.EXPANSION, describe(optimized), (), "", ""))
+    detection = describe(optimized)
+    return Physical(optimized, detection, Chosen(ExpansionKernel(detection), "expansion", "", "", ""))
 
 
 # ------------------------------------------------------------------------------------------- looked at
@@ -255,10 +258,10 @@ def _looked_at(physical: Physical, events: Events) -> tuple[Events, str]:
 
 def _pairs(physical: Physical, block: Block) -> tuple[Array, int]:
     """What each event costs, together with those before it, and how much is allowed."""
-    if physical.choice.detection.earliest or physical.choice.detection.adjacent:
+    if physical.detection.earliest or physical.detection.adjacent:
         return np.ones(len(block), np.int64), MOST_EVENTS
     number = np.arange(len(block))
-    limit = horizons(block, physical.choice.detection.window)
+    limit = horizons(block, physical.detection.window)
     earliest = block.key_starts[block.key]
     if limit is not None:
         earliest = np.maximum(earliest, np.searchsorted(limit, number, side="right"))

@@ -85,8 +85,8 @@ def _with_events(plan: Plan, events: object, options: Options, analyze: bool) ->
     loaded = load_needed((plan.query,), events, options.for_queries((plan.query,)))
     found = [describe_funnel(plan, loaded)] if analyze else []
     physical = _runnable(plan, options)
-    if physical is not None and physical.graph is not None:
-        found.append(describe_trends(physical, loaded))
+    trends = None if physical is None else describe_trends(physical, loaded)
+    found += [] if trends is None else [trends]
     if physical is not None and analyze:
         found.append(describe_run(physical, loaded))
     return ["\n".join(draw(one)) for one in found]

@@ -101,7 +101,7 @@ def made_up(query: Query, columns: pa.Schema, rows: int, options: Options) -> pa
 def _types(query: Query, columns: pa.Schema, options: Options) -> list[str]:
     events = prepare(columns.empty_table(), **options.columns())
     physical = plan_physically(bind(query, events.schema))
-    return sorted({place.type for place in physical.choice.detection.places}) or [""]
+    return sorted({place.type for place in physical.detection.places}) or [""]
 
 
 def _times(rows: int, kind: pa.DataType) -> pa.Array:

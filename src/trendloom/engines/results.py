@@ -18,6 +18,7 @@ from trendloom.expr.nodes import Aggregate, Attribute, Expr, Total
 from trendloom.io.text import EXACT
 from trendloom.lang.tree import Trends
 from trendloom.model.schema import Kind
+from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Aggregation, Plan, Value
 
 Array = np.ndarray[Any, Any]
@@ -75,16 +76,17 @@ def _extreme_type(expr: Expr, schema: pa.Schema) -> pa.DataType | None:
     return own.value_type if pa.types.is_dictionary(own) else own
 
 
-def row_schema(plan: Plan, schema: pa.Schema, exact: pa.DataType = EXACT_ON_SPARK) -> pa.Schema:
+def row_schema(physical: Physical, schema: pa.Schema, exact: pa.DataType = EXACT_ON_SPARK) -> pa.Schema:
     """The columns of rows per match, with exact integers as `exact`."""
+    plan = physical.plan
     fields = [pa.field(name, schema.field(name).type) for name in plan.partition]
     fields += window_fields(plan, schema)
     if isinstance(plan.output, Trends):
         fields.append(pa.field("events", events_type(schema)))
     else:
         fields += [pa.field(value.name, value_type(value, plan, schema)) for value in plan.output.values]
-    if plan.output is Trends.COLLAPSED:
-        fields.append(pa.field("matches", exact, metadata=EXACT if pa.types.is_string(exact) else None))
+    marked = EXACT if pa.types.is_string(exact) else None
+    fields += [pa.field(name, exact, metadata=marked) for name in physical.kernel.columns]
     return pa.schema(fields)
 
 
@@ -102,6 +104,11 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.types == schema.types:
         return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
     return batch.cast(schema)
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """No row, so that the columns are known."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def window_fields(plan: Plan, schema: pa.Schema) -> list[pa.Field]:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.collapsed import by_content, number_of_matches
 from trendloom.engines.events import Stream
 from trendloom.engines.results import EXACT_ON_SPARK, events_type, time_array, value_type
+from trendloom.engines.tied_events import by_content
 from trendloom.engines.values import MatchValues
+from trendloom.engines.wide_integers import integers_as
 from trendloom.errors import RunError
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute
@@ -49,10 +50,9 @@ def _sorted(columns: list[Array]) -> bool:
 def match_rows(
     physical: Physical, stream: Stream, block: Block, keys: Keys, matches: Matches, exact: pa.DataType = EXACT_ON_SPARK
 ) -> pa.RecordBatch:
-    """One row per match, in the order of the chunk; how many matches a row stands for is given as `exact`."""
+    """One row per match, in the order of the chunk; further columns are integers of type `exact`."""
     plan = physical.plan
-    if matches.stands_for is not None:
-        matches = by_content(matches, stream, block, physical.choice.detection.places)
+    matches = by_content(matches, stream, block, physical.detection.places)
     names, arrays = [], []
     key_rows = pa.array(keys.rows[block.key[matches.first]])
     for name in plan.partition:
@@ -73,9 +73,9 @@ def match_rows(
         for value in plan.output.values:
             names.append(value.name)
             arrays.append(_value(value, plan, values, stream, len(matches)))
-    if matches.stands_for is not None:
-        names.append("matches")
-        arrays.append(number_of_matches(matches.stands_for, exact))
+    for name, numbers in matches.columns.items():
+        names.append(name)
+        arrays.append(integers_as(numbers, exact))
     return pa.RecordBatch.from_arrays(arrays, names)
 
 
@@ -87,7 +87,7 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
 def _events(physical: Physical, stream: Stream, block: Block, matches: Matches) -> pa.Array:
     """The events of every match as a list of structs: all input columns and the variable."""
     rows = pa.array(block.row[matches.events])
-    variables = pa.array([place.variable for place in physical.choice.detection.places], pa.string())
+    variables = pa.array([place.variable for place in physical.detection.places], pa.string())
     fields = [column.take(rows) for column in stream.whole_columns]
     fields.append(variables.take(pa.array(matches.positions)))
     struct = pa.StructArray.from_arrays(fields, fields=list(events_type(stream.table.schema).value_type))
@@ -95,7 +95,7 @@ def _events(physical: Physical, stream: Stream, block: Block, matches: Matches) 
 
 
 def _binds(physical: Physical) -> dict[str, Array]:
-    places = physical.choice.detection.places
+    places = physical.detection.places
     names = {place.variable for place in places if place.scope == 0}
     return {name: np.array([p.variable == name and p.scope == 0 for p in places]) for name in names}
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from trendloom.engines.events import Stream
 from trendloom.engines.partials import WINDOW, by_code, exact_column
-from trendloom.errors import RunError
+from trendloom.errors import RunError, option
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregation.spec import Measure
 from trendloom.kernels.columns.block import Block
@@ -24,9 +24,6 @@ from trendloom.physical.aggregation import measures_of
 from trendloom.physical.plan import Physical
 
 Array = np.ndarray[Any, Any]
-
-MOST_MATCHES = 1_000_000_000
-"""Matches that are enumerated for an aggregate before the engine gives up."""
 
 
 def chunk_partial(physical: Physical, stream: Stream, block: Block, group_of_key: Array, matches: Matches) -> pa.Table:
@@ -66,9 +63,9 @@ def _add_up(
 
 def check_limit(physical: Physical, matches: int) -> None:
     """Refuse to enumerate for ever."""
-    if matches > MOST_MATCHES:
-        reason = physical.grained.reason if physical.grained is not None else ""
+    if matches > physical.limits.trends:
         raise RunError(
-            f"more than {MOST_MATCHES:,} matches to enumerate for an aggregate ({reason})",
-            hint="use a smaller WITHIN, more selective predicates, or predicates on adjacent events (NEXT)",
+            f"more than {physical.limits.trends:,} matches to enumerate for an aggregate ({physical.chosen.why})",
+            hint="use a smaller WITHIN, more selective predicates, or predicates on adjacent events (NEXT); "
+            f"{option('max_trends')} allows more",
         )

@@ -4,7 +4,7 @@ A kernel is a frozen, picklable specification with pure functions over columns:
 
     state = kernel.start()
     results, state = kernel.step(state, block, watermark)
-    results = kernel.finish(state)
+    kernel.expected(state), results = kernel.finish(state)
     kernel.dump(state), kernel.load(summaries, before)
 
 The engine keeps events, a kernel keeps what it made of them. A block holds the events from `clock.needs(before)` on,
@@ -18,8 +18,9 @@ it loads: numbers mean nothing from one step to the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,34 @@ Array = np.ndarray[Any, Any]
 
 KEY, PANE = " key", " pane"
 """Columns of what is dumped: the number of the key, and the number of the pane (time // length of a pane)."""
+
+Hear = Callable[[object], None]
+"""Who is told of something that takes long, before it begins: kernels say what that can be."""
+
+EXACT_DOUBLE = 2.0**53
+
+
+@dataclass(frozen=True)
+class Expected:
+    """How many results there will be, `exact` or at most; doubles, so exact below 2^53.
+
+    `tried`: so many are looked at whatever comes of them, in words with a place for the number; `stoppable`: less, if
+    not all results are asked for.
+    """
+
+    number: float
+    exact: bool
+    tried: str | None = None
+    stoppable: bool = True
+
+    def __str__(self) -> str:
+        if np.isinf(self.number):
+            return "more than 1e308" if self.exact else "unknown: the bound is beyond 1e308"
+        number = f"{int(self.number):,}" if self.number < EXACT_DOUBLE else f"{self.number:.3g}"
+        if not self.exact:
+            return f"at most {number}"
+        return number if self.number < EXACT_DOUBLE else f"about {number}"
+
 
 State = TypeVar("State")
 Result = TypeVar("Result", covariant=True)
@@ -49,13 +78,48 @@ class Kernel(Protocol[State, Result]):
         """The version of what `dump` writes."""
         ...
 
+    @property
+    def family(self) -> str:
+        """What stored states call all kernels that can go on with each other's."""
+        ...
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The columns of events that it reads, besides those of conditions."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Further columns of exact integers that its results have."""
+        ...
+
+    @property
+    def keeps(self) -> str:
+        """What a live stream keeps for it, in words."""
+        ...
+
+    def within(self, memory: int) -> Self:
+        """The kernel with so many bytes to store what it likes."""
+        ...
+
+    def in_numbers(self, numeric: str) -> Self:
+        """The kernel with numbers that are `exact`, `float` or `log`."""
+        ...
+
     def start(self) -> State: ...
 
     def step(self, state: State, block: Block, watermark: int | None) -> tuple[Iterator[Result], State]:
         """Take events; give out what has become certain. Without a watermark nothing has."""
         ...
 
-    def finish(self, state: State) -> Iterator[Result]:
+    def expected(self, state: State, *, beforehand: bool) -> Expected | None:
+        """How many results `finish` will give; None: not known, or not worth the work.
+
+        `beforehand`: nothing was found yet, else there are many already.
+        """
+        ...
+
+    def finish(self, state: State, hear: Hear | None = None) -> Iterator[Result]:
         """What was not given out yet, as if the stream ended here."""
         ...
 

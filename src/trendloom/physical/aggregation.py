@@ -21,85 +21,95 @@ from trendloom.physical.pairs import run_obstacle
 from trendloom.plan import logical
 from trendloom.plan.logical import Plan
 
+NO_PIVOT = "predicates are about adjacent events alone"
+
 
 @dataclass(frozen=True)
 class Grained:
-    """The one-step way, or None and why not."""
+    """A grain that is right, why, and what it costs."""
 
-    aggregation: Aggregation | None
+    aggregation: Aggregation
     reason: str
     cost: str
 
 
-def choose_aggregation(plan: Plan, detection: Detection) -> Grained:
-    """The coarsest grain that is right for an aggregating plan."""
-    detection = replace(detection, sieves=())  # they number steps of a machine that finds matches
-    found = _by_pivot(detection) if _needs_pivot(detection) else _grain(detection)
-    if found.aggregation is None:
-        return found
-    return replace(found, aggregation=replace(found.aggregation, measures=measures_of(plan)))
+@dataclass(frozen=True)
+class _Adjacent:
+    """A pattern without its rules, which are all about adjacent events; `no_program`: why events are no matrices."""
+
+    bare: Detection
+    machine: Machine
+    pairs: tuple[Pair, ...]
+    tests: tuple[Test, ...]
+    no_program: str | None
+
+    @property
+    def without_rules(self) -> bool:
+        return not self.pairs and not self.tests
 
 
-def count_of(detection: Detection) -> tuple[Aggregation | None, bool]:
-    """How matches are counted without finding them, and whether exactly: what cannot be decided is left out."""
-    count = (Measure("matches", "matches", None, None, Kind.INT),)
-    found = _by_pivot(detection) if _needs_pivot(detection) else _grain(detection)
-    if found.aggregation is not None:
-        return replace(found.aggregation, measures=count), True
-    if detection.earliest or detection.adjacent or len(detection.scopes) > 1:
-        return None, False
-    bound = _grain(detection.without_rules())
-    return (None if bound.aggregation is None else replace(bound.aggregation, measures=count)), False
-
-
-# ------------------------------------------------------------------------------------------------- grains
-
-
-def _grain(detection: Detection) -> Grained:
-    """The grain of a detection whose rules are all about adjacent events."""
+def _adjacent(detection: Detection) -> _Adjacent | str:
+    """The rules as conditions on adjacent events, or why some rule is not."""
     bare = detection.without_rules()
     machine = Machine(bare)
     found: list[Pair | Test] = []
     for rule in detection.scopes[0].rules:
         one, reason = adjacent(rule, detection, machine)
         if one is None:
-            return _two_steps(reason or "")
+            return reason or ""
         found.append(one)
     pairs = tuple(one for one in found if isinstance(one, Pair))
     tests = tuple(one for one in found if isinstance(one, Test))
-    no_program = program_obstacle(bare)
-    if not found and no_program is None:
-        return _by_position(bare)
-    reason = _not_by_event(bare, machine, tests)
-    if reason is not None:
-        return _two_steps(reason)
-    if detection.earliest or detection.adjacent:
-        return _runs(Aggregation(bare, Grain.PATTERN, (), pairs), no_program if not found else None)
-    return _mixed(Aggregation(bare, Grain.MIXED, (), pairs, tests), machine, no_program if not found else None)
+    return _Adjacent(bare, machine, pairs, tests, program_obstacle(bare))
 
 
-def _by_position(detection: Detection) -> Grained:
+# ------------------------------------------------------------------------------------------------- grains
+
+
+def matrices(detection: Detection) -> Grained | str:
+    """One running aggregate per position."""
+    rules = _adjacent(detection)
+    if isinstance(rules, str) or needs_pivot(detection):
+        return "a predicate relates events that are not adjacent"
+    if not rules.without_rules:
+        return "a predicate relates adjacent events"
+    if rules.no_program is not None:
+        return rules.no_program
     if detection.earliest or detection.adjacent:
         grain, what = Grain.PATTERN, "one running aggregate per position for the runs that wait there"
     else:
         grain, what = Grain.TYPE, "one running aggregate per position for all partial matches that end there"
     return Grained(
-        Aggregation(detection, grain, (), algebra=True),
+        Aggregation(rules.bare, grain, (), algebra=True),
         f"no predicate relates adjacent events: {what}",
         "O(events), however many windows overlap: panes are matrices, windows their products",
     )
 
 
-def _runs(aggregation: Aggregation, no_program: str | None) -> Grained:
-    cost = "O(events)" if aggregation.detection.adjacent or not aggregation.pairs else "O(events · log events)"
-    what = f"{no_program}: " if no_program else "a predicate relates adjacent events: "
+def waiting_runs(detection: Detection) -> Grained | str:
+    """One running aggregate per event at which runs wait, under skip-till-next-match and contiguous."""
+    rules = _by_event(detection)
+    if isinstance(rules, str):
+        return rules
+    if not (detection.earliest or detection.adjacent):
+        return "skip-till-any-match: partial matches wait at no single event"
+    aggregation = Aggregation(rules.bare, Grain.PATTERN, (), rules.pairs)
+    cost = "O(events)" if detection.adjacent or not rules.pairs else "O(events · log events)"
+    what = f"{rules.no_program}: " if rules.without_rules else "a predicate relates adjacent events: "
     return Grained(aggregation, f"{what}runs that wait at an event go to its successor", cost)
 
 
-def _mixed(aggregation: Aggregation, machine: Machine, no_program: str | None) -> Grained:
-    used = sorted({name for _, _, name in structures(aggregation, machine)} - {"sum"})
-    if no_program is not None:
-        return Grained(aggregation, f"{no_program}: sums by position, cut off by time", "O(events · log events)")
+def by_event(detection: Detection) -> Grained | str:
+    """One running aggregate per event, under skip-till-any-match."""
+    rules = _by_event(detection)
+    if isinstance(rules, str):
+        return rules
+    if detection.earliest or detection.adjacent:
+        return "it is for skip-till-any-match"
+    aggregation = Aggregation(rules.bare, Grain.MIXED, (), rules.pairs, rules.tests)
+    used = sorted({name for _, _, name in structures(aggregation, rules.machine)} - {"sum"})
+    if rules.without_rules:
+        return Grained(aggregation, f"{rules.no_program}: sums by position, cut off by time", "O(events · log events)")
     if "scan" in used:
         reason = "a predicate on adjacent events fits no ordered structure: each event is compared with those before it"
         return Grained(replace(aggregation, grain=Grain.EVENT), reason, "O(events²) per window, vectorised")
@@ -108,30 +118,34 @@ def _mixed(aggregation: Aggregation, machine: Machine, no_program: str | None) -
     return Grained(aggregation, f"predicates relate adjacent events: sums by {' and '.join(used)}", cost)
 
 
-def _not_by_event(detection: Detection, machine: Machine, tests: tuple[Test, ...]) -> str | None:
-    """Why values per event would be wrong."""
-    if any(place.branch for place in detection.places):
+GRAINS = (matrices, waiting_runs, by_event)
+"""The grains of patterns whose rules are about adjacent events, the coarsest first."""
+
+
+def _by_event(detection: Detection) -> _Adjacent | str:
+    """The rules, or why values per event would be wrong."""
+    rules = _adjacent(detection)
+    if isinstance(rules, str):
+        return rules
+    bare, machine = rules.bare, rules.machine
+    if any(place.branch for place in bare.places):
         return "AND with predicates, with NOTs or over the same types"
-    if detection.earliest or detection.adjacent:
-        if tests:
+    if bare.earliest or bare.adjacent:
+        if rules.tests:
             return "a predicate is no comparison of one event with the other"
-        return run_obstacle(detection, machine)
+        return run_obstacle(bare, machine) or rules
     if machine.ambiguous:
         return "there are several ways to derive a match"
-    for scope in detection.scopes[1:]:
+    for scope in bare.scopes[1:]:
         if scope.parent == 0 and (scope.outer or scope.open_ended):
             return "a NOT depends on the match around it"
-    return None
-
-
-def _two_steps(reason: str) -> Grained:
-    return Grained(None, reason, "O(matches): they are enumerated, up to a limit")
+    return rules
 
 
 # ------------------------------------------------------------------------------------------------- pivots
 
 
-def _needs_pivot(detection: Detection) -> bool:
+def needs_pivot(detection: Detection) -> bool:
     """Whether rules relate events that are not adjacent, or NOTs use variables of the match around them."""
     bare = detection.without_rules()
     machine = Machine(bare)
@@ -140,24 +154,29 @@ def _needs_pivot(detection: Detection) -> bool:
     return any(scope.outer for scope in detection.scopes[1:])
 
 
-def _by_pivot(detection: Detection) -> Grained:
+def by_pivot(detection: Detection) -> Grained | str:
+    """One aggregate per event of a variable that binds once in every match."""
+    if not needs_pivot(detection):
+        return NO_PIVOT
     if detection.earliest or detection.adjacent:
-        return _two_steps("a predicate relates events that are not adjacent, and decides how a run goes on")
+        return "a predicate relates events that are not adjacent, and decides how a run goes on"
     for name in sorted({place.variable for place in detection.places if place.scope == 0} - detection.plural):
         rest = _after_pivot(detection, name)
         if rest is None or not _in_every_match(detection, name):
             continue
-        inner = _grain(rest)
-        if inner.aggregation is not None:
-            reason = (
-                f"predicates relate {name} with other events: one aggregate per event of {name}; there {inner.reason}"
-            )
-            cost = f"for each event of {name}, over the windows it is in, {inner.cost}"
-            return Grained(replace(inner.aggregation, pivot=_pivot(detection, rest, name)), reason, cost)
+        for grain in GRAINS:
+            inner = grain(rest)
+            if not isinstance(inner, str):
+                each = f"one aggregate per event of {name}; there {inner.reason}"
+                return Grained(
+                    replace(inner.aggregation, pivot=_pivot(detection, rest, name)),
+                    f"predicates relate {name} with other events: {each}",
+                    f"for each event of {name}, over the windows it is in, {inner.cost}",
+                )
     apart = "a predicate compares events that are not next to each other"
     machine = Machine(detection.without_rules())
     reasons = {adjacent(rule, detection, machine)[1] or apart for rule in detection.scopes[0].rules} - {apart}
-    return _two_steps(min(reasons) if reasons else f"{apart}, and no single event of a match decides them")
+    return min(reasons) if reasons else f"{apart}, and no single event of a match decides them"
 
 
 def _after_pivot(detection: Detection, name: str) -> Detection | None:

@@ -14,7 +14,7 @@ from itertools import product
 from trendloom.expr.nodes import Aggregate, Extent, walk
 from trendloom.kernels.aggregation.program import obstacle as program_obstacle
 from trendloom.kernels.aggregation.spec import Aggregation, Grain, Measure, Test
-from trendloom.kernels.collapsed.spec import Collapsed, Gap, Settled, Spine
+from trendloom.kernels.collapsed.spec import Gap, Settled, Spine
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.spec import Detection, Pair, Place, Rule, Scope
 from trendloom.model.schema import Kind
@@ -28,33 +28,30 @@ MATCHES = Measure("matches", "matches", None, None, Kind.INT)
 NODE = int | None  # a position of the spine; None: the start, or the end
 
 
-@dataclass(frozen=True)
-class Collapsing:
-    """The way to collapsed trends, and why."""
+TOGETHER = "one row for all matches with the same events outside Kleene variables"
 
-    spec: Collapsed
-    reason: str
+
+@dataclass(frozen=True)
+class BySpine:
+    """How rows are found spine by spine, and what that costs."""
+
+    spine: Spine
     cost: str
 
 
-def choose_collapsing(detection: Detection) -> Collapsing:
-    """Spine by spine where that is right."""
+def spine_of(detection: Detection) -> BySpine | str:
+    """Spine by spine, or why that would not be right."""
     rules, reason = _sorted_rules(detection)
     reason = _obstacle(detection) or reason
     if rules is None or reason is not None:
-        return Collapsing(
-            Collapsed(None),
-            f"matches are enumerated and put together, because {reason}",
-            "O(matches), up to a limit",
-        )
+        return reason or ""
     spine = _Planner(detection, rules).spine()
-    gaps = "what lies between two events outside Kleene variables does not depend on the rest of the match"
     cost = "O(events of all rows), however many matches they stand for"
     if any(gap.ways.grain is not Grain.TYPE for gap in spine.gaps):
         cost += "; adjacent events are compared inside each gap"
     if spine.anchored:
         cost += ", once for each event that can begin a match: WITHIN bounds it from there"
-    return Collapsing(Collapsed(spine), gaps, cost)
+    return BySpine(spine, cost)
 
 
 def may_lack_a_spine(detection: Detection) -> bool:

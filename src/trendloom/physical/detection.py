@@ -1,98 +1,15 @@
-"""From an optimized plan to what a detection kernel is told, and which kernel that is.
-
-Where a step depends on the two events it joins alone, *runs* takes skip-till-next-match and contiguous patterns, and
-*postponed* takes skip-till-any-match (both Numba, linear up to the output). *Expansion* takes everything else.
-"""
+"""An optimized plan as tables that kernels read: positions, scopes and rules."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import dataclass, field
 
 from trendloom.errors import PlanError, option
-from trendloom.kernels.detection.spec import Detection, Pair, Place, Rule, Scope
+from trendloom.kernels.detection.spec import Detection, Place, Rule, Scope
 from trendloom.lang.tree import Semantics
 from trendloom.pattern import algebra
 from trendloom.pattern.template import build_template
-from trendloom.physical.consistency import sieves_of
-from trendloom.physical.pairs import pairs_of
 from trendloom.plan.logical import Plan
-
-
-class Algorithm(Enum):
-    RUNS = "runs"
-    POSTPONED = "postponed"
-    EXPANSION = "expansion"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The algorithm for finding matches, its input, and the reason."""
-
-    algorithm: Algorithm
-    detection: Detection
-    pairs: tuple[Pair, ...]
-    reason: str
-    cost: str
-
-
-def choose_detection(plan: Plan) -> Choice:
-    """The fastest kernel that is right for this plan."""
-    detection = describe(plan)
-    refuse_open_negation_in_conjunction(plan)
-    pairs, obstacle = pairs_of(detection)
-    if plan.semantics is Semantics.ANY:
-        return _of_any_match(detection, pairs, obstacle)
-    if obstacle is None:
-        return Choice(
-            Algorithm.RUNS,
-            detection,
-            pairs,
-            f"{plan.semantics.value}: the next event of a run depends on its last event alone",
-            _cost_of_runs(pairs, plan.semantics),
-        )
-    return Choice(
-        Algorithm.EXPANSION,
-        detection,
-        (),
-        f"{plan.semantics.value}, but {obstacle}",
-        "O(candidates tried + output), in bounded memory",
-    )
-
-
-def _of_any_match(detection: Detection, pairs: tuple[Pair, ...], obstacle: str | None) -> Choice:
-    if obstacle is None and any(place.branch for place in detection.places):
-        obstacle = "AND lets events of one time follow each other"
-    if obstacle is None:
-        return Choice(
-            Algorithm.POSTPONED,
-            detection,
-            pairs,
-            "skip-till-any-match: a step depends on the two events it joins alone, so matches share all but output",
-            _cost_of_postponed(pairs),
-        )
-    return Choice(
-        Algorithm.EXPANSION,
-        replace(detection, sieves=sieves_of(detection)),
-        (),
-        f"skip-till-any-match, but {obstacle}",
-        "O(partial matches that can still be completed), in bounded memory",
-    )
-
-
-def _cost_of_postponed(pairs: tuple[Pair, ...]) -> str:
-    if all(pair.operator in ("=", "!=") for pair in pairs):
-        return "O(events + output)"
-    return "O(events · log events + output)"
-
-
-def _cost_of_runs(pairs: tuple[Pair, ...], semantics: Semantics) -> str:
-    if not pairs or semantics is Semantics.CONTIGUOUS:
-        return "O(events + output)"
-    steps = [step for pair in pairs for step in pair.steps]
-    if len(set(steps)) < len(steps):
-        return "O(events + candidates refused + output): a step has two predicates"
-    return "O(events · log events + output)"
 
 
 def describe(plan: Plan) -> Detection:

@@ -9,35 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trendloom.errors import PlanError
-from trendloom.kernels.aggregation import spec as kernels
-from trendloom.kernels.aggregation.spec import Grain
-from trendloom.kernels.aggregation.structures import structures
-from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.spec import Detection, Scope
-from trendloom.lang.tree import Semantics, Trends
 from trendloom.optimize import RULES, optimize
 from trendloom.pattern.template import Crossings, Edge, Template
-from trendloom.physical.complete import complete_of
-from trendloom.physical.consistency import describe_predicates
-from trendloom.physical.detection import Algorithm, describe
+from trendloom.physical.candidate import Chosen
+from trendloom.physical.detection import describe
 from trendloom.physical.live import describe_live
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.physical.spread import Path, ways
 from trendloom.plan.display import Branch, describe_condition, show_component, show_expression
-from trendloom.plan.logical import Aggregation, Plan
-
-IDEAS = {
-    Algorithm.RUNS: "follow each run from an event to its successor",
-    Algorithm.POSTPONED: "find what can be part of a match for all matches at once, then build them one by one",
-    Algorithm.EXPANSION: "extend partial matches, many at a time",
-}
-GRAINS = {
-    Grain.TYPE: "add up all partial matches that end at a position, without building one",
-    Grain.PATTERN: "add up all runs that wait at a position, without following one",
-    Grain.MIXED: "add up partial matches per event, found by position or in ordered structures",
-    Grain.EVENT: "add up partial matches per event, comparing it with the events before it",
-}
-
+from trendloom.plan.logical import Plan
 
 # --------------------------------------------------------------------------------------------- optimized
 
@@ -96,9 +77,9 @@ def describe_physical(plan: Plan, engine: str) -> Branch:
     return Branch(
         "Physical plan",
         below=(
-            *_algorithm(physical),
+            *_algorithm(physical.chosen),
             *templates,
-            Branch("result", _result(physical)),
+            Branch("result", physical.chosen.result),
             Branch("execution", f"engine {engine}", tuple(_execution(physical, engine))),
             *(_live(physical) if engine == "spark" else ()),
         ),
@@ -111,69 +92,11 @@ def _live(physical: Physical) -> Iterator[Branch]:
     )
 
 
-def _algorithm(physical: Physical) -> Iterator[Branch]:
-    chosen, grained, collapsing = physical.choice, physical.grained, physical.collapsing
-    if physical.graph is not None:
-        yield Branch("algorithm", "trend graph (CET): an edge where no longer path leads from one event to the other")
-        yield Branch("why", complete_of(chosen.detection)[1])
-        yield Branch("cost", "O(edges · log events + events of trends), trends stored as far as the memory allows")
-        return
-    if collapsing is not None and collapsing.spec.spine is not None:
-        yield Branch("algorithm", "spines: events outside Kleene variables first, then what may lie between them")
-        yield Branch("why", collapsing.reason)
-        yield Branch("cost", collapsing.cost)
-        return
-    if grained is None or grained.aggregation is None:
-        yield Branch("algorithm", f"{chosen.algorithm.value}: {IDEAS[chosen.algorithm]}")
-        yield Branch("why", chosen.reason if grained is None else f"two steps, because {grained.reason}")
-        yield Branch("cost", chosen.cost)
-        yield from _predicates(physical)
-        return
-    spec = grained.aggregation
-    yield Branch("algorithm", f"{spec.grain.value}: {GRAINS[spec.grain]}")
-    yield Branch("why", grained.reason)
-    yield Branch("cost", grained.cost, tuple(_structures(spec)))
-
-
-def _predicates(physical: Physical) -> Iterator[Branch]:
-    """Under skip-till-any-match: the class of every condition, which says where it may be tested."""
-    plan, chosen = physical.plan, physical.choice
-    if plan.semantics is not Semantics.ANY:
-        return
-    pairs = None if chosen.algorithm is Algorithm.EXPANSION else chosen.pairs
-    found = tuple(
-        Branch(text, f"{kind.value}: {where}")
-        for text, kind, where in describe_predicates(plan, chosen.detection, pairs)
-    )
-    if found:
-        yield Branch("predicates", below=found)
-
-
-def _structures(spec: kernels.Aggregation) -> Iterator[Branch]:
-    """Where aggregates are looked up, transition by transition, if that differs."""
-    if spec.grain not in (Grain.MIXED, Grain.EVENT):
-        return
-    names, of_state = _names(spec.detection), spec.detection.scopes[0].template.position_of
-    for state, step, structure in structures(spec, Machine(spec.detection)):
-        yield Branch(f"{names[of_state[state]]} → {names[step.position]}", structure)
-
-
-def _result(physical: Physical) -> str:
-    plan = physical.plan
-    if physical.collapsing is not None:
-        together = "one row for all matches with the same events outside Kleene variables"
-        return together if physical.collapsing.spec.spine is not None else f"{together}: {physical.collapsing.reason}"
-    if isinstance(plan.output, Aggregation):
-        having = ", keep rows that pass HAVING" if plan.output.having is not None else ""
-        if physical.one_step:
-            return f"one step: aggregates per group and window{having}"
-        return f"two steps: find the matches, then add up per group and window{having}"
-    if plan.output is Trends.COMPLETE:
-        if physical.graph is not None:
-            return "walk the graph: one trend at a time (M-CET), or by graphlets whose trends are stored (H-CET)"
-        reason = complete_of(physical.choice.detection)[1]
-        return f"find all matches, then drop those that another one contains ({reason})"
-    return "matches as they are found, sorted where they fit in memory"
+def _algorithm(chosen: Chosen) -> Iterator[Branch]:
+    yield Branch("algorithm", chosen.algorithm)
+    yield Branch("why", chosen.why)
+    yield Branch("cost", chosen.cost, chosen.structures)
+    yield from chosen.notes
 
 
 def _execution(physical: Physical, engine: str) -> Iterator[Branch]:

@@ -6,17 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from trendloom.errors import PlanError
-from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.clock import Certain
 from trendloom.kernels.contract import Kernel
-from trendloom.kernels.detection.kernel import DetectionKernel
-from trendloom.lang.tree import Semantics
+from trendloom.lang.tree import Semantics, Trends
 from trendloom.physical.collapsed import may_lack_a_spine
 from trendloom.physical.plan import Physical
-from trendloom.physical.spread import Path, obstacle
 
 
-def live_kernel(physical: Physical, numeric: str) -> Kernel[Any, Any]:
+def live_kernel(physical: Physical) -> Kernel[Any, Any]:
     """The kernel that is stepped; a query whose results would never be certain is refused."""
     plan = physical.plan
     if plan.window.within is None:
@@ -33,16 +30,13 @@ def live_kernel(physical: Physical, numeric: str) -> Kernel[Any, Any]:
             hint="add SLIDE: windows end",
             text=plan.query.text,
         )
-    if physical.one_step:
-        summarised = obstacle(physical, Path.REDUCED) is None
-        return AggregationKernel(physical.aggregation, numeric, summarised)
     return physical.kernel
 
 
 def _never_done(physical: Physical) -> bool:
     """Whether matches all over the stream are one row: collapsed trends of Kleene variables alone, without windows."""
-    spanning = physical.collapsing is not None and physical.plan.window.spanning
-    return spanning and may_lack_a_spine(physical.choice.detection)
+    spanning = physical.plan.output is Trends.COLLAPSED and physical.plan.window.spanning
+    return spanning and may_lack_a_spine(physical.detection)
 
 
 def describe_live(physical: Physical) -> Iterator[str]:
@@ -52,14 +46,9 @@ def describe_live(physical: Physical) -> Iterator[str]:
         missing = "WITHIN" if plan.window.within is None else "SLIDE"
         yield f"not at all: without {missing} nothing would ever be done"
         return
-    kernel = live_kernel(physical, "exact")
+    kernel = live_kernel(physical)
     yield MOMENTS[kernel.clock.certain]
-    if isinstance(kernel, DetectionKernel) and kernel.prunes:
-        yield "keeps the events of runs that may go on"
-    elif kernel.clock.pane is not None:
-        yield "keeps matrices, per key and pane"
-    else:
-        yield "keeps the events of open windows"
+    yield f"keeps {kernel.keeps}"
     if physical.aggregates and set(plan.partition) != set(plan.group_by):
         yield "adds up what buckets of keys found, per group and window, in the same batch"
 
@@ -77,9 +66,7 @@ def refuse_early(physical: Physical) -> None:
     obstacles: dict[str, str | None] = {
         "RETURN": None if physical.aggregates else "a match is given out once, when it is certain",
         "SEMANTICS": None if plan.semantics is Semantics.ANY else "events that come late can change which run goes on",
-        "PATTERN": "events that come late can undo matches of a NOT"
-        if len(physical.choice.detection.scopes) > 1
-        else None,
+        "PATTERN": "events that come late can undo matches of a NOT" if len(physical.detection.scopes) > 1 else None,
         "HAVING": "a row that passed may not pass later" if plan.query.having is not None else None,
         "GROUP BY": None
         if set(plan.partition) == set(plan.group_by)

@@ -1,22 +1,22 @@
-"""The physical plan: which kernel finds the matches, and what is made of them. Frozen and picklable.
+"""The physical plan: the logical plan, its pattern as tables, the one kernel that runs it, and why. Picklable.
 
-Features whose algorithms are still to come are refused here, before anything runs, by name.
+`candidates` are asked in order. What no candidate takes is refused with the obstacles of all of them, and features
+whose algorithms are still to come by name, before anything runs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from trendloom.errors import PlanError, option
-from trendloom.kernels.aggregation import spec as kernels
-from trendloom.kernels.complete.spec import Complete
-from trendloom.kernels.detection.kernel import DetectionKernel
-from trendloom.lang.tree import Trends
+from trendloom.expr.nodes import columns
+from trendloom.kernels.contract import Kernel
+from trendloom.kernels.detection.spec import Detection
 from trendloom.optimize import optimize
-from trendloom.physical.aggregation import Grained, choose_aggregation
-from trendloom.physical.collapsed import Collapsing, choose_collapsing
-from trendloom.physical.complete import complete_of
-from trendloom.physical.detection import Algorithm, Choice, choose_detection
+from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.candidates import CANDIDATES
+from trendloom.physical.detection import describe, refuse_open_negation_in_conjunction
 from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.plan.depth import too_deep
 from trendloom.plan.logical import Aggregation, Plan
@@ -24,72 +24,62 @@ from trendloom.plan.logical import Aggregation, Plan
 
 @dataclass(frozen=True)
 class Physical:
-    """An executable plan. `plan` is the optimized logical plan."""
+    """An executable plan. `plan` is the optimized logical plan, `chosen` its algorithm with the reason for it."""
 
     plan: Plan
-    choice: Choice
-    grained: Grained | None = None  # how aggregates are computed
-    graph: Complete | None = None  # complete trends by the trend graph
+    detection: Detection
+    chosen: Chosen
     limits: Limits = NO_LIMITS
-    collapsing: Collapsing | None = None  # how matches become collapsed trends
 
     @property
-    def kernel(self) -> DetectionKernel:
-        """The kernel that finds the matches."""
-        return DetectionKernel(
-            self.choice.detection,
-            None if self.choice.algorithm is Algorithm.EXPANSION else self.choice.pairs,
-            complete=self.plan.output is Trends.COMPLETE,
-            whole_windows=self.aggregates,
-            graph=self.graph,
-            memory=self.limits.memory,
-            collapsed=None if self.collapsing is None else self.collapsing.spec,
-        )
+    def kernel(self) -> Kernel[Any, Any]:
+        return self.chosen.kernel
 
     @property
     def aggregates(self) -> bool:
         return isinstance(self.plan.output, Aggregation)
 
     @property
-    def one_step(self) -> bool:
-        """Whether aggregates are computed without finding the matches."""
-        return self.grained is not None and self.grained.aggregation is not None
+    def columns(self) -> tuple[str, ...]:
+        """The columns that kernels compare or add up."""
+        rules = [rule.expr for scope in self.detection.scopes for rule in scope.rules]
+        return tuple(sorted(self.kernel.reads.union(*(columns(expr) for expr in rules))))
 
-    @property
-    def aggregation(self) -> kernels.Aggregation:
-        assert self.grained is not None
-        assert self.grained.aggregation is not None
-        return self.grained.aggregation
+    def within(self, memory: int) -> Physical:
+        """The same plan, with so many bytes to use."""
+        return replace(self, chosen=self._with(self.kernel.within(memory)), limits=replace(self.limits, memory=memory))
+
+    def in_numbers(self, numeric: str) -> Physical:
+        """The same plan, with `exact`, `float` or `log` numbers."""
+        return replace(self, chosen=self._with(self.kernel.in_numbers(numeric)))
+
+    def _with(self, kernel: Kernel[Any, Any]) -> Chosen:
+        return replace(self.chosen, kernel=kernel)
 
 
-def plan_physically(plan: Plan, limits: Limits = NO_LIMITS) -> Physical:
-    """Optimize a logical plan and choose its algorithms."""
+def plan_physically(
+    plan: Plan, limits: Limits = NO_LIMITS, candidates: tuple[Candidate, ...] | None = None
+) -> Physical:
+    """Optimize a logical plan and choose its algorithm."""
     try:
-        return _planned(plan, limits)
+        _refuse_missing_features(plan)
+        return choose(optimize(plan), limits, candidates)
     except RecursionError:
         raise too_deep(plan.query) from None
 
 
-def _planned(plan: Plan, limits: Limits) -> Physical:
-    _refuse_missing_features(plan)
-    optimized = optimize(plan)
-    choice = choose_detection(optimized)
-    if isinstance(optimized.output, Aggregation):
-        return Physical(optimized, choice, choose_aggregation(optimized, choice.detection), limits=limits)
-    graph = complete_of(choice.detection)[0] if optimized.output is Trends.COMPLETE else None
-    collapsing = _collapsing(optimized, choice) if optimized.output is Trends.COLLAPSED else None
-    return Physical(optimized, choice, graph=graph, limits=limits, collapsing=collapsing)
-
-
-def _collapsing(plan: Plan, choice: Choice) -> Collapsing:
-    if "matches" in plan.partition:
-        raise PlanError(
-            "the result would have two columns named 'matches'",
-            plan.query.clause("RETURN"),
-            hint="rename the attribute: collapsed trends have a column 'matches' of their own",
-            text=plan.query.text,
-        )
-    return choose_collapsing(choice.detection)
+def choose(plan: Plan, limits: Limits = NO_LIMITS, candidates: tuple[Candidate, ...] | None = None) -> Physical:
+    """The first candidate that takes a plan, as it is."""
+    refuse_open_negation_in_conjunction(plan)
+    detection = describe(plan)
+    refused: dict[str, str] = {}
+    for candidate in CANDIDATES if candidates is None else candidates:
+        found = candidate.consider(Wanted(plan, detection, limits, refused))
+        if isinstance(found, Chosen):
+            return Physical(plan, detection, found, limits)
+        refused[candidate.name] = found
+    listed = "; ".join(f"{name}: {obstacle}" for name, obstacle in refused.items())
+    raise PlanError(f"no algorithm runs this query ({listed})", plan.query.clause("PATTERN"), text=plan.query.text)
 
 
 def _refuse_missing_features(plan: Plan) -> None:

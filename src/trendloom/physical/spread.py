@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from trendloom.model.schema import Kind
+from trendloom.kernels.aggregation.kernel import AggregationKernel
+from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.physical.plan import Physical
+from trendloom.physical.summaries import summary_obstacle
 
 
 class Path(Enum):
@@ -43,24 +45,19 @@ def ways(physical: Physical) -> tuple[Way, ...]:
 _GENERAL = Way(Path.GENERAL, "all events of a key meet in one task")
 
 
+def summed(physical: Physical) -> Aggregation:
+    """What is added up on the paths on which events need not meet."""
+    assert isinstance(physical.kernel, AggregationKernel)
+    return physical.kernel.spec
+
+
 def obstacle(physical: Physical, path: Path) -> str | None:
     """Why the query does not allow a path; None: it does."""
     if path is Path.GENERAL:
         return None
-    if not physical.one_step:
+    kernel = physical.kernel
+    if not isinstance(kernel, AggregationKernel):
         return "its matches are found one by one"
     if path is Path.CUT:
         return None if physical.plan.window.sliding else "it has no windows to cut between"
-    spec = physical.aggregation
-    if not spec.algebra or spec.pivot is not None:
-        return "its predicates relate events, so stretches of events are no matrices"
-    plan = physical.plan
-    summed = [plan.schema.column(m.column) for m in spec.measures if m.function != "count" and m.column]
-    if any(column is not None and column.wide for column in summed):
-        return "its decimals may be beyond 64 bits"
-    texts = [
-        m.column for m in spec.measures if m.function in ("min", "max") and m.column and m.column != plan.schema.time
-    ]
-    if any(plan.schema.kind(name) not in (Kind.INT, Kind.DECIMAL, Kind.FLOAT, Kind.BOOL) for name in texts):
-        return "MIN or MAX of values that are no numbers"
-    return None
+    return summary_obstacle(physical.plan, kernel.spec)

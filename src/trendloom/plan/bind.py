@@ -206,6 +206,7 @@ class _Binding:
         if isinstance(returns, tree.Trends):
             if self.query.having is not None:
                 raise self.no_aggregates()
+            self.refuse_second_column(returns)
             return returns
         typer = self.typer(Place.RETURN)
         bound = [(item, typer.bind(item.expression)) for item in returns]
@@ -223,6 +224,15 @@ class _Binding:
         if self.query.having is not None:
             raise self.no_aggregates()
         return Projection(self.values(bound, self.partition))
+
+    def refuse_second_column(self, returns: tree.Trends) -> None:
+        """Refuse a partition attribute that is called like a column of such rows."""
+        if returns is tree.Trends.COLLAPSED and "matches" in self.partition:
+            raise BindError(
+                "the result would have two columns named 'matches'",
+                self.query.clause("RETURN"),
+                hint="rename the attribute: collapsed trends have a column 'matches' of their own",
+            )
 
     def no_aggregates(self) -> BindError:
         return BindError(

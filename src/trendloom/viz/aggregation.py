@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trendloom.errors import OptionError
+from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.aggregation.program import Program, Slot
+from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.kernels.detection.machine import Machine
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.logical import Plan
@@ -66,8 +68,7 @@ class Arithmetic:
 def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> Arithmetic:
     """What a query that counts does with events, no two of one time. `label` is the column that names them."""
     physical = plan_physically(plan)
-    _check_countable(physical)
-    program = Program(Machine(physical.aggregation.detection))
+    program = Program(Machine(_countable(physical).detection))
     rows = events.sort_by(plan.schema.time).to_pylist()
     times = [row[plan.schema.time] for row in rows]
     if not all(isinstance(time, int) for time in times) or len(set(times)) < len(times):
@@ -86,14 +87,16 @@ def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> Arithme
     )
 
 
-def _check_countable(physical: Physical) -> None:
-    if not physical.one_step or not physical.aggregation.algebra or physical.aggregation.pivot is not None:
-        reason = physical.grained.reason if physical.grained is not None else "it gives out matches"
+def _countable(physical: Physical) -> Aggregation:
+    kernel = physical.kernel
+    if not isinstance(kernel, AggregationKernel) or not kernel.spec.algebra or kernel.spec.pivot is not None:
+        reason = physical.chosen.why if physical.aggregates else "it gives out matches"
         raise OptionError(
             f"this query has no matrices to draw: {reason}", hint="count, without predicates on two events"
         )
     if physical.plan.filters or physical.plan.partition:
         raise OptionError("the picture knows events by their type alone", hint="leave WHERE and GROUP BY out")
+    return kernel.spec
 
 
 def _matrix(program: Program, positions: frozenset[int]) -> Matrix:

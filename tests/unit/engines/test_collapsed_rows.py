@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import trendloom as tl
-from trendloom.engines.collapsed import number_of_matches
 from trendloom.engines.results import EXACT_ON_SPARK
+from trendloom.engines.wide_integers import integers_as
 from trendloom.engines.workload import Options, Watch, answers, table_of
 from trendloom.errors import RunError
 from trendloom.io.text import json_lines
@@ -46,9 +46,9 @@ def test_no_row_has_columns_all_the_same() -> None:
 
 
 def test_a_number_that_does_not_fit_spark_is_refused() -> None:
-    assert number_of_matches(np.array([10**38 - 1], object), EXACT_ON_SPARK)[0].as_py() == 10**38 - 1
+    assert integers_as(np.array([10**38 - 1], object), EXACT_ON_SPARK)[0].as_py() == 10**38 - 1
     with pytest.raises(RunError, match=r"more matches than DECIMAL\(38,0\) can hold") as caught:
-        number_of_matches(np.array([10**38], object), EXACT_ON_SPARK)
+        integers_as(np.array([10**38], object), EXACT_ON_SPARK)
     assert "smaller window" in str(caught.value.hint)
 
 

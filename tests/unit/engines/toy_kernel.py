@@ -17,7 +17,7 @@ from trendloom.kernels.aggregation.aggregate import Totals
 from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import KEY, PANE
+from trendloom.kernels.contract import KEY, PANE, Hear
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]
@@ -32,6 +32,19 @@ class Toy:
     measure: str
 
     version = 7
+    family = "Toy"
+    reads: frozenset[str] = frozenset()
+    columns: tuple[str, ...] = ()
+    keeps = "numbers of events, per key and pane"
+
+    def within(self, memory: int) -> Toy:
+        return self
+
+    def in_numbers(self, numeric: str) -> Toy:
+        return self
+
+    def expected(self, state: dict[str, Any], *, beforehand: bool) -> None:
+        return None
 
     @property
     def clock(self) -> Clock:
@@ -55,7 +68,7 @@ class Toy:
         found = list(self._ended(state, watermark)) if watermark is not None else []
         return iter(found), state | {"before": watermark if watermark is not None else state["before"]}
 
-    def finish(self, state: dict[str, Any]) -> Iterator[Totals]:
+    def finish(self, state: dict[str, Any], hear: Hear | None = None) -> Iterator[Totals]:
         return self._ended(state, None)
 
     def kept(self, state: dict[str, Any]) -> Array | None:

@@ -11,12 +11,14 @@ import pyarrow as pa
 from trendloom.engines.events import Stream, build_block
 from trendloom.io.events import prepare
 from trendloom.kernels.aggregation.aggregate import Totals
+from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.lang.parser import parse_query
 from trendloom.physical.plan import Physical, plan_physically
+from trendloom.physical.spread import summed
 from trendloom.plan.bind import bind
 
 SCHEMA = pa.schema(
@@ -32,7 +34,7 @@ class Query:
 
     @property
     def spec(self) -> Aggregation:
-        return self.physical.aggregation
+        return summed(self.physical)
 
     def block(self, rows: list[dict[str, Any]]) -> tuple[Block, Keys, pa.Table]:
         """The block of a stream, the codes of its keys, and the events."""
@@ -47,7 +49,7 @@ class Query:
 def planned(text: str) -> Query:
     events = prepare(SCHEMA.empty_table())
     physical = plan_physically(bind(parse_query(text), events.schema))
-    assert physical.one_step
+    assert isinstance(physical.kernel, AggregationKernel)
     return Query(physical)
 
 

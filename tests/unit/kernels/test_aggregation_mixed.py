@@ -65,7 +65,7 @@ def prepared(query: str, table: pa.Table) -> Prepared:
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     stream = Stream(table, kinds, table["time"].to_numpy())
     block, keys = build_block(physical, stream)
-    spec = aggregation(physical.choice.detection)
+    spec = aggregation(physical.detection)
     linear, values = [], []
     totals = totals_of(physical.plan)
     for total in totals:

@@ -100,7 +100,7 @@ def job_of(query: str, table: pa.Table) -> tuple[Job, list[tuple[Measure, Sortab
     """The job of a query, or None where a run does not depend on its last event alone."""
     events = load(table, Options())
     physical = plan_physically(bind(queries_of(query)[0], events.schema))
-    detection = physical.choice.detection
+    detection = physical.detection
     pairs, obstacle = pairs_of(without_open_nots(detection))
     if obstacle is not None:
         return None

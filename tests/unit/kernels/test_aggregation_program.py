@@ -18,7 +18,7 @@ NEXT, CONTIGUOUS = "SEMANTICS skip-till-next-match", "SEMANTICS contiguous"
 
 
 def detection(pattern: str) -> Detection:
-    return planned(f"RETURN COUNT(*) PATTERN {pattern}").physical.choice.detection
+    return planned(f"RETURN COUNT(*) PATTERN {pattern}").physical.detection
 
 
 def program(pattern: str) -> Program:

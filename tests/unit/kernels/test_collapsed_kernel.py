@@ -13,7 +13,9 @@ from trendloom.io.events import prepare
 from trendloom.kernels.collapsed import merge
 from trendloom.kernels.collapsed.distinct import distinct, packed
 from trendloom.kernels.collapsed.fill import Asked, Filled, Filling
+from trendloom.kernels.collapsed.kernel import SpinesKernel
 from trendloom.kernels.collapsed.prune import on_a_match
+from trendloom.kernels.collapsed.spec import MATCHES
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.detection.matches import Matches, join
 from trendloom.lang.parser import parse_query
@@ -43,7 +45,7 @@ def collapsed(pattern: str, types: str, x: list[int | None] | None = None) -> Ma
 
 
 def numbers(matches: Matches) -> list[int]:
-    return [int(number) for number in ([] if matches.stands_for is None else matches.stands_for)]
+    return [int(number) for number in matches.columns.get(MATCHES, ())]
 
 
 @pytest.mark.parametrize("size", [1, 62, 63, 64, 100, 5000])
@@ -126,9 +128,8 @@ def test_what_is_on_a_match_does_not_depend_on_how_it_is_found() -> None:
 def test_positions_of_one_event() -> None:
     physical, stream = scene("SEQ(A a, B+ b[], C c)", "BABCB")
     block, _ = build_block(physical, stream)
-    assert physical.collapsing is not None
-    assert physical.collapsing.spec.spine is not None
-    (gap,) = (gap for gap in physical.collapsing.spec.spine.gaps if gap.positions)
+    assert isinstance(physical.kernel, SpinesKernel)
+    (gap,) = (gap for gap in physical.kernel.spine.gaps if gap.positions)
     words = np.array([1, 2, 1, 4, 1], np.uint64)  # b is the gap's position 0, its source a 1, its target c 2
     inside = Block(block.key_starts, block.time, block.row, {}, (words,), (0, 1, 2))
     assert on_a_match(gap.ways, inside).tolist() == [0, 2, 1, 4, 0]

@@ -16,7 +16,7 @@ from trendloom.engines.events import Stream, build_block
 from trendloom.errors import BindError, PlanError
 from trendloom.kernels.clock import Certain
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.detection.kernel import DetectionKernel
+from trendloom.kernels.detection.kernel import SearchKernel
 from trendloom.kernels.detection.matches import Matches, join
 from trendloom.lang.parser import parse_query
 from trendloom.model.schema import Schema
@@ -31,7 +31,7 @@ def prepared(query: str, table: pa.Table, schema: Schema = SCHEMA) -> tuple[Phys
     return physical, block
 
 
-def finished(kernel: DetectionKernel, block: Block) -> Counter[tuple[object, ...]]:
+def finished(kernel: SearchKernel, block: Block) -> Counter[tuple[object, ...]]:
     _, state = kernel.step(kernel.start(), block, None)
     return as_multiset(join(list(kernel.finish(state))))
 
@@ -108,7 +108,7 @@ def test_chunks_are_bounded_and_complete() -> None:
     physical, block = prepared("PATTERN A+", to_table(rows))
     from trendloom.kernels.detection.enumerate import enumerate_matches
 
-    detection = physical.choice.detection
+    detection = physical.detection
     small = list(enumerate_matches(detection, block, chunk=16))
     assert len(small) > 10
     assert max(len(chunk.events) for chunk in small) <= 16

@@ -39,7 +39,7 @@ def prepared(body: str, where: str, table: pa.Table) -> tuple[Gaps, Block]:
     physical = plan_physically(bind(parse_query(query), SCHEMA))
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     block, _ = build_block(physical, Stream(table, kinds, table["time"].to_numpy()))
-    machine = Machine(physical.choice.detection)
+    machine = Machine(physical.detection)
     return Gaps(machine, block, lambda gaps, scope: Expansion(machine, block, gaps, scope)), block
 
 

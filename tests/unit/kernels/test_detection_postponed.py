@@ -20,10 +20,11 @@ from trendloom.kernels.detection.postponed import (
     construct_matches,
     share_matching,
 )
+from trendloom.kernels.detection.postponed_kernel import PostponedKernel
+from trendloom.kernels.detection.spec import Pair
 from trendloom.kernels.detection.tables import fits_at, fitting_bits, possible
 from trendloom.kernels.detection.viability import NEVER, accepting, cuts_of, earliest_ends, end_bounds
 from trendloom.lang.parser import parse_query
-from trendloom.physical.detection import Algorithm
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 
@@ -36,10 +37,14 @@ def prepared(query: str, table: pa.Table) -> tuple[Physical, Block]:
     return physical, build_block(physical, Stream(table, kinds, table["time"].to_numpy()))[0]
 
 
+def pairs_of(physical: Physical) -> tuple[Pair, ...]:
+    assert isinstance(physical.kernel, PostponedKernel)
+    return physical.kernel.pairs
+
+
 def shared(query: str, table: pa.Table) -> Postponed:
     physical, block = prepared(query, table)
-    assert physical.choice.algorithm is Algorithm.POSTPONED
-    return share_matching(physical.choice.detection, physical.choice.pairs, block)
+    return share_matching(physical.detection, pairs_of(physical), block)
 
 
 def stream(types: str, x: Array | None = None, y: Array | None = None) -> pa.Table:
@@ -99,8 +104,8 @@ def test_earliest_ends_are_those_found_by_trial() -> None:
         except (BindError, PlanError):
             assume(False)
             raise
-        assume(physical.choice.algorithm is Algorithm.POSTPONED and len(block))
-        found = share_matching(physical.choice.detection, physical.choice.pairs, block)
+        assume(isinstance(physical.kernel, PostponedKernel) and len(block))
+        found = share_matching(physical.detection, pairs_of(physical), block)
         ends = earliest_ends(found.machine, block, found.moves, found.checks, cuts_of(found.checks)).ends
         expected, bounds = by_trial(found), end_bounds(found.machine, block)
         assert bounds is not None
@@ -196,7 +201,7 @@ def test_chunks_double() -> None:
 
 def test_a_match_longer_than_a_chunk() -> None:
     physical, block = prepared("PATTERN A+ a[] WHERE a.x < NEXT(a).x", stream("A" * 12, np.arange(12)))
-    pieces = list(construct_matches(physical.choice.detection, physical.choice.pairs, block, chunk=5))
+    pieces = list(construct_matches(physical.detection, pairs_of(physical), block, chunk=5))
     assert sum(map(len, pieces)) == 2**12 - 1
     assert max(len(piece.events) for piece in pieces) <= 13
 
@@ -204,7 +209,7 @@ def test_a_match_longer_than_a_chunk() -> None:
 def test_many_windows_do_not_widen_chunks() -> None:
     """Every match lies in up to a hundred windows; a chunk of matches is handed out in parts."""
     physical, block = prepared("PATTERN SEQ(A, B) WITHIN 100 SLIDE 1", stream("AB" * 100))
-    pieces = list(construct_matches(physical.choice.detection, physical.choice.pairs, block, chunk=1000))
+    pieces = list(construct_matches(physical.detection, pairs_of(physical), block, chunk=1000))
     assert max(len(piece.events) for piece in pieces) <= 1000
     assert sum(map(len, pieces)) == sum(100 - d for a in range(0, 200, 2) for d in range(1, min(100, 200 - a), 2))
 

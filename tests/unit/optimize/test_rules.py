@@ -21,8 +21,7 @@ from trendloom.optimize.push_predicates_to_positions import push_predicates_to_p
 from trendloom.optimize.rewrite_running_extremes import rewrite_running_extremes
 from trendloom.optimize.scan_needed_columns import scan_needed_columns
 from trendloom.optimize.scan_pattern_types import scan_pattern_types
-from trendloom.physical.detection import choose_detection
-from trendloom.physical.plan import Physical
+from trendloom.physical.plan import choose
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Plan
 
@@ -167,7 +166,7 @@ def test_all_rules_run_in_order() -> None:
 
 
 def executed(plan: Plan, table: pa.Table) -> list[object]:
-    batches = list(local.run(Physical(plan, choose_detection(plan)), prepare(table)))
+    batches = list(local.run(choose(plan), prepare(table)))
     return rows_of(pa.Table.from_batches(batches))
 
 

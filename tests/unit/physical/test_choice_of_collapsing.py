@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 from tests.property.strategies import SCHEMA
 
-from trendloom.errors import PlanError
+from trendloom.errors import BindError, PlanError
 from trendloom.kernels.clock import Certain
+from trendloom.kernels.collapsed.kernel import MergedKernel, SpinesKernel
+from trendloom.kernels.collapsed.spec import Spine
 from trendloom.lang.parser import parse_query
 from trendloom.model.schema import Column, Kind
-from trendloom.physical.collapsed import Collapsing
 from trendloom.physical.display import describe_physical
 from trendloom.physical.live import describe_live, live_kernel
 from trendloom.physical.plan import Physical, plan_physically
@@ -24,10 +25,10 @@ def physical_of(pattern: str) -> Physical:
     return plan_physically(bind(parse_query(f"RETURN COLLAPSED TRENDS PATTERN {pattern}"), SCHEMA))
 
 
-def collapsing(pattern: str) -> Collapsing:
-    found = physical_of(pattern).collapsing
-    assert found is not None
-    return found
+def spine(pattern: str) -> Spine:
+    kernel = physical_of(pattern).kernel
+    assert isinstance(kernel, SpinesKernel)
+    return kernel.spine
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def collapsing(pattern: str) -> Collapsing:
     ],
 )
 def test_spines(pattern: str) -> None:
-    assert collapsing(pattern).spec.spine is not None
+    assert spine(pattern).gaps
 
 
 @pytest.mark.parametrize(
@@ -61,9 +62,9 @@ def test_spines(pattern: str) -> None:
     ],
 )
 def test_matches_are_put_together(pattern: str, reason: str) -> None:
-    found = collapsing(pattern)
-    assert found.spec.spine is None
-    assert found.reason == f"matches are enumerated and put together, because {reason}"
+    found = physical_of(pattern).chosen
+    assert isinstance(found.kernel, MergedKernel)
+    assert found.result.endswith(f": matches are enumerated and put together, because {reason}")
 
 
 @pytest.mark.parametrize(
@@ -79,9 +80,7 @@ def test_matches_are_put_together(pattern: str, reason: str) -> None:
     ],
 )
 def test_a_bound_on_the_match_ties_its_ends_together(pattern: str, anchored: bool) -> None:
-    spine = collapsing(pattern).spec.spine
-    assert spine is not None
-    assert spine.anchored == anchored
+    assert spine(pattern).anchored == anchored
 
 
 def test_plans_travel() -> None:
@@ -91,15 +90,15 @@ def test_plans_travel() -> None:
 
 def test_a_partition_named_like_the_number_of_matches() -> None:
     schema = replace(SCHEMA, columns=(*SCHEMA.columns, Column("matches", Kind.INT)))
-    with pytest.raises(PlanError, match="two columns named 'matches'"):
-        plan_physically(bind(parse_query("RETURN COLLAPSED TRENDS PATTERN A+ WHERE [matches]"), schema))
+    with pytest.raises(BindError, match="two columns named 'matches'"):
+        bind(parse_query("RETURN COLLAPSED TRENDS PATTERN A+ WHERE [matches]"), schema)
 
 
 class TestLive:
     def test_a_row_for_the_whole_stream_is_refused(self) -> None:
         physical = physical_of("SEQ(A a?, B+ b[]) WITHIN 5")
         with pytest.raises(PlanError, match="one row for the whole of a live stream") as caught:
-            live_kernel(physical, "exact")
+            live_kernel(physical)
         assert caught.value.hint == "add SLIDE: windows end"
         assert list(describe_live(physical)) == ["not at all: without SLIDE nothing would ever be done"]
 

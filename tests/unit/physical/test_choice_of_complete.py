@@ -37,7 +37,7 @@ def test_one_variable_with_conditions_on_neighbours(query: str, pairs: int, test
     physical = planned(query)
     assert physical.graph is not None
     assert (len(physical.graph.pairs), len(physical.graph.tests)) == (pairs, tests)
-    assert how in complete_of(physical.choice.detection)[1]
+    assert how in complete_of(physical.detection)[1]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_one_variable_with_conditions_on_neighbours(query: str, pairs: int, test
 def test_other_patterns_go_the_general_way(query: str, why: str) -> None:
     physical = planned(query)
     assert physical.graph is None
-    assert why in complete_of(physical.choice.detection)[1]
+    assert why in complete_of(physical.detection)[1]
 
 
 @pytest.mark.parametrize(
@@ -76,4 +76,4 @@ def test_what_longer_trends_pass_as_well_is_tested_last(condition: str) -> None:
     assert physical.graph is not None
     assert len(physical.graph.pairs) == 1
     assert len(physical.graph.whole) == 1 + condition.count(" AND ")
-    assert "tested last: a trend around one that passes passes, too" in complete_of(physical.choice.detection)[1]
+    assert "tested last: a trend around one that passes passes, too" in complete_of(physical.detection)[1]

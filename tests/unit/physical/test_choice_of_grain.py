@@ -7,9 +7,11 @@ import pytest
 
 import trendloom as tl
 from trendloom.io.events import prepare
+from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.aggregation.spec import Grain
+from trendloom.kernels.detection.kernel import SearchKernel
 from trendloom.lang.parser import parse_query
-from trendloom.physical.aggregation import Grained
+from trendloom.physical.candidate import Chosen
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
@@ -17,10 +19,8 @@ EVENTS = pa.table({"type": ["A"], "time": [1], "x": [1], "y": [1.5], "g": ["u"]}
 NEXT, CONTIGUOUS = "SEMANTICS skip-till-next-match", "SEMANTICS contiguous"
 
 
-def grained(query: str) -> Grained:
-    found = plan_physically(bind(parse_query(f"RETURN COUNT(*) {query}"), prepare(EVENTS).schema)).grained
-    assert found is not None
-    return found
+def chosen(query: str) -> Chosen:
+    return plan_physically(bind(parse_query(f"RETURN COUNT(*) {query}"), prepare(EVENTS).schema)).chosen
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,10 @@ def grained(query: str) -> Grained:
     ],
 )
 def test_one_step(query: str, grain: Grain, reason: str) -> None:
-    found = grained(query)
-    assert found.aggregation is not None
-    assert found.aggregation.grain is grain
-    assert reason in found.reason
+    found = chosen(query)
+    assert isinstance(found.kernel, AggregationKernel)
+    assert found.kernel.spec.grain is grain
+    assert reason in found.why
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,10 @@ def test_one_step(query: str, grain: Grain, reason: str) -> None:
     ],
 )
 def test_two_steps(query: str, reason: str) -> None:
-    found = grained(query)
-    assert found.aggregation is None
-    assert reason in found.reason
+    found = chosen(query)
+    assert isinstance(found.kernel, SearchKernel)
+    assert found.why.startswith("two steps, because ")
+    assert reason in found.why
 
 
 def test_explain_names_grain_reason_cost_and_structures() -> None:

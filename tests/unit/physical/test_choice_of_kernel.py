@@ -8,10 +8,11 @@ import pytest
 from tests.property.strategies import SCHEMA
 
 from trendloom.errors import PlanError
+from trendloom.kernels.detection.runs_kernel import RunsKernel
 from trendloom.kernels.detection.spec import Detection
 from trendloom.lang.parser import parse_query
 from trendloom.model.schema import Column, Kind, Schema
-from trendloom.physical.detection import Algorithm, Choice
+from trendloom.physical.candidate import Chosen
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 
@@ -23,8 +24,14 @@ def physical_of(query: str, schema: Schema = SCHEMA) -> Physical:
     return plan_physically(bind(parse_query(query), schema))
 
 
-def choice_of(query: str) -> Choice:
-    return physical_of(query).choice
+def runs_of(query: str) -> RunsKernel:
+    kernel = physical_of(query).kernel
+    assert isinstance(kernel, RunsKernel)
+    return kernel
+
+
+def choice_of(query: str) -> Chosen:
+    return physical_of(query).chosen
 
 
 @pytest.mark.parametrize(
@@ -45,8 +52,8 @@ def choice_of(query: str) -> Choice:
 )
 def test_runs(query: str) -> None:
     choice = choice_of(query)
-    assert choice.algorithm is Algorithm.RUNS
-    assert "depends on its last event alone" in choice.reason
+    assert choice.algorithm.startswith("runs: ")
+    assert "depends on its last event alone" in choice.why
 
 
 @pytest.mark.parametrize(
@@ -61,8 +68,8 @@ def test_runs(query: str) -> None:
 )
 def test_postponed(query: str, cost: str) -> None:
     choice = choice_of(query)
-    assert choice.algorithm is Algorithm.POSTPONED
-    assert "depends on the two events it joins alone" in choice.reason
+    assert choice.algorithm.startswith("postponed: ")
+    assert "depends on the two events it joins alone" in choice.why
     assert choice.cost == cost
 
 
@@ -91,31 +98,31 @@ def test_postponed(query: str, cost: str) -> None:
 )
 def test_expansion(query: str, reason: str) -> None:
     choice = choice_of(query)
-    assert choice.algorithm is Algorithm.EXPANSION
-    assert reason in choice.reason
+    assert choice.algorithm.startswith("expansion: ")
+    assert reason in choice.why
 
 
 class TestPairs:
     def test_a_pair_knows_its_steps(self) -> None:
-        choice = choice_of(f"PATTERN (SEQ(A+ a[], B b))+ {NEXT} WHERE a.x < NEXT(b).x")
-        (pair,) = choice.pairs
+        kernel = runs_of(f"PATTERN (SEQ(A+ a[], B b))+ {NEXT} WHERE a.x < NEXT(b).x")
+        (pair,) = kernel.pairs
         assert pair.operator == "<"
-        template = choice.detection.scopes[0].template
+        template = kernel.detection.scopes[0].template
         (step,) = pair.steps
         assert template.position_of[step[0]] == 0
 
     def test_sides_are_turned(self) -> None:
-        (pair,) = choice_of(f"PATTERN A+ a[] {NEXT} WHERE NEXT(a).x < a.y").pairs
+        (pair,) = runs_of(f"PATTERN A+ a[] {NEXT} WHERE NEXT(a).x < a.y").pairs
         assert pair.operator == ">"
         assert pair.left.column == "y"  # type: ignore[union-attr]
 
     def test_no_pairs_for_local_predicates(self) -> None:
-        assert choice_of(f"PATTERN A+ a[] {NEXT} WHERE a.x > 1").pairs == ()
+        assert runs_of(f"PATTERN A+ a[] {NEXT} WHERE a.x > 1").pairs == ()
 
 
 class TestDetection:
     def detection(self, query: str) -> Detection:
-        return choice_of(query).detection
+        return physical_of(query).detection
 
     def test_semantics(self) -> None:
         any_match, next_match, contiguous = (

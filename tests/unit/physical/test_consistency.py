@@ -76,7 +76,7 @@ def passed(condition: str, table: pa.Table, where: str = "") -> list[bool] | Non
     physical = plan_physically(bind(parse_query(f"PATTERN B+ b[] WHERE {where} {condition}"), SCHEMA))
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     block, _ = build_block(physical, Stream(table, kinds, table["time"].to_numpy()))
-    masks = list(sifted(Machine(physical.choice.detection), block).values())
+    masks = list(sifted(Machine(physical.detection), block).values())
     return masks[0].tolist() if masks else None
 
 

@@ -11,19 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from trendloom.engines import task
 from trendloom.engines.events import Stream
 from trendloom.engines.finish import finish_aggregates
-from trendloom.engines.partials import merge_partials
-from trendloom.engines.results import aggregate_schema, fitted, row_schema
-from trendloom.engines.rows import match_rows
-from trendloom.engines.two_step import check_limit, chunk_partial
+from trendloom.engines.giving import Shown, partial_table, row_batches
+from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.errors import RunError
-from trendloom.kernels.aggregation.aggregate import Totals
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import Kernel
-from trendloom.kernels.detection.matches import Matches
 from trendloom.lang.printer import write
 from trendloom.lang.tree import Trends
 from trendloom.physical.aggregation import measures_of
@@ -62,7 +57,7 @@ class Flow:
         plan = self.physical.plan
         if self.physical.aggregates:
             return aggregate_schema(plan, self.schema, self.numeric)
-        return row_schema(plan, self.schema)
+        return row_schema(self.physical, self.schema)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -70,7 +65,7 @@ class Flow:
         plan = self.physical.plan
         query = replace(plan.query, name=None, having=None, returns=Trends.ALL)
         told: list[object] = [write(query), [[f.name, str(f.type)] for f in self.schema], plan.schema.time]
-        told += [plan.schema.type, str(plan.schema.axis), type(self.kernel).__name__, str(self.kernel.clock)]
+        told += [plan.schema.type, str(plan.schema.axis), self.kernel.family, str(self.kernel.clock)]
         told += [list(plan.schema.order)] if plan.schema.order else []
         told += [f"zone {plan.schema.zone}"] if plan.schema.zone is not None else []
         if self.kernel.clock.pane is not None:
@@ -81,17 +76,16 @@ class Flow:
 
     def rows(self, stream: Stream, block: Block, keys: Keys, results: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         """Results of the kernel as rows, or as partial rows where buckets add up."""
+        shown = Shown(self.physical, stream, block, keys)
         if not self.physical.aggregates:
             size = 0
             for matches in results:
                 size = self._refuse_floods(size + len(matches.events))
-                for some in task.parts_of(matches):
-                    yield fitted(match_rows(self.physical, stream, block, keys, some), self.result)
+                yield from (batch for batch, _ in row_batches(shown, matches))
             return
-        parts = list(self._partials(stream, block, keys, results))
-        if not parts:
+        whole = partial_table(shown, results)
+        if whole is None:
             return
-        whole = parts[0] if len(parts) == 1 else merge_partials(self.physical.plan, parts)
         if self.adds_up:
             yield from whole.combine_chunks().to_batches()
         else:
@@ -111,22 +105,11 @@ class Flow:
         found = finish_aggregates(self.physical.plan, self.schema, whole, self.numeric, spark=True)
         yield from found.cast(self.result).combine_chunks().to_batches()
 
-    def _partials(self, stream: Stream, block: Block, keys: Keys, results: Iterator[Any]) -> Iterator[pa.Table]:
-        count = 0
-        for found in results:
-            if isinstance(found, Totals):
-                if len(found):
-                    yield task.totals_table(self.physical, stream, keys, found)
-                continue
-            assert isinstance(found, Matches)
-            count += len(found)
-            check_limit(self.physical, count)
-            yield chunk_partial(self.physical, stream, block, keys.rows, found)
-
 
 def flow_of(physical: Physical, schema: pa.Schema, numeric: str, *, early: bool = False) -> Flow:
     """The flow of a planned query over events with these columns; what cannot be served is refused."""
     scanned = pa.schema([schema.field(name) for name in physical.plan.scan.columns])
     if early:
         refuse_early(physical)
-    return Flow(physical.plan.name or "", physical, scanned, numeric, live_kernel(physical, numeric), early)
+    physical = physical.in_numbers(numeric)
+    return Flow(physical.plan.name or "", physical, scanned, numeric, live_kernel(physical), early)

@@ -11,9 +11,9 @@ from trendloom.engines.budget import with_memory
 from trendloom.engines.equal_times import Tied
 from trendloom.engines.events import Stream
 from trendloom.engines.finish import finish_aggregates
-from trendloom.engines.forecast import warning_of_digits
-from trendloom.engines.local.collapsed import collapsed_rows
-from trendloom.engines.results import aggregate_schema, row_schema
+from trendloom.engines.floods import warning_of_digits
+from trendloom.engines.giving import Progress
+from trendloom.engines.results import aggregate_schema, empty_batch
 from trendloom.io.events import Events
 from trendloom.kernels.aggregation.widen import Widening
 from trendloom.physical.plan import Physical
@@ -25,7 +25,7 @@ def run(
     *,
     numeric: str = "exact",
     limit: int | None = None,
-    progress: task.Progress | None = None,
+    progress: Progress | None = None,
     unsorted: Callable[[], None] | None = None,
     foreseen: Callable[[str], None] | None = None,
     tied: Tied | None = None,
@@ -36,8 +36,8 @@ def run(
     `beforehand` is told of exact numbers that take long, before they are computed.
     """
 
-    def widening(found: Widening) -> None:
-        warning = warning_of_digits(found)
+    def hear(found: object) -> None:
+        warning = warning_of_digits(found) if isinstance(found, Widening) else None
         if warning is not None and beforehand is not None:
             beforehand(warning)
 
@@ -45,20 +45,16 @@ def run(
     stream = stream_of(physical, events, tied)
     table = stream.table
     if physical.aggregates:
-        merged = task.partial(physical, stream, numeric=numeric, progress=progress, widening=widening)
+        merged = task.partial(physical, stream, numeric=numeric, progress=progress, hear=hear)
         schema = aggregate_schema(plan, table.schema, numeric, pa.int64())
         if merged is None:
-            yield _empty(schema)
+            yield empty_batch(schema)
             return
         result = finish_aggregates(plan, table.schema, merged, numeric, spark=False)
-        yield from result.slice(0, limit).combine_chunks().to_batches() or [_empty(result.schema)]
+        yield from result.slice(0, limit).combine_chunks().to_batches() or [empty_batch(result.schema)]
         return
-    if physical.collapsing is not None:
-        yield from collapsed_rows(physical, stream, limit=limit, progress=progress)
-        return
-    yield _empty(row_schema(plan, table.schema))
-    told = None if foreseen is None else lambda forecast: foreseen(str(forecast))
-    yield from task.rows(physical, stream, limit=limit, progress=progress, unsorted=unsorted, foreseen=told)
+    told = None if foreseen is None else lambda expected: foreseen(str(expected))
+    yield from task.rows(physical, stream, limit=limit, progress=progress, unsorted=unsorted, foreseen=told, exact=None)
 
 
 def stream_of(physical: Physical, events: Events, tied: Tied | None = None) -> Stream:
@@ -68,7 +64,3 @@ def stream_of(physical: Physical, events: Events, tied: Tied | None = None) -> S
     table = events.table.select(list(plan.scan.columns))
     kinds = {column.name: column.kind for column in plan.schema.columns}
     return Stream(table, kinds, events.ticks, {plan.schema.type: events.types}, tied)
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)

@@ -78,7 +78,7 @@ def run(
 
 
 def _rows_schema(job: Job) -> pa.Schema:
-    schema = row_schema(job.plan, job.schema)
+    schema = row_schema(job.physical, job.schema)
     if job.order:
         schema = schema.append(pa.field(FIRST, pa.int64())).append(pa.field(LAST, pa.int64()))
     return schema

@@ -26,6 +26,7 @@ from trendloom.engines.spark.reduce import Reduce, freight_of
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, mapped
 from trendloom.errors import DataError, RunError
 from trendloom.io.events import ticks
+from trendloom.physical.spread import summed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,7 +98,7 @@ def _part(file: pq.ParquetFile, number: int, job: Job) -> Part | None:
 
 def exact_columns(job: Job) -> list[str]:
     """Integer columns of MIN and MAX: values next to the bounds of 64 bits cannot be told from their absence."""
-    measures = job.physical.aggregation.measures
+    measures = summed(job.physical).measures
     names = {m.column for m in measures if m.function in ("min", "max") and m.column}
     return sorted(name for name in names if pa.types.is_integer(job.schema.field(name).type))
 

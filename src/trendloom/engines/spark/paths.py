@@ -23,7 +23,7 @@ from trendloom.errors import DataError, OptionError
 from trendloom.io.events import ticks
 from trendloom.model.schema import DIGITS_IN_WORD
 from trendloom.physical.plan import Physical
-from trendloom.physical.spread import Path, obstacle, ways
+from trendloom.physical.spread import Path, obstacle, summed, ways
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -84,7 +84,7 @@ def general(job: Job, batches: Batches) -> pa.Table | None:
 
 def _unfit_types(job: Job) -> str | None:
     """Wide decimals and unsigned integers may be beyond 64 bits, which matrices do not hold."""
-    measured = {m.column for m in job.physical.aggregation.measures if m.column}
+    measured = {m.column for m in summed(job.physical).measures if m.column}
     for name in sorted(measured):
         kind = job.schema.field(name).type
         if (pa.types.is_decimal(kind) and kind.precision > DIGITS_IN_WORD) or pa.types.is_uint64(kind):

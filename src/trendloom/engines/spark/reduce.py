@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from trendloom.engines import task
 from trendloom.engines.events import Stream, build_block, stream_of_table
+from trendloom.engines.giving import totals_table
 from trendloom.engines.spark.freight import CUT, event_rows, freight_schema, piece_rows
 from trendloom.engines.spark.overlap import Zones
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, keyed_by, mapped, stream_of
@@ -28,6 +29,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
 from trendloom.kernels.contract import PANE
 from trendloom.kernels.detection.windows import check_range
+from trendloom.physical.spread import summed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +47,7 @@ def reduced(df: DataFrame, job: Job, zones: Zones, partitions: int | None) -> Da
 
 def freight_of(job: Job) -> pa.Schema:
     """The columns that are shuffled."""
-    return freight_schema(job.schema, len(layout_of(job.physical.aggregation, job.numeric).parts))
+    return freight_schema(job.schema, len(layout_of(summed(job.physical), job.numeric).parts))
 
 
 # ------------------------------------------------------------------------------------------ inside a task
@@ -98,7 +100,7 @@ def _pieces_by_cut(job: Job, stream: Stream, cut: Array) -> tuple[Block, Keys, P
         physical = keyed_by(physical, CUT)
         stream = stream_of_table(job.plan, stream.table.append_column(CUT, pa.array(cut)))
     block, keys = build_block(physical, stream)
-    pieces = reduce_block(physical.aggregation, block, job.numeric)
+    pieces = reduce_block(summed(physical), block, job.numeric)
     if pieces is None:
         raise RunError("integers near 2^63 cannot be compared or added up before the shuffle", hint=_GENERAL)
     return block, keys, pieces
@@ -128,11 +130,11 @@ def multiplied(job: Job, batches: Batches) -> pa.Table | None:
         parts.append(replace(pieces, key=keys.codes[rows[own.rows[pieces.key]]]))
     whole = join(parts)
     _refuse_overlaps(whole)
-    spec = job.physical.aggregation
+    spec = summed(job.physical)
     totals = results(spec, job.numeric, whole, sortables(spec, nothing))
     if not len(totals):
         return None
-    return task.totals_table(job.physical, Stream(table, {}, np.zeros(0, np.int64)), keys, totals)
+    return totals_table(job.plan, Stream(table, {}, np.zeros(0, np.int64)), keys, totals)
 
 
 def _events(job: Job, table: pa.Table) -> pa.Table:

@@ -105,7 +105,7 @@ def _collected(physical: Physical, frame: Frame, options: Options, watch: Watch)
     table = _in_order(table, [*keys, *((*plan.partition, FIRST, LAST) if by_match else plan.group_by)])
     table = table.drop_columns([FIRST, LAST]) if by_match else table.slice(0, options.limit)
     scanned = pa.schema([frame.given.field(name) for name in plan.scan.columns])
-    wanted = row_schema(plan, scanned) if by_match else aggregate_schema(plan, scanned, options.numeric)
+    wanted = row_schema(physical, scanned) if by_match else aggregate_schema(plan, scanned, options.numeric)
     table = shown_in(table, wanted)
     yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
 

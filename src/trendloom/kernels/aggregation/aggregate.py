@@ -30,17 +30,22 @@ DIGIT = 60
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Results with at least one match: `values` by the name of the measure."""
+    """Results with at least one match: `values` by the name of the measure.
+
+    `whole`: a key and window has one result; else several that add up.
+    """
 
     key: Array
     start: Array
     values: dict[str, Amounts | Vector]
+    whole: bool = True
 
     def __len__(self) -> int:
         return len(self.key)
 
     def take(self, rows: Array) -> Totals:
-        return Totals(self.key[rows], self.start[rows], {name: one.take(rows) for name, one in self.values.items()})
+        values = {name: one.take(rows) for name, one in self.values.items()}
+        return Totals(self.key[rows], self.start[rows], values, self.whole)
 
 
 def aggregate(
@@ -56,7 +61,7 @@ def aggregate(
         return
     for part, key in by_pivot(block, spec.pivot, spec.detection.window):
         totals = _aggregate(replace(spec, pivot=None), part, numeric, starts, widening)
-        yield replace(totals, key=key[totals.key])
+        yield replace(totals, key=key[totals.key], whole=False)
 
 
 def _aggregate(

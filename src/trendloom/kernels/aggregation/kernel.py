@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from trendloom.kernels.aggregation.pieces import Pieces
 from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import KEY
+from trendloom.kernels.contract import KEY, Expected, Hear
 
 Array = np.ndarray[Any, Any]
 
@@ -48,7 +48,29 @@ class AggregationKernel:
     numeric: str
     summarised: bool
 
-    version = 1
+    version: ClassVar[int] = 1
+    family: ClassVar[str] = "AggregationKernel"
+
+    def within(self, memory: int) -> Self:
+        """The same: results are few."""
+        return self
+
+    def in_numbers(self, numeric: str) -> Self:
+        return replace(self, numeric=numeric)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The columns that are added up."""
+        return frozenset(measure.column for measure in self.spec.measures if measure.column)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """None: totals are no rows yet."""
+        return ()
+
+    @property
+    def keeps(self) -> str:
+        return "matrices, per key and pane" if self.summarised else "the events of open windows"
 
     @property
     def clock(self) -> Clock:
@@ -69,11 +91,17 @@ class AggregationKernel:
         found = list(self._ended(state, block, watermark))
         return iter(found), replace(state, before=watermark)
 
-    def finish(self, state: State) -> Iterator[Totals]:
-        """All windows that are still open."""
+    def expected(self, state: State, *, beforehand: bool) -> Expected | None:
+        """There is one result for a group and window: nobody has to be told."""
+        return None
+
+    def finish(self, state: State, hear: Hear | None = None) -> Iterator[Totals]:
+        """All windows that are still open. `hear` is told of long numbers (`Widening`), if all events are here."""
         if state.block is None:
             return iter(())
         block = state.block
+        if state.old is None and state.new is None and state.before is None:
+            return aggregate(self.spec, block, self.numeric, widening=hear)
         if self.summarised:
             state = self._reduced(state, block)
         return self._ended(state, block, None)

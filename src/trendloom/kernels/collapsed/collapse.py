@@ -19,7 +19,7 @@ import numpy as np
 from trendloom.kernels.collapsed.distinct import distinct
 from trendloom.kernels.collapsed.fill import NOBODY, Asked, Filled, Filling
 from trendloom.kernels.collapsed.merge import merged
-from trendloom.kernels.collapsed.spec import Gap, Spine
+from trendloom.kernels.collapsed.spec import MATCHES, Gap, Spine
 from trendloom.kernels.collapsed.spines import Spines, spines_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.compiled import njit
@@ -33,7 +33,7 @@ CHUNK = 1 << 20
 
 
 def collapse(spine: Spine, detection: Detection, block: Block) -> Iterator[Matches]:
-    """The rows of every window and partition, in chunks; a row stands for `Matches.stands_for` matches."""
+    """The rows of every window and partition, in chunks; the column `matches` says how many a row stands for."""
     found = _Rows(spine, detection, block).chunks()
     return merged(found, detection, block) if spine.anchored else found
 
@@ -83,7 +83,8 @@ class _Rows:
         pool = _pooled([(one.offsets, one.events, one.positions) for one in filled])
         offsets, events, positions = _assembled(*pool, which[kept], spines.events[kept], spines.positions[kept])
         start = None if spines.start is None else spines.start[kept]
-        return Matches(offsets, events, positions, start, ways[kept], self._certain_from(spines, kept, offsets, events))
+        return Matches(offsets, events, positions, start, {MATCHES: ways[kept]},
+                       self._certain_from(spines, kept, offsets, events))  # fmt: skip
 
     def _certain_from(self, spines: Spines, kept: Array, offsets: Array, events: Array) -> Array:
         return spines.events[kept, 0] if spines.events.shape[1] else events[offsets[:-1]]

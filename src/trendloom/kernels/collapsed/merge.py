@@ -15,6 +15,7 @@ import numpy as np
 
 from trendloom.errors import RunError
 from trendloom.kernels.collapsed.distinct import distinct, packed
+from trendloom.kernels.collapsed.spec import MATCHES
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.detection.matches import Matches, join
 from trendloom.kernels.detection.spec import Detection
@@ -32,10 +33,10 @@ def merged(found: Iterable[Matches], detection: Detection, block: Block) -> Iter
     held: list[Matches] = []
     size, limit, count = 0, MOST_HELD, 0
     for matches in found:
-        if matches.stands_for is None:
+        if MATCHES not in matches.columns:
             count += len(matches)
             _check(count)
-            matches = replace(matches, stands_for=np.ones(len(matches), np.int64))
+            matches = replace(matches, columns={MATCHES: np.ones(len(matches), np.int64)})
         held.append(replace(matches, certain_from=None))
         size += len(matches.events)
         if size > limit:
@@ -65,7 +66,7 @@ def _together(matches: Matches, detection: Detection, block: Block) -> Matches:
         matches.events[entry],
         representative[bound[entry]],
         None if matches.window_start is None else matches.window_start[first],
-        _sums(matches, group, len(first)),
+        {MATCHES: _sums(matches, group, len(first))},
         _certain_from(matches, detection)[first],
     )
 
@@ -106,8 +107,7 @@ def _fixed(matches: Matches, detection: Detection) -> tuple[Array, Array, Array]
 
 
 def _sums(matches: Matches, group: Array, groups: int) -> Array:
-    values = matches.stands_for
-    assert values is not None
+    values = matches.columns[MATCHES]
     if values.dtype == np.int64 and int(values.max(initial=0)) * len(values) >= 2**63:
         values = values.astype(object)
     order = np.argsort(group, kind="stable")

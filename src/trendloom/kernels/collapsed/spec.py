@@ -12,6 +12,9 @@ from trendloom.expr.nodes import Expr
 from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.kernels.detection.spec import Detection
 
+MATCHES = "matches"
+"""The column that says how many matches a row stands for."""
+
 
 @dataclass(frozen=True)
 class Settled:
@@ -55,10 +58,3 @@ class Spine:
     settled: tuple[Settled, ...]
     anchored: bool
     empty: bool
-
-
-@dataclass(frozen=True)
-class Collapsed:
-    """One row for all matches with the same spine; `spine` None: matches are enumerated, then put together."""
-
-    spine: Spine | None

@@ -1,35 +1,27 @@
-"""Matches of a pattern, under the contract every kernel keeps.
+"""Finding matches, under the contract every kernel keeps: what all algorithms share.
 
 In batch there is one step with all events, then `finish`. On a live stream a step looks at the events that a match
 which is not certain yet could hold, and gives out the matches that have become certain. Events are asked for again
-(`clock` says how far back), so there is nothing to dump. Of runs that are followed only events of runs that may go on
-are asked for again (see `unfinished`).
+(`clock` says how far back), so there is nothing to dump.
 Cost of a step: that of the search over these events. Matches that were given out are found again and passed over.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
+from trendloom.kernels.aggregation.counting import Count
 from trendloom.kernels.clock import Certain, Clock, between
-from trendloom.kernels.collapsed.collapse import collapse
-from trendloom.kernels.collapsed.merge import merged
-from trendloom.kernels.collapsed.spec import Collapsed
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.complete.spec import Complete
-from trendloom.kernels.complete.trends import trends_of
-from trendloom.kernels.detection.complete import only_complete
-from trendloom.kernels.detection.enumerate import enumerate_matches
+from trendloom.kernels.contract import Expected, Hear
 from trendloom.kernels.detection.matches import Matches
-from trendloom.kernels.detection.postponed import construct_matches
-from trendloom.kernels.detection.runs import follow_runs, matches_of, prepare_runs
-from trendloom.kernels.detection.spec import Detection, Pair
-from trendloom.kernels.detection.unfinished import unfinished
+from trendloom.kernels.detection.spec import Detection
 
 Array = np.ndarray[Any, Any]
 
@@ -44,34 +36,56 @@ class State:
 
 
 @dataclass(frozen=True)
-class DetectionKernel:
-    """What to find and how: `pairs` is not None where a step depends on the two events it joins alone.
-
-    Then runs are followed by a table of successors, and matches under skip-till-any-match are built last (postponed).
-    `complete`: only matches that no other contains; `graph`: what the trend graph is told, where it finds them (within
-    `memory` bytes). `whole_windows`: all matches of a window are wanted at once. `collapsed`: matches that differ in
-    events of Kleene variables alone are one row.
-    """
+class SearchKernel(ABC):
+    """What to find. `whole_windows`: all matches of a window are wanted at once; `count`: how to count them."""
 
     detection: Detection
-    pairs: tuple[Pair, ...] | None
-    complete: bool = False
+    _: KW_ONLY
     whole_windows: bool = False
-    graph: Complete | None = None
-    memory: int | None = None
-    collapsed: Collapsed | None = None
+    count: Count | None = None
 
-    version = 1
+    version: ClassVar[int] = 1
+    family: ClassVar[str] = "DetectionKernel"
+
+    @property
+    def together(self) -> bool:
+        """Whether a result depends on all matches of a window or span."""
+        return False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Further columns of exact integers that its matches have."""
+        return ()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """None but those of conditions."""
+        return frozenset()
+
+    @property
+    def keeps(self) -> str:
+        return "the events of open windows"
+
+    @abstractmethod
+    def all(self, block: Block) -> Iterator[Matches]:
+        """Everything there is to find among these events, in bounded chunks."""
+
+    def within(self, memory: int) -> Self:
+        """The same: a search holds bounded chunks."""
+        return self
+
+    def in_numbers(self, numeric: str) -> Self:
+        """The same: it has no numbers, or exact ones."""
+        return self
 
     @property
     def clock(self) -> Clock:
         window = self.detection.window
         accepts = self.detection.scopes[0].template.accepts
         trailing = any(crossings for ways in accepts for crossings in ways)
-        together = self.complete or self.collapsed is not None
-        if window.sliding and (trailing or together or self.whole_windows):
+        if window.sliding and (trailing or self.together or self.whole_windows):
             return Clock(window, Certain.WINDOW)
-        if trailing or together:
+        if trailing or self.together:
             return Clock(window, Certain.FIRST, reach=2)
         return Clock(window, Certain.LAST)
 
@@ -82,20 +96,20 @@ class DetectionKernel:
         """Take events; give out the matches that have become certain."""
         if watermark is None:
             return iter(()), replace(state, block=block)
-        if not self.prunes or not len(block):
-            return self._found(block, state.before, watermark), State(block, watermark)
-        assert self.pairs is not None
-        runs = prepare_runs(self.detection, self.pairs, block)
-        kept = unfinished(runs, self.clock.forgotten(block.time) > watermark)
-        found = self._fresh(block, matches_of(runs), state.before, watermark)
-        return found, State(block, watermark, kept)
+        return self._found(block, state.before, watermark), State(block, watermark)
 
-    def finish(self, state: State) -> Iterator[Matches]:
+    def expected(self, state: State, *, beforehand: bool) -> Expected | None:
+        """Counted where there are many: few matches are there sooner than their number."""
+        if beforehand or self.count is None or state.block is None:
+            return None
+        return self.count.expected(state.block)
+
+    def finish(self, state: State, hear: Hear | None = None) -> Iterator[Matches]:
         """The matches that were not given out yet, in bounded chunks."""
         return iter(()) if state.block is None else self._found(state.block, state.before, None)
 
     def kept(self, state: State) -> Array | None:
-        """Of runs that are followed only those matter that may go on."""
+        """All that the clock asks for, unless an algorithm knows better."""
         return state.kept
 
     def dump(self, state: State, *, whole: bool = False) -> pa.Table | None:
@@ -105,28 +119,17 @@ class DetectionKernel:
     def load(self, summaries: pa.Table | None, before: int | None) -> State:
         return State(None, before)
 
-    @property
-    def prunes(self) -> bool:
-        """Whether a run that has gone on is done with all other events: not where a NOT may look at them."""
-        certain = self.clock.certain is Certain.LAST
-        return certain and self.follows_runs and len(self.detection.scopes) == 1
-
-    @property
-    def follows_runs(self) -> bool:
-        """Whether an event of a match has one time at which the match goes on, which a table can say."""
-        return self.pairs is not None and (self.detection.earliest or self.detection.adjacent)
-
     def _found(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Matches]:
         if before is None and watermark is None:
-            return self._all(block)
+            return self.all(block)
         wanted = np.ones(len(block), np.bool_)
         if self.clock.certain is Certain.WINDOW and watermark is not None:
             wanted = block.time < self.clock.last_end(watermark)
         elif self.clock.certain is Certain.LAST and before is not None:
             wanted = _of_keys_with_news(block, before)
-        return self._fresh(block, self._among(block, wanted), before, watermark)
+        return self.fresh(block, self._among(block, wanted), before, watermark)
 
-    def _fresh(
+    def fresh(
         self, block: Block, found: Iterator[Matches], before: int | None, watermark: int | None
     ) -> Iterator[Matches]:
         """The matches that have become certain since the step before."""
@@ -142,26 +145,11 @@ class DetectionKernel:
     def _among(self, block: Block, wanted: Array) -> Iterator[Matches]:
         """All matches of some of the events, which is cheaper than to find more and pass over them."""
         rows = np.flatnonzero(wanted)
-        for matches in self._all(block.only(wanted)):
+        for matches in self.all(block.only(wanted)):
             if len(rows) < len(block):
                 since = None if matches.certain_from is None else rows[matches.certain_from]
                 matches = replace(matches, events=rows[matches.events], certain_from=since)
             yield matches
-
-    def _all(self, block: Block) -> Iterator[Matches]:
-        if self.graph is not None:
-            return trends_of(self.graph, block, self.memory).matches()
-        if self.collapsed is not None and self.collapsed.spine is not None:
-            return collapse(self.collapsed.spine, self.detection, block)
-        if self.pairs is None:
-            found = enumerate_matches(self.detection, block)
-        elif self.follows_runs:
-            found = follow_runs(self.detection, self.pairs, block)
-        else:
-            found = construct_matches(self.detection, self.pairs, block)
-        if self.collapsed is not None:
-            return merged(found, self.detection, block)
-        return iter([only_complete(block, found)]) if self.complete else found
 
 
 def _of_keys_with_news(block: Block, before: int) -> Array:

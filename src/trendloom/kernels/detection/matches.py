@@ -3,12 +3,13 @@
 Match m binds `events[offsets[m]:offsets[m+1]]` (indices into the block) at `positions` of the same slice, in time
 order. With sliding windows a match appears once per window that holds it, with that window's start.
 
-A row may also stand for many matches (collapsed trends): it then binds the union of their events.
+A row may also stand for many matches; it then binds the union of their events. What an algorithm says of a row besides
+is a further column, by name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,16 +21,15 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """`stands_for`: how many matches each row stands for, integers of any size; None: one.
-
-    `certain_from`: the event whose time decides when a row is certain; None: its first.
+    """`columns`: what else is known of every row. `certain_from`: the event whose time decides when a row is certain;
+    None: its first.
     """
 
     offsets: Array
     events: Array
     positions: Array
     window_start: Array | None = None
-    stands_for: Array | None = None
+    columns: dict[str, Array] = field(default_factory=dict)
     certain_from: Array | None = None
 
     def __len__(self) -> int:
@@ -67,9 +67,10 @@ class Matches:
             return np.broadcast_to(self.positions[0], offsets[-1]) if len(self.positions) else self.positions
         return gather_segments(self.offsets, self.positions, rows, offsets)
 
-    def _per_row(self, rows: Array | slice) -> list[Array | None]:
-        columns = (self.window_start, self.stands_for, self.certain_from)
-        return [None if column is None else column[rows] for column in columns]
+    def _per_row(self, rows: Array | slice) -> tuple[Array | None, dict[str, Array], Array | None]:
+        start, since = self.window_start, self.certain_from
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return None if start is None else start[rows], columns, None if since is None else since[rows]
 
 
 def join(chunks: list[Matches]) -> Matches:
@@ -84,7 +85,7 @@ def join(chunks: list[Matches]) -> Matches:
         np.concatenate([chunk.events for chunk in chunks]),
         np.concatenate([chunk.positions for chunk in chunks]),
         _together([chunk.window_start for chunk in chunks]),
-        _together([chunk.stands_for for chunk in chunks]),
+        {name: np.concatenate([chunk.columns[name] for chunk in chunks]) for name in chunks[0].columns},
         _together([chunk.certain_from for chunk in chunks]),
     )
 

@@ -1,8 +1,4 @@
-"""Collapsed trends as rows: `matches`, exact integers of any size, and a place for events that have no order.
-
-A union may hold many events that have no order. They are listed by their values, so that the order of the input does
-not show.
-"""
+"""Events of a match that have no order: listed by their values, so that the order of the input does not show."""
 
 from __future__ import annotations
 
@@ -14,46 +10,20 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.events import Stream
-from trendloom.errors import RunError, option
 from trendloom.expr.vectors import Vector, from_list
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.ties import value_ranks
 from trendloom.kernels.detection.matches import Matches
 from trendloom.kernels.detection.spec import Place
-from trendloom.model.numbers import exact_array, to_text
 from trendloom.model.schema import Kind
 
 Array = np.ndarray[Any, Any]
 
 
-def number_of_matches(numbers: Array, exact: pa.DataType) -> pa.Array:
-    """Integers as a column of the type given; one that does not fit is refused."""
-    if pa.types.is_string(exact):
-        return pa.array([to_text(int(number)) for number in numbers], exact)
-    if numbers.dtype == np.int64:
-        return pa.array(numbers).cast(exact)
-    if pa.types.is_decimal(exact) and max(numbers, default=0) >= 10**exact.precision:
-        raise RunError(
-            f"a row stands for more matches than DECIMAL({exact.precision},0) can hold",
-            hint=f"use a smaller window or more selective predicates, {option('engine', 'local')}, where numbers are "
-            f"as wide as they need, or COUNT(*) with {option('numeric', 'log')}",
-        )
-    return exact_array(numbers.tolist()).cast(exact)
-
-
-def width_of(numbers: Array) -> pa.DataType:
-    """The narrowest type that holds all of them."""
-    most = [] if numbers.dtype == np.int64 else [max(numbers, default=0)]
-    return exact_array(most).type
-
-
-# ---------------------------------------------------------------------------------- events without an order
-
-
 def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[Place, ...]) -> Matches:
     """The same rows, events of one instant ordered by their values, then by variable. O(entries with such events)."""
     tie = block.tie_start[matches.events]
-    tied = np.flatnonzero(block.tie_end[matches.events] - tie > 1)
+    tied = _beside_another(tie, matches)
     if not len(tied):
         return matches
     events, positions = matches.events[tied], matches.positions[tied]
@@ -63,6 +33,13 @@ def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[Pla
     changed = replace(matches, events=matches.events.copy(), positions=matches.positions.copy())
     changed.events[tied], changed.positions[tied] = events[order], positions[order]
     return changed
+
+
+def _beside_another(tie: Array, matches: Matches) -> Array:
+    """The entries that have another one of their match and instant next to them."""
+    same = tie[1:] == tie[:-1]
+    same[matches.offsets[1:-1] - 1] = False  # the next one is of another match
+    return np.flatnonzero(np.append(same, False) | np.append(False, same)) if len(tie) else tie
 
 
 def _ranks(stream: Stream, block: Block, events: Array) -> Array:

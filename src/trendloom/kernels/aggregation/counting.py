@@ -1,0 +1,70 @@
+"""How many matches there are, without finding them: in doubles, exact below 2^53."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trendloom.expr.vectors import Vector
+from trendloom.kernels.aggregation.aggregate import aggregate
+from trendloom.kernels.aggregation.spec import Aggregation
+from trendloom.kernels.aggregation.widen import Amounts
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract import Expected
+from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.detection.windows import horizons
+
+Array = np.ndarray[Any, Any]
+
+WORTH_COUNTING = 1e6
+"""Matches that there could be at most, up to which nothing is counted first."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """`aggregation` counts the matches of `detection`, exactly or at most: then it leaves out what it cannot decide."""
+
+    detection: Detection
+    aggregation: Aggregation
+    exact: bool
+
+    def expected(self, block: Block) -> Expected | None:
+        """The number of matches; None where there cannot be many. O(events), about."""
+        found = self.by_window(block)
+        return None if found is None else Expected(float(found.sum()), self.exact)
+
+    def by_window(self, block: Block) -> Array | None:
+        """The numbers of all windows and keys that have any; None where there cannot be many in all."""
+        if crude_bound(self.detection, block) <= WORTH_COUNTING:
+            return None
+        parts = [_numbers(totals.values["matches"]) for totals in aggregate(self.aggregation, block, "float")]
+        return np.concatenate([np.zeros(0), *parts])
+
+
+def _numbers(amounts: Amounts | Vector) -> Array:
+    assert isinstance(amounts, Amounts)
+    values = amounts.values.astype(np.float64)
+    if amounts.exponent is not None:
+        with np.errstate(over="ignore"):
+            values = np.ldexp(values, np.minimum(amounts.exponent, 1 << 20).astype(np.int32))
+    return values
+
+
+def crude_bound(detection: Detection, block: Block) -> float:
+    """At most so many: every choice of later events, of as many as a match without Kleene parts can have."""
+    if len(block) == 0:
+        return 0.0
+    horizon = horizons(block, detection.window)
+    limit = block.key_starts[1:][block.key] if horizon is None else horizon
+    reach = np.maximum(limit - np.arange(len(block)), 1).astype(np.float64)
+    kleene = bool(detection.plural)
+    positions = sum(place.scope == 0 for place in detection.places)
+    with np.errstate(over="ignore"):
+        # with several positions an event can stand at more than one of them
+        choices = (1.0 + positions) ** reach if kleene else reach ** (positions - 1) * positions
+    overlap = 1.0
+    if detection.window.slide is not None and detection.window.within is not None:
+        overlap = max(1.0, detection.window.within / detection.window.slide)
+    return float(choices.sum() * overlap)

@@ -1,0 +1,51 @@
+"""Collapsed trends under the contract every kernel keeps: by spines, or by putting all matches together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trendloom.kernels.collapsed.collapse import collapse
+from trendloom.kernels.collapsed.merge import merged
+from trendloom.kernels.collapsed.spec import MATCHES, Spine
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract import Expected
+from trendloom.kernels.detection.kernel import SearchKernel, State
+from trendloom.kernels.detection.matches import Matches
+
+
+@dataclass(frozen=True)
+class CollapsedKernel(SearchKernel):
+    """Matches that differ in events of Kleene variables alone are one row."""
+
+    @property
+    def together(self) -> bool:
+        return True
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (MATCHES,)
+
+    def expected(self, state: State, *, beforehand: bool) -> Expected | None:
+        """There are polynomially many rows: nobody has to be told."""
+        return None
+
+
+@dataclass(frozen=True)
+class SpinesKernel(CollapsedKernel):
+    """Events outside Kleene variables first, then what may lie between them."""
+
+    spine: Spine
+
+    def all(self, block: Block) -> Iterator[Matches]:
+        return collapse(self.spine, self.detection, block)
+
+
+@dataclass(frozen=True)
+class MergedKernel(CollapsedKernel):
+    """All matches are found by `search` and put together."""
+
+    search: SearchKernel
+
+    def all(self, block: Block) -> Iterator[Matches]:
+        return merged(self.search.all(block), self.detection, block)

@@ -1,0 +1,60 @@
+"""Aggregates that are added up without finding the matches: what all grains share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from trendloom.kernels.aggregation.kernel import AggregationKernel
+from trendloom.kernels.aggregation.spec import Aggregation, Grain
+from trendloom.kernels.aggregation.structures import structures
+from trendloom.kernels.detection.machine import Machine
+from trendloom.kernels.detection.spec import Detection
+from trendloom.physical.aggregation import Grained, measures_of
+from trendloom.physical.candidate import Chosen, Wanted
+from trendloom.physical.summaries import summary_obstacle
+from trendloom.plan import logical
+from trendloom.plan.display import Branch
+from trendloom.plan.logical import Plan
+
+IDEAS = {
+    Grain.TYPE: "add up all partial matches that end at a position, without building one",
+    Grain.PATTERN: "add up all runs that wait at a position, without following one",
+    Grain.MIXED: "add up partial matches per event, found by position or in ordered structures",
+    Grain.EVENT: "add up partial matches per event, comparing it with the events before it",
+}
+
+
+def added_up(wanted: Wanted, grained: Callable[[Detection], Grained | str]) -> Chosen | str:
+    """A grain for an aggregating plan, if it is right."""
+    output = wanted.plan.output
+    if not isinstance(output, logical.Aggregation):
+        return "it adds up matches, and finds none"
+    found = grained(replace(wanted.detection, sieves=()))  # they number steps of a machine that finds matches
+    if isinstance(found, str):
+        return found
+    spec = replace(found.aggregation, measures=measures_of(wanted.plan))
+    having = ", keep rows that pass HAVING" if output.having is not None else ""
+    return Chosen(
+        AggregationKernel(spec, "exact", _summarised(wanted.plan, spec)),
+        f"{spec.grain.value}: {IDEAS[spec.grain]}",
+        found.reason,
+        found.cost,
+        f"one step: aggregates per group and window{having}",
+        structures=tuple(_structures(spec)),
+    )
+
+
+def _summarised(plan: Plan, spec: Aggregation) -> bool:
+    """Whether a live stream keeps matrices instead of events."""
+    return summary_obstacle(plan, spec) is None
+
+
+def _structures(spec: Aggregation) -> Iterator[Branch]:
+    """Where aggregates are looked up, transition by transition, if that differs."""
+    if spec.grain not in (Grain.MIXED, Grain.EVENT):
+        return
+    places, of_state = spec.detection.places, spec.detection.scopes[0].template.position_of
+    names = {number: f"{number}:{place.variable}" for number, place in enumerate(places)}
+    for state, step, structure in structures(spec, Machine(spec.detection)):
+        yield Branch(f"{names[of_state[state]]} → {names[step.position]}", structure)

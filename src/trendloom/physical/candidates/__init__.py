@@ -1,0 +1,33 @@
+"""The algorithms, in the order in which they are asked: the first that takes a plan runs it. One file each.
+
+An algorithm is added by a file with a `Candidate` and a place in this tuple; nothing else has to know of it.
+"""
+
+from __future__ import annotations
+
+from trendloom.physical.candidate import Candidate
+from trendloom.physical.candidates import (
+    by_event,
+    expansion,
+    matrices,
+    pivots,
+    postponed,
+    runs,
+    spines,
+    trend_graph,
+    two_steps,
+    waiting_runs,
+)
+
+CANDIDATES: tuple[Candidate, ...] = (
+    trend_graph.CANDIDATE,
+    spines.CANDIDATE,
+    runs.CANDIDATE,
+    postponed.CANDIDATE,
+    expansion.CANDIDATE,
+    matrices.CANDIDATE,
+    waiting_runs.CANDIDATE,
+    by_event.CANDIDATE,
+    pivots.CANDIDATE,
+    two_steps.CANDIDATE,
+)

@@ -1,0 +1,14 @@
+"""One running aggregate per position: stretches of events are matrices. Type- and pattern-grained (COGRA)."""
+
+from __future__ import annotations
+
+from trendloom.physical.added_up import added_up
+from trendloom.physical.aggregation import matrices
+from trendloom.physical.candidate import Candidate, Chosen, Wanted
+
+
+def consider(wanted: Wanted) -> Chosen | str:
+    return added_up(wanted, matrices)
+
+
+CANDIDATE = Candidate("matrices", consider)

@@ -1,0 +1,14 @@
+"""Aggregates for every event that a variable binds once in every match: its conditions are then about one event."""
+
+from __future__ import annotations
+
+from trendloom.physical.added_up import added_up
+from trendloom.physical.aggregation import by_pivot
+from trendloom.physical.candidate import Candidate, Chosen, Wanted
+
+
+def consider(wanted: Wanted) -> Chosen | str:
+    return added_up(wanted, by_pivot)
+
+
+CANDIDATE = Candidate("pivots", consider)

@@ -1,0 +1,39 @@
+"""Skip-till-any-match, where a step depends on the two events it joins alone: matches are built last.
+
+See Zhang, Diao and Immerman, "On Complexity and Optimization of Expensive Queries in Complex Event Processing".
+"""
+
+from __future__ import annotations
+
+from trendloom.kernels.detection.postponed_kernel import PostponedKernel
+from trendloom.lang.tree import Semantics
+from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.pairs import pairs_of
+from trendloom.physical.search import ADDED_UP, searched
+
+
+def consider(wanted: Wanted) -> Chosen | str:
+    return ADDED_UP if wanted.aggregates else search(wanted)
+
+
+def search(wanted: Wanted) -> Chosen | str:
+    """The same, whatever becomes of the matches."""
+    if wanted.plan.semantics is not Semantics.ANY:
+        return "it builds matches under skip-till-any-match"
+    pairs, obstacle = pairs_of(wanted.detection)
+    if obstacle is None and any(place.branch for place in wanted.detection.places):
+        obstacle = "AND lets events of one time follow each other"
+    if obstacle is not None:
+        return obstacle
+    unordered = all(pair.operator in ("=", "!=") for pair in pairs)
+    return searched(
+        wanted,
+        PostponedKernel(wanted.detection, pairs),
+        pairs,
+        "postponed: find what can be part of a match for all matches at once, then build them one by one",
+        "skip-till-any-match: a step depends on the two events it joins alone, so matches share all but output",
+        "O(events + output)" if unordered else "O(events · log events + output)",
+    )
+
+
+CANDIDATE = Candidate("postponed", consider)

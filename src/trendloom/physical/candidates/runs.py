@@ -1,0 +1,44 @@
+"""Skip-till-next-match and contiguous, where the next event of a run depends on its last event alone. Linear."""
+
+from __future__ import annotations
+
+from trendloom.kernels.detection.runs_kernel import RunsKernel
+from trendloom.kernels.detection.spec import Pair
+from trendloom.lang.tree import Semantics
+from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.pairs import pairs_of
+from trendloom.physical.search import ADDED_UP, searched
+
+
+def consider(wanted: Wanted) -> Chosen | str:
+    return ADDED_UP if wanted.aggregates else search(wanted)
+
+
+def search(wanted: Wanted) -> Chosen | str:
+    """The same, whatever becomes of the matches."""
+    semantics = wanted.plan.semantics
+    if semantics is Semantics.ANY:
+        return "skip-till-any-match: an event of a run can go on at many"
+    pairs, obstacle = pairs_of(wanted.detection)
+    if obstacle is not None:
+        return obstacle
+    return searched(
+        wanted,
+        RunsKernel(wanted.detection, pairs),
+        pairs,
+        "runs: follow each run from an event to its successor",
+        f"{semantics.value}: the next event of a run depends on its last event alone",
+        _cost(pairs, semantics),
+    )
+
+
+def _cost(pairs: tuple[Pair, ...], semantics: Semantics) -> str:
+    if not pairs or semantics is Semantics.CONTIGUOUS:
+        return "O(events + output)"
+    steps = [step for pair in pairs for step in pair.steps]
+    if len(set(steps)) < len(steps):
+        return "O(events + candidates refused + output): a step has two predicates"
+    return "O(events · log events + output)"
+
+
+CANDIDATE = Candidate("runs", consider)

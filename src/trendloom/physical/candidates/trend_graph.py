@@ -1,0 +1,29 @@
+"""Complete trends of one variable with +: paths through a graph (CET).
+
+See Poppe, "Event Stream Analytics", part on complete event trends.
+"""
+
+from __future__ import annotations
+
+from trendloom.kernels.complete.kernel import TrendGraphKernel
+from trendloom.lang.tree import Trends
+from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.complete import complete_of
+
+
+def consider(wanted: Wanted) -> Chosen | str:
+    if wanted.plan.output is not Trends.COMPLETE:
+        return "it finds complete trends only"
+    graph, reason = complete_of(wanted.detection)
+    if graph is None:
+        return reason
+    return Chosen(
+        TrendGraphKernel(wanted.detection, graph, wanted.limits.memory),
+        "trend graph (CET): an edge where no longer path leads from one event to the other",
+        reason,
+        "O(edges · log events + events of trends), trends stored as far as the memory allows",
+        "walk the graph: one trend at a time (M-CET), or by graphlets whose trends are stored (H-CET)",
+    )
+
+
+CANDIDATE = Candidate("trend graph", consider)

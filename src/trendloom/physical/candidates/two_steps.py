@@ -1,0 +1,28 @@
+"""Aggregates of what can only be found: matches one by one, then their sums."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trendloom.lang.tree import Semantics
+from trendloom.physical.aggregation import NO_PIVOT
+from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.candidates import expansion, postponed, runs
+
+
+def consider(wanted: Wanted) -> Chosen | str:
+    if not wanted.aggregates:
+        return "it adds up matches"
+    reason = wanted.refused["pivots"]
+    if reason == NO_PIVOT:
+        reason = wanted.refused["by event" if wanted.plan.semantics is Semantics.ANY else "waiting runs"]
+    refused: dict[str, str] = {}
+    for name, search in (("runs", runs.search), ("postponed", postponed.search)):
+        found = search(wanted)
+        if not isinstance(found, str):
+            return replace(found, why=f"two steps, because {reason}")
+        refused[name] = found
+    return replace(expansion.search(replace(wanted, refused=refused)), why=f"two steps, because {reason}")
+
+
+CANDIDATE = Candidate("two steps", consider)

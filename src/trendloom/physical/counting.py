@@ -1,0 +1,77 @@
+"""How the matches of a query can be counted without finding them, exactly or at most: what to tell users beforehand.
+
+Conditions that counting cannot decide are left out, and a bare WITHIN is counted in windows twice as long: then the
+number is an upper bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trendloom.kernels.aggregation.counting import Count
+from trendloom.kernels.aggregation.spec import Aggregation, Measure
+from trendloom.kernels.detection.spec import Detection
+from trendloom.lang.tree import Trends
+from trendloom.model.schema import Kind
+from trendloom.model.window import Window
+from trendloom.physical.aggregation import GRAINS, by_pivot, needs_pivot
+from trendloom.physical.candidate import Wanted
+
+MATCHES = (Measure("matches", "matches", None, None, Kind.INT),)
+
+
+def count_of_matches(wanted: Wanted) -> Count | None:
+    """How the matches of a plan are counted; None: not at all."""
+    detection, window = wanted.detection, wanted.detection.window
+    if wanted.aggregates:
+        return None
+    exact = (window.within is None or window.sliding) and wanted.plan.output is not Trends.COMPLETE
+    if window.spanning and detection.scopes[0].open_ended:
+        return None  # a leading or trailing NOT looks at the window: in a longer one it sees more
+    if window.spanning:
+        assert window.within is not None
+        return _count(detection, replace(detection, window=Window(2 * window.within, window.within)), exact)
+    return _count(detection, detection, exact)
+
+
+def count_of_tried(detection: Detection) -> tuple[Count | None, bool]:
+    """How matches are counted that are tried before conditions on whole variables, and whether all are compared.
+
+    A bare WITHIN is counted in windows of that length that do not overlap: a lower bound.
+    """
+    window = detection.window
+    if window.spanning and detection.scopes[0].open_ended:
+        return None, False
+    first, *others = detection.scopes
+    tried = replace(first, rules=tuple(rule for rule in first.rules if not rule.shape.whole))
+    bound = Window(window.within, window.within) if window.spanning else window
+    found = _count(detection, replace(detection, scopes=(tried, *others), window=bound, sieves=()), exact=True)
+    if found is None or not found.exact:
+        return None, False
+    return found, tried.rules == first.rules and found.aggregation.pivot is None
+
+
+def _count(detection: Detection, counted: Detection, exact: bool) -> Count | None:
+    found = aggregation_of(replace(counted, sieves=()))
+    if found is not None:
+        return Count(detection, replace(found, measures=MATCHES), exact)
+    if counted.earliest or counted.adjacent or len(counted.scopes) > 1:
+        return None
+    bound = _first(counted.without_rules())
+    return None if bound is None else Count(detection, replace(bound, measures=MATCHES), False)
+
+
+def aggregation_of(detection: Detection) -> Aggregation | None:
+    """How the matches of a pattern are added up; None: only by finding them."""
+    if needs_pivot(detection):
+        found = by_pivot(detection)
+        return None if isinstance(found, str) else found.aggregation
+    return _first(detection)
+
+
+def _first(detection: Detection) -> Aggregation | None:
+    for grain in GRAINS:
+        found = grain(detection)
+        if not isinstance(found, str):
+            return found.aggregation
+    return None

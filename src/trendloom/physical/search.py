@@ -1,0 +1,51 @@
+"""What is made of matches that are found one by one: rows, complete trends, collapsed trends, or sums of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trendloom.kernels.collapsed.kernel import MergedKernel
+from trendloom.kernels.detection.kernel import SearchKernel
+from trendloom.kernels.detection.maximal_kernel import MaximalKernel
+from trendloom.kernels.detection.spec import Pair
+from trendloom.lang.tree import Semantics, Trends
+from trendloom.physical.candidate import Chosen, Wanted
+from trendloom.physical.collapsed import TOGETHER
+from trendloom.physical.consistency import describe_predicates
+from trendloom.physical.counting import count_of_matches, count_of_tried
+from trendloom.plan.display import Branch
+from trendloom.plan.logical import Aggregation
+
+ADDED_UP = "it finds matches one by one, and aggregates may do without"
+
+
+def searched(
+    wanted: Wanted, kernel: SearchKernel, pairs: tuple[Pair, ...] | None, algorithm: str, why: str, cost: str
+) -> Chosen:
+    """A search for matches, and what the plan wants of them."""
+    output, refused = wanted.plan.output, wanted.refused
+    kernel = replace(kernel, whole_windows=wanted.aggregates, count=count_of_matches(wanted))
+    found: SearchKernel = kernel
+    result = "matches as they are found, sorted where they fit in memory"
+    if output is Trends.COMPLETE:
+        tries, compares = count_of_tried(kernel.detection)
+        found = MaximalKernel(kernel.detection, kernel, tries, compares, count=kernel.count)
+        result = f"find all matches, then drop those that another one contains ({refused['trend graph']})"
+    elif output is Trends.COLLAPSED:
+        found = MergedKernel(kernel.detection, kernel)
+        result = f"{TOGETHER}: matches are enumerated and put together, because {refused['spines']}"
+    elif isinstance(output, Aggregation):
+        having = ", keep rows that pass HAVING" if output.having is not None else ""
+        result = f"two steps: find the matches, then add up per group and window{having}"
+    return Chosen(found, algorithm, why, cost, result, notes=_predicates(wanted, kernel, pairs))
+
+
+def _predicates(wanted: Wanted, kernel: SearchKernel, pairs: tuple[Pair, ...] | None) -> tuple[Branch, ...]:
+    """Under skip-till-any-match: the class of every condition, which says where it may be tested."""
+    if wanted.plan.semantics is not Semantics.ANY:
+        return ()
+    found = tuple(
+        Branch(text, f"{kind.value}: {where}")
+        for text, kind, where in describe_predicates(wanted.plan, kernel.detection, pairs)
+    )
+    return (Branch("predicates", below=found),) if found else ()
