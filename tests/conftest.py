@@ -45,7 +45,8 @@ def spark() -> Iterator[Any]:
 COMPILED = ("tests/property/test_large_aggregates.py", "tests/property/test_local_engine.py",
             "tests/unit/kernels/test_compiled_code.py")  # fmt: skip
 """Tests of compiled kernels, whatever they take to compile."""
-OF_ALL_KINDS = ("tests/property/", "tests/conformance/", "tests/spark/", "tests/cluster/")
+OF_ALL_KINDS = ("tests/property/", "tests/conformance/", "tests/spark/", "tests/cluster/",
+                "tests/docs/test_examples.py::test_trend_counts")  # fmt: skip
 """Tests of so many queries that kernels are interpreted, and compiled in a deep run. Others run them as users do."""
 DEEP = "TRENDLOOM_EXAMPLES" in os.environ
 

@@ -358,7 +358,7 @@ def test_few_events_of_every_family(name: str) -> None:
             compare_with_local(family.query, stream, expected)
 
 
-COMPILED_DAILY = ("A+", "100 windows overlap", "rising", "equal", "next, rising", "contiguous")
+COMPILED_DAILY = ("rising", "next, rising")
 """Families that need most of the kernels between them; the others compile theirs in a deep run only."""
 INTERPRETED = 60
 """By how much streams are shorter for kernels that are not compiled."""
@@ -399,9 +399,10 @@ def compare_with_local(query: Query, stream: list[Row], expected: Answers, syste
 def test_random_queries_on_short_streams() -> None:
     """Many cases, of a dozen events: few enough to see what went wrong."""
     for query, stream, expected in random_cases(EXAMPLES, 1, [7, 9, 12]):
-        found = tl.run(query.text, to_table(stream), engine="local")
-        assert not wrong(query, found, expected, exactly), f"{query.text}\n{stream}"
         with interpreted_only():
+            found = tl.run(query.text, to_table(stream), engine="local")
+        assert not wrong(query, found, expected, exactly), f"{query.text}\n{stream}"
+        if MORE:
             assert tl.run(query.text, to_table(stream), engine="local").equals(found), "not compiled"
 
 

@@ -29,12 +29,12 @@ from trendloom.spark import detect
 
 STREAMS = 6
 KNOBS = {
-    "matches": (Knobs(outputs=("trends", "complete", "values")), 8),
+    "matches": (Knobs(outputs=("trends", "complete", "values")), 5),
     "collapsed": (Knobs(semantics=(ANY,), outputs=("collapsed",)), 3),
-    "totals": (Knobs(outputs=("aggregates",)), 4),
-    "coarse totals": (Knobs(outputs=("aggregates",), most_conjuncts=1), 4),
-    "matches in order": (Knobs(outputs=("trends", "complete", "collapsed", "values")), 4),
-    "totals in order": (Knobs(outputs=("aggregates",), most_conjuncts=1), 4),
+    "totals": (Knobs(outputs=("aggregates",)), 3),
+    "coarse totals": (Knobs(outputs=("aggregates",), most_conjuncts=1), 3),
+    "matches in order": (Knobs(outputs=("trends", "complete", "collapsed", "values")), 3),
+    "totals in order": (Knobs(outputs=("aggregates",), most_conjuncts=1), 3),
 }
 """What kinds of queries, and how many of each: STREAMS times as many pairs."""
 BY_MATCH = ("matches", "collapsed", "matches in order")

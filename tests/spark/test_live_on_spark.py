@@ -92,7 +92,7 @@ def test_a_workload_gives_what_its_queries_give_alone(
     source, late_to = tmp_path / "source", tmp_path / "late" if watermark == "3 seconds" else None
     source.mkdir()
     found: dict[int, pa.Table] = {}
-    parts = [rows[at : at + 25] for at in range(0, len(rows), 25)]
+    parts = [rows[at : at + 40] for at in range(0, len(rows), 40)]
     parts.append([{**rows[0], "id": -1, "type": "end", "time": 100 * GAP}])
     at = 0
     for stop in [*stops, len(parts)]:

@@ -46,7 +46,7 @@ def test_a_task_refuses_more_trends_than_allowed(spark: SparkSession) -> None:
 
 
 def test_the_limit_stops_every_task(spark: SparkSession) -> None:
-    assert tl.run(COMPLETE, regions(3, 60), engine="spark", limit=5).num_rows == 5
+    assert tl.run(COMPLETE, regions(3, 14), engine="spark", limit=5).num_rows == 5
 
 
 def test_collapsed_trends(spark: SparkSession) -> None:

@@ -23,9 +23,10 @@ def test_type_grained() -> None:
     assert all_checked(report)
 
 
-def test_overlapping_windows() -> None:
+def test_overlapping_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aggregation, "OVERLAP", 60)
     report = Report()
-    aggregation.overlapping(report, 2, 3_000, 1)
+    aggregation.overlapping(report, 2, 600, 1)
     assert all_checked(report)
 
 

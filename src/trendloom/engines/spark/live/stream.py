@@ -24,10 +24,11 @@ from trendloom.engines.spark.complaints import heeded
 from trendloom.engines.spark.live.packing import BUCKET, PARCEL, PAYLOAD, QUERY, Label, Packing
 from trendloom.engines.spark.live.processor import OUTPUT, Processor
 from trendloom.engines.spark.live.setting import Setting
+from trendloom.engines.spark.live.stepping import Stepping
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import Batches, Task, key_columns, mapped
 from trendloom.engines.spark.zones import moment_of
-from trendloom.errors import OptionError
+from trendloom.errors import OptionError, open_door
 from trendloom.model.schema import Schema
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def run(df: DataFrame, flows: tuple[Flow, ...], schema: Schema, setting: Setting
     assert setting.watermark is not None
     timed = df.withColumn(CLOCK, _clock(df, schema)).withWatermark(CLOCK, setting.watermark)
     parcels = _parcels(timed, flows, setting)
-    processor = Processor({flow.name: flow for flow in flows}, setting.buckets, setting.late_to)
+    stepping = Stepping({flow.name: flow for flow in flows}, setting.buckets, setting.late_to, open_door())
+    processor = Processor(stepping)
     mode = "update" if any(flow.early for flow in flows) else "append"
     stepped = parcels.groupBy(QUERY, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
     stepped = heeded(stepped).observe(

@@ -1,0 +1,127 @@
+"""What the stateful operator does: one columnar step per query and bucket, its state in Spark's store.
+
+State is a map from numbers to chunks of bytes, and an index. A timer in event time calls a bucket whose windows end
+though nothing arrives; when nothing is left to wait for, everything of the bucket is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Row
+
+from trendloom.engines.live.advance import Advance
+from trendloom.engines.live.chunks import pack, unpack
+from trendloom.engines.live.flow import Flow
+from trendloom.engines.spark.complaints import COMPLAINT, complaint
+from trendloom.engines.spark.live.late import refuse_untimed, write_late
+from trendloom.errors import Door, TrendloomError, at_door
+from trendloom.model.time import TimeAxis
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
+
+    from trendloom.engines.spark.live.processor import Processor
+
+
+def ticks_of(axis: TimeAxis, milliseconds: int) -> int | None:
+    """The watermark in ticks: no event before it is expected. Spark's is 0 as long as it has none."""
+    return -(-milliseconds * 1000 // int(axis.tick)) if milliseconds > 0 else None
+
+
+def milliseconds_of(axis: TimeAxis, ticks: int) -> int:
+    """The least watermark of Spark's that is at least so many ticks; there is none before 1970."""
+    return max((ticks - 1) * int(axis.tick) // 1000 + 1, 1)
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """Steps the flows of a workload; `door`: how the user of the driver spells options."""
+
+    flows: dict[str, Flow]
+    buckets: int
+    late_to: str | None
+    door: Door
+
+    def rows(self, at: Processor, key: Any, payloads: list[bytes], timers: TimerValues) -> Iterator[Row]:
+        """What a query and bucket gives out when events have arrived, or time has passed."""
+        query, bucket = str(key[0]), int(key[1])
+        flow = self.flows.get(query)
+        if flow is None:  # a query that was removed from the workload
+            Store(at.handle, at.indexes, at.chunks, None).clear()
+            return
+        arrived = pa.concat_tables([unpack(one) for one in payloads]) if payloads else None
+        try:
+            with at_door(self.door):
+                yield from self._stepped(at, flow, bucket, arrived, timers)
+        except TrendloomError as error:
+            yield _given_out(flow, bucket, told=complaint(error))
+
+    def _stepped(
+        self, at: Processor, flow: Flow, bucket: int, arrived: pa.Table | None, timers: TimerValues
+    ) -> Iterator[Row]:
+        axis = flow.physical.plan.schema.axis
+        store = Store(at.handle, at.indexes, at.chunks, axis)
+        step = Advance(flow, store, ticks_of(axis, timers.getCurrentWatermarkInMs()), self.buckets)
+        for batch in step.rows(arrived):
+            yield _given_out(flow, bucket, payload=pack(pa.Table.from_batches([batch]), compress=False))
+        if step.late is not None:
+            refuse_untimed(step.untimed, self.late_to)
+            write_late(step.late, self.late_to, flow.name, bucket)
+        late = 0 if step.late is None else len(step.late) - step.untimed
+        yield _given_out(flow, bucket, kept=step.kept, late=late, untimed=step.untimed)
+
+
+def _given_out(
+    flow: Flow, bucket: int, *, payload: bytes | None = None, kept: int = 0, late: int = 0, untimed: int = 0,
+    told: str | None = None,
+) -> Row:  # fmt: skip
+    """A row that leaves the operator: results, counts, or a complaint, after which there is nothing more."""
+    route = 0 if flow.adds_up else bucket
+    counts = {"kept": kept, "late": late, "untimed": untimed}
+    return Row(query=flow.name, route=route, payload=payload, **counts, **{COMPLAINT: told})
+
+
+@dataclass
+class Store:
+    """The memory of one query and bucket in Spark's state store."""
+
+    handle: StatefulProcessorHandle
+    indexes: Any
+    chunks: Any
+    axis: TimeAxis | None
+
+    def index(self) -> bytes | None:
+        found = self.indexes.get()
+        return None if found is None else bytes(found[0])
+
+    def set_index(self, content: bytes) -> None:
+        self.indexes.update((content,))
+
+    def chunk(self, number: int) -> bytes:
+        return bytes(self.chunks.getValue((number,))[0])
+
+    def set_chunk(self, number: int, content: bytes) -> None:
+        self.chunks.updateValue((number,), (content,))
+
+    def drop_chunk(self, number: int) -> None:
+        self.chunks.removeKey((number,))
+
+    def clear(self) -> None:
+        self.indexes.clear()
+        self.chunks.clear()
+        for timer in list(self.handle.listTimers()):
+            self.handle.deleteTimer(timer)
+
+    def wake_at(self, watermark: int) -> None:
+        assert self.axis is not None
+        wanted = milliseconds_of(self.axis, watermark)
+        there = list(self.handle.listTimers())
+        for timer in there:
+            if timer != wanted:
+                self.handle.deleteTimer(timer)
+        if wanted not in there:
+            self.handle.registerTimer(wanted)
