@@ -39,6 +39,7 @@ def run(
     master: str | None = None,
     memory_limit: str | int | None = None,
     max_trends: int = 1_000_000_000,
+    threads: int | None = None,
 ) -> pa.Table:
     """Run a query, or a workload of queries, over events and return the rows.
 
@@ -55,7 +56,7 @@ def run(
     engine = engine or ("spark" if is_spark_frame(events) else "local")
     options = Options(
         engine, time, type, time_unit, time_low, time_high, numeric, limit, query, master, memory_limit, max_trends,
-        columns_named(order), schema, time_zone,
+        columns_named(order), schema, time_zone, threads,
     )  # fmt: skip
     return table_of(answers(text, with_times_of_index(events, time, time_low), options))
 

@@ -155,6 +155,16 @@ MemoryLimit = Annotated[
         "default: a quarter of what is free.",
     ),
 ]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        rich_help_panel=ENGINE,
+        show_default=False,
+        help="Cores that the local engine uses; default: all.",
+    ),
+]
 MaxTrends = Annotated[
     int,
     typer.Option(

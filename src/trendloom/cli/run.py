@@ -69,6 +69,7 @@ def run(
     ] = None,
     memory_limit: o.MemoryLimit = None,
     max_trends: o.MaxTrends = 1_000_000_000,
+    threads: o.Threads = None,
     quiet: o.Quiet = False,
     debug: o.Debug = False,
 ) -> None:  # fmt: skip
@@ -81,7 +82,7 @@ def run(
         text = read_query(query_file)
         options = Options(
             engine.value, time, type, time_unit, time_low, time_high, numeric.value, limit, query, master,
-            memory_limit, max_trends, columns_named(order), schema, time_zone,
+            memory_limit, max_trends, columns_named(order), schema, time_zone, threads,
         )  # fmt: skip
         unsorted: list[bool] = []
         with progress(wanted=not quiet) as shown:

@@ -32,6 +32,24 @@ from trendloom.plan.logical import Plan
 Array = np.ndarray[Any, Any]
 
 
+Attributes = tuple[str, ...]
+"""The columns that partition a stream."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """What several queries over one stream have in common, each made once: columns, keys, and events sorted by them.
+
+    `often`: partition attributes that more than one query has. For these all events are sorted once, and a query picks
+    its own out of them in order; for others a query sorts only the events that it needs.
+    """
+
+    often: frozenset[Attributes] = frozenset()
+    vectors: dict[str, Vector] = field(default_factory=dict)
+    keys: dict[Attributes, Keys] = field(default_factory=dict)
+    order: dict[Attributes, tuple[Array, Array]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, eq=False)
 class Stream:
     """The events of one task: the table, and its columns as vectors, converted when first asked for.
@@ -44,6 +62,7 @@ class Stream:
     ticks: Array
     vectors: dict[str, Vector] = field(default_factory=dict)
     tied: Tied | None = None
+    shared: Shared = field(default_factory=Shared)
 
     def vector(self, name: str) -> Vector:
         if name not in self.vectors:
@@ -79,17 +98,14 @@ def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) ->
 
     `keys`: the codes of the rows, where others have numbered them.
     """
+    often = keys is None and physical.plan.partition in stream.shared.often
     keys = key_codes(physical.plan.partition, stream) if keys is None else keys
     fits, which = _fits(physical, stream)
-    kept = keys.codes >= 0 if keys.valid is not None else None
-    if physical.plan.scan.types is not None:
-        some = np.logical_or.reduce([words != 0 for words in fits])
-        kept = some if kept is None else kept & some
-    rows = None if kept is None or kept.all() else np.flatnonzero(kept)
-    codes, ticks = _taken(keys.codes, rows), _taken(stream.ticks, rows)
-    order, ticks = sorted_times(codes, ticks, max(keys.count, 1))
-    sizes = np.bincount(codes, minlength=keys.count) if keys.count else np.zeros(0, np.int64)
-    rows = order if rows is None else _taken(rows, order)
+    some = None if physical.plan.scan.types is None else np.logical_or.reduce([words != 0 for words in fits])
+    if often:
+        rows, ticks, sizes = _picked(physical.plan.partition, stream, keys, some)
+    else:
+        rows, ticks, sizes = _sorted(stream, keys, some)
     rows, instants = _ordered(physical.plan, stream, keys.codes, ticks, rows)
     fits = [_taken(words, rows) for words in fits]
     block = Block(
@@ -104,6 +120,37 @@ def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) ->
     if stream.tied is not None:
         stream.tied(ties_of(block))
     return block, keys
+
+
+Picked = tuple[Array | None, Array, Array]
+"""Rows sorted by key and time (None: all, as they are), their times, and how many each key has."""
+
+
+def _sorted(stream: Stream, keys: Keys, some: Array | None) -> Picked:
+    """Some of the rows (None: all) that have a key."""
+    kept = keys.codes >= 0 if keys.valid is not None else None
+    if some is not None:
+        kept = some if kept is None else kept & some
+    rows = None if kept is None or kept.all() else np.flatnonzero(kept)
+    codes, times = _taken(keys.codes, rows), _taken(stream.ticks, rows)
+    order, times = sorted_times(codes, times, max(keys.count, 1))
+    sizes = np.bincount(codes, minlength=keys.count) if keys.count else np.zeros(0, np.int64)
+    return order if rows is None else _taken(rows, order), times, sizes
+
+
+def _picked(partition: Attributes, stream: Stream, keys: Keys, some: Array | None) -> Picked:
+    """The same, out of all rows as they were sorted once."""
+    orders = stream.shared.order
+    if partition not in orders:
+        rows, times, _ = _sorted(stream, keys, None)
+        orders[partition] = np.arange(len(stream.ticks)) if rows is None else rows, times
+    rows, times = orders[partition]
+    if some is not None:
+        kept = some[rows]
+        if not kept.all():
+            rows, times = rows[kept], times[kept]
+    sizes = np.bincount(keys.codes[rows], minlength=keys.count) if keys.count else np.zeros(0, np.int64)
+    return rows, times, sizes
 
 
 def _ordered(
@@ -129,7 +176,10 @@ def key_codes(partition: tuple[str, ...], stream: Stream) -> Keys:
     """The codes of the rows by the columns that partition them."""
     if not partition:
         return one_key(len(stream.table))
-    return encode_keys([stream.vector(name) for name in partition])
+    known = stream.shared.keys
+    if partition not in known:
+        known[partition] = encode_keys([stream.vector(name) for name in partition])
+    return known[partition]
 
 
 def _fits(physical: Physical, stream: Stream) -> tuple[list[Array], list[int]]:

@@ -16,7 +16,7 @@ from trendloom.engines.results import EXACT_ON_SPARK, fitted, row_schema
 from trendloom.engines.rows import match_rows
 from trendloom.engines.two_step import check_limit, chunk_partial
 from trendloom.expr.vectors import to_arrow
-from trendloom.kernels.aggregation.aggregate import Totals
+from trendloom.kernels.aggregation.aggregate import Totals, join_totals
 from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
@@ -73,6 +73,7 @@ def partial_table(
     """
     physical, stream = shown.physical, shown.stream
     parts: list[pa.Table] = []
+    whole: list[Totals] = []
     count, rows = 0, 0
     for found in results:
         if isinstance(found, Matches):
@@ -83,7 +84,8 @@ def partial_table(
                 progress(count)
         else:
             totals = found if keep is None else keep(stream, shown.keys, found)
-            if not len(totals):
+            if totals.whole:  # of other keys or windows than those before
+                whole += [totals] if len(totals) else []
                 continue
             part = totals_table(physical.plan, stream, shown.keys, totals)
         parts.append(part)
@@ -91,6 +93,8 @@ def partial_table(
         if rows > MOST_PARTIAL_ROWS:
             parts = [merge_partials(physical.plan, parts)]
             rows = parts[0].num_rows
+    if whole:
+        parts.append(totals_table(physical.plan, stream, shown.keys, join_totals(whole)))
     if not parts:
         return None
     return parts[0] if len(parts) == 1 and not count else merge_partials(physical.plan, parts)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from trendloom.engines.budget import budget_of
+from trendloom.engines.cores import Run
 from trendloom.engines.events import Stream, build_block
 from trendloom.engines.finish import beyond_decimal
 from trendloom.engines.floods import refuse_floods, too_many
@@ -37,7 +38,7 @@ def show(physical: Physical, stream: Stream) -> Shown:
 def rows(
     physical: Physical, stream: Stream, *, limit: int | None = None, progress: Progress | None = None,
     unsorted: Callable[[], None] | None = None, with_ends: tuple[str, str] | None = None, ordered: bool = True,
-    foreseen: Callable[[Expected], None] | None = None, exact: pa.DataType | None = EXACT_ON_SPARK,
+    foreseen: Callable[[Expected], None] | None = None, exact: pa.DataType | None = EXACT_ON_SPARK, threads: int = 1,
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
     """Rows per match, `ordered` where they fit in memory (else `unsorted` is told); `limit` stops the search.
 
@@ -47,7 +48,7 @@ def rows(
     """
     shown = show(physical, stream)
     budget = budget_of(physical)
-    found = watched(_counted(shown, limit, foreseen), limit, progress)
+    found = watched(_counted(shown, limit, foreseen, threads), limit, progress)
     if exact is None and not physical.kernel.columns:
         exact = EXACT_ON_SPARK
         yield empty_batch(row_schema(physical, stream.table.schema, exact))
@@ -95,19 +96,21 @@ def _up_to(found: Iterator[Matches], most: int | None) -> tuple[list[Matches], b
     return held, True
 
 
-def _counted(shown: Shown, limit: int | None, foreseen: Callable[[Expected], None] | None) -> Iterator[Matches]:
+def _counted(
+    shown: Shown, limit: int | None, foreseen: Callable[[Expected], None] | None, threads: int
+) -> Iterator[Matches]:
     """The matches; too many are refused, before they are found or when there are too many."""
-    physical, kernel = shown.physical, shown.physical.kernel
-    _, state = kernel.step(kernel.start(), shown.block, None)
+    physical = shown.physical
+    run = Run(physical.kernel, shown.block, threads)
 
     def tell(beforehand: bool) -> None:
-        expected = kernel.expected(state, beforehand=beforehand)
+        expected = run.expected(beforehand=beforehand)
         refuse_floods(physical, expected, limited=limit is not None)
         if expected is not None and foreseen is not None and limit is None and expected.stoppable:
             foreseen(expected)
 
     tell(True)
-    found = kernel.finish(state)
+    found = run.results()
     if limit is not None:
         yield from found
         return
@@ -135,7 +138,7 @@ def _with_ends(batch: pa.RecordBatch, shown: Shown, matches: Matches, names: tup
 
 def partial(
     physical: Physical, stream: Stream, *, numeric: str = "exact", progress: Progress | None = None,
-    keep: Keep | None = None, hear: Hear | None = None, decimals: bool = False,
+    keep: Keep | None = None, hear: Hear | None = None, decimals: bool = False, threads: int = 1,
 ) -> pa.Table | None:  # fmt: skip
     """The measures of an aggregating query over this stream; None where there is no match.
 
@@ -144,9 +147,8 @@ def partial(
     it is computed.
     """
     shown = show(physical.in_numbers(numeric), stream)
-    kernel = shown.physical.kernel
-    _, state = kernel.step(kernel.start(), shown.block, None)
-    results = kernel.finish(state, _refusing(physical.plan, stream, shown.keys) if decimals else hear)
+    hear = _refusing(physical.plan, stream, shown.keys) if decimals else hear
+    results = Run(shown.physical.kernel, shown.block, threads).results(hear)
     return partial_table(shown, results, keep=keep, progress=progress)
 
 

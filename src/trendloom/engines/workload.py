@@ -27,8 +27,10 @@ from trendloom.physical.limits import MOST_TRENDS, Limits
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Aggregation, Plan
 from trendloom.plan.patterns import events_of
+from trendloom.plan.workload import Workload
 
 if TYPE_CHECKING:
+    from trendloom.engines.events import Shared
     from trendloom.physical.plan import Physical
 
 ENGINES = ("local", "spark", "reference")
@@ -67,13 +69,14 @@ class Options:
     order: tuple[str, ...] = ()
     schema: str | None = None
     time_zone: str | None = None
+    threads: int | None = None
     query_types: tuple[str, ...] = ()  # no option of a caller's: the types that the queries name, see `for_queries`
 
     def __post_init__(self) -> None:
         for name, value, known in (("engine", self.engine, ENGINES), ("numeric", self.numeric, NUMERIC)):
             if value not in known:
                 raise OptionError(f"there is no {name} '{value}'", hint=did_you_mean(value, known))
-        for name, number in (("limit", self.limit), ("max_trends", self.max_trends)):
+        for name, number in (("limit", self.limit), ("max_trends", self.max_trends), ("threads", self.threads)):
             if number is not None and number < 1:
                 raise OptionError(f"{option(name)} must be at least 1")
         bytes_of(self.memory_limit)
@@ -254,11 +257,13 @@ def _answers(
         return events.warnings, [
             Answer(p, oracle.run(p, events, limit=options.limit), _passed(p, events)) for p in plans
         ]
+    from trendloom.engines.events import Shared
     from trendloom.physical.plan import plan_physically
 
     physical = [plan_physically(plan, options.limits) for plan in plans]
+    shared = Shared(Workload(tuple(one.plan for one in physical)).shared_attributes)
     both = zip(plans, physical, strict=True)
-    found = [Answer(one.plan, _local(one, events, options, watch), _passed(plan, events)) for plan, one in both]
+    found = [Answer(one.plan, _local(one, events, options, watch, shared), _passed(plan, events)) for plan, one in both]
     return events.warnings, found
 
 
@@ -271,7 +276,9 @@ def _passed(plan: Plan, events: Events) -> Callable[[], str] | None:
     return None if plan.schema.imprecise else described
 
 
-def _local(physical: Physical, events: Events, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
+def _local(
+    physical: Physical, events: Events, options: Options, watch: Watch, shared: Shared
+) -> Iterator[pa.RecordBatch]:
     from trendloom.engines import local
     from trendloom.engines.equal_times import Ties, warning_of_ties
     from trendloom.kernels.compiled import hearing
@@ -292,6 +299,8 @@ def _local(physical: Physical, events: Events, options: Options, watch: Watch) -
             foreseen=watch.foreseen,
             tied=tied,
             beforehand=watch.beforehand,
+            threads=options.threads,
+            shared=shared,
         )
 
 

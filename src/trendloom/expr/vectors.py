@@ -62,6 +62,11 @@ class Vector:
     def __len__(self) -> int:
         return len(self.values)
 
+    def part(self, low: int, high: int) -> Vector:
+        """The rows from `low` up to `high`, as views."""
+        valid = None if self.valid is None else self.valid[low:high]
+        return replace(self, values=self.values[low:high], valid=valid)
+
     def take(self, indices: Array) -> Vector:
         """The values at these rows, NULL where the index is -1. O(len(indices))."""
         missing = indices < 0
@@ -230,6 +235,17 @@ TICKS: dict[str, Fraction] = {
 """Microseconds in each unit of Arrow."""
 
 DAY = Fraction(86_400_000_000)
+
+
+def joined(vectors: Sequence[Vector]) -> Vector:
+    """The rows of vectors of one kind and scale, one after the other."""
+    first, *others = unify(vectors)
+    if not others:
+        return first
+    valid = None
+    if any(one.valid is not None for one in (first, *others)):
+        valid = np.concatenate([np.ones(len(v), np.bool_) if v.valid is None else v.valid for v in (first, *others)])
+    return replace(first, values=np.concatenate([one.values for one in (first, *others)]), valid=valid)
 
 
 def kind_of(arrow_type: pa.DataType) -> Kind:

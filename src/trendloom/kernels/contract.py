@@ -84,6 +84,11 @@ class Kernel(Protocol[State, Result]):
         ...
 
     @property
+    def adds_up(self) -> bool:
+        """Whether results are `Totals`, not `Matches`."""
+        ...
+
+    @property
     def reads(self) -> frozenset[str]:
         """The columns of events that it reads, besides those of conditions."""
         ...

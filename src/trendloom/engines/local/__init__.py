@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pyarrow as pa
 from trendloom.engines import task
 from trendloom.engines.budget import with_memory
 from trendloom.engines.equal_times import Tied
-from trendloom.engines.events import Stream
+from trendloom.engines.events import Shared, Stream
 from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.floods import warning_of_digits
 from trendloom.engines.giving import Progress
@@ -30,10 +31,13 @@ def run(
     foreseen: Callable[[str], None] | None = None,
     tied: Tied | None = None,
     beforehand: Callable[[str], None] | None = None,
+    threads: int | None = None,
+    shared: Shared | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one query, in batches; at least one batch, so that columns are known where there is no row.
 
-    `beforehand` is told of exact numbers that take long, before they are computed.
+    `beforehand` is told of exact numbers that take long, before they are computed. `threads`: all cores, if not given.
+    `shared`: what other queries over these events have made already.
     """
 
     def hear(found: object) -> None:
@@ -41,11 +45,12 @@ def run(
         if warning is not None and beforehand is not None:
             beforehand(warning)
 
+    cores = threads or os.cpu_count() or 1
     plan, physical = physical.plan, with_memory(physical)
-    stream = stream_of(physical, events, tied)
+    stream = stream_of(physical, events, tied, shared)
     table = stream.table
     if physical.aggregates:
-        merged = task.partial(physical, stream, numeric=numeric, progress=progress, hear=hear)
+        merged = task.partial(physical, stream, numeric=numeric, progress=progress, hear=hear, threads=cores)
         schema = aggregate_schema(plan, table.schema, numeric, pa.int64())
         if merged is None:
             yield empty_batch(schema)
@@ -54,13 +59,17 @@ def run(
         yield from result.slice(0, limit).combine_chunks().to_batches() or [empty_batch(result.schema)]
         return
     told = None if foreseen is None else lambda expected: foreseen(str(expected))
-    yield from task.rows(physical, stream, limit=limit, progress=progress, unsorted=unsorted, foreseen=told, exact=None)
+    yield from task.rows(
+        physical, stream, limit=limit, progress=progress, unsorted=unsorted, foreseen=told, exact=None, threads=cores
+    )
 
 
-def stream_of(physical: Physical, events: Events, tied: Tied | None = None) -> Stream:
+def stream_of(physical: Physical, events: Events, tied: Tied | None = None, shared: Shared | None = None) -> Stream:
     """The events with the columns that the query reads."""
     plan = physical.plan
     assert events.ticks is not None
     table = events.table.select(list(plan.scan.columns))
     kinds = {column.name: column.kind for column in plan.schema.columns}
-    return Stream(table, kinds, events.ticks, {plan.schema.type: events.types}, tied)
+    shared = Shared() if shared is None else shared
+    shared.vectors[plan.schema.type] = events.types
+    return Stream(table, kinds, events.ticks, shared.vectors, tied, shared)

@@ -20,7 +20,6 @@ from trendloom.engines.results import EXACT_ON_SPARK, aggregate_schema
 from trendloom.engines.spark.columns import column, needed_rows
 from trendloom.engines.spark.complaints import COMPLAINT, complaint, heeded
 from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door
-from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.aggregation.spec import Measure
 from trendloom.kernels.compiled import packed_code, receive_code
 from trendloom.model.schema import Kind
@@ -185,11 +184,10 @@ def partial_schema(job: Job) -> pa.Schema:
     fields = [pa.field(name, job.schema.field(name).type) for name in plan.group_by]
     if plan.window.sliding:
         fields.append(pa.field(WINDOW, pa.int64()))
-    scaled = isinstance(job.physical.kernel, AggregationKernel)  # else matches are counted one by one
     for measure in measures_of(plan):
         kind = _measure_type(measure, plan, job.schema)
         linear = measure.function in ("matches", "count", "sum")
-        if scaled and linear and (job.numeric != "exact" or kind != pa.string()):
+        if job.physical.kernel.adds_up and linear and (job.numeric != "exact" or kind != pa.string()):
             fields += [pa.field(measure.name, pa.float64()), pa.field(measure.name + EXPONENT, pa.int64())]
         else:
             fields.append(pa.field(measure.name, kind))

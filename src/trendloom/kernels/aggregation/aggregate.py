@@ -5,20 +5,20 @@ Cost: that of the grain, once or twice (see `widen`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from trendloom.expr.decimals import as_doubles
-from trendloom.expr.vectors import Vector
+from trendloom.expr.vectors import Vector, joined
 from trendloom.kernels.aggregation import mixed_grained, pattern_grained, type_grained
 from trendloom.kernels.aggregation.job import Found, Job, Linear, Spans, prepare, sortable
 from trendloom.kernels.aggregation.pivots import by_pivot
 from trendloom.kernels.aggregation.spans import spans_of
 from trendloom.kernels.aggregation.spec import Aggregation, Grain, Measure
-from trendloom.kernels.aggregation.widen import Amounts, OnWidening, layout_of
+from trendloom.kernels.aggregation.widen import Amounts, OnWidening, join_amounts, layout_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import Numbers
 
@@ -46,6 +46,19 @@ class Totals:
     def take(self, rows: Array) -> Totals:
         values = {name: one.take(rows) for name, one in self.values.items()}
         return Totals(self.key[rows], self.start[rows], values, self.whole)
+
+
+def join_totals(parts: Sequence[Totals]) -> Totals:
+    """Results of different keys, or windows, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    values: dict[str, Amounts | Vector] = {}
+    for name in parts[0].values:
+        some = [part.values[name] for part in parts]
+        amounts = [one for one in some if isinstance(one, Amounts)]
+        values[name] = join_amounts(amounts) if amounts else joined([one for one in some if isinstance(one, Vector)])
+    key, start = (np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "start"))
+    return Totals(key, start, values, all(part.whole for part in parts))
 
 
 def aggregate(

@@ -50,6 +50,7 @@ class AggregationKernel:
 
     version: ClassVar[int] = 1
     family: ClassVar[str] = "AggregationKernel"
+    adds_up: ClassVar[bool] = True
 
     def within(self, memory: int) -> Self:
         """The same: results are few."""

@@ -12,7 +12,7 @@ that (`Widening`), so whoever waits can be told.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -39,6 +39,12 @@ class Amounts:
 
     def take(self, rows: Array) -> Amounts:
         return Amounts(self.values[rows], None if self.exponent is None else self.exponent[rows])
+
+
+def join_amounts(parts: Sequence[Amounts]) -> Amounts:
+    """Numbers of one measure, one part after the other."""
+    exponents = [part.exponent for part in parts if part.exponent is not None]
+    return Amounts(np.concatenate([part.values for part in parts]), np.concatenate(exponents) if exponents else None)
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,19 @@ class Block:
         rows = np.flatnonzero(kept)
         return self._with(np.searchsorted(rows, self.key_starts), rows)
 
+    def of_keys(self, first: int, last: int) -> Block:
+        """The events of the keys from `first` up to `last`, as views; keys are numbered from zero."""
+        low, high = int(self.key_starts[first]), int(self.key_starts[last])
+        return Block(
+            self.key_starts[first : last + 1] - low,
+            self.time[low:high],
+            self.row[low:high],
+            {name: column.part(low, high) for name, column in self.columns.items()},
+            tuple(words[low:high] for words in self.fits),
+            self.bits,
+            None if self.instants is None else self.instants[low:high],
+        )
+
     def _with(self, key_starts: Array, rows: Array) -> Block:
         return Block(
             key_starts,

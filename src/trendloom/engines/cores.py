@@ -1,0 +1,220 @@
+"""A kernel on several cores: the keys of a block are divided among threads, or the time where there are few keys.
+
+Compiled kernels release Python's lock, so threads run side by side over views of one block. A key is never divided
+between threads unless time is: then the contract of live streams applies, and a thread is shown what it would be shown
+if the stream had come so far and it had been loaded there. Results leave in the order of the parts, whichever thread is
+done first, and only so many wait for those before them, so memory stays bounded.
+
+Cost: that of the kernel over the parts; parts of time overlap by what a result can reach back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from queue import Queue
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from trendloom.kernels.aggregation.aggregate import Totals
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract import Expected, Hear, Kernel
+from trendloom.kernels.detection.matches import Matches
+
+Array = np.ndarray[Any, Any]
+
+WORTH_DIVIDING = 1 << 17
+"""Events from which a second thread pays."""
+PARTS = 4
+"""Parts for every thread: a part that takes longer than the others keeps nobody waiting for long."""
+WAITING = 4
+"""Results of a part that wait for the parts before it."""
+OVERLAP = 8
+"""Parts of time are at least so many times as long as what they share with the part before."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some events of a block: from `low` on those of the keys from `key` on, or `events` by their numbers.
+
+    Results that were certain at the watermark `before` belong to an earlier part, those that are not at `until` to a
+    later one.
+    """
+
+    block: Block
+    low: int = 0
+    key: int = 0
+    before: int | None = None
+    until: int | None = None
+    events: Array | None = None
+
+    def start(self, kernel: Kernel[Any, Any]) -> Any:
+        """A state in which everything before was given out."""
+        return kernel.start() if self.before is None else kernel.load(None, self.before)
+
+    def results(self, kernel: Kernel[Any, Any], state: Any, hear: Hear | None) -> Iterator[Any]:
+        """What this part gives out, in numbers of the whole block."""
+        if self.until is None:
+            found = kernel.finish(state, hear)
+        else:
+            found, _ = kernel.step(self.start(kernel), self.block, self.until)
+        return map(self._renumbered, found)
+
+    def _renumbered(self, found: Totals | Matches) -> Totals | Matches:
+        if isinstance(found, Totals):
+            return replace(found, key=found.key + self.key) if self.key else found
+        if self.events is not None:
+            return replace(found, events=self.events[found.events])
+        return replace(found, events=found.events + self.low) if self.low else found
+
+
+class Run:
+    """A kernel over the parts of a block: asked how many results there will be, then for them."""
+
+    def __init__(self, kernel: Kernel[Any, Any], block: Block, threads: int = 1) -> None:
+        self.kernel, self.threads = kernel, threads
+        self.parts = divided(kernel, block, threads)
+        self.states = [kernel.step(part.start(kernel), part.block, None)[1] for part in self.parts]
+
+    def expected(self, *, beforehand: bool) -> Expected | None:
+        """How many results there will be; None: not known."""
+
+        def ask(state: Any) -> Expected | None:
+            found: Expected | None = self.kernel.expected(state, beforehand=beforehand)
+            return found
+
+        if len(self.parts) == 1:
+            return ask(self.states[0])
+        if any(part.until is not None for part in self.parts):
+            return None
+        with ThreadPoolExecutor(self.threads) as pool:
+            found = list(pool.map(in_context(ask), self.states))
+        known: list[Expected] = [one for one in found if one is not None]
+        if not known:
+            return None
+        few = len(known) < len(found)  # parts that are not worth counting have few
+        return replace(known[0], number=sum(one.number for one in known), exact=known[0].exact and not few)
+
+    def results(self, hear: Hear | None = None) -> Iterator[Any]:
+        """All results, in the order of the parts."""
+        if len(self.parts) == 1:
+            yield from self.parts[0].results(self.kernel, self.states[0], hear)
+            return
+        yield from _in_turn([_Job(part, self.kernel, state, hear) for part, state in self._both()], self.threads)
+
+    def _both(self) -> Iterator[tuple[Part, Any]]:
+        """Every part with its state, which is gone when the part is done."""
+        states, self.states = self.states, []
+        for part in self.parts:
+            yield part, states.pop(0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    part: Part
+    kernel: Kernel[Any, Any]
+    state: Any
+    hear: Hear | None
+
+    def results(self) -> Iterator[Any]:
+        return self.part.results(self.kernel, self.state, self.hear)
+
+
+class _Done:
+    """The end of a part's results, with what went wrong if anything did."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+
+
+def _in_turn(jobs: list[_Job], threads: int) -> Iterator[Any]:
+    """The results of all jobs, job by job, found by that many threads."""
+    queues: list[Queue[Any]] = [Queue(WAITING) for _ in jobs]
+    stopped = Event()
+
+    def work(number: int) -> None:
+        queue = queues[number]
+        try:
+            for found in jobs[number].results() if not stopped.is_set() else ():
+                queue.put(found)
+                if stopped.is_set():
+                    break
+            queue.put(_Done())
+        except BaseException as error:
+            queue.put(_Done(error))
+
+    with ThreadPoolExecutor(threads, thread_name_prefix="trendloom") as pool:
+        try:
+            for number in range(len(jobs)):
+                pool.submit(in_context(work), number)
+            for queue in queues:
+                while not isinstance(found := queue.get(), _Done):
+                    yield found
+                if found.error is not None:
+                    raise found.error
+        finally:
+            stopped.set()
+            for queue in queues:
+                _drain(queue)
+
+
+def _drain(queue: Queue[Any]) -> None:
+    """Let whoever waits to put something see that nobody wants it."""
+    queue.maxsize = 0
+    with queue.mutex:
+        queue.queue.clear()
+        queue.not_full.notify_all()
+
+
+def in_context(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function, with the context of the thread that asks: how its user spells options."""
+    context = copy_context()
+    return lambda argument: context.copy().run(function, argument)
+
+
+# -------------------------------------------------------------------------------------------------- dividing
+
+
+def divided(kernel: Kernel[Any, Any], block: Block, threads: int) -> list[Part]:
+    """Parts of a block for so many threads: by key where there are enough, else by time where results allow it."""
+    if threads < 2 or len(block) < WORTH_DIVIDING:
+        return [Part(block)]
+    by_key = _by_key(block, threads * PARTS)
+    if len(by_key) >= threads:
+        return by_key
+    return _by_time(kernel, block, threads * PARTS) or by_key
+
+
+def _by_key(block: Block, count: int) -> list[Part]:
+    """Neighbouring keys with about equally many events, as views."""
+    wanted = np.linspace(0, len(block), count + 1)[1:-1]
+    bounds = np.unique(np.r_[0, np.searchsorted(block.key_starts, wanted), block.keys])
+    return [
+        Part(block.of_keys(first, last), int(block.key_starts[first]), int(first))
+        for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        if block.key_starts[last] > block.key_starts[first]
+    ]
+
+
+def _by_time(kernel: Kernel[Any, Any], block: Block, count: int) -> list[Part]:
+    """Stretches of time with about equally many events; [] where a result reaches back too far for that."""
+    clock = kernel.clock
+    if clock.window.within is None or clock.pane is not None:
+        return []
+    times = np.sort(block.time[:: max(len(block) >> 16, 1)])
+    cuts = np.unique(times[np.linspace(0, len(times) - 1, count + 1).astype(np.int64)[1:-1]]).tolist()
+    if not cuts or min(np.diff([int(times[0]), *cuts, int(times[-1])])) < OVERLAP * clock.window.within:
+        return []
+    found = []
+    for before, until in zip([None, *cuts], [*cuts, None], strict=True):
+        wanted = np.ones(len(block), np.bool_)
+        if before is not None:
+            wanted &= block.time >= clock.needs(before)
+        if until is not None:
+            wanted &= block.time < until
+        found.append(Part(block.only(wanted), before=before, until=until, events=np.flatnonzero(wanted)))
+    return found
