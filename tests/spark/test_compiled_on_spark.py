@@ -1,4 +1,4 @@
-"""Spark's workers use what the driver has compiled."""
+"""Spark's workers use what the driver has compiled, and what their daemon has loaded."""
 
 from __future__ import annotations
 
@@ -40,3 +40,15 @@ def test_tasks_compile_nothing_that_the_driver_has_compiled(spark: Any) -> None:
 def test_code_is_not_sent_to_tasks_of_this_machine(spark: Any) -> None:
     assert is_started()
     assert code_to_send(spark.range(1)) is None
+
+
+def loaded_when_a_task_starts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import sys
+
+    found = "trendloom.engines.spark.live.stepping" in sys.modules
+    yield pa.RecordBatch.from_pylist([{"loaded": found}])
+
+
+def test_workers_start_with_everything_loaded(spark: Any) -> None:
+    found = spark.range(2).repartition(2).mapInArrow(loaded_when_a_task_starts, "loaded boolean").toArrow()
+    assert found["loaded"].to_pylist() == [True, True]
