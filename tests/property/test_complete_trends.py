@@ -20,7 +20,6 @@ from tests.property.amounts import amount, thorough
 from tests.property.compare import rows_of
 
 import trendloom as tl
-from trendloom.engines import task
 from trendloom.engines.events import build_block
 from trendloom.engines.local import stream_of
 from trendloom.engines.workload import Options, load, queries_of
@@ -107,7 +106,7 @@ def asked_for(plan: Plan, memory: int, worth: float = 0.0) -> Iterator[None]:
         return trends_of(replace(spec, plan=plan), block, memory)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(task, "trends_of", planned)
+        patch.setattr("trendloom.kernels.complete.kernel.trends_of", planned)
         patch.setattr(trends, "WORTH_PLANNING", worth)
         yield
 

@@ -6,16 +6,17 @@ import pytest
 from hypothesis import assume, given
 from tests.property.amounts import amount, thorough
 from tests.property.strategies import ANY, Case, Knobs, cases, to_table
-from trendloom.engines.forecast import Forecast
 
-from trendloom.engines import forecast, task
+from trendloom.engines import task
 from trendloom.engines.local import stream_of
 from trendloom.engines.workload import Options, load, queries_of
 from trendloom.errors import BindError, PlanError
+from trendloom.kernels.aggregation import counting
+from trendloom.kernels.contract import Expected
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
-EXAMPLES = amount(60)
+EXAMPLES = amount(120)
 KNOBS = {
     "negation": Knobs(outputs=("trends",), nesting=1, most_conjuncts=1, semantics=(ANY,)),
     "any": Knobs(outputs=("trends", "values"), semantics=(ANY,)),
@@ -26,7 +27,7 @@ KNOBS = {
 
 @pytest.mark.parametrize("kind", KNOBS)
 def test_a_forecast_comes_true(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forecast, "WORTH_COUNTING", -1.0)
+    monkeypatch.setattr(counting, "WORTH_COUNTING", -1.0)
     monkeypatch.setattr(task, "FIRST_ENTRIES", -1)
     exact, bounds = 0, 0
 
@@ -40,10 +41,10 @@ def test_a_forecast_comes_true(kind: str, monkeypatch: pytest.MonkeyPatch) -> No
         except (BindError, PlanError):
             assume(False)
             raise
-        told: list[Forecast] = []
+        told: list[Expected] = []
         rows = sum(len(b) for b in task.rows(physical, stream_of(physical, events), foreseen=told.append))
         for one in told:
-            assert rows == one.matches if one.exact else rows <= one.matches, f"{one}, {rows} rows: {case.query}"
+            assert rows == one.number if one.exact else rows <= one.number, f"{one}, {rows} rows: {case.query}"
             exact, bounds = exact + one.exact, bounds + (not one.exact)
 
     check()

@@ -394,9 +394,7 @@ def test_small_counts_survive_beside_infinite_ones(condition: str, group: str) -
     ],
 )
 def test_the_structure_follows_from_the_predicates(where: str, structure: str) -> None:
-    detection = plan_physically(
-        bind(parse_query(f"RETURN COUNT(*) PATTERN A a+ WHERE {where}"), SCHEMA)
-    ).choice.detection
+    detection = plan_physically(bind(parse_query(f"RETURN COUNT(*) PATTERN A a+ WHERE {where}"), SCHEMA)).detection
     assert [name for _, _, name in structures(aggregation(detection), Machine(detection))] == [structure]
 
 

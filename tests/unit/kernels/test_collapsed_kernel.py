@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from trendloom.engines.cores import Run
 from trendloom.engines.events import Stream, build_block
-from trendloom.engines.task import detect
+from trendloom.engines.task import show
 from trendloom.errors import RunError
 from trendloom.io.events import prepare
 from trendloom.kernels.collapsed import merge
@@ -41,7 +42,7 @@ def scene(pattern: str, types: str, x: list[int | None] | None = None) -> tuple[
 
 def collapsed(pattern: str, types: str, x: list[int | None] | None = None) -> Matches:
     physical, stream = scene(pattern, types, x)
-    return join(list(detect(physical, stream)[2]))
+    return join(list(Run(physical.kernel, show(physical, stream).block).results()))
 
 
 def numbers(matches: Matches) -> list[int]:

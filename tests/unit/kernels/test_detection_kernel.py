@@ -95,7 +95,7 @@ def test_an_empty_block() -> None:
         ("RETURN COMPLETE TRENDS PATTERN A+ WITHIN 10", Certain.FIRST, 81),
         ("PATTERN SEQ(A, B, NOT C) WITHIN 10 SLIDE 4", Certain.WINDOW, 92),
         ("RETURN COMPLETE TRENDS PATTERN A+ WITHIN 10 SLIDE 4", Certain.WINDOW, 92),
-        ("RETURN COUNT(*) PATTERN SEQ(A, B) WITHIN 10 SLIDE 4", Certain.WINDOW, 92),
+        ("RETURN COUNT(*) PATTERN A+ a[] WHERE avg(a[].x) > 1 WITHIN 10 SLIDE 4", Certain.WINDOW, 92),
     ],
 )
 def test_when_matches_are_certain(query: str, rule: Certain, needs: int) -> None:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from trendloom.engines.workload import Options, load, queries_of
+from trendloom.kernels.complete.kernel import TrendGraphKernel
 from trendloom.physical.complete import complete_of
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
@@ -35,8 +36,8 @@ def planned(query: str) -> Physical:
 )
 def test_one_variable_with_conditions_on_neighbours(query: str, pairs: int, tests: int, how: str) -> None:
     physical = planned(query)
-    assert physical.graph is not None
-    assert (len(physical.graph.pairs), len(physical.graph.tests)) == (pairs, tests)
+    assert isinstance(physical.kernel, TrendGraphKernel)
+    assert (len(physical.kernel.graph.pairs), len(physical.kernel.graph.tests)) == (pairs, tests)
     assert how in complete_of(physical.detection)[1]
 
 
@@ -56,7 +57,7 @@ def test_one_variable_with_conditions_on_neighbours(query: str, pairs: int, test
 )
 def test_other_patterns_go_the_general_way(query: str, why: str) -> None:
     physical = planned(query)
-    assert physical.graph is None
+    assert not isinstance(physical.kernel, TrendGraphKernel)
     assert why in complete_of(physical.detection)[1]
 
 
@@ -73,7 +74,7 @@ def test_other_patterns_go_the_general_way(query: str, why: str) -> None:
 )
 def test_what_longer_trends_pass_as_well_is_tested_last(condition: str) -> None:
     physical = planned(f"A+ a[] WHERE a[i].x > a[i-1].x AND {condition}")
-    assert physical.graph is not None
-    assert len(physical.graph.pairs) == 1
-    assert len(physical.graph.whole) == 1 + condition.count(" AND ")
+    assert isinstance(physical.kernel, TrendGraphKernel)
+    assert len(physical.kernel.graph.pairs) == 1
+    assert len(physical.kernel.graph.whole) == 1 + condition.count(" AND ")
     assert "tested last: a trend around one that passes passes, too" in complete_of(physical.detection)[1]

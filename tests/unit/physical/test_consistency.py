@@ -7,6 +7,7 @@ import pytest
 from tests.property.strategies import SCHEMA, to_table
 
 import trendloom as tl
+from trendloom.kernels.detection.kernel import SearchKernel
 from trendloom.kernels.detection.machine import Machine
 from trendloom.kernels.detection.sieve import sifted
 from trendloom.lang.parser import parse_query
@@ -76,7 +77,8 @@ def passed(condition: str, table: pa.Table, where: str = "") -> list[bool] | Non
     physical = plan_physically(bind(parse_query(f"PATTERN B+ b[] WHERE {where} {condition}"), SCHEMA))
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     block, _ = build_block(physical, Stream(table, kinds, table["time"].to_numpy()))
-    masks = list(sifted(Machine(physical.detection), block).values())
+    assert isinstance(physical.kernel, SearchKernel)
+    masks = list(sifted(Machine(physical.kernel.detection), block).values())
     return masks[0].tolist() if masks else None
 
 
