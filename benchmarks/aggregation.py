@@ -16,9 +16,10 @@ from benchmarks import baselines
 from benchmarks.planned import Planned, planned
 from benchmarks.report import Report, Timing, race
 from benchmarks.workloads import stream
-from trendloom.kernels.aggregation import pattern_grained, type_grained
-from trendloom.kernels.aggregation.job import Found, Spans
 from trendloom.kernels.columns.numbers import Doubles, Numbers, Scaled, Wides, integers, zeros
+from trendloom.kernels.matrices import type_grained
+from trendloom.kernels.totals.summing import Found, Spans
+from trendloom.kernels.waiting_runs import pattern_grained
 
 Array = np.ndarray[Any, Any]
 

@@ -23,7 +23,7 @@ from benchmarks.planned import planned
 from benchmarks.report import Report, Result
 from benchmarks.workloads import stream
 from trendloom.kernels.aggregation.kernel import AggregationKernel
-from trendloom.kernels.aggregation.widen import Amounts
+from trendloom.kernels.totals.widen import Amounts
 
 QUERY = "RETURN COUNT(*) PATTERN SEQ(A+, B) WITHIN 1000000000 s SLIDE 1000000000 s"
 MOST_GROWTH = 0.05

@@ -13,11 +13,11 @@ import pyarrow as pa
 from trendloom.engines import task
 from trendloom.engines.events import Stream, build_block
 from trendloom.io.events import prepare as prepare_events
-from trendloom.kernels.aggregation import job as jobs
-from trendloom.kernels.aggregation.job import Job, Spans
-from trendloom.kernels.aggregation.spans import spans_of
-from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.totals import summing as jobs
+from trendloom.kernels.totals.spans import spans_of
+from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.summing import Job, Spans
 from trendloom.lang.parser import parse
 from trendloom.physical.candidate import Chosen, Wanted
 from trendloom.physical.candidates import two_steps

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from trendloom.kernels.detection.matches import Matches
+from trendloom.kernels.ground.matches import Matches
 
 Array = np.ndarray[Any, Any]
 

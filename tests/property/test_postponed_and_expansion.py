@@ -15,10 +15,10 @@ from tests.property.test_runs_and_expansion import BYTES, as_multiset, block_of,
 
 import trendloom as tl
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.detection.enumerate import enumerate_matches
-from trendloom.kernels.detection.matches import join
-from trendloom.kernels.detection.postponed import construct_matches
-from trendloom.kernels.detection.postponed_kernel import PostponedKernel
+from trendloom.kernels.expansion.enumerate import enumerate_matches
+from trendloom.kernels.ground.matches import join
+from trendloom.kernels.postponed.kernel import PostponedKernel
+from trendloom.kernels.postponed.postponed import construct_matches
 from trendloom.lang.parser import parse_query
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind

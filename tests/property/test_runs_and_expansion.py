@@ -19,10 +19,10 @@ from tests.property.strategies import ARROW, CONTIGUOUS, NEXT, SCHEMA, Knobs, qu
 from trendloom.engines.events import Stream, build_block
 from trendloom.errors import BindError, PlanError
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.detection.enumerate import enumerate_matches
-from trendloom.kernels.detection.matches import Matches, join
-from trendloom.kernels.detection.runs import follow_runs
-from trendloom.kernels.detection.runs_kernel import RunsKernel
+from trendloom.kernels.expansion.enumerate import enumerate_matches
+from trendloom.kernels.ground.matches import Matches, join
+from trendloom.kernels.runs.kernel import RunsKernel
+from trendloom.kernels.runs.runs import follow_runs
 from trendloom.lang.parser import parse_query
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind

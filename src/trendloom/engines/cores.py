@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.aggregation.aggregate import Totals
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected, Hear, Kernel
-from trendloom.kernels.detection.matches import Matches
+from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.totals.totals import Totals
 
 Array = np.ndarray[Any, Any]
 

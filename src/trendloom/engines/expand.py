@@ -24,10 +24,10 @@ from trendloom.io.events import Events, prepare, ticks
 from trendloom.kernels.collapsed.kernel import CollapsedKernel, MergedKernel, SpinesKernel
 from trendloom.kernels.collapsed.spec import MATCHES
 from trendloom.kernels.columns.block import WORD, Block
-from trendloom.kernels.detection.enumerate import enumerate_matches
-from trendloom.kernels.detection.expansion_kernel import ExpansionKernel
-from trendloom.kernels.detection.matches import Matches
-from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.expansion.enumerate import enumerate_matches
+from trendloom.kernels.expansion.kernel import ExpansionKernel
+from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.ground.spec import Detection
 from trendloom.lang.tree import Query, Trends
 from trendloom.model.window import Window
 from trendloom.physical.collapsed import spine_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.errors import RunError, option
-from trendloom.kernels.aggregation.widen import Widening
 from trendloom.kernels.contract import Expected
+from trendloom.kernels.totals.widen import Widening
 from trendloom.physical.plan import Physical
 
 WORTH_A_WARNING = 1e6

@@ -1,6 +1,6 @@
 """Why there is no match, or so few: how many events pass, are reached, and by what they are stopped.
 
-Partial matches are grown over the events (`kernels.detection.reached`), under the semantics of the query. Then once
+Partial matches are grown over the events (`kernels.expansion.reached`), under the semantics of the query. Then once
 more for every condition, NOT, partition attribute and window, with this one left out: what is reached then and was not
 before is what it stopped.
 
@@ -26,9 +26,9 @@ from trendloom.expr.nodes import Constant
 from trendloom.expr.shape import shape_of
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.detection.expansion_kernel import ExpansionKernel
-from trendloom.kernels.detection.reached import NOWHERE, Reached, reached
-from trendloom.kernels.detection.windows import horizons
+from trendloom.kernels.expansion.kernel import ExpansionKernel
+from trendloom.kernels.expansion.reached import NOWHERE, Reached, reached
+from trendloom.kernels.ground.windows import horizons
 from trendloom.lang.keywords import write_name
 from trendloom.lang.tree import Semantics
 from trendloom.model.schema import Kind

@@ -16,11 +16,11 @@ from trendloom.engines.results import EXACT_ON_SPARK, fitted, row_schema
 from trendloom.engines.rows import match_rows
 from trendloom.engines.two_step import check_limit, chunk_partial
 from trendloom.expr.vectors import to_arrow
-from trendloom.kernels.aggregation.aggregate import Totals, join_totals
-from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.detection.matches import Matches
+from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.totals.totals import Totals, join_totals
+from trendloom.kernels.totals.widen import Amounts
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Plan
 

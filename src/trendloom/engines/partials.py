@@ -24,9 +24,9 @@ from trendloom.errors import RunError, option
 from trendloom.expr.arrays import narrow
 from trendloom.expr.nodes import Total
 from trendloom.expr.vectors import Vector, from_arrow, kind_of, to_arrow
-from trendloom.kernels.aggregation.spec import Measure
-from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.columns.keys import encode_keys, one_key
+from trendloom.kernels.totals.spec import Measure
+from trendloom.kernels.totals.widen import Amounts
 from trendloom.model.numbers import from_text, to_text
 from trendloom.model.schema import Kind
 from trendloom.physical.aggregation import measure_of, measures_of

@@ -19,7 +19,7 @@ from trendloom.expr.nodes import Attribute
 from trendloom.expr.vectors import Vector, at_scale, to_arrow
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.detection.matches import Matches
+from trendloom.kernels.ground.matches import Matches
 from trendloom.lang.tree import Trends
 from trendloom.model.schema import Kind
 from trendloom.physical.plan import Physical

@@ -17,10 +17,10 @@ from trendloom.engines.results import EXACT_ON_SPARK, empty_batch, row_schema
 from trendloom.engines.rows import in_order
 from trendloom.engines.wide_integers import width_of
 from trendloom.expr.nodes import Total
-from trendloom.kernels.aggregation.widen import Widening
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import Expected, Hear
-from trendloom.kernels.detection.matches import Matches, join
+from trendloom.kernels.ground.matches import Matches, join
+from trendloom.kernels.totals.widen import Widening
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Aggregation, Plan
 

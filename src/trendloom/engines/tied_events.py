@@ -13,8 +13,8 @@ from trendloom.engines.events import Stream
 from trendloom.expr.vectors import Vector, from_list
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.ties import value_ranks
-from trendloom.kernels.detection.matches import Matches
-from trendloom.kernels.detection.spec import Place
+from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.ground.spec import Place
 from trendloom.model.schema import Kind
 
 Array = np.ndarray[Any, Any]

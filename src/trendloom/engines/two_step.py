@@ -15,10 +15,10 @@ from trendloom.engines.events import Stream
 from trendloom.engines.partials import WINDOW, by_code, exact_column
 from trendloom.errors import RunError, option
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.aggregation.spec import Measure
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import encode_keys, one_key
-from trendloom.kernels.detection.matches import Matches
+from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.totals.spec import Measure
 from trendloom.model.schema import Kind
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.plan import Physical

@@ -17,7 +17,7 @@ from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Group, Whic
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns import segments
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.detection.matches import Matches
+from trendloom.kernels.ground.matches import Matches
 from trendloom.model.schema import Kind
 
 Array = np.ndarray[Any, Any]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from trendloom.kernels.aggregation.kernel import AggregationKernel
-from trendloom.kernels.aggregation.spec import Aggregation, Grain
-from trendloom.kernels.aggregation.structures import structures
-from trendloom.kernels.detection.machine import Machine
-from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.by_event.structures import structures
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.ground.spec import Detection
+from trendloom.kernels.totals.spec import Aggregation, Grain
 from trendloom.physical.aggregation import Grained, measures_of
 from trendloom.physical.candidate import Chosen, Wanted
 from trendloom.physical.summaries import summary_obstacle

@@ -11,9 +11,9 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 from trendloom.expr.nodes import Aggregate, Attribute, Comparison, Expr, Extent, Which, walk
-from trendloom.kernels.aggregation.spec import Test
-from trendloom.kernels.detection.machine import Machine
-from trendloom.kernels.detection.spec import Detection, Pair, Rule
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.ground.spec import Detection, Pair, Rule
+from trendloom.kernels.totals.spec import Test
 from trendloom.pattern.template import Edge, Template
 
 FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -1,4 +1,4 @@
-"""How aggregates over matches are computed: at which grain, or in two steps; see `kernels.aggregation.spec.Grain`.
+"""How aggregates over matches are computed: at which grain, or in two steps; see `kernels.totals.spec.Grain`.
 
 The coarsest grain that is right wins: one aggregate per position where no predicate relates adjacent events, by event
 where one does. Predicates that relate one *pivot* event of each match with others are decided pivot by pivot. What is
@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from trendloom.expr.nodes import Expr, Total, walk
-from trendloom.kernels.aggregation.program import obstacle as program_obstacle
-from trendloom.kernels.aggregation.spec import Aggregation, Grain, Measure, Pivot, Test
-from trendloom.kernels.aggregation.structures import structures
-from trendloom.kernels.detection.machine import Machine
-from trendloom.kernels.detection.spec import Detection, Pair, Rule
+from trendloom.kernels.by_event.structures import structures
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.ground.spec import Detection, Pair, Rule
+from trendloom.kernels.matrices.program import obstacle as program_obstacle
+from trendloom.kernels.totals.spec import Aggregation, Grain, Measure, Pivot, Test
 from trendloom.model.schema import Kind
 from trendloom.physical.adjacent import adjacent
 from trendloom.physical.pairs import run_obstacle

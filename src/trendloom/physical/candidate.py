@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trendloom.kernels.contract import Kernel
-from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.ground.spec import Detection
 from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.plan.display import Branch
 from trendloom.plan.logical import Aggregation, Plan

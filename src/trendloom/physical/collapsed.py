@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from trendloom.expr.nodes import Aggregate, Extent, walk
-from trendloom.kernels.aggregation.program import obstacle as program_obstacle
-from trendloom.kernels.aggregation.spec import Aggregation, Grain, Measure, Test
 from trendloom.kernels.collapsed.spec import Gap, Settled, Spine
-from trendloom.kernels.detection.machine import Machine
-from trendloom.kernels.detection.spec import Detection, Pair, Place, Rule, Scope
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.ground.spec import Detection, Pair, Place, Rule, Scope
+from trendloom.kernels.matrices.program import obstacle as program_obstacle
+from trendloom.kernels.totals.spec import Aggregation, Grain, Measure, Test
 from trendloom.model.schema import Kind
 from trendloom.model.window import Window
 from trendloom.pattern.template import NOTHING, Crossings, Edge, Template

@@ -6,10 +6,10 @@ Conditions on the whole variable are tested on the complete trends, where that i
 from __future__ import annotations
 
 from trendloom.expr.nodes import Expr, columns
-from trendloom.kernels.aggregation.spec import Test
 from trendloom.kernels.complete.spec import Complete
-from trendloom.kernels.detection.machine import Machine
-from trendloom.kernels.detection.spec import Detection, Pair
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.ground.spec import Detection, Pair
+from trendloom.kernels.totals.spec import Test
 from trendloom.physical.adjacent import adjacent
 from trendloom.physical.monotone import monotone
 

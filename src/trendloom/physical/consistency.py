@@ -22,8 +22,8 @@ from enum import Enum
 from trendloom.expr import nodes
 from trendloom.expr.nodes import Aggregate, Attribute, Comparison, Expr, Extent, Which
 from trendloom.expr.shape import shape_of
-from trendloom.kernels.detection.machine import Machine
-from trendloom.kernels.detection.spec import Detection, Pair, Rule, Sieve
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.ground.spec import Detection, Pair, Rule, Sieve
 from trendloom.physical.adjacent import FLIPPED
 from trendloom.plan.display import show_expression
 from trendloom.plan.logical import Condition, Plan

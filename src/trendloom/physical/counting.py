@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.kernels.aggregation.counting import Count
-from trendloom.kernels.aggregation.spec import Aggregation, Measure
-from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.ground.spec import Detection
+from trendloom.kernels.totals.spec import Aggregation, Measure
 from trendloom.lang.tree import Trends
 from trendloom.model.schema import Kind
 from trendloom.model.window import Window

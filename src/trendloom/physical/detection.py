@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trendloom.errors import PlanError, option
-from trendloom.kernels.detection.spec import Detection, Place, Rule, Scope
+from trendloom.kernels.ground.spec import Detection, Place, Rule, Scope
 from trendloom.lang.tree import Semantics
 from trendloom.pattern import algebra
 from trendloom.pattern.template import build_template

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trendloom.errors import PlanError
-from trendloom.kernels.detection.spec import Detection, Scope
+from trendloom.kernels.ground.spec import Detection, Scope
 from trendloom.optimize import RULES, optimize
 from trendloom.pattern.template import Crossings, Edge, Template
 from trendloom.physical.candidate import Chosen

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.ground.spec import Detection
 from trendloom.pattern.template import Edge, Template
 
 Node = tuple[int, frozenset[int]]  # a state of the template, and the positions of the spine that are bound

@@ -6,8 +6,8 @@ can be followed by a table of successors.
 
 from __future__ import annotations
 
-from trendloom.kernels.detection.machine import Machine
-from trendloom.kernels.detection.spec import Detection, Pair
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.ground.spec import Detection, Pair
 from trendloom.physical.adjacent import adjacent
 
 MOST_POSITIONS = 64

@@ -12,7 +12,7 @@ from typing import Any
 from trendloom.errors import PlanError, option
 from trendloom.expr.nodes import columns
 from trendloom.kernels.contract import Kernel
-from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.ground.spec import Detection
 from trendloom.optimize import optimize
 from trendloom.physical.candidate import Candidate, Chosen, Wanted
 from trendloom.physical.candidates import CANDIDATES

@@ -1,12 +1,12 @@
 """What of a partial match decides how it can go on: the variables that conditions look back at.
 
-Where it is the last event alone, all partial matches that end with it are alike. See `kernels.detection.reached`.
+Where it is the last event alone, all partial matches that end with it are alike. See `kernels.expansion.reached`.
 """
 
 from __future__ import annotations
 
-from trendloom.kernels.detection.machine import Machine
-from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.ground.spec import Detection
 from trendloom.physical.adjacent import adjacent
 
 

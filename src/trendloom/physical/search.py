@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.kernels.collapsed.kernel import MergedKernel
-from trendloom.kernels.detection.kernel import SearchKernel
-from trendloom.kernels.detection.maximal_kernel import MaximalKernel
-from trendloom.kernels.detection.spec import Pair
+from trendloom.kernels.complete.compared_kernel import MaximalKernel
+from trendloom.kernels.ground.spec import Pair
+from trendloom.kernels.search.kernel import SearchKernel
 from trendloom.lang.tree import Semantics, Trends
 from trendloom.physical.candidate import Chosen, Wanted
 from trendloom.physical.collapsed import TOGETHER

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trendloom.kernels.aggregation.kernel import AggregationKernel
-from trendloom.kernels.aggregation.spec import Aggregation
+from trendloom.kernels.totals.spec import Aggregation
 from trendloom.physical.plan import Physical
 from trendloom.physical.summaries import summary_obstacle
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trendloom.kernels.aggregation.spec import Aggregation
+from trendloom.kernels.totals.spec import Aggregation
 from trendloom.model.schema import Kind
 from trendloom.plan.logical import Plan
 

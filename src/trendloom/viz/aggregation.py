@@ -1,6 +1,6 @@
 """How matches are counted without being built, as pictures: running numbers event by event, and windows out of panes.
 
-Both use the matrices of the plan that would run (`kernels.aggregation.program`), with Python's integers: what is drawn
+Both use the matrices of the plan that would run (`kernels.matrices.program`), with Python's integers: what is drawn
 is what the kernels compute. For small streams: O(events · slots³), and every event takes room.
 """
 
@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from trendloom.errors import OptionError
 from trendloom.kernels.aggregation.kernel import AggregationKernel
-from trendloom.kernels.aggregation.program import Program, Slot
-from trendloom.kernels.aggregation.spec import Aggregation
-from trendloom.kernels.detection.machine import Machine
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.matrices.program import Program, Slot
+from trendloom.kernels.totals.spec import Aggregation
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.logical import Plan
 from trendloom.viz.canvas import FAINT, INK, PALETTE, check_picture, require_matplotlib, save, style

@@ -11,8 +11,8 @@ from trendloom.engines import task
 from trendloom.engines.local import stream_of
 from trendloom.engines.workload import Options, load, queries_of
 from trendloom.errors import RunError
-from trendloom.kernels.aggregation import widen
 from trendloom.kernels.columns.numbers import Limbs
+from trendloom.kernels.totals import widen
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 

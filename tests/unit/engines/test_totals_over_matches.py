@@ -15,7 +15,7 @@ from trendloom.engines.partials import merge_partials
 from trendloom.engines.two_step import chunk_partial
 from trendloom.errors import RunError
 from trendloom.io.events import prepare
-from trendloom.kernels.detection.enumerate import enumerate_matches
+from trendloom.kernels.expansion.enumerate import enumerate_matches
 from trendloom.lang.parser import parse_query
 from trendloom.model.numbers import from_text, to_text
 from trendloom.physical.aggregation import measures_of

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from trendloom.engines.events import Stream, build_block
 from trendloom.io.events import prepare
-from trendloom.kernels.aggregation.aggregate import Totals
 from trendloom.kernels.aggregation.kernel import AggregationKernel
-from trendloom.kernels.aggregation.spec import Aggregation
-from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.totals import Totals
+from trendloom.kernels.totals.widen import Amounts
 from trendloom.lang.parser import parse_query
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.physical.spread import summed

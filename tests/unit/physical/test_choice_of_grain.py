@@ -8,8 +8,8 @@ import pytest
 import trendloom as tl
 from trendloom.io.events import prepare
 from trendloom.kernels.aggregation.kernel import AggregationKernel
-from trendloom.kernels.aggregation.spec import Grain
-from trendloom.kernels.detection.kernel import SearchKernel
+from trendloom.kernels.search.kernel import SearchKernel
+from trendloom.kernels.totals.spec import Grain
 from trendloom.lang.parser import parse_query
 from trendloom.physical.candidate import Chosen
 from trendloom.physical.plan import plan_physically

@@ -8,8 +8,8 @@ import pytest
 from tests.property.strategies import SCHEMA
 
 from trendloom.errors import PlanError
-from trendloom.kernels.detection.runs_kernel import RunsKernel
-from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.ground.spec import Detection
+from trendloom.kernels.runs.kernel import RunsKernel
 from trendloom.lang.parser import parse_query
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.physical.candidate import Chosen

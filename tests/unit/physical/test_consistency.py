@@ -7,9 +7,9 @@ import pytest
 from tests.property.strategies import SCHEMA, to_table
 
 import trendloom as tl
-from trendloom.kernels.detection.kernel import SearchKernel
-from trendloom.kernels.detection.machine import Machine
-from trendloom.kernels.detection.sieve import sifted
+from trendloom.kernels.expansion.sieve import sifted
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.search.kernel import SearchKernel
 from trendloom.lang.parser import parse_query
 from trendloom.physical.consistency import Consistency, classify
 from trendloom.physical.plan import plan_physically

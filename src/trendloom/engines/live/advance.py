@@ -33,7 +33,7 @@ from trendloom.errors import RunError
 from trendloom.io.events import ticks
 from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.contract import PANE
-from trendloom.kernels.detection.windows import windows_of
+from trendloom.kernels.ground.windows import windows_of
 
 Array = np.ndarray[Any, Any]
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from trendloom.engines.events import Stream, build_block, key_codes
 from trendloom.engines.live.flow import Flow
-from trendloom.kernels.aggregation.aggregate import Totals
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import KEY
-from trendloom.kernels.detection.matches import Matches
+from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.totals.totals import Totals
 
 Array = np.ndarray[Any, Any]
 

@@ -16,7 +16,7 @@ from trendloom.engines.floods import warning_of_digits
 from trendloom.engines.giving import Progress
 from trendloom.engines.results import aggregate_schema, empty_batch
 from trendloom.io.events import Events
-from trendloom.kernels.aggregation.widen import Widening
+from trendloom.kernels.totals.widen import Widening
 from trendloom.physical.plan import Physical
 
 

@@ -18,8 +18,8 @@ from trendloom.engines.events import Stream
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.tasks import Batches, Job, key_columns, keyed_by, stream_of
 from trendloom.engines.spark.zones import moment_of
-from trendloom.kernels.aggregation.aggregate import Totals
 from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.totals.totals import Totals
 from trendloom.model.time import TimeAxis
 from trendloom.model.window import Window
 

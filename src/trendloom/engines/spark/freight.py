@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.kernels.aggregation.packing import BEGIN, END, LEAST, piece_columns, stack_name
-from trendloom.kernels.aggregation.pieces import Pieces
 from trendloom.kernels.contract import PANE
+from trendloom.kernels.matrices.packing import BEGIN, END, LEAST, piece_columns, stack_name
+from trendloom.kernels.matrices.pieces import Pieces
 
 Array = np.ndarray[Any, Any]
 

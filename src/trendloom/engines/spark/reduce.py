@@ -22,13 +22,13 @@ from trendloom.engines.spark.overlap import Zones
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, keyed_by, mapped, stream_of
 from trendloom.errors import RunError
 from trendloom.io.events import without_nan
-from trendloom.kernels.aggregation.packing import pieces_from
-from trendloom.kernels.aggregation.pieces import Pieces, join, reduce_block, results, sortables
-from trendloom.kernels.aggregation.widen import layout_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
 from trendloom.kernels.contract import PANE
-from trendloom.kernels.detection.windows import check_range
+from trendloom.kernels.ground.windows import check_range
+from trendloom.kernels.matrices.packing import pieces_from
+from trendloom.kernels.matrices.pieces import Pieces, join, reduce_block, results, sortables
+from trendloom.kernels.totals.widen import layout_of
 from trendloom.physical.spread import summed
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from trendloom.engines.results import EXACT_ON_SPARK, aggregate_schema
 from trendloom.engines.spark.columns import column, needed_rows
 from trendloom.engines.spark.complaints import COMPLAINT, complaint, heeded
 from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door
-from trendloom.kernels.aggregation.spec import Measure
 from trendloom.kernels.compiled import packed_code, receive_code
+from trendloom.kernels.totals.spec import Measure
 from trendloom.model.schema import Kind
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.plan import Physical

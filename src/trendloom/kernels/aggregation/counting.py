@@ -9,12 +9,12 @@ import numpy as np
 
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregation.aggregate import aggregate
-from trendloom.kernels.aggregation.spec import Aggregation
-from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected
-from trendloom.kernels.detection.spec import Detection
-from trendloom.kernels.detection.windows import horizons
+from trendloom.kernels.ground.spec import Detection
+from trendloom.kernels.ground.windows import horizons
+from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.widen import Amounts
 
 Array = np.ndarray[Any, Any]
 

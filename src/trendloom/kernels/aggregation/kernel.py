@@ -16,14 +16,15 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import DataError
-from trendloom.kernels.aggregation import pieces as stored
-from trendloom.kernels.aggregation.aggregate import Totals, aggregate
-from trendloom.kernels.aggregation.packing import piece_columns, pieces_from
-from trendloom.kernels.aggregation.pieces import Pieces
-from trendloom.kernels.aggregation.spec import Aggregation
+from trendloom.kernels.aggregation.aggregate import aggregate
 from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import KEY, Expected, Hear
+from trendloom.kernels.matrices import pieces as stored
+from trendloom.kernels.matrices.packing import piece_columns, pieces_from
+from trendloom.kernels.matrices.pieces import Pieces
+from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.totals import Totals
 
 Array = np.ndarray[Any, Any]
 

@@ -19,9 +19,9 @@ import numpy as np
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr
 from trendloom.expr.vectors import Vector, is_true
-from trendloom.kernels.aggregation.spec import Pivot
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.detection.tables import fitting_bits
+from trendloom.kernels.ground.tables import fitting_bits
+from trendloom.kernels.totals.spec import Pivot
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]

@@ -23,8 +23,8 @@ from trendloom.kernels.collapsed.spec import MATCHES, Gap, Spine
 from trendloom.kernels.collapsed.spines import Spines, spines_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.compiled import njit
-from trendloom.kernels.detection.matches import Matches
-from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.ground.spec import Detection
 
 Array = np.ndarray[Any, Any]
 

@@ -19,12 +19,12 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, columns
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.aggregation.aggregate import aggregate
-from trendloom.kernels.aggregation.widen import Amounts
 from trendloom.kernels.collapsed.prune import on_a_match
 from trendloom.kernels.collapsed.spec import Gap, Settled
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.compiled import njit
-from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.ground.spec import Detection
+from trendloom.kernels.totals.widen import Amounts
 
 Array = np.ndarray[Any, Any]
 NOBODY = -1

@@ -10,8 +10,8 @@ from trendloom.kernels.collapsed.merge import merged
 from trendloom.kernels.collapsed.spec import MATCHES, Spine
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected
-from trendloom.kernels.detection.kernel import SearchKernel, State
-from trendloom.kernels.detection.matches import Matches
+from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.search.kernel import SearchKernel, State
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from trendloom.errors import RunError
 from trendloom.kernels.collapsed.distinct import distinct, packed
 from trendloom.kernels.collapsed.spec import MATCHES
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.detection.matches import Matches, join
-from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.ground.matches import Matches, join
+from trendloom.kernels.ground.spec import Detection
 
 Array = np.ndarray[Any, Any]
 

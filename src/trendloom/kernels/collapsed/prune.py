@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.kernels.collapsed.tested import Tested
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.detection.machine import Machine
-from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves, checks_of, compare, moves_of, pairs_hold
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.ground.tables import OPERATORS, Checks, Moves, checks_of, compare, moves_of, pairs_hold
+from trendloom.kernels.totals.spec import Aggregation
 
 Array = np.ndarray[Any, Any]
 SCAN = -1

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trendloom.expr.nodes import Expr
-from trendloom.kernels.aggregation.spec import Aggregation
-from trendloom.kernels.detection.spec import Detection
+from trendloom.kernels.ground.spec import Detection
+from trendloom.kernels.totals.spec import Aggregation
 
 MATCHES = "matches"
 """The column that says how many matches a row stands for."""

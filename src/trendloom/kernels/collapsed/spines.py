@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.aggregation.spans import spans_of
 from trendloom.kernels.collapsed.spec import Spine
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.detection.enumerate import enumerate_matches
-from trendloom.kernels.detection.spec import Detection
-from trendloom.kernels.detection.windows import surroundings
+from trendloom.kernels.expansion.enumerate import enumerate_matches
+from trendloom.kernels.ground.spec import Detection
+from trendloom.kernels.ground.windows import surroundings
+from trendloom.kernels.totals.spans import spans_of
 
 Array = np.ndarray[Any, Any]
 

@@ -15,9 +15,9 @@ import numpy as np
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, Which
 from trendloom.expr.vectors import Vector, is_true
-from trendloom.kernels.aggregation.spec import Aggregation
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.detection.tables import OPERATORS, Checks, Moves
+from trendloom.kernels.ground.tables import OPERATORS, Checks, Moves
+from trendloom.kernels.totals.spec import Aggregation
 
 Array = np.ndarray[Any, Any]
 Sweep = Callable[[Array], None]

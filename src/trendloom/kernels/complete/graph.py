@@ -22,7 +22,7 @@ from trendloom.kernels.compiled import njit
 from trendloom.kernels.complete.linked import BELOW, EQUAL, NOT_ABOVE, OTHER, linked_edges
 from trendloom.kernels.complete.ordered import ordered_edges
 from trendloom.kernels.complete.spec import Complete
-from trendloom.kernels.detection.comparable import comparable
+from trendloom.kernels.ground.comparable import comparable
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]

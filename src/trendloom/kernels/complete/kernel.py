@@ -11,8 +11,8 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.complete.spec import Complete
 from trendloom.kernels.complete.trends import Trends, trends_of
 from trendloom.kernels.contract import Expected, Hear
-from trendloom.kernels.detection.kernel import SearchKernel, State
-from trendloom.kernels.detection.matches import Matches
+from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.search.kernel import SearchKernel, State
 
 MOST_STEPS = 5e8
 """Steps that counting complete trends may take."""

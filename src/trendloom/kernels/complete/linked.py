@@ -21,10 +21,10 @@ from trendloom.errors import RunError
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, Which
 from trendloom.expr.vectors import Vector, is_true
-from trendloom.kernels.aggregation.spec import Test
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.copying import grown
 from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.totals.spec import Test
 
 Array = np.ndarray[Any, Any]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trendloom.expr.nodes import Expr
-from trendloom.kernels.aggregation.spec import Test
-from trendloom.kernels.detection.spec import Pair
+from trendloom.kernels.ground.spec import Pair
+from trendloom.kernels.totals.spec import Test
 from trendloom.model.window import Window
 
 

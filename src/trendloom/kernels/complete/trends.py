@@ -28,8 +28,8 @@ from trendloom.kernels.complete.kept import passing
 from trendloom.kernels.complete.partition import TooManyPlans, branch_and_bound, greedy
 from trendloom.kernels.complete.spec import Complete, Plan
 from trendloom.kernels.complete.walk import one_by_one
-from trendloom.kernels.detection.matches import Matches
-from trendloom.kernels.detection.windows import check_range, in_each_window
+from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.ground.windows import check_range, in_each_window
 
 Array = np.ndarray[Any, Any]
 

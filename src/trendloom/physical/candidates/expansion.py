@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trendloom.kernels.detection.expansion_kernel import ExpansionKernel
+from trendloom.kernels.expansion.kernel import ExpansionKernel
 from trendloom.lang.tree import Semantics
 from trendloom.physical.candidate import Candidate, Chosen, Wanted
 from trendloom.physical.consistency import sieves_of

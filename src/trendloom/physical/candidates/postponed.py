@@ -5,7 +5,7 @@ See Zhang, Diao and Immerman, "On Complexity and Optimization of Expensive Queri
 
 from __future__ import annotations
 
-from trendloom.kernels.detection.postponed_kernel import PostponedKernel
+from trendloom.kernels.postponed.kernel import PostponedKernel
 from trendloom.lang.tree import Semantics
 from trendloom.physical.candidate import Candidate, Chosen, Wanted
 from trendloom.physical.pairs import pairs_of

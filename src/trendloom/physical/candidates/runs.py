@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trendloom.kernels.detection.runs_kernel import RunsKernel
-from trendloom.kernels.detection.spec import Pair
+from trendloom.kernels.ground.spec import Pair
+from trendloom.kernels.runs.kernel import RunsKernel
 from trendloom.lang.tree import Semantics
 from trendloom.physical.candidate import Candidate, Chosen, Wanted
 from trendloom.physical.pairs import pairs_of

@@ -1,0 +1,42 @@
+"""Complete trends of any pattern: all matches are found, then those go that another one contains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from trendloom.kernels.aggregation.counting import Count
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.complete.compared import MOST_MATCHES, only_complete, too_many_to_compare
+from trendloom.kernels.contract import Expected
+from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.search.kernel import SearchKernel, State
+
+TRIED = "complete trends of this query are found among all its matches: {} would be tried"
+
+
+@dataclass(frozen=True)
+class MaximalKernel(SearchKernel):
+    """`search` finds all matches. `tries` counts what it tries, or less; `compares`: all of that is compared."""
+
+    search: SearchKernel
+    tries: Count | None = None
+    compares: bool = field(default=False)
+
+    @property
+    def together(self) -> bool:
+        return True
+
+    def all(self, block: Block) -> Iterator[Matches]:
+        return iter([only_complete(block, self.search.all(block))])
+
+    def expected(self, state: State, *, beforehand: bool) -> Expected | None:
+        """Refused where too many would be compared: what is tried is known, what comes of it is not."""
+        if not beforehand or self.tries is None or state.block is None:
+            return super().expected(state, beforehand=beforehand)
+        found = self.tries.by_window(state.block)
+        if found is None:
+            return None
+        if self.compares and found.max(initial=0) > MOST_MATCHES:
+            raise too_many_to_compare(str(Expected(float(found.max()), True)))
+        return Expected(float(found.sum()), False, TRIED, stoppable=False)

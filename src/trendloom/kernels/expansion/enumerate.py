@@ -1,0 +1,92 @@
+"""All matches of a pattern over a block, by growing partial matches in chunks (see `expansion`).
+
+This is the general kernel: every operator, semantics, predicate, NOT and window of the language. Memory is bounded by
+the longest match times the chunk; time grows with the partial matches, of which skip-till-any-match has exponentially
+many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.expansion.sieve import sifted
+from trendloom.kernels.ground.expansion import CHUNK, Expansion, Filters
+from trendloom.kernels.ground.gaps import Gaps
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.ground.paths import Paths, without_context
+from trendloom.kernels.ground.spec import Detection
+from trendloom.kernels.ground.viability import end_bounds
+from trendloom.kernels.ground.windows import check_range, horizons, surroundings, windows_of
+
+Array = np.ndarray[Any, Any]
+
+
+def enumerate_matches(spec: Detection, block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
+    """Chunks of matches; each match once per window that holds it."""
+    machine = Machine(spec)
+    check_range(block.time, spec.window)
+
+    def make(gaps: Gaps, scope: int) -> Expansion:
+        return Expansion(machine, block, gaps, scope, chunk, filters if scope == 0 else None)
+
+    filters = None if spec.earliest or spec.adjacent else Filters(end_bounds(machine, block), sifted(machine, block))
+    gaps = Gaps(machine, block, make)
+    roots = without_context(machine, block, 0, block.keys)
+    expansion = make(gaps, 0)
+    seen: set[bytes] = set()
+    found = expansion.matches(roots, block.key_starts[:-1], block.key_starts[1:], horizons(block, spec.window))
+    for paths in found:
+        for windowed, start in in_windows(gaps, paths, spec):
+            if machine.ambiguous:
+                windowed, start = _unseen(windowed, start, seen)
+            if len(windowed):
+                yield flat(windowed, start)
+
+
+def in_windows(gaps: Gaps, paths: Paths, spec: Detection, rows: int = 1 << 16) -> Iterator[tuple[Paths, Array | None]]:
+    """Complete matches per window that holds them, where leading and trailing NOTs agree."""
+    for begin in range(0, len(paths), rows):
+        some = paths.take(np.arange(begin, min(begin + rows, len(paths))))
+        start = None
+        if spec.window.sliding:
+            time = some.block.time
+            which, start = windows_of(time[some.events[:, 0]], time[some.events[:, -1]], spec.window)
+            some = some.take(which)
+        if looks_around(spec):
+            low, high = surroundings(some.block, some.events[:, 0], some.events[:, -1], start, spec.window)
+            numbered = Paths(gaps.machine, some.block, 0, 0, some.events, some.steps, np.arange(len(some)), {})
+            kept = gaps.enclosed(numbered, low, high)
+            some, start = kept, None if start is None else start[kept.root]
+        yield some, start
+
+
+def looks_around(spec: Detection) -> bool:
+    """Whether the pattern has leading or trailing NOTs."""
+    return spec.scopes[0].open_ended
+
+
+def flat(paths: Paths, start: Array | None) -> Matches:
+    """Matches of equal length as flat arrays."""
+    rows, length = paths.events.shape
+    offsets = np.arange(rows + 1, dtype=np.int64) * length
+    positions = paths.machine.position_of[paths.steps].astype(np.int32)
+    return Matches(offsets, paths.events.reshape(-1), positions.reshape(-1), start)
+
+
+def _unseen(paths: Paths, start: Array | None, seen: set[bytes]) -> tuple[Paths, Array | None]:
+    """Bindings that were not given out before: one binding can have several derivations."""
+    fresh = []
+    positions = paths.machine.position_of[paths.steps]
+    for row in range(len(paths)):
+        window = b"" if start is None else start[row].tobytes()
+        key = window + paths.events[row].tobytes() + positions[row].tobytes()
+        if key not in seen:
+            seen.add(key)
+            fresh.append(row)
+    rows = np.array(fresh, np.int64)
+    return paths.take(rows), None if start is None else start[rows]

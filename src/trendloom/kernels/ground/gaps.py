@@ -1,0 +1,219 @@
+"""NOT between two events: is there a match of it in the gap?
+
+A NOT that depends on nothing outside is a *threshold*: of all its matches that have ended before f, only the latest
+start matters; the gap (e, f) is violated iff that start lies after e. The threshold of every event is one column, so
+the test is one comparison. A NOT that uses variables of the enclosing match (correlated), or has leading or trailing
+NOTs of its own, is tested gap by gap: its matches are enumerated inside the gap with the outer match as context,
+until one is found.
+
+Cost: thresholds O(1) per test after one pass; otherwise the cost of finding the first match in each gap.
+See docs/semantics.md on NOT, and Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.ground.latest import latest_starts
+from trendloom.kernels.ground.machine import Machine, Step
+from trendloom.kernels.ground.paths import Paths, ready, without_context
+from trendloom.kernels.ground.spec import Rule, Scope
+from trendloom.pattern.template import Crossing, Crossings
+
+if TYPE_CHECKING:
+    from trendloom.kernels.ground.expansion import Expansion
+
+Array = np.ndarray[Any, Any]
+MakeExpansion = Callable[["Gaps", int], "Expansion"]
+
+
+class Gaps:
+    """The NOTs of a detection over one block."""
+
+    def __init__(self, machine: Machine, block: Block, make: MakeExpansion) -> None:
+        self.machine, self.block, self.make = machine, block, make
+        self.spec = machine.spec
+        self._thresholds: dict[int, Array] = {}
+        self._beside = {scope.number: machine.beside(scope.number) for scope in self.spec.scopes}
+        self.waiting = [scope for scope in self.spec.scopes if scope.number and scope.outer]
+
+    # ------------------------------------------------------------------------------- while a match grows
+
+    def close(self, paths: Paths, step: Step) -> Paths:
+        """Rows whose newest event closes its gap without violating a NOT that can be decided by itself."""
+        if not any(step.ways):
+            return paths
+        passed = np.zeros(len(paths), np.bool_)
+        column = paths.events.shape[1] - 1
+        for way in step.ways:
+            undecided = np.flatnonzero(~passed)
+            some = paths.take(undecided)
+            passed[undecided] = self._way(way, some, column)
+        return paths.take(np.flatnonzero(passed))
+
+    def _way(self, way: Crossings, paths: Paths, column: int) -> Array:
+        good = np.ones(len(paths), np.bool_)
+        for crossing in way:
+            if self.machine.immediate(crossing.scope):
+                good &= ~self._violated_at(crossing, paths, column)
+        return good
+
+    def _violated_at(self, crossing: Crossing, paths: Paths, column: int) -> Array:
+        """Per row, whether the NOT crossed on the way to `column` has a match in between."""
+        before = self._column_before(paths, crossing, column)
+        low = self.block.tie_end[paths.events[np.arange(len(paths)), before]]
+        high = self.block.tie_start[paths.events[:, column]]
+        return self.violated(crossing, paths, low, high, self._round_column(paths, crossing, column))
+
+    def _round_column(self, paths: Paths, crossing: Crossing, column: int) -> Array:
+        """The column whose round a NOT crossed on the way to `column` lies in."""
+        return np.full(len(paths), column) if crossing.late else self._column_before(paths, crossing, column)
+
+    def _column_before(self, paths: Paths, crossing: Crossing, column: int) -> Array:
+        """The column of the last event bound before a NOT: the one before, unless it lies beside it in an AND."""
+        found = np.full(len(paths), column - 1)
+        beside = self._beside[crossing.scope]
+        if beside is None:
+            return found
+        aside = beside[paths.steps]
+        for back in range(column - 1, paths.own, -1):
+            found[(found == back) & aside[:, back]] = back - 1
+        return found
+
+    def revisit(self, paths: Paths, variable: str, one_time: bool) -> Paths:
+        """Rows that violate no correlated NOT which the newest event makes decidable.
+
+        Under skip-till-any-match a NOT whose outer variables can still bind more events waits for the complete match.
+        """
+        newest = paths.events.shape[1] - 1
+        for scope in self._here(paths):
+            if not one_time and scope.outer & self.spec.plural:
+                continue
+            first = paths.own + 1 if variable in scope.outer else newest
+            for column in range(max(first, paths.own + 1), newest + 1):
+                paths = self._without_violation(paths, scope, column, decided=True)
+        return paths
+
+    def settle(self, paths: Paths) -> Paths:
+        """Complete matches that violate no correlated NOT that has waited until now."""
+        one_time = self.spec.earliest or self.spec.adjacent
+        for scope in self._here(paths):
+            waits_anyway = not one_time and bool(scope.outer & self.spec.plural)
+            for column in range(paths.own + 1, paths.events.shape[1]):
+                paths = self._without_violation(paths, scope, column, decided=None if waits_anyway else False)
+        return paths
+
+    def _here(self, paths: Paths) -> Iterator[Scope]:
+        return (scope for scope in self.waiting if scope.parent == paths.scope)
+
+    def _without_violation(self, paths: Paths, scope: Scope, column: int, *, decided: bool | None) -> Paths:
+        """Drop rows that violate a NOT crossed at `column`; `decided`: only rows where its variables are all bound."""
+        for crossing in (Crossing(scope.number, False), Crossing(scope.number, True)):
+            crosses = np.array([any(crossing in way for way in step.ways) for step in self.machine.steps], np.bool_)
+            rows = np.flatnonzero(crosses[paths.steps[:, column]]) if len(paths) else np.zeros(0, np.int64)
+            if decided is not None and len(rows):
+                some = paths.take(rows)
+                context = self._context(scope, some, self._round_column(some, crossing, column))
+                rows = rows[self._decidable(scope, context) == decided]
+            if len(rows):
+                bad = rows[self._violated_at(crossing, paths.take(rows), column)]
+                paths = paths.take(np.setdiff1d(np.arange(len(paths)), bad))
+        return paths
+
+    def _decidable(self, scope: Scope, context: Paths) -> Array:
+        found = np.ones(len(context), np.bool_)
+        for rule, names in self._outer_rules(scope, scope.outer):
+            found &= ready(rule, context, names)
+        return found
+
+    def _outer_rules(self, scope: Scope, outer: frozenset[str]) -> Iterator[tuple[Rule, frozenset[str]]]:
+        for rule in scope.rules:
+            yield rule, rule.shape.variables & outer
+        for inner in self.spec.scopes:
+            if inner.number and inner.parent == scope.number:
+                yield from self._outer_rules(inner, outer & inner.outer)
+
+    # ------------------------------------------------------------------------------------------ violations
+
+    def violated(self, crossing: Crossing, paths: Paths, low: Array, high: Array, rounds_at: Array) -> Array:
+        """Per row, whether the NOT has a match on the events with indices in [low, high).
+
+        `rounds_at`: per row the column of the outer match whose rounds the NOT lies in.
+        """
+        scope = self.spec.scopes[crossing.scope]
+        if self.machine.immediate(scope.number) and not scope.open_ended:
+            threshold = self.threshold(scope.number)
+            return (high > low) & (threshold[np.maximum(high, 0)] >= low)
+        if self.machine.immediate(scope.number):
+            gaps, of = np.unique(np.stack([low, high]), axis=1, return_inverse=True)
+            alone = without_context(self.machine, self.block, scope.number, gaps.shape[1])
+            return self._exists(alone, gaps[0], gaps[1])[of.reshape(-1)]
+        return self._exists(self._context(scope, paths, rounds_at), low, high)
+
+    def _exists(self, roots: Paths, low: Array, high: Array) -> Array:
+        """Per root, whether its scope has a match in [low, high)."""
+        found = np.zeros(len(roots), np.bool_)
+        expansion = self.make(self, roots.scope)
+        todo = np.flatnonzero(low < high)
+        for start in range(0, len(todo), 4096):
+            some = todo[start : start + 4096]
+            roots_here = replace(roots.take(some), root=np.arange(len(some)))
+            for matches in expansion.matches(roots_here, low[some], high[some], None):
+                matches = self.enclosed(matches, low[some][matches.root], high[some][matches.root])
+                found[some[matches.root]] = True
+                if found[some].all():
+                    break
+        return found
+
+    def enclosed(self, paths: Paths, low: Array, high: Array) -> Paths:
+        """Complete matches whose leading and trailing NOTs hold on the events with indices in [low, high)."""
+        first, last = paths.own, paths.events.shape[1] - 1
+        starts = self.block.tie_start[paths.events[:, first]]
+        ends = self.block.tie_end[paths.events[:, last]]
+        good = self._some_way(paths, paths.steps[:, first], lambda s: self.machine.steps[s].ways, low, starts, first)
+        states = self.machine.target_of[paths.steps[:, last]]
+        template = self.spec.scopes[paths.scope].template
+        good &= self._some_way(paths, states, lambda s: template.accepts[s], ends, high, last)
+        return paths.take(np.flatnonzero(good))
+
+    def _some_way(
+        self,
+        paths: Paths,
+        kind: Array,
+        ways_of: Callable[[int], tuple[Crossings, ...]],
+        low: Array,
+        high: Array,
+        column: int,
+    ) -> Array:
+        """Per row, whether all NOTs of one way hold between low and high."""
+        good = np.zeros(len(paths), np.bool_)
+        for which in np.unique(kind):
+            rows = np.flatnonzero(kind == which)
+            for way in ways_of(int(which)):
+                left = rows[~good[rows]]
+                passed = np.ones(len(left), np.bool_)
+                for crossing in way:
+                    at = np.full(len(left), column)
+                    passed &= ~self.violated(crossing, paths.take(left), low[left], high[left], at)
+                good[left] = passed
+        return good
+
+    def _context(self, scope: Scope, paths: Paths, rounds_at: Array) -> Paths:
+        """The outer match as context of a NOT, with the rounds in which the NOT lies."""
+        rows = np.arange(len(paths))
+        around = {part: rounds for part, rounds in paths.rounds_around.items() if part in scope.parts}
+        for part in self.machine.parts:
+            if part in scope.parts and part not in around:
+                around[part] = paths.rounds(part)[rows, rounds_at]
+        return replace(paths, scope=scope.number, own=paths.events.shape[1], root=rows, rounds_around=around)
+
+    def threshold(self, scope: int) -> Array:
+        """For every index i the latest start of a match of the NOT that has ended before event i; −1: none."""
+        if scope not in self._thresholds:
+            self._thresholds[scope] = latest_starts(self, scope)
+        return self._thresholds[scope]

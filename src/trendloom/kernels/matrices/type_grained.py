@@ -1,0 +1,288 @@
+"""Type-grained aggregation: one running aggregate per position, however many matches it stands for.
+
+Without predicates on adjacent events every event is a small matrix on the aggregates (`program`), so a stretch of
+events is a matrix too. Windows that do not overlap carry one vector through their events; windows that overlap share
+the matrices of their panes (`panes`), whichever costs less. The same algebra serves skip-till-next-match and
+contiguous, where one number per position counts the runs that wait there (pattern-grained).
+
+Cost: O(events · terms) for windows that do not overlap; O(events · terms · columns / SIMD width + panes · slots³)
+otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from trendloom.kernels.columns import few
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, Wides, add_unit, clear, copy, zeros_like
+from trendloom.kernels.compiled import njit
+from trendloom.kernels.matrices.advance import NO_WORDS, Events, Steps, advance, advance_least
+from trendloom.kernels.matrices.kinds import Kinds, Letters, kinds_of, letters_of
+from trendloom.kernels.matrices.matrices import LONGEST_WORD, Matrices, flat, terms_of, words_of
+from trendloom.kernels.matrices.panes import Shape, accepted_least, any_spilled, give_out, slide
+from trendloom.kernels.matrices.plain_steps import add_up_integers
+from trendloom.kernels.matrices.program import Program
+from trendloom.kernels.totals.spans import grown, not_before
+from trendloom.kernels.totals.summing import ABSENT, EMPTY, Found, Job, Spans
+
+Array = np.ndarray[Any, Any]
+
+WORTH_WORDS = 200_000
+"""Events from which on the matrices of words pay for themselves."""
+
+
+FEW_STEPS = 1 << 21
+"""Events of all windows, up to which windows are walked one by one: that takes milliseconds, and less to compile."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A job's events and tables, ready to be run in any number system."""
+
+    job: Job
+
+    @cached_property
+    def program(self) -> Program:
+        return Program(self.job.machine)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        return kinds_of(self.job.block)
+
+    @cached_property
+    def matrices(self) -> Matrices:
+        return Matrices(self.program, self.job, self.kinds.positions)
+
+    @cached_property
+    def letters(self) -> Letters | None:
+        """Points in time as letters, where there are ties and no event has a weight of its own."""
+        if len(self.kinds.own) == 0 or len(self.job.weights):
+            return None
+        return letters_of(self.job.block, self.kinds)
+
+    @cached_property
+    def by_event(self) -> tuple[Events, Steps]:
+        """For what goes from event to event: weights and least values."""
+        kinds, matrices = self.kinds, self.matrices
+        start, offset = np.zeros(0, np.int64), np.zeros(2, np.int64)
+        events = Events(kinds.code, kinds.tied, start, kinds.own, kinds.union, self.job.block.instant, self.job.weights)
+        order = np.array(self.program.order, np.int64)
+        kept, entered, letters = matrices.kept(), matrices.entered(), len(kinds.positions)
+        steps = Steps(matrices.single(), NO_WORDS, NO_WORDS, offset, letters, kept, entered, order, matrices.size)
+        return events, steps
+
+    @cached_property
+    def by_time(self) -> tuple[Events, Steps]:
+        """For numbers: letters, and words of them where the stream is long enough."""
+        events, steps = self.by_event
+        matrices, letters = self.matrices, self.letters
+        if len(self.job.weights):
+            return _without_ties(events), steps
+        counts = [{kind: 1} for kind in range(len(matrices.kinds))] if letters is None else letters.counts
+        alphabet = [matrices.letter(each) for each in counts]
+        steps = steps._replace(single=flat([terms_of(matrix) for matrix in alphabet], matrices.size))
+        if len(self.job.block) >= WORTH_WORDS:
+            words, offset = words_of(alphabet, matrices.size, longest=LONGEST_WORD)
+            steps = steps._replace(words=words, words_of_doubles=words.astype(np.float64))
+            steps = steps._replace(offset=offset, letters=len(counts))
+        if letters is not None:
+            events = events._replace(code=letters.code, tied=letters.tied, start=letters.start)
+        return _without_ties(events), steps
+
+    def points(self, events: Array) -> Array:
+        """Indices of events, each the first of its time, as points in time."""
+        return events if self.letters is None else np.searchsorted(self.letters.start, events)
+
+    @cached_property
+    def shape(self) -> Shape:
+        program, slots = self.program, len(self.program.slots)
+        grows = np.ones(slots, np.bool_)
+        grows[list(program.sources)] = False
+        begin = program.sources.index(program.begin)
+        columns, accepts = np.array(program.sources, np.int64), np.array(program.accepts, np.int64)
+        return Shape(slots, self.job.linear, columns, grows, begin, accepts)
+
+    @cached_property
+    def valued(self) -> Array:
+        """[extreme, slot]: whether events that enter a slot bring a value along."""
+        found = np.zeros((self.job.extremes, len(self.program.slots)), np.bool_)
+        for slot, position in enumerate(self.program.position_of):
+            if position >= 0:
+                found[:, slot] = self.job.valued[:, position]
+        return found
+
+
+def _without_ties(events: Events) -> Events:
+    """The same events; without what ties need where each has a letter."""
+    return events if (events.code == events.tied).any() else events._replace(own=None, union=None)
+
+
+def sweep(job: Job, spans: Spans, numbers: Numbers) -> Found:
+    """Add up all matches of every span; `numbers` says in which system."""
+    return run(Prepared(job), spans, numbers)
+
+
+def run(prepared: Prepared, spans: Spans, numbers: Numbers, *, panes: bool | None = None) -> Found:
+    """As `sweep`; `panes` forces windows as products of panes, or one by one."""
+    job = prepared.job
+    found = Found(
+        zeros_like(numbers, len(spans), job.linear + 1),
+        np.zeros(len(spans), np.bool_),
+        np.full((len(spans), job.extremes), ABSENT),
+    )
+    if panes is None:
+        panes = _worth_panes(prepared, spans)
+    if len(spans) == 0:
+        return found
+    size = prepared.shape.slots * (job.linear + 1)
+    if not panes:
+        each = _roomy_each if isinstance(numbers, Limbs) else _lean_each
+        each(found.numbers, found.spilled, prepared.points(spans.low), prepared.points(spans.high), prepared.shape,
+             *prepared.by_time, zeros_like(numbers, size, 1), zeros_like(numbers, 2 * size, 1))  # fmt: skip
+        if job.extremes:
+            _each_least(found.least, spans.low, spans.high, prepared.shape, *prepared.by_event, job.values,
+                        prepared.valued)  # fmt: skip
+        return found
+    window = job.spec.detection.window
+    assert window.within is not None
+    assert window.slide is not None
+    pieces = pieces_of(job.block, math.gcd(window.within, window.slide))
+    needed = np.unique(spans.key)
+    if len(needed) < job.block.keys:
+        pieces = pieces[np.isin(np.searchsorted(job.block.key_starts, pieces[:, 0], side="right") - 1, needed)]
+    matrices, bad, least = reduce(prepared, pieces[:, 0], pieces[:, 1], numbers)
+    first, last = np.searchsorted(pieces[:, 0], spans.low), np.searchsorted(pieces[:, 0], spans.high)
+    slide(found.numbers, found.spilled, found.least, first, last, matrices, bad, least, prepared.shape)
+    return found
+
+
+def reduce(prepared: Prepared, begin: Array, end: Array, numbers: Numbers) -> tuple[Numbers, Array, Array]:
+    """The matrix of every stretch of events: rows, which of them spilled, and [extreme, stretch, slot, lane]."""
+    shape, job = prepared.shape, prepared.job
+    size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
+    matrices = zeros_like(numbers, len(begin) * size, lanes)
+    bad = np.zeros(len(begin), np.bool_)
+    least = np.empty((job.extremes, len(begin), shape.slots, lanes), np.int64)
+    reducing = _roomy_reduce if isinstance(numbers, Limbs) else _lean_reduce
+    reducing(matrices, bad, prepared.points(begin), prepared.points(end), shape, *prepared.by_time,
+             zeros_like(numbers, size, lanes), zeros_like(numbers, 2 * size, lanes))  # fmt: skip
+    if job.extremes:
+        _reduce_least(least, begin, end, shape, *prepared.by_event, job.values, prepared.valued)
+    return matrices, bad, least
+
+
+def _worth_panes(prepared: Prepared, spans: Spans) -> bool:
+    """Whether matrices of panes cost less than walking through every window."""
+    window = prepared.job.spec.detection.window
+    if window.slide is None or window.within is None or window.within <= window.slide or len(spans) == 0:
+        return False
+    columns, slots = len(prepared.shape.columns), prepared.shape.slots
+    walked = int((spans.high - spans.low).sum())
+    if walked <= FEW_STEPS:
+        return False
+    events = len(prepared.job.block)
+    steps = (int(spans.start.max()) - int(spans.start.min())) // math.gcd(window.within, window.slide)
+    panes = min(events, (steps + 1) * len(np.unique(spans.key)))
+    return events * (1 + columns / 8) + (panes + len(spans)) * slots * columns * columns < walked
+
+
+def pieces_of(block: Block, pane: int) -> Array:
+    """The stretches of events that lie in one pane, [begin, end] each."""
+    stretches = few.panes if len(block) <= few.FEW else _pieces
+    found: Array = stretches(block.key_starts, block.time, pane)
+    return found
+
+
+@njit(nogil=True)
+def _pieces(key_starts: Array, time: Array, pane: int) -> Array:
+    found = np.empty((16, 2), np.int64)
+    count = 0
+    for key in range(len(key_starts) - 1):
+        at, end = key_starts[key], key_starts[key + 1]
+        while at < end:
+            high = not_before(time, at, end, (time[at] // pane + 1) * pane)
+            found = grown(found, count)
+            found[count, 0], found[count, 1] = at, high
+            count += 1
+            at = high
+    return found[:count]
+
+
+def _each(
+    out: Numbers, bad: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps, rows: Numbers,
+    spare: Numbers,
+) -> None:  # fmt: skip
+    """One vector through the points in time of every span."""
+    for span in range(len(low)):
+        for row in range(steps.size):
+            clear(rows, row)
+        add_unit(rows, shape.columns[shape.begin], 0, 1)
+        advance(rows, spare, low[span], high[span], steps, events)
+        give_out(out, span, rows, 0, shape)
+        bad[span] = any_spilled(rows) | any_spilled(spare) | any_spilled(out)
+
+
+def _each_interpreted(
+    out: Numbers, bad: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps, rows: Numbers,
+    spare: Numbers,
+) -> None:  # fmt: skip
+    if isinstance(rows, Wides | Limbs) and not (events.code == events.tied).any():
+        add_up_integers(out, bad, low, high, shape.accepts, shape.slots, int(shape.columns[shape.begin]), steps.size,
+                        events.code, steps.single, events.weights)  # fmt: skip
+    else:
+        _each(out, bad, low, high, shape, events, steps, rows, spare)
+
+
+@njit(nogil=True)
+def _each_least(
+    out: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps, values: Array, valued: Array
+) -> None:
+    least, spare = np.empty((shape.slots, 1), np.int64), np.empty((2 * shape.slots, 1), np.int64)
+    for span in range(len(low)):
+        for x in range(len(values)):
+            least[:] = ABSENT
+            least[shape.columns[shape.begin], 0] = EMPTY
+            advance_least(least, spare, low[span], high[span], steps, events, values[x], valued[x])
+            out[span, x] = accepted_least(least, shape)
+
+
+def _reduce(
+    matrices: Numbers, bad: Array, begin: Array, end: Array, shape: Shape, events: Events, steps: Steps, rows: Numbers,
+    spare: Numbers,
+) -> None:  # fmt: skip
+    """One matrix for the events of every stretch: lane k begins with one in slot `columns[k]`."""
+    lanes = len(shape.columns)
+    for piece in range(len(begin)):
+        for row in range(steps.size):
+            clear(rows, row)
+        for lane in range(lanes):
+            add_unit(rows, shape.columns[lane], lane, 1)
+        advance(rows, spare, begin[piece], end[piece], steps, events)
+        for row in range(steps.size):
+            copy(matrices, piece * steps.size + row, rows, row)
+        bad[piece] = any_spilled(rows) | any_spilled(spare)
+
+
+_lean_each = njit(**LEAN, interpreted=_each_interpreted)(_each)
+_roomy_each = njit(nogil=True, interpreted=_each_interpreted)(_each)
+_lean_reduce, _roomy_reduce = njit(**LEAN)(_reduce), njit(nogil=True)(_reduce)
+
+
+@njit(nogil=True)
+def _reduce_least(
+    least: Array, begin: Array, end: Array, shape: Shape, events: Events, steps: Steps, values: Array, valued: Array
+) -> None:
+    spare = np.empty((2 * shape.slots, len(shape.columns)), np.int64)
+    for piece in range(len(begin)):
+        for x in range(len(values)):
+            mine = least[x, piece]
+            mine[:] = ABSENT
+            for lane in range(len(shape.columns)):
+                mine[shape.columns[lane], lane] = EMPTY
+            advance_least(mine, spare, begin[piece], end[piece], steps, events, values[x], valued[x])

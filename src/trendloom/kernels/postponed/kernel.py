@@ -1,0 +1,22 @@
+"""Matches under skip-till-any-match whose steps depend on the two events they join alone: built last (postponed)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.ground.spec import Pair
+from trendloom.kernels.postponed.postponed import construct_matches
+from trendloom.kernels.search.kernel import SearchKernel
+
+
+@dataclass(frozen=True)
+class PostponedKernel(SearchKernel):
+    """`pairs` are the conditions on the two events of a step."""
+
+    pairs: tuple[Pair, ...]
+
+    def all(self, block: Block) -> Iterator[Matches]:
+        return construct_matches(self.detection, self.pairs, block)
