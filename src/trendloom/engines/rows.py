@@ -52,7 +52,8 @@ def match_rows(
 ) -> pa.RecordBatch:
     """One row per match, in the order of the chunk; further columns are integers of type `exact`."""
     plan = physical.plan
-    matches = by_content(matches, stream, block, physical.detection.places)
+    if matches.unions:
+        matches = by_content(matches, stream, block, physical.detection.places)
     names, arrays = [], []
     key_rows = pa.array(keys.rows[block.key[matches.first]])
     for name in plan.partition:

@@ -1,4 +1,4 @@
-"""Events of a match that have no order: listed by their values, so that the order of the input does not show."""
+"""Events of a row that have no order: listed by their values, so that the order of the input does not show."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[Place, ...]) -> Matches:
     """The same rows, events of one instant ordered by their values, then by variable. O(entries with such events)."""
     tie = block.tie_start[matches.events]
-    tied = _beside_another(tie, matches)
+    tied = np.flatnonzero(block.tie_end[matches.events] - tie > 1)
     if not len(tied):
         return matches
     events, positions = matches.events[tied], matches.positions[tied]
@@ -33,13 +33,6 @@ def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[Pla
     changed = replace(matches, events=matches.events.copy(), positions=matches.positions.copy())
     changed.events[tied], changed.positions[tied] = events[order], positions[order]
     return changed
-
-
-def _beside_another(tie: Array, matches: Matches) -> Array:
-    """The entries that have another one of their match and instant next to them."""
-    same = tie[1:] == tie[:-1]
-    same[matches.offsets[1:-1] - 1] = False  # the next one is of another match
-    return np.flatnonzero(np.append(same, False) | np.append(False, same)) if len(tie) else tie
 
 
 def _ranks(stream: Stream, block: Block, events: Array) -> Array:

@@ -1,9 +1,9 @@
 """Where the events of a batch stand in the structures of a move: ranks, computed before the sweep walks over them.
 
 Per block, once: the two columns of a predicate are numbered together in the order of their values (class by class
-where there are equalities), so that comparing two events is comparing two codes; NULL has none. Per batch (`tree_places`):
-its own events alone are sorted by code. An earlier event gets its *place* in the tree of its class, a later one the
-*prefix* of that tree that passes. So a tree is as large as the batch needs, whatever the block holds.
+where there are equalities), so that comparing two events is comparing two codes; NULL has none. Per batch
+(`tree_places`) its own events alone are sorted by code. An earlier event gets its *place* in the tree of its class, a
+later one the *prefix* of that tree that passes. So a tree is as large as the batch needs, whatever the block holds.
 
 Cost: O(items) per block (hashing), O(m log m) per batch of m items; comparing a column with itself sorts once.
 """

@@ -1,4 +1,4 @@
-"""Places and prefixes of the events of one batch in the trees of every arm, and what is done there. See `structure_codes`.
+"""Places and prefixes of the events of one batch in the trees of every arm (`structure_codes`), and what is done there.
 
 Words that hold a code and an item are sorted by counting codes where a batch holds most of them, O(m), else by merging,
 O(m log m) whatever the order of the values.

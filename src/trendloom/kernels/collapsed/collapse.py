@@ -84,7 +84,7 @@ class _Rows:
         offsets, events, positions = _assembled(*pool, which[kept], spines.events[kept], spines.positions[kept])
         start = None if spines.start is None else spines.start[kept]
         return Matches(offsets, events, positions, start, {MATCHES: ways[kept]},
-                       self._certain_from(spines, kept, offsets, events))  # fmt: skip
+                       self._certain_from(spines, kept, offsets, events), unions=True)  # fmt: skip
 
     def _certain_from(self, spines: Spines, kept: Array, offsets: Array, events: Array) -> Array:
         return spines.events[kept, 0] if spines.events.shape[1] else events[offsets[:-1]]

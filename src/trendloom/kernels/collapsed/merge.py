@@ -36,7 +36,7 @@ def merged(found: Iterable[Matches], detection: Detection, block: Block) -> Iter
         if MATCHES not in matches.columns:
             count += len(matches)
             _check(count)
-            matches = replace(matches, columns={MATCHES: np.ones(len(matches), np.int64)})
+            matches = replace(matches, columns={MATCHES: np.ones(len(matches), np.int64)}, unions=True)
         held.append(replace(matches, certain_from=None))
         size += len(matches.events)
         if size > limit:
@@ -68,6 +68,7 @@ def _together(matches: Matches, detection: Detection, block: Block) -> Matches:
         None if matches.window_start is None else matches.window_start[first],
         {MATCHES: _sums(matches, group, len(first))},
         _certain_from(matches, detection)[first],
+        unions=True,
     )
 
 

@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 @dataclass(frozen=True, eq=False)
 class Matches:
     """`columns`: what else is known of every row. `certain_from`: the event whose time decides when a row is certain;
-    None: its first.
+    None: its first. `unions`: a row binds the events of many matches, so those of one instant have no order.
     """
 
     offsets: Array
@@ -31,6 +31,7 @@ class Matches:
     window_start: Array | None = None
     columns: dict[str, Array] = field(default_factory=dict)
     certain_from: Array | None = None
+    unions: bool = False
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -67,10 +68,10 @@ class Matches:
             return np.broadcast_to(self.positions[0], offsets[-1]) if len(self.positions) else self.positions
         return gather_segments(self.offsets, self.positions, rows, offsets)
 
-    def _per_row(self, rows: Array | slice) -> tuple[Array | None, dict[str, Array], Array | None]:
+    def _per_row(self, rows: Array | slice) -> tuple[Array | None, dict[str, Array], Array | None, bool]:
         start, since = self.window_start, self.certain_from
         columns = {name: column[rows] for name, column in self.columns.items()}
-        return None if start is None else start[rows], columns, None if since is None else since[rows]
+        return None if start is None else start[rows], columns, None if since is None else since[rows], self.unions
 
 
 def join(chunks: list[Matches]) -> Matches:
@@ -87,6 +88,7 @@ def join(chunks: list[Matches]) -> Matches:
         _together([chunk.window_start for chunk in chunks]),
         {name: np.concatenate([chunk.columns[name] for chunk in chunks]) for name in chunks[0].columns},
         _together([chunk.certain_from for chunk in chunks]),
+        chunks[0].unions,
     )
 
 
