@@ -181,7 +181,7 @@ def in_context(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def divided(kernel: Kernel[Any, Any], block: Block, threads: int) -> list[Part]:
     """Parts of a block for so many threads: by key where there are enough, else by time where results allow it."""
-    if threads < 2 or len(block) < WORTH_DIVIDING:
+    if threads < 2 or len(block) < WORTH_DIVIDING or kernel.light:
         return [Part(block)]
     by_key = _by_key(block, threads * PARTS)
     if len(by_key) >= threads:

@@ -89,6 +89,11 @@ class Kernel(Protocol[State, Result]):
         ...
 
     @property
+    def light(self) -> bool:
+        """Whether it takes less time than sorting the events does: then dividing them gains nothing."""
+        ...
+
+    @property
     def reads(self) -> frozenset[str]:
         """The columns of events that it reads, besides those of conditions."""
         ...

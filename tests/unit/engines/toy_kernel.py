@@ -34,6 +34,7 @@ class Toy:
     version = 7
     family = "Toy"
     adds_up = True
+    light = True
     reads: frozenset[str] = frozenset()
     columns: tuple[str, ...] = ()
     keeps = "numbers of events, per key and pane"

@@ -61,6 +61,11 @@ class AggregationKernel:
         return replace(self, numeric=numeric)
 
     @property
+    def light(self) -> bool:
+        """Where events are matrices: a few additions each."""
+        return self.spec.algebra and self.spec.pivot is None
+
+    @property
     def reads(self) -> frozenset[str]:
         """The columns that are added up."""
         return frozenset(measure.column for measure in self.spec.measures if measure.column)
