@@ -27,12 +27,14 @@ from trendloom.kernels.totals.totals import Totals
 
 Array = np.ndarray[Any, Any]
 
-WORTH_DIVIDING = 1 << 17
-"""Events from which a second thread pays."""
+LEAST = 1 << 18
+"""Events of a part: fewer are not worth the preparations that every part needs."""
 PARTS = 4
-"""Parts for every thread: a part that takes longer than the others keeps nobody waiting for long."""
+"""Parts for every thread, at most: one that takes longer than the others keeps nobody waiting for long."""
 WAITING = 4
 """Results of a part that wait for the parts before it."""
+FAR = 1 << 60
+"""Room in a queue that nobody waits for any more."""
 OVERLAP = 8
 """Parts of time are at least so many times as long as what they share with the part before."""
 
@@ -164,7 +166,7 @@ def _in_turn(jobs: list[_Job], threads: int) -> Iterator[Any]:
 
 def _drain(queue: Queue[Any]) -> None:
     """Let whoever waits to put something see that nobody wants it."""
-    queue.maxsize = 0
+    queue.maxsize = FAR
     with queue.mutex:
         queue.queue.clear()
         queue.not_full.notify_all()
@@ -181,12 +183,13 @@ def in_context(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def divided(kernel: Kernel[Any, Any], block: Block, threads: int) -> list[Part]:
     """Parts of a block for so many threads: by key where there are enough, else by time where results allow it."""
-    if threads < 2 or len(block) < WORTH_DIVIDING or kernel.light:
+    count = min(threads * PARTS, len(block) // LEAST)
+    if threads < 2 or count < 2 or kernel.light:
         return [Part(block)]
-    by_key = _by_key(block, threads * PARTS)
+    by_key = _by_key(block, count)
     if len(by_key) >= threads:
         return by_key
-    return _by_time(kernel, block, threads * PARTS) or by_key
+    return _by_time(kernel, block, count) or by_key
 
 
 def _by_key(block: Block, count: int) -> list[Part]:

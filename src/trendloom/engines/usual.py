@@ -38,7 +38,7 @@ MORE = {
     "all pairs": "RETURN a.id, b.id PATTERN SEQ(A a, NOT C c, B b) WHERE [key] WITHIN 20 s",
     "sums and extremes": "RETURN key, COUNT(*), SUM(b.id), MIN(b.price), AVG(b.price) PATTERN SEQ(A a, B b) "
     "WHERE [key] GROUP BY key WITHIN 1 minute",
-    "COUNT(*), next": "RETURN key, COUNT(*) PATTERN SEQ(A a, B+ b, C c) SEMANTICS skip-till-next-match WHERE [key] "
+    "COUNT(*), next": "RETURN key, COUNT(*) PATTERN SEQ(A a, B b+, C c) SEMANTICS skip-till-next-match WHERE [key] "
     f"GROUP BY key {SLIDING}",
 }
 """Kinds that are compiled ahead as well."""

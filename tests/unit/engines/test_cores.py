@@ -52,7 +52,7 @@ def events(seed: int, keys: int, count: int = 120, span: int = 90) -> pa.Table:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cores, "WORTH_DIVIDING", 1)
+    monkeypatch.setattr(cores, "LEAST", 1)
     monkeypatch.setattr(cores, "OVERLAP", 0)
 
 
@@ -87,7 +87,7 @@ def test_one_key_is_divided_by_time() -> None:
 
 
 def test_few_events_are_not_divided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cores, "WORTH_DIVIDING", 10_000)
+    monkeypatch.setattr(cores, "LEAST", 10_000)
     assert len(parts(QUERIES[4], events(1, 40), 4)) == 1
 
 

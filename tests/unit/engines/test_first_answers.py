@@ -17,6 +17,7 @@ from trendloom.engines import rehearsal, usual
 from trendloom.engines.rehearsal import made_up
 from trendloom.engines.usual import MORE, USUAL, usual_events
 from trendloom.engines.workload import Options, load, queries_of
+from trendloom.kernels.interpreted import interpreted_only
 
 MOST = {"rows, contiguous": 18, "COMPLETE TRENDS": 24}
 """Functions that such a query compiles after those before it, in an empty folder. Lower them when you can."""
@@ -65,6 +66,13 @@ def test_first_answers_wait_for_no_compiler(tmp_path: Path) -> None:
     rows, compiled = json.loads(done.stdout)
     assert compiled == []
     assert {name: len(tl.run(query, usual_events(1_000))) for name, query in USUAL.items()} == rows
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", [*USUAL, *MORE])
+def test_everything_that_is_compiled_ahead_is_a_query_with_rows(name: str) -> None:
+    with interpreted_only():
+        assert tl.run((USUAL | MORE)[name], usual_events(600)).num_rows > 0
 
 
 def test_usual_queries_compile_few_functions(first: dict[str, int]) -> None:
