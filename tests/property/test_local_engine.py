@@ -60,9 +60,9 @@ WITH_ROWS = 0.2
 def in_small_pieces(chunk: int) -> dict[str, Callable[..., object]]:
     """The searches of the kernel, told to hold no more than a few entries at a time."""
     return {
-        "expansion_kernel.enumerate_matches": partial(enumerate_matches, chunk=chunk),
-        "runs_kernel.follow_runs": partial(follow_runs, chunk=chunk),
-        "postponed_kernel.construct_matches": partial(construct_matches, chunk=chunk),
+        "expansion.kernel.enumerate_matches": partial(enumerate_matches, chunk=chunk),
+        "runs.kernel.follow_runs": partial(follow_runs, chunk=chunk),
+        "postponed.kernel.construct_matches": partial(construct_matches, chunk=chunk),
     }
 
 
@@ -70,7 +70,7 @@ def in_small_pieces(chunk: int) -> dict[str, Callable[..., object]]:
 def replaced(changes: dict[str, Callable[..., object]]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, function in changes.items():
-            patch.setattr(f"trendloom.kernels.detection.{name}", function)
+            patch.setattr(f"trendloom.kernels.{name}", function)
         yield
 
 
