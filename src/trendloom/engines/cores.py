@@ -70,8 +70,8 @@ class Part:
         if isinstance(found, Totals):
             return replace(found, key=found.key + self.key) if self.key else found
         if self.events is not None:
-            return replace(found, events=self.events[found.events])
-        return replace(found, events=found.events + self.low) if self.low else found
+            return replace(found, events=self.events[found.events], certain_from=None)
+        return replace(found, events=found.events + self.low, certain_from=None) if self.low else found
 
 
 class Run:
@@ -96,23 +96,17 @@ class Run:
         with ThreadPoolExecutor(self.threads) as pool:
             found = list(pool.map(in_context(ask), self.states))
         known: list[Expected] = [one for one in found if one is not None]
-        if not known:
+        if len(known) < len(found):  # a sum over some of the parts would be no bound
             return None
-        few = len(known) < len(found)  # parts that are not worth counting have few
-        return replace(known[0], number=sum(one.number for one in known), exact=known[0].exact and not few)
+        return replace(known[0], number=sum(one.number for one in known))
 
     def results(self, hear: Hear | None = None) -> Iterator[Any]:
         """All results, in the order of the parts."""
         if len(self.parts) == 1:
             yield from self.parts[0].results(self.kernel, self.states[0], hear)
             return
-        yield from _in_turn([_Job(part, self.kernel, state, hear) for part, state in self._both()], self.threads)
-
-    def _both(self) -> Iterator[tuple[Part, Any]]:
-        """Every part with its state, which is gone when the part is done."""
-        states, self.states = self.states, []
-        for part in self.parts:
-            yield part, states.pop(0)
+        both = zip(self.parts, self.states, strict=True)
+        yield from _in_turn([_Job(part, self.kernel, state, hear) for part, state in both], self.threads)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,12 +28,9 @@ from trendloom.kernels.columns.ties import order_ties
 from trendloom.model.schema import Kind
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Plan
+from trendloom.plan.workload import Attributes
 
 Array = np.ndarray[Any, Any]
-
-
-Attributes = tuple[str, ...]
-"""The columns that partition a stream."""
 
 
 @dataclass(frozen=True, eq=False)

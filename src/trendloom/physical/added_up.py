@@ -15,7 +15,6 @@ from trendloom.physical.candidate import Chosen, Wanted
 from trendloom.physical.summaries import summary_obstacle
 from trendloom.plan import logical
 from trendloom.plan.display import Branch
-from trendloom.plan.logical import Plan
 
 IDEAS = {
     Grain.TYPE: "add up all partial matches that end at a position, without building one",
@@ -36,18 +35,13 @@ def added_up(wanted: Wanted, grained: Callable[[Detection], Grained | str]) -> C
     spec = replace(found.aggregation, measures=measures_of(wanted.plan))
     having = ", keep rows that pass HAVING" if output.having is not None else ""
     return Chosen(
-        AggregationKernel(spec, "exact", _summarised(wanted.plan, spec)),
+        AggregationKernel(spec, "exact", summary_obstacle(wanted.plan, spec) is None),
         f"{spec.grain.value}: {IDEAS[spec.grain]}",
         found.reason,
         found.cost,
         f"one step: aggregates per group and window{having}",
         structures=tuple(_structures(spec)),
     )
-
-
-def _summarised(plan: Plan, spec: Aggregation) -> bool:
-    """Whether a live stream keeps matrices instead of events."""
-    return summary_obstacle(plan, spec) is None
 
 
 def _structures(spec: Aggregation) -> Iterator[Branch]:

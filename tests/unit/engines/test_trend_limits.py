@@ -177,3 +177,12 @@ run(7)
 found = run(13)
 print(json.dumps({{"rows": found.rows, "events": found.events, "memory": found.memory, "limit": LIMIT}}))
 """
+
+
+def test_aggregates_that_enumerate_heed_the_limit() -> None:
+    table = pa.table({"type": ["A"] * 12, "time": range(12), "x": range(12)})
+    query = "RETURN COUNT(*) PATTERN A+ a[] WHERE avg(a[].x) >= 0"
+    assert tl.run(query, table).to_pylist() == [{"COUNT(*)": 2**12 - 1}]
+    with pytest.raises(RunError, match="more than 1,000 matches to enumerate for an aggregate") as caught:
+        tl.run(query, table, max_trends=1_000)
+    assert "max_trends=" in str(caught.value.hint)

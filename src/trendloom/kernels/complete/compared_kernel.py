@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from trendloom.kernels.aggregation.counting import Count
 from trendloom.kernels.columns.block import Block
@@ -21,7 +21,7 @@ class MaximalKernel(SearchKernel):
 
     search: SearchKernel
     tries: Count | None = None
-    compares: bool = field(default=False)
+    compares: bool = False
 
     @property
     def together(self) -> bool:
