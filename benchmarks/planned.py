@@ -19,7 +19,7 @@ from trendloom.kernels.totals.spans import spans_of
 from trendloom.kernels.totals.spec import Aggregation
 from trendloom.kernels.totals.summing import Job, Spans
 from trendloom.lang.parser import parse
-from trendloom.physical.candidate import Chosen, Wanted
+from trendloom.physical.candidate import Choice, Wanted
 from trendloom.physical.candidates import two_steps
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.physical.spread import summed
@@ -56,7 +56,7 @@ class Planned:
         """The same plan in two steps: matches are found one by one and then added up."""
         wanted = Wanted(self.physical.plan, self.physical.detection, refused={"pivots": "that is what is measured"})
         found = two_steps.consider(wanted)
-        assert isinstance(found, Chosen)
+        assert isinstance(found, Choice)
         return replace(self.physical, chosen=found)
 
     def partial(self, *, two_steps: bool = False, numeric: str = "exact") -> pa.Table | None:

@@ -15,7 +15,7 @@ import trendloom as tl
 from trendloom.pattern.algebra import Atom
 from trendloom.physical import plan
 from trendloom.physical.aggregation import measures_of
-from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.candidates import CANDIDATES
 from trendloom.spark import detect
 
@@ -23,11 +23,11 @@ QUERY = "RETURN k, COUNT(*) AS total PATTERN A a WHERE [k] GROUP BY k WITHIN 10 
 DDL = "type string, time long, k long"
 
 
-def consider(wanted: Wanted) -> Chosen | str:
+def consider(wanted: Wanted) -> Choice | str:
     if not wanted.aggregates or not isinstance(wanted.plan.pattern, Atom) or not wanted.plan.window.sliding:
         return "it counts single events in windows"
     (measure,) = measures_of(wanted.plan)
-    return Chosen(Toy(wanted.plan.window, measure.name), "toy: add ones", "a match is one event", "O(events)", "sums")
+    return Choice(Toy(wanted.plan.window, measure.name), "toy: add ones", "a match is one event", "O(events)", "sums")
 
 
 @pytest.fixture(autouse=True)

@@ -40,7 +40,7 @@ OVERLAP = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Portion:
     """Some events of a block: from `low` on those of the keys from `key` on, or `events` by their numbers.
 
     Results that were certain at the watermark `before` belong to an earlier part, those that are not at `until` to a
@@ -111,7 +111,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    part: Part
+    part: Portion
     kernel: Kernel[Any, Any]
     state: Any
     hear: Hear | None
@@ -175,29 +175,29 @@ def in_context(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 # -------------------------------------------------------------------------------------------------- dividing
 
 
-def divided(kernel: Kernel[Any, Any], block: Block, threads: int) -> list[Part]:
+def divided(kernel: Kernel[Any, Any], block: Block, threads: int) -> list[Portion]:
     """Parts of a block for so many threads: by key where there are enough, else by time where results allow it."""
     count = min(threads * PARTS, len(block) // LEAST)
     if threads < 2 or count < 2 or kernel.light:
-        return [Part(block)]
+        return [Portion(block)]
     by_key = _by_key(block, count)
     if len(by_key) >= threads:
         return by_key
     return _by_time(kernel, block, count) or by_key
 
 
-def _by_key(block: Block, count: int) -> list[Part]:
+def _by_key(block: Block, count: int) -> list[Portion]:
     """Neighbouring keys with about equally many events, as views."""
     wanted = np.linspace(0, len(block), count + 1)[1:-1]
     bounds = np.unique(np.r_[0, np.searchsorted(block.key_starts, wanted), block.keys])
     return [
-        Part(block.of_keys(first, last), int(block.key_starts[first]), int(first))
+        Portion(block.of_keys(first, last), int(block.key_starts[first]), int(first))
         for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
         if block.key_starts[last] > block.key_starts[first]
     ]
 
 
-def _by_time(kernel: Kernel[Any, Any], block: Block, count: int) -> list[Part]:
+def _by_time(kernel: Kernel[Any, Any], block: Block, count: int) -> list[Portion]:
     """Stretches of time with about equally many events; [] where a result reaches back too far for that."""
     clock = kernel.clock
     if clock.window.within is None or clock.pane is not None:
@@ -213,5 +213,5 @@ def _by_time(kernel: Kernel[Any, Any], block: Block, count: int) -> list[Part]:
             wanted &= block.time >= clock.needs(before)
         if until is not None:
             wanted &= block.time < until
-        found.append(Part(block.only(wanted), before=before, until=until, events=np.flatnonzero(wanted)))
+        found.append(Portion(block.only(wanted), before=before, until=until, events=np.flatnonzero(wanted)))
     return found

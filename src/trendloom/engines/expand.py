@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.events import Stream, build_block
-from trendloom.engines.giving import Shown, row_batches
+from trendloom.engines.giving import Arranged, row_batches
 from trendloom.engines.row_events import RowEvents, read_row
 from trendloom.engines.workload import Options, load, queries_of
 from trendloom.errors import DataError, OptionError
@@ -89,7 +89,7 @@ class _Row:
         self.wanted = with_spine(self._in_window(), self._spine())
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        shown = Shown(self.physical, self.stream, self.block, self.keys)
+        shown = Arranged(self.physical, self.stream, self.block, self.keys)
         for found in enumerate_matches(self.wanted, self.block, CHUNK):
             matches = found if self.start is None else replace(found, window_start=np.full(len(found), self.start))
             yield from (batch for batch, _ in row_batches(shown, matches))

@@ -34,7 +34,7 @@ from trendloom.lang.tree import Semantics
 from trendloom.model.schema import Kind
 from trendloom.model.window import Window
 from trendloom.pattern.algebra import Negation, atoms, negations
-from trendloom.physical.candidate import Chosen
+from trendloom.physical.candidate import Choice
 from trendloom.physical.detection import describe, refuse_open_negation_in_conjunction
 from trendloom.physical.plan import Physical
 from trendloom.physical.remembered import remembered
@@ -229,7 +229,7 @@ def searched(plan: Plan) -> Physical:
     """The plan, to be searched by expansion; nothing is made of its matches."""
     optimized = matching_alone(plan)
     detection = describe(optimized)
-    return Physical(optimized, detection, Chosen(ExpansionKernel(detection), "expansion", "", "", ""))
+    return Physical(optimized, detection, Choice(ExpansionKernel(detection), "expansion", "", "", ""))
 
 
 # ------------------------------------------------------------------------------------------- looked at

@@ -35,7 +35,7 @@ BATCH = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class Arranged:
     """The events that a kernel has seen: as a table, and sorted, with the codes of their keys."""
 
     physical: Physical
@@ -45,7 +45,7 @@ class Shown:
 
 
 def row_batches(
-    shown: Shown, matches: Matches, exact: pa.DataType = EXACT_ON_SPARK, most_events: int = MOST_BATCHED
+    shown: Arranged, matches: Matches, exact: pa.DataType = EXACT_ON_SPARK, most_events: int = MOST_BATCHED
 ) -> Iterator[tuple[pa.RecordBatch, Matches]]:
     """Rows per match in batches of bounded size, with the matches of each; further columns as `exact` integers."""
     physical, stream = shown.physical, shown.stream
@@ -65,7 +65,7 @@ def parts_of(matches: Matches, most_events: int = MOST_BATCHED) -> Iterator[Matc
 
 
 def partial_table(
-    shown: Shown, results: Iterable[Totals | Matches], *, keep: Keep | None = None, progress: Progress | None = None
+    shown: Arranged, results: Iterable[Totals | Matches], *, keep: Keep | None = None, progress: Progress | None = None
 ) -> pa.Table | None:
     """Results by group and window, as a table that can be added to others; None where there is no match.
 

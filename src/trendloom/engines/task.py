@@ -11,7 +11,7 @@ from trendloom.engines.cores import Run
 from trendloom.engines.events import Stream, build_block
 from trendloom.engines.finish import beyond_decimal
 from trendloom.engines.floods import refuse_floods, too_many
-from trendloom.engines.giving import Keep, Progress, Shown, partial_table, row_batches
+from trendloom.engines.giving import Arranged, Keep, Progress, partial_table, row_batches
 from trendloom.engines.partials import WINDOW
 from trendloom.engines.results import EXACT_ON_SPARK, empty_batch, row_schema
 from trendloom.engines.rows import in_order
@@ -30,9 +30,9 @@ FIRST_ENTRIES = 1 << 21
 """Entries of matches that are found before matches are counted: few matches are there sooner than their number."""
 
 
-def show(physical: Physical, stream: Stream) -> Shown:
+def show(physical: Physical, stream: Stream) -> Arranged:
     """Sort the events for the kernel."""
-    return Shown(physical, stream, *build_block(physical, stream))
+    return Arranged(physical, stream, *build_block(physical, stream))
 
 
 def rows(
@@ -97,7 +97,7 @@ def _up_to(found: Iterator[Matches], most: int | None) -> tuple[list[Matches], b
 
 
 def _counted(
-    shown: Shown, limit: int | None, foreseen: Callable[[Expected], None] | None, threads: int
+    shown: Arranged, limit: int | None, foreseen: Callable[[Expected], None] | None, threads: int
 ) -> Iterator[Matches]:
     """The matches; too many are refused, before they are found or when there are too many."""
     physical = shown.physical
@@ -131,7 +131,7 @@ def _chained(first: list[Matches], more: Iterator[Matches]) -> Iterator[Matches]
     yield from more
 
 
-def _with_ends(batch: pa.RecordBatch, shown: Shown, matches: Matches, names: tuple[str, str]) -> pa.RecordBatch:
+def _with_ends(batch: pa.RecordBatch, shown: Arranged, matches: Matches, names: tuple[str, str]) -> pa.RecordBatch:
     instants = [pa.array(shown.block.instant[events]) for events in (matches.first, matches.last)]
     return pa.RecordBatch.from_arrays([*batch.columns, *instants], [*batch.schema.names, *names])
 

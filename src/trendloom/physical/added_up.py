@@ -11,7 +11,7 @@ from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.totals.spec import Aggregation, Grain
 from trendloom.physical.aggregation import Grained, measures_of
-from trendloom.physical.candidate import Chosen, Wanted
+from trendloom.physical.candidate import Choice, Wanted
 from trendloom.physical.summaries import summary_obstacle
 from trendloom.plan import logical
 from trendloom.plan.display import Branch
@@ -24,7 +24,7 @@ IDEAS = {
 }
 
 
-def added_up(wanted: Wanted, grained: Callable[[Detection], Grained | str]) -> Chosen | str:
+def added_up(wanted: Wanted, grained: Callable[[Detection], Grained | str]) -> Choice | str:
     """A grain for an aggregating plan, if it is right."""
     output = wanted.plan.output
     if not isinstance(output, logical.Aggregation):
@@ -34,7 +34,7 @@ def added_up(wanted: Wanted, grained: Callable[[Detection], Grained | str]) -> C
         return found
     spec = replace(found.aggregation, measures=measures_of(wanted.plan))
     having = ", keep rows that pass HAVING" if output.having is not None else ""
-    return Chosen(
+    return Choice(
         AggregationKernel(spec, "exact", summary_obstacle(wanted.plan, spec) is None),
         f"{spec.grain.value}: {IDEAS[spec.grain]}",
         found.reason,

@@ -28,7 +28,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Choice:
     """An algorithm that is right for a plan, and what EXPLAIN says of it: `result` is how rows come of its results.
 
     `structures` are shown below the cost, `notes` after it.
@@ -48,4 +48,4 @@ class Candidate:
     """An algorithm by name; `consider` gives what it makes of a plan, or the obstacle in words."""
 
     name: str
-    consider: Callable[[Wanted], Chosen | str]
+    consider: Callable[[Wanted], Choice | str]

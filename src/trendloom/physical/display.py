@@ -12,7 +12,7 @@ from trendloom.errors import PlanError
 from trendloom.kernels.ground.spec import Detection, Scope
 from trendloom.optimize import RULES, optimize
 from trendloom.pattern.template import Crossings, Edge, Template
-from trendloom.physical.candidate import Chosen
+from trendloom.physical.candidate import Choice
 from trendloom.physical.detection import describe
 from trendloom.physical.live import describe_live
 from trendloom.physical.plan import Physical, plan_physically
@@ -92,7 +92,7 @@ def _live(physical: Physical) -> Iterator[Branch]:
     )
 
 
-def _algorithm(chosen: Chosen) -> Iterator[Branch]:
+def _algorithm(chosen: Choice) -> Iterator[Branch]:
     yield Branch("algorithm", chosen.algorithm)
     yield Branch("why", chosen.why)
     yield Branch("cost", chosen.cost, chosen.structures)

@@ -14,7 +14,7 @@ from trendloom.expr.nodes import columns
 from trendloom.kernels.contract import Kernel
 from trendloom.kernels.ground.spec import Detection
 from trendloom.optimize import optimize
-from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.candidates import CANDIDATES
 from trendloom.physical.detection import describe, refuse_open_negation_in_conjunction
 from trendloom.physical.limits import NO_LIMITS, Limits
@@ -28,7 +28,7 @@ class Physical:
 
     plan: Plan
     detection: Detection
-    chosen: Chosen
+    chosen: Choice
     limits: Limits = NO_LIMITS
 
     @property
@@ -53,7 +53,7 @@ class Physical:
         """The same plan, with `exact`, `float` or `log` numbers."""
         return replace(self, chosen=self._with(self.kernel.in_numbers(numeric)))
 
-    def _with(self, kernel: Kernel[Any, Any]) -> Chosen:
+    def _with(self, kernel: Kernel[Any, Any]) -> Choice:
         return replace(self.chosen, kernel=kernel)
 
 
@@ -75,7 +75,7 @@ def choose(plan: Plan, limits: Limits = NO_LIMITS, candidates: tuple[Candidate, 
     refused: dict[str, str] = {}
     for candidate in CANDIDATES if candidates is None else candidates:
         found = candidate.consider(Wanted(plan, detection, limits, refused))
-        if isinstance(found, Chosen):
+        if isinstance(found, Choice):
             return Physical(plan, detection, found, limits)
         refused[candidate.name] = found
     listed = "; ".join(f"{name}: {obstacle}" for name, obstacle in refused.items())

@@ -9,7 +9,7 @@ from trendloom.kernels.complete.compared_kernel import MaximalKernel
 from trendloom.kernels.ground.spec import Pair
 from trendloom.kernels.search.kernel import SearchKernel
 from trendloom.lang.tree import Semantics, Trends
-from trendloom.physical.candidate import Chosen, Wanted
+from trendloom.physical.candidate import Choice, Wanted
 from trendloom.physical.collapsed import TOGETHER
 from trendloom.physical.consistency import describe_predicates
 from trendloom.physical.counting import count_of_matches, count_of_tried
@@ -21,7 +21,7 @@ ADDED_UP = "it finds matches one by one, and aggregates may do without"
 
 def searched(
     wanted: Wanted, kernel: SearchKernel, pairs: tuple[Pair, ...] | None, algorithm: str, why: str, cost: str
-) -> Chosen:
+) -> Choice:
     """A search for matches, and what the plan wants of them."""
     output, refused = wanted.plan.output, wanted.refused
     kernel = replace(kernel, whole_windows=wanted.aggregates, count=count_of_matches(wanted))
@@ -37,7 +37,7 @@ def searched(
     elif isinstance(output, Aggregation):
         having = ", keep rows that pass HAVING" if output.having is not None else ""
         result = f"two steps: find the matches, then add up per group and window{having}"
-    return Chosen(found, algorithm, why, cost, result, notes=_predicates(wanted, kernel, pairs))
+    return Choice(found, algorithm, why, cost, result, notes=_predicates(wanted, kernel, pairs))
 
 
 def _predicates(wanted: Wanted, kernel: SearchKernel, pairs: tuple[Pair, ...] | None) -> tuple[Branch, ...]:

@@ -67,7 +67,7 @@ def test_threads_give_the_rows_of_one(query: str, keys: int) -> None:
             assert tl.run(query, table, threads=threads).equals(one), f"{threads} threads, seed {seed}"
 
 
-def parts(query: str, table: pa.Table, threads: int) -> list[cores.Part]:
+def parts(query: str, table: pa.Table, threads: int) -> list[cores.Portion]:
     loaded = load(table, Options())
     physical = plan_physically(bind(queries_of(query)[0], loaded.schema))
     return divided(physical.kernel, show(physical, stream_of(physical, loaded)).block, threads)

@@ -11,7 +11,7 @@ from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.search.kernel import SearchKernel
 from trendloom.kernels.totals.spec import Grain
 from trendloom.lang.parser import parse_query
-from trendloom.physical.candidate import Chosen
+from trendloom.physical.candidate import Choice
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
@@ -19,7 +19,7 @@ EVENTS = pa.table({"type": ["A"], "time": [1], "x": [1], "y": [1.5], "g": ["u"]}
 NEXT, CONTIGUOUS = "SEMANTICS skip-till-next-match", "SEMANTICS contiguous"
 
 
-def chosen(query: str) -> Chosen:
+def chosen(query: str) -> Choice:
     return plan_physically(bind(parse_query(f"RETURN COUNT(*) {query}"), prepare(EVENTS).schema)).chosen
 
 

@@ -12,7 +12,7 @@ from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.runs.kernel import RunsKernel
 from trendloom.lang.parser import parse_query
 from trendloom.model.schema import Column, Kind, Schema
-from trendloom.physical.candidate import Chosen
+from trendloom.physical.candidate import Choice
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 
@@ -30,7 +30,7 @@ def runs_of(query: str) -> RunsKernel:
     return kernel
 
 
-def choice_of(query: str) -> Chosen:
+def choice_of(query: str) -> Choice:
     return physical_of(query).chosen
 
 

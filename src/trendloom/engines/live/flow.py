@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from trendloom.engines.events import Stream
 from trendloom.engines.finish import finish_aggregates
-from trendloom.engines.giving import Shown, partial_table, row_batches
+from trendloom.engines.giving import Arranged, partial_table, row_batches
 from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.errors import RunError
 from trendloom.kernels.columns.block import Block
@@ -76,7 +76,7 @@ class Flow:
 
     def rows(self, stream: Stream, block: Block, keys: Keys, results: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         """Results of the kernel as rows, or as partial rows where buckets add up."""
-        shown = Shown(self.physical, stream, block, keys)
+        shown = Arranged(self.physical, stream, block, keys)
         if not self.physical.aggregates:
             size = 0
             for matches in results:

@@ -1,4 +1,4 @@
-"""Matrices as rows of a DataFrame, and back: what path (a) shuffles instead of events.
+"""Matrices as rows of a DataFrame, and back: what the reduced path shuffles instead of events.
 
 A row is either a piece (`PANE` is there) or an event. Both have the key's columns.
 """

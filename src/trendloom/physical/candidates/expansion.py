@@ -6,18 +6,18 @@ from dataclasses import replace
 
 from trendloom.kernels.expansion.kernel import ExpansionKernel
 from trendloom.lang.tree import Semantics
-from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.consistency import sieves_of
 from trendloom.physical.search import ADDED_UP, searched
 
 EXTENDED = "expansion: extend partial matches, many at a time"
 
 
-def consider(wanted: Wanted) -> Chosen | str:
+def consider(wanted: Wanted) -> Choice | str:
     return ADDED_UP if wanted.aggregates else search(wanted)
 
 
-def search(wanted: Wanted) -> Chosen:
+def search(wanted: Wanted) -> Choice:
     """The same, whatever becomes of the matches."""
     semantics, detection = wanted.plan.semantics, wanted.detection
     if semantics is Semantics.ANY:

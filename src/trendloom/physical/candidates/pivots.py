@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from trendloom.physical.added_up import added_up
 from trendloom.physical.aggregation import by_pivot
-from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.candidate import Candidate, Choice, Wanted
 
 
-def consider(wanted: Wanted) -> Chosen | str:
+def consider(wanted: Wanted) -> Choice | str:
     return added_up(wanted, by_pivot)
 
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from trendloom.kernels.postponed.kernel import PostponedKernel
 from trendloom.lang.tree import Semantics
-from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.pairs import pairs_of
 from trendloom.physical.search import ADDED_UP, searched
 
 
-def consider(wanted: Wanted) -> Chosen | str:
+def consider(wanted: Wanted) -> Choice | str:
     return ADDED_UP if wanted.aggregates else search(wanted)
 
 
-def search(wanted: Wanted) -> Chosen | str:
+def search(wanted: Wanted) -> Choice | str:
     """The same, whatever becomes of the matches."""
     if wanted.plan.semantics is not Semantics.ANY:
         return "it builds matches under skip-till-any-match"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from trendloom.kernels.ground.spec import Pair
 from trendloom.kernels.runs.kernel import RunsKernel
 from trendloom.lang.tree import Semantics
-from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.pairs import pairs_of
 from trendloom.physical.search import ADDED_UP, searched
 
 
-def consider(wanted: Wanted) -> Chosen | str:
+def consider(wanted: Wanted) -> Choice | str:
     return ADDED_UP if wanted.aggregates else search(wanted)
 
 
-def search(wanted: Wanted) -> Chosen | str:
+def search(wanted: Wanted) -> Choice | str:
     """The same, whatever becomes of the matches."""
     semantics = wanted.plan.semantics
     if semantics is Semantics.ANY:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from trendloom.kernels.collapsed.kernel import SpinesKernel
 from trendloom.lang.tree import Trends
-from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.collapsed import TOGETHER, spine_of
 
 
-def consider(wanted: Wanted) -> Chosen | str:
+def consider(wanted: Wanted) -> Choice | str:
     if wanted.plan.output is not Trends.COLLAPSED:
         return "it finds collapsed trends only"
     found = spine_of(wanted.detection)
     if isinstance(found, str):
         return found
-    return Chosen(
+    return Choice(
         SpinesKernel(wanted.detection, found.spine),
         "spines: events outside Kleene variables first, then what may lie between them",
         "what lies between two events outside Kleene variables does not depend on the rest of the match",

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from trendloom.kernels.complete.kernel import TrendGraphKernel
 from trendloom.lang.tree import Trends
-from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.complete import complete_of
 
 
-def consider(wanted: Wanted) -> Chosen | str:
+def consider(wanted: Wanted) -> Choice | str:
     if wanted.plan.output is not Trends.COMPLETE:
         return "it finds complete trends only"
     graph, reason = complete_of(wanted.detection)
     if graph is None:
         return reason
-    return Chosen(
+    return Choice(
         TrendGraphKernel(wanted.detection, graph, wanted.limits.memory),
         "trend graph (CET): an edge where no longer path leads from one event to the other",
         reason,

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from trendloom.lang.tree import Semantics
 from trendloom.physical.aggregation import NO_PIVOT
-from trendloom.physical.candidate import Candidate, Chosen, Wanted
+from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.candidates import expansion, postponed, runs
 
 
-def consider(wanted: Wanted) -> Chosen | str:
+def consider(wanted: Wanted) -> Choice | str:
     if not wanted.aggregates:
         return "it adds up matches"
     reason = wanted.refused["pivots"]
