@@ -101,10 +101,11 @@ def _add(
 
 def by_path(df: DataFrame, text: str, path: str, file: FilePath) -> DataFrame | None:
     """The rows of a query computed along one path; None where the query or the data do not allow it."""
+    from trendloom.engines.options import Options
+    from trendloom.engines.reading import queries_of
     from trendloom.engines.spark import batch
+    from trendloom.engines.spark.answers import bind_all
     from trendloom.engines.spark.frames import describe
-    from trendloom.engines.spark.workload import bind_all
-    from trendloom.engines.workload import Options, queries_of
     from trendloom.physical.plan import plan_physically
     from trendloom.physical.spread import Path, obstacle
 

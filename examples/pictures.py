@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 import trendloom as tl
 from trendloom.engines.analyze import trend_graph
-from trendloom.engines.workload import Options
+from trendloom.engines.options import Options
 from trendloom.kernels.complete.spec import Plan as CetPlan
 from trendloom.kernels.complete.trends import Trends
 from trendloom.viz.aggregation import draw_panes, draw_running

@@ -50,7 +50,9 @@ def run(
     `order` names columns that order events of equal time.
     The other options are those of the command line; see `trendloom run --help`.
     """
-    from trendloom.engines.workload import Options, answers, columns_named, is_spark_frame, table_of
+    from trendloom.engines.answers import answers, table_of
+    from trendloom.engines.options import Options, columns_named
+    from trendloom.engines.reading import is_spark_frame
     from trendloom.io.frame_index import with_times_of_index
 
     engine = engine or ("spark" if is_spark_frame(events) else "local")
@@ -76,7 +78,7 @@ def check(
 ) -> list[errors.QueryWarning]:
     """Parse a query, and bind it where a schema or events are given. Returns warnings; raises `errors.QueryError`."""
     from trendloom.engines.inspect import check_text
-    from trendloom.engines.workload import Options, columns_named
+    from trendloom.engines.options import Options, columns_named
     from trendloom.io.frame_index import with_times_of_index
 
     options = Options(
@@ -107,7 +109,7 @@ def explain(
     `analyze` also runs the query over the events, in this process, and says what time and memory that took.
     """
     from trendloom.engines.inspect import explain_text
-    from trendloom.engines.workload import Options, columns_named
+    from trendloom.engines.options import Options, columns_named
     from trendloom.io.frame_index import with_times_of_index
 
     options = Options(
@@ -135,7 +137,7 @@ def expand(
     are, and the caller may stop at any time. A query with NOT needs the `events` it was run over as well.
     """
     from trendloom.engines.expand import expand as expanded
-    from trendloom.engines.workload import Options, columns_named
+    from trendloom.engines.options import Options, columns_named
     from trendloom.io.frame_index import with_times_of_index
 
     options = Options(

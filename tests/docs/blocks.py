@@ -32,7 +32,8 @@ from typer.testing import CliRunner
 import trendloom as tl
 from trendloom.cli.main import app
 from trendloom.cli.table import preview, show
-from trendloom.engines.workload import Options, answers
+from trendloom.engines.answers import answers
+from trendloom.engines.options import Options
 from trendloom.errors import PlanError, TrendloomError
 
 ROOT = Path(__file__).resolve().parents[2]

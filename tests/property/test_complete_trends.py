@@ -22,7 +22,8 @@ from tests.property.compare import rows_of
 import trendloom as tl
 from trendloom.engines.events import build_block
 from trendloom.engines.local import stream_of
-from trendloom.engines.workload import Options, load, queries_of
+from trendloom.engines.options import Options
+from trendloom.engines.reading import load, queries_of
 from trendloom.kernels.complete import linked, trends
 from trendloom.kernels.complete.chunks import Chunks
 from trendloom.kernels.complete.graphlets import pieces_of, stitched

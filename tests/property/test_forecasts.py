@@ -9,7 +9,8 @@ from tests.property.strategies import ANY, Case, Knobs, cases, to_table
 
 from trendloom.engines import task
 from trendloom.engines.local import stream_of
-from trendloom.engines.workload import Options, load, queries_of
+from trendloom.engines.options import Options
+from trendloom.engines.reading import load, queries_of
 from trendloom.errors import BindError, PlanError
 from trendloom.kernels.aggregation import counting
 from trendloom.kernels.contract import Expected

@@ -18,8 +18,9 @@ from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, cases,
 import trendloom as tl
 from trendloom.engines.events import build_block
 from trendloom.engines.funnel import describe_funnel, searched
+from trendloom.engines.options import Options
 from trendloom.engines.passed import stream_of
-from trendloom.engines.workload import Options, load, queries_of
+from trendloom.engines.reading import load, queries_of
 from trendloom.errors import BindError, PlanError
 from trendloom.kernels.expansion.reached import Reached, reached
 from trendloom.physical.detection import refuse_open_negation_in_conjunction

@@ -12,11 +12,12 @@ import pytest
 from tests.property.compare import rows_of
 
 import trendloom as tl
+from trendloom.engines.options import Options
+from trendloom.engines.reading import queries_of
 from trendloom.engines.spark import batch
+from trendloom.engines.spark.answers import bind_all
 from trendloom.engines.spark.complaints import unwrap
 from trendloom.engines.spark.frames import describe
-from trendloom.engines.spark.workload import bind_all
-from trendloom.engines.workload import Options, queries_of
 from trendloom.errors import DataError, OptionError, RunError
 from trendloom.physical.plan import plan_physically
 from trendloom.physical.spread import Path

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import trendloom as tl
+from trendloom.engines.options import Options
+from trendloom.engines.reading import queries_of
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.frames import open_frame
-from trendloom.engines.workload import Options, queries_of
 from trendloom.errors import DataError, OptionError
 from trendloom.physical.plan import plan_physically
 from trendloom.physical.spread import Path as Way

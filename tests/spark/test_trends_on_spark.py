@@ -9,8 +9,9 @@ import pytest
 from tests.unit.engines.test_trend_limits import chain_of_choices
 
 import trendloom as tl
+from trendloom.engines.answers import Watch, answers
+from trendloom.engines.options import Options
 from trendloom.engines.spark import counting
-from trendloom.engines.workload import Options, Watch, answers
 from trendloom.errors import RunError
 from trendloom.spark import detect
 

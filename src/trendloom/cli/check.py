@@ -36,7 +36,8 @@ def check(
     """Parse queries and, given events, look up every name and type. Nothing runs."""
     with reporting(debug=debug):
         from trendloom.engines.inspect import check_text
-        from trendloom.engines.workload import Options, columns_named, queries_of
+        from trendloom.engines.options import Options, columns_named
+        from trendloom.engines.reading import queries_of
 
         text = read_query(query_file)
         columns = Options(

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from trendloom.cli.console import output_console
 from trendloom.cli.table import Preview, preview, show
-from trendloom.engines.workload import Answer, table_of
+from trendloom.engines.answers import Answer, table_of
 from trendloom.errors import OptionError
 from trendloom.io.files import find_files, scheme_of
 from trendloom.io.write import check_destination, write

@@ -55,7 +55,7 @@ def explain(
     """
     with reporting(debug=debug):
         from trendloom.engines.inspect import explain_text
-        from trendloom.engines.workload import Options, columns_named
+        from trendloom.engines.options import Options, columns_named
 
         options = Options(
             engine.value, time, type, time_unit, time_low=time_low, time_high=time_high, query=query,

@@ -19,12 +19,13 @@ import typer
 from trendloom.cli.console import INTERRUPTED, errors_console, tell_note, tell_warnings
 from trendloom.cli.spark_output import spark_prints_into
 from trendloom.cli.watch import Screen, console_of, show_table, watching
+from trendloom.engines.options import Options
+from trendloom.engines.reading import queries_of
 from trendloom.engines.spark.ahead import check_live
 from trendloom.engines.spark.live.service import Service, serve
 from trendloom.engines.spark.live.setting import Setting
 from trendloom.engines.spark.live.sources import Source, known_columns, note_columns, open_source
 from trendloom.engines.spark.live.targets import Target, check_file, check_folder
-from trendloom.engines.workload import Options, queries_of
 from trendloom.errors import OptionError
 
 if TYPE_CHECKING:

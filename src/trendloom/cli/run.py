@@ -17,7 +17,7 @@ from trendloom.cli.spark_output import spark_prints_into
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from trendloom.engines.workload import Answer, Watch
+    from trendloom.engines.answers import Answer, Watch
     from trendloom.errors import QueryWarning
 
 EPILOG = """
@@ -76,7 +76,8 @@ def run(
     """Run queries over a file of events and give out the rows."""
     with reporting(debug=debug):
         from trendloom.cli.deliver import choose_delivery, deliver
-        from trendloom.engines.workload import Options, answers, columns_named
+        from trendloom.engines.answers import answers
+        from trendloom.engines.options import Options, columns_named
 
         delivery = choose_delivery(format.value if format else None, output, events)
         text = read_query(query_file)
@@ -116,7 +117,7 @@ def _of_query(answer: Answer) -> str:
 
 
 def _watch(shown: Shown, unsorted: list[bool], *, quiet: bool, debug: bool) -> Watch:
-    from trendloom.engines.workload import Watch
+    from trendloom.engines.answers import Watch
 
     def warn(warning: QueryWarning, query: str | None) -> None:
         if not quiet:

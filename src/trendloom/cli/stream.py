@@ -158,11 +158,11 @@ def stream(
 
         require_spark()
         from trendloom.cli.live import Report, Request, serve_request
+        from trendloom.engines.options import Options, columns_named
         from trendloom.engines.spark.live.service import Service
         from trendloom.engines.spark.live.setting import absolute
         from trendloom.engines.spark.live.sources import source_of
         from trendloom.engines.spark.live.targets import target_of
-        from trendloom.engines.workload import Options, columns_named
 
         settings = _pairs(conf, "--conf") | ({"spark.jars.packages": packages} if packages else {})
         target = target_of(sink)

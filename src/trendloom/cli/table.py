@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trendloom.engines.workload import Answer
+from trendloom.engines.answers import Answer
 from trendloom.io.text import json_cells, plain_cells
 from trendloom.io.zones import local_times
 from trendloom.model.schema import Schema

@@ -19,7 +19,8 @@ import numpy as np
 from trendloom.engines import local
 from trendloom.engines.budget import with_memory
 from trendloom.engines.events import build_block
-from trendloom.engines.workload import Options, load_needed, queries_of
+from trendloom.engines.options import Options
+from trendloom.engines.reading import load_needed, queries_of
 from trendloom.errors import PlanError, RunError
 from trendloom.io.events import Events
 from trendloom.kernels.complete.kernel import MOST_STEPS, TrendGraphKernel

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from trendloom.engines.events import Stream, build_block
 from trendloom.engines.giving import Arranged, row_batches
+from trendloom.engines.options import Options
+from trendloom.engines.reading import load, queries_of
 from trendloom.engines.row_events import RowEvents, read_row
-from trendloom.engines.workload import Options, load, queries_of
 from trendloom.errors import DataError, OptionError
 from trendloom.io.events import Events, prepare, ticks
 from trendloom.kernels.collapsed.kernel import CollapsedKernel, MergedKernel, SpinesKernel

@@ -10,26 +10,20 @@ still wrong is wrong for all data (unknown variables, a NOT out of place, ...).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trendloom.engines.workload import (
-    Options,
-    is_spark_frame,
-    load,
-    load_needed,
-    opened,
-    queries_of,
-    schema_of_columns,
-)
+from trendloom.engines.options import Options
+from trendloom.engines.reading import is_spark_frame, load, load_needed, opened, queries_of, schema_of_columns
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
 from trendloom.io.events import check_order, doubts_of_times, short_unit
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import refuse_schema
 from trendloom.io.schema_text import parse_schema
 from trendloom.lang import tree
+from trendloom.lang.attributes import attributes_of
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
@@ -182,23 +176,7 @@ def _assumed(query: tree.Query, axis: TimeAxis, options: Options) -> Schema:
     if low is None:
         known[options.time] = moment
     check_order(options.order, pa.schema([(name, pa.null()) for name in options.order]), imprecise=low is not None)
-    named = dict.fromkeys((*query.group_by, *_attributes(query), *options.order))
+    named = dict.fromkeys((*query.group_by, *attributes_of(query), *options.order))
     others = tuple(Column(name, Kind.NULL) for name in named if name not in known and name != "time")
     columns = (*(Column(name, kind, zone=options.time_zone) for name, kind in known.items()), *others)
     return Schema(columns, options.time, options.type, axis, None, None, low, high, options.order, options.time_zone)
-
-
-def _attributes(node: object) -> Iterator[str]:
-    """Every attribute that is named in a syntax tree."""
-    if isinstance(node, tree.Reference) and node.attribute is not None:
-        yield node.attribute
-    elif isinstance(node, tree.Name):
-        yield node.name
-    elif isinstance(node, tree.Equivalence):
-        yield from node.attributes
-    elif isinstance(node, tuple):
-        for part in node:
-            yield from _attributes(part)
-    elif is_dataclass(node):
-        for field in fields(node):
-            yield from _attributes(getattr(node, field.name))

@@ -8,15 +8,30 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trendloom.engines.answers import Answer, Watch
+from trendloom.engines.options import Options
+from trendloom.engines.passed import ask_passed
+from trendloom.engines.reading import load_needed
 from trendloom.engines.results import events_type, exactly_named, time_array, total_type, value_type, window_fields
+from trendloom.errors import QueryWarning
 from trendloom.expr.vectors import from_arrow, from_list, to_arrow
 from trendloom.io.events import Events
-from trendloom.lang.tree import Trends
+from trendloom.lang.tree import Query, Trends
 from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Kind
+from trendloom.plan.bind import bind
 from trendloom.plan.logical import Aggregation, Plan, Value
 from trendloom.reference.evaluate import evaluate
 from trendloom.reference.rows import Row
+
+
+def answers(
+    queries: tuple[Query, ...], source: object, options: Options, _: Watch
+) -> tuple[Sequence[QueryWarning], list[Answer]]:
+    """What reading the events brought up, and the answers; rows are computed when they are read."""
+    events = load_needed(queries, source, options)
+    plans = [bind(query, events.schema) for query in queries]
+    return events.warnings, [Answer(p, run(p, events, limit=options.limit), ask_passed(p, events)) for p in plans]
 
 
 def run(plan: Plan, events: Events, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:

@@ -5,8 +5,9 @@ Cost: one vectorised pass per condition. No event is sorted, and nothing is matc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,11 @@ def describe_passed(plan: Plan, events: Events) -> str:
     plan = matching_alone(plan)
     passed = passed_events(plan, stream_of(plan, events))
     return in_one_line(plan, {one.atom.position: (one.together, one.of_type) for one in passed})
+
+
+def ask_passed(plan: Plan, events: Events) -> Callable[[], str] | None:
+    """The same, when it is asked for; None where times are imprecise."""
+    return None if plan.schema.imprecise else partial(describe_passed, plan, events)
 
 
 def in_one_line(plan: Plan, found: dict[int, tuple[int, int]]) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.workload import Options
+from trendloom.engines.options import Options
 from trendloom.io.events import prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.kernels.columns.few import FEW

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.workload import Options, answers, table_of
+from trendloom.engines.answers import answers, table_of
+from trendloom.engines.options import Options
 from trendloom.kernels.columns.few import FEW
 from trendloom.kernels.compiled import counting_compilations
 from trendloom.kernels.interpreted import compiled_first

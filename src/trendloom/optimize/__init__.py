@@ -1,18 +1,29 @@
-"""Rewrite a logical plan into one that needs less: RULES in order, one rule per file, none may change an answer."""
+"""Rewrite plans into ones that need less: rules in order, one rule per file, none may change an answer.
+
+RULES turn one logical plan into another; WORKLOAD_RULES turn a workload into another, once its plans are optimized.
+"""
 
 from __future__ import annotations
 
+from trendloom.optimize.group_by_attributes import group_by_attributes
 from trendloom.optimize.push_predicates_to_positions import push_predicates_to_positions
+from trendloom.optimize.read_once import read_once
 from trendloom.optimize.rewrite_running_extremes import rewrite_running_extremes
 from trendloom.optimize.scan_needed_columns import scan_needed_columns
 from trendloom.optimize.scan_pattern_types import scan_pattern_types
 from trendloom.plan.logical import Plan
+from trendloom.plan.workload import Workload
 
 RULES = (
     rewrite_running_extremes,
     push_predicates_to_positions,
     scan_pattern_types,
     scan_needed_columns,
+)
+
+WORKLOAD_RULES = (
+    read_once,
+    group_by_attributes,
 )
 
 
@@ -23,4 +34,11 @@ def optimize(plan: Plan) -> Plan:
     return plan
 
 
-__all__ = ["RULES", "optimize"]
+def optimize_workload(workload: Workload) -> Workload:
+    """The workload of optimized plans after every rule for workloads."""
+    for rule in WORKLOAD_RULES:
+        workload = rule(workload)
+    return workload
+
+
+__all__ = ["RULES", "WORKLOAD_RULES", "optimize", "optimize_workload"]

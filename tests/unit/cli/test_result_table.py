@@ -7,7 +7,8 @@ import pyarrow as pa
 from rich.console import Console
 
 from trendloom.cli.table import MOST_ROWS, Preview, preview, show, show_match
-from trendloom.engines.workload import Options, answers
+from trendloom.engines.answers import answers
+from trendloom.engines.options import Options
 from trendloom.model.schema import Column, Kind, Schema
 
 PLAIN = Schema((Column("time", Kind.INT), Column("type", Kind.STRING)))

@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
 
-from trendloom.engines import workload
-from trendloom.engines.workload import Answer, Options, Watch
+from trendloom.engines import answers as engine
+from trendloom.engines.answers import Answer, Watch
+from trendloom.engines.options import Options
 from trendloom.errors import RunError
 
 Command = Callable[..., Result]
@@ -194,14 +195,14 @@ def failing_after_one_batch(text: str, source: object, options: Options, watch: 
     return [Answer(answer.plan, batches())]
 
 
-true_answers = workload.answers
+true_answers = engine.answers
 
 
 @pytest.mark.parametrize("format", ["table", "jsonl", "csv"])
 def test_a_run_that_fails_in_the_middle_prints_no_row(
     run: Command, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
-    monkeypatch.setattr(workload, "answers", failing_after_one_batch)
+    monkeypatch.setattr(engine, "answers", failing_after_one_batch)
     result = run(MATCHES, "--format", format)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == "error: the disk is full\n"
@@ -213,7 +214,7 @@ def test_a_run_that_fails_in_the_middle_leaves_the_old_file(
 ) -> None:
     (folder / name).write_text("old")
     before = sorted(folder.iterdir())
-    monkeypatch.setattr(workload, "answers", failing_after_one_batch)
+    monkeypatch.setattr(engine, "answers", failing_after_one_batch)
     assert run(MATCHES, "--output", name).exit_code == 1
     assert (folder / name).read_text() == "old"
     assert sorted(folder.iterdir()) == before
@@ -223,7 +224,7 @@ def test_an_unexpected_error_is_one_line_without_traceback(run: Command, monkeyp
     def broken(*_: object) -> list[Answer]:
         raise ZeroDivisionError("somewhere deep\nand more")
 
-    monkeypatch.setattr(workload, "answers", broken)
+    monkeypatch.setattr(engine, "answers", broken)
     result = run(MATCHES)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("error: unexpected ZeroDivisionError: somewhere deep\nhint: ")

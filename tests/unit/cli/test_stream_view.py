@@ -14,8 +14,9 @@ from rich.console import Console
 
 from trendloom.cli.live import _totals as totals
 from trendloom.cli.watch import Rows, Screen, console_of, duration, line, size, status, watching
+from trendloom.engines.options import Options
+from trendloom.engines.reading import schema_of_columns
 from trendloom.engines.spark.live.metrics import Metrics
-from trendloom.engines.workload import Options, schema_of_columns
 from trendloom.errors import RunError
 
 SCHEMA = schema_of_columns(pa.schema([("time", pa.int64()), ("type", pa.string())]), Options())

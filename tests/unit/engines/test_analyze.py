@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import trendloom as tl
 from trendloom.cli.main import app
 from trendloom.engines.analyze import trend_graph
-from trendloom.engines.workload import Options
+from trendloom.engines.options import Options
 from trendloom.errors import OptionError, PlanError
 from trendloom.kernels.complete.spec import Plan
 

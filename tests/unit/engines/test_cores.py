@@ -14,8 +14,9 @@ import trendloom as tl
 from trendloom.engines import cores
 from trendloom.engines.cores import divided
 from trendloom.engines.local import stream_of
+from trendloom.engines.options import Options
+from trendloom.engines.reading import load, queries_of
 from trendloom.engines.task import show
-from trendloom.engines.workload import Options, load, queries_of
 from trendloom.errors import RunError
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind

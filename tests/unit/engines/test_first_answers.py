@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 import trendloom as tl
 from trendloom.cli.main import app
 from trendloom.engines import rehearsal, usual
+from trendloom.engines.options import Options
+from trendloom.engines.reading import load, queries_of
 from trendloom.engines.rehearsal import made_up
 from trendloom.engines.usual import MORE, USUAL, usual_events
-from trendloom.engines.workload import Options, load, queries_of
 from trendloom.kernels.interpreted import interpreted_only
 
 MOST = {"rows, contiguous": 18, "COMPLETE TRENDS": 24}
@@ -52,7 +53,8 @@ def first(cache: Path) -> dict[str, int]:
 FIRST = """
 import json
 from trendloom.engines.usual import USUAL, usual_events
-from trendloom.engines.workload import Options, answers, table_of
+from trendloom.engines.answers import answers, table_of
+from trendloom.engines.options import Options
 from trendloom.kernels.compiled import counting_compilations
 with counting_compilations() as found:
     rows = {name: len(table_of(answers(query, usual_events(1_000), Options()))) for name, query in USUAL.items()}
@@ -106,7 +108,8 @@ def test_a_rehearsal_over_made_up_events_compiles_what_the_query_needs(tmp_path:
     """As Spark's driver has it done while Spark starts: only the columns are known."""
     code = (
         "import sys; from trendloom.engines.usual import USUAL, usual_events; from trendloom.engines import rehearsal\n"
-        "from trendloom.engines.workload import Options, load, queries_of\n"
+        "from trendloom.engines.options import Options\n"
+        "from trendloom.engines.reading import load, queries_of\n"
         "rehearsal.begin(queries_of(USUAL['rows, contiguous']), load(usual_events(40_000), Options()), Options())\n"
         "assert rehearsal._running; rehearsal.wait()"
     )

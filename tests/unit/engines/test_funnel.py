@@ -8,7 +8,8 @@ import pytest
 
 import trendloom as tl
 from trendloom.engines.funnel import describe_funnel, left_out
-from trendloom.engines.workload import Options, load, queries_of
+from trendloom.engines.options import Options
+from trendloom.engines.reading import load, queries_of
 from trendloom.plan.bind import bind
 from trendloom.plan.display import draw
 

@@ -12,7 +12,7 @@ import pytest
 
 import trendloom as tl
 from trendloom.engines.inspect import schema_of
-from trendloom.engines.workload import Options
+from trendloom.engines.options import Options
 from trendloom.errors import BindError, DataError, ParseError
 from trendloom.model.schema import Column, Kind, Schema
 

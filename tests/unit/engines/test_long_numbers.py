@@ -9,7 +9,8 @@ import pytest
 
 from trendloom.engines import task
 from trendloom.engines.local import stream_of
-from trendloom.engines.workload import Options, load, queries_of
+from trendloom.engines.options import Options
+from trendloom.engines.reading import load, queries_of
 from trendloom.errors import RunError
 from trendloom.kernels.columns.numbers import Limbs
 from trendloom.kernels.totals import widen

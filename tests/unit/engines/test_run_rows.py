@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 import trendloom as tl
-from trendloom.engines.workload import Options, Watch, answers, table_of
+from trendloom.engines.answers import Watch, answers, table_of
+from trendloom.engines.options import Options
 from trendloom.errors import OptionError, ParseError, RunError
 
 EVENTS = pa.table(

@@ -15,12 +15,12 @@ from pyspark.sql.types import StructType
 
 import trendloom as tl
 from trendloom.cli.live import Request
-from trendloom.engines.spark import workload
+from trendloom.engines.options import Options
+from trendloom.engines.spark import answers
 from trendloom.engines.spark.live.service import Service
 from trendloom.engines.spark.live.sources import COLUMNS, source_of
 from trendloom.engines.spark.live.targets import target_of
 from trendloom.engines.spark.prerequisites import java_version, require_java
-from trendloom.engines.workload import Options
 from trendloom.errors import BindError, DataError, OptionError, PlanError, RunError, TrendloomError
 
 EVENTS = pa.table({"time": [1, 2], "type": ["A", "B"], "x": [1, 2], "none": pa.array([None, None], pa.string())})
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def start(*_: Any, **__: Any) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr(workload, "session", start)
+    monkeypatch.setattr(answers, "session", start)
     pq.write_table(EVENTS, tmp_path / "events.parquet")
     (tmp_path / "events.csv").write_text("time,type,x\n1,A,1\n2,B,2\n")
     return tmp_path

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from trendloom.engines.workload import Options, load, queries_of
+from trendloom.engines.options import Options
+from trendloom.engines.reading import load, queries_of
 from trendloom.kernels.complete.kernel import TrendGraphKernel
 from trendloom.physical.complete import complete_of
 from trendloom.physical.plan import Physical, plan_physically

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from trendloom.engines.inspect import schema_of
 from trendloom.engines.live.flow import flow_of
+from trendloom.engines.options import Options
+from trendloom.engines.reading import load, opened, schema_of_columns
 from trendloom.engines.spark.parquet import remote_parquet
-from trendloom.engines.workload import Options, load, opened, schema_of_columns
 from trendloom.errors import BindError
 from trendloom.io.events import prepare
 from trendloom.io.parquet import ParquetFiles

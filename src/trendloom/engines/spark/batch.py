@@ -17,6 +17,7 @@ import pyarrow as pa
 from trendloom.engines import task
 from trendloom.engines.budget import with_memory
 from trendloom.engines.equal_times import Tied
+from trendloom.engines.events import Stream
 from trendloom.engines.partials import WINDOW
 from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.engines.spark import paths
@@ -64,35 +65,43 @@ def run(
     if not physical.aggregates:
         paths.refuse(physical, path)
         moved = by_key(needed(df, plan), plan.partition, partitions)
-        return mapped(moved, Task(job, _rows), _rows_schema(job))
+        return mapped(moved, Task(job, _rows), rows_schema(job))
     moved, partial = paths.spread(df, job, partitions, path, files)
-    final = aggregate_schema(plan, scanned, numeric)
-    if set(plan.partition) == set(plan.group_by):
+    final = rows_schema(job)
+    if not job.adds_up:
         return mapped(moved, Task(job, _WholeGroups(partial)), final)
     found = mapped(moved, Task(job, _Partials(partial)), partial_schema(job))
     keys = [name for name in (WINDOW, *plan.group_by) if name != WINDOW or plan.window.sliding]
     return mapped(by_key(found, tuple(keys), partitions), Task(job, merged), final)
 
 
-# ------------------------------------------------------------------------------------------ inside a task
-
-
-def _rows_schema(job: Job) -> pa.Schema:
+def rows_schema(job: Job) -> pa.Schema:
+    """The columns of rows as they leave the tasks."""
+    if job.physical.aggregates:
+        return aggregate_schema(job.plan, job.schema, job.numeric)
     schema = row_schema(job.physical, job.schema)
     if job.order:
         schema = schema.append(pa.field(FIRST, pa.int64())).append(pa.field(LAST, pa.int64()))
     return schema
 
 
+# ------------------------------------------------------------------------------------------ inside a task
+
+
 def _rows(job: Job, batches: Batches) -> Batches:
     stream = stream_of(job, batches, job.tied)
     if stream is not None:
-        ends = (FIRST, LAST) if job.order else None
-        physical = with_memory(job.physical, os.cpu_count() or 1)
-        for batch in task.rows(physical, stream, limit=job.limit, with_ends=ends, ordered=False):
-            if job.counter is not None:
-                job.counter.add(batch.num_rows)
-            yield batch
+        yield from rows_of(job, stream)
+
+
+def rows_of(job: Job, stream: Stream) -> Batches:
+    """Rows per match of the events that a task sees."""
+    physical = with_memory(job.physical, os.cpu_count() or 1)
+    ends = (FIRST, LAST) if job.order else None
+    for batch in task.rows(physical, stream, limit=job.limit, with_ends=ends, ordered=False):
+        if job.counter is not None:
+            job.counter.add(batch.num_rows)
+        yield batch
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from trendloom.engines.options import Options, columns_named
+from trendloom.engines.reading import is_spark_frame, queries_of
 from trendloom.engines.spark.prerequisites import require_spark
 from trendloom.engines.telling import tell_warnings, warn_in_python
-from trendloom.engines.workload import Options, columns_named, is_spark_frame, queries_of
 from trendloom.errors import OptionError, did_you_mean, option
 from trendloom.lang.tree import Query
 from trendloom.physical.limits import MOST_TRENDS
@@ -84,7 +85,7 @@ def _detect_batch(
     events: object, queries: tuple[Query, ...], options: Options, partitions: int | None, path: Path | None
 ) -> DataFrame:
     from trendloom.engines.spark import batch
-    from trendloom.engines.spark.workload import bind_all, framed
+    from trendloom.engines.spark.answers import bind_all, framed
     from trendloom.physical.plan import plan_physically
 
     if len(queries) > 1:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from trendloom.engines.reading import load, opened
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.parquet import RemoteParquet, read_found, read_remote
 from trendloom.engines.spark.zones import in_utc, moment_of, time_in_text
-from trendloom.engines.workload import load, opened
 from trendloom.errors import DataError, OptionError, QueryWarning
 from trendloom.io.events import Events, prepare
 from trendloom.io.one_type import types_elsewhere
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-    from trendloom.engines.workload import Columns, Options
+    from trendloom.engines.options import Columns, Options
 
 
 @dataclass(frozen=True, eq=False)

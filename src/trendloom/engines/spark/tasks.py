@@ -50,6 +50,11 @@ class Job:
     def plan(self) -> Plan:
         return self.physical.plan
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether a group has several partitions, so that tasks give parts of results that others add up."""
+        return self.physical.aggregates and set(self.plan.partition) != set(self.plan.group_by)
+
 
 Partial = Callable[[Job, Batches], pa.Table | None]
 """What a task makes of its rows: a partial table, or None where there is no match."""

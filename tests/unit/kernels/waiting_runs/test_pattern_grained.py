@@ -16,7 +16,8 @@ import pytest
 
 import trendloom
 from trendloom.engines.events import Stream, build_block
-from trendloom.engines.workload import Options, load, queries_of
+from trendloom.engines.options import Options
+from trendloom.engines.reading import load, queries_of
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Scaled, Wides, integers, zeros
 from trendloom.kernels.expansion.enumerate import enumerate_matches
 from trendloom.kernels.ground.spec import Detection

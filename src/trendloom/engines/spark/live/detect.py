@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trendloom.engines.live.flow import flow_of
+from trendloom.engines.options import Options
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.live.files import MARKS
 from trendloom.engines.spark.live.manifest import agreed
 from trendloom.engines.spark.live.setting import Setting, absolute
 from trendloom.engines.spark.live.stream import run
 from trendloom.engines.telling import tell_warnings, warn_in_python
-from trendloom.engines.workload import Options
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind

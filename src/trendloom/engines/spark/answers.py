@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.engines import rehearsal
+from trendloom.engines.answers import UNWATCHED, Answer
 from trendloom.engines.equal_times import warning_of_ties
+from trendloom.engines.reading import is_spark_frame
 from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.ahead import checked
 from trendloom.engines.spark.batch import FIRST, LAST
 from trendloom.engines.spark.complaints import in_our_words
-from trendloom.engines.spark.counting import counter_of, counting, ties_counter
+from trendloom.engines.spark.counting import TiesCounter, counter_of, counting, ties_counter
 from trendloom.engines.spark.frames import Frame, describe, finite, inspect, open_frame, with_null_columns
+from trendloom.engines.spark.one_job import by_query, meetings_of, opened, parcels
 from trendloom.engines.spark.passed import describe_passed
 from trendloom.engines.spark.session import is_started, session
+from trendloom.engines.spark.tasks import Job
 from trendloom.engines.spark.zones import shown_in
-from trendloom.engines.workload import UNWATCHED, Answer, is_spark_frame
 from trendloom.errors import BindError, QueryWarning
 from trendloom.lang.tree import Query
-from trendloom.physical.plan import Physical, plan_physically
+from trendloom.physical.plan import Physical
+from trendloom.physical.workload import PhysicalWorkload, plan_workload
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Plan
 
 if TYPE_CHECKING:
-    from trendloom.engines.workload import Options, Watch
+    from pyspark import Accumulator
+
+    from trendloom.engines.answers import Watch
+    from trendloom.engines.options import Options
 
 
 def answers(
@@ -44,10 +51,19 @@ def answers(
         if frame.schema.present is None:
             frame = inspect(frame, unit_given=options.time_unit is not None)
         plans = bind_all(queries, frame)
-    physical = [plan_physically(plan, options.limits) for plan in plans]
-    both = zip(plans, physical, strict=True)
-    found = [Answer(plan, _collected(one, frame, options, watch), _passed(plan, frame)) for plan, one in both]
-    return frame.warnings, found
+    workload = plan_workload(tuple(plans), options.limits)
+    runs = _runs(workload, frame, options, watch)
+    both = zip(plans, runs, strict=True)
+    return frame.warnings, [Answer(plan, run, _passed(plan, frame)) for plan, run in both]
+
+
+def _runs(workload: PhysicalWorkload, frame: Frame, options: Options, watch: Watch) -> list[Iterator[pa.RecordBatch]]:
+    """The rows of every query; queries that one job answers are computed when the rows of the first are read."""
+    one_job = _OneJob(workload, frame, options, watch)
+    return [
+        one_job.rows(number) if number in one_job.members else _alone(physical, frame, options, watch)
+        for number, physical in enumerate(workload.queries)
+    ]
 
 
 def _passed(plan: Plan, frame: Frame) -> Callable[[], str] | None:
@@ -78,34 +94,72 @@ def bind_all(queries: tuple[Query, ...], frame: Frame) -> list[Plan]:
         return [bind(query, wider.schema) for query in queries]
 
 
-def _collected(physical: Physical, frame: Frame, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
-    plan = physical.plan
-    by_match = not physical.aggregates
-    counter = counter_of(frame.df) if by_match and watch.progress is not None else None
-    tied = ties_counter(frame.df)
-    with in_our_words(), counting(counter, watch.progress):
+def _alone(physical: Physical, frame: Frame, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
+    """The rows of a query that has a job of its own."""
+    job = _job(frame, options, counter_of(frame.df) if watch.progress is not None else None, physical)
+    with in_our_words(), counting(job.counter, watch.progress):
         found = batch.run(
             frame.df,
             physical,
             frame.arrow,
             numeric=options.numeric,
-            limit=options.limit if by_match else None,
-            order=by_match,
+            limit=job.limit,
+            order=job.order,
             files=frame.files,
-            counter=counter,
-            tied=tied,
+            counter=job.counter,
+            tied=job.tied,
         )
-        if by_match and options.limit is not None:
-            found = found.limit(options.limit)
+        if job.limit is not None:
+            found = found.limit(job.limit)
         table = found.toArrow()
-    warning = None if tied is None else warning_of_ties(plan, tied.ties)
+    yield from _given_out(job, table, frame, options, watch)
+
+
+class _OneJob:
+    """The job that answers several queries, and what it has found until their rows are read."""
+
+    def __init__(self, workload: PhysicalWorkload, frame: Frame, options: Options, watch: Watch) -> None:
+        self.frame, self.options, self.watch = frame, options, watch
+        self.counter = counter_of(frame.df) if watch.progress is not None else None
+        self.meetings = meetings_of(workload, partial(_job, frame, options, self.counter))
+        self.members = {member.number: member for meeting in self.meetings for member in meeting.members}
+
+    @cached_property
+    def found(self) -> dict[int, list[pa.Table]]:
+        with in_our_words(), counting(self.counter, self.watch.progress):
+            return by_query(parcels(self.frame.df, self.meetings).toArrow())
+
+    def rows(self, number: int) -> Iterator[pa.RecordBatch]:
+        member = self.members[number]
+        with in_our_words():
+            table = opened(member, self.found.pop(number, []))
+        yield from _given_out(member.job, table, self.frame, self.options, self.watch)
+
+
+def _job(frame: Frame, options: Options, counter: Accumulator[int] | None, physical: Physical) -> Job:
+    by_match = not physical.aggregates
+    return Job(
+        physical,
+        pa.schema([frame.arrow.field(name) for name in physical.plan.scan.columns]),
+        options.numeric,
+        limit=options.limit if by_match else None,
+        order=by_match,
+        counter=counter if by_match else None,
+        tied=ties_counter(frame.df),
+    )
+
+
+def _given_out(job: Job, table: pa.Table, frame: Frame, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
+    """Rows as they left the tasks, in order, in the types that the events had."""
+    plan, by_match = job.plan, not job.physical.aggregates
+    warning = warning_of_ties(plan, job.tied.ties) if isinstance(job.tied, TiesCounter) else None
     if warning is not None:
         watch.warn(warning, plan.name)
     keys = ["window_start"] if plan.window.sliding else []
     table = _in_order(table, [*keys, *((*plan.partition, FIRST, LAST) if by_match else plan.group_by)])
-    table = table.drop_columns([FIRST, LAST]) if by_match else table.slice(0, options.limit)
+    table = (table.drop_columns([FIRST, LAST]) if by_match else table).slice(0, options.limit)
     scanned = pa.schema([frame.given.field(name) for name in plan.scan.columns])
-    wanted = row_schema(physical, scanned) if by_match else aggregate_schema(plan, scanned, options.numeric)
+    wanted = row_schema(job.physical, scanned) if by_match else aggregate_schema(plan, scanned, options.numeric)
     table = shown_in(table, wanted)
     yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
 

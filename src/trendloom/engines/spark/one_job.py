@@ -1,0 +1,183 @@
+"""Several queries in one job: the input is read once, and events move once for each set of keys that queries have.
+
+Rows leave the tasks as parcels: the number of a query, and some of its rows as Arrow bytes, so that queries need no
+columns in common. What a task knows only a part of leaves it as a partial table, which whoever opens the parcels adds
+to the others. With several sets of keys an event moves once for each set that has a query for it.
+
+Cost: reading, one shuffle of the columns that any query needs, per task one sort for each set of keys, the kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from trendloom.engines import task
+from trendloom.engines.events import Shared, Stream, stream_of_table
+from trendloom.engines.live.chunks import pack, unpack
+from trendloom.engines.partials import merge_partials
+from trendloom.engines.spark.batch import rows_of, rows_schema
+from trendloom.engines.spark.columns import column, needed_rows
+from trendloom.engines.spark.session import set_arrow_rows
+from trendloom.engines.spark.tasks import Batches, Job, Task, as_partials, by_key, finished, key_columns, mapped
+from trendloom.physical.plan import Physical
+from trendloom.physical.spread import Path, ways
+from trendloom.physical.workload import PhysicalWorkload
+from trendloom.plan.workload import Attributes, Workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+GROUP, QUERY, PAYLOAD = " group", "number", "payload"
+PARCEL = pa.schema([(QUERY, pa.int32()), (PAYLOAD, pa.binary())])
+
+
+@dataclass(frozen=True)
+class Member:
+    """A query of a job, and its number in the workload."""
+
+    number: int
+    job: Job
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Queries whose events meet in one task by the same attributes."""
+
+    attributes: Attributes
+    members: tuple[Member, ...]
+
+
+def meetings_of(workload: PhysicalWorkload, job_of: Callable[[Physical], Job]) -> tuple[Meeting, ...]:
+    """The queries that one job answers, by the attributes of their events; none where it would be a single query.
+
+    A query without keys runs alone where tasks can divide its time or add up their own events: in this job all events
+    without keys meet in one task.
+    """
+    found = []
+    for group in workload.groups:
+        queries = [(number, workload.queries[number]) for number in group.members]
+        joined = [one for one in queries if group.attributes or ways(one[1])[0].path is Path.GENERAL]
+        if joined:
+            members = tuple(Member(number, job_of(physical)) for number, physical in joined)
+            found.append(Meeting(group.attributes, members))
+    return tuple(found) if sum(len(meeting.members) for meeting in found) > 1 else ()
+
+
+def parcels(df: DataFrame, meetings: tuple[Meeting, ...], partitions: int | None = None) -> DataFrame:
+    """The results of all queries over a DataFrame, as parcels."""
+    set_arrow_rows(df.sparkSession)
+    jobs = [member.job for meeting in meetings for member in meeting.members]
+    wanted = {name for job in jobs for name in job.plan.scan.columns}
+    names = [name for name in df.columns if name in wanted]
+    tests = [_any_needs(meeting, df) for meeting in meetings]
+    if len(meetings) == 1:
+        rows = df if tests[0] is None else df.filter(tests[0])
+        moved = by_key(rows.select(*map(column, names)), meetings[0].attributes, partitions)
+    else:
+        moved = _by_keys_of_all(df, names, meetings, tests, partitions)
+    return mapped(moved, Task(None, Together(meetings)), PARCEL)
+
+
+def _any_needs(meeting: Meeting, df: DataFrame) -> Column | None:
+    """Which rows any member needs, those without a time among them, for tasks to refuse; None: all."""
+    tests = [needed_rows(member.job.plan, df.schema) for member in meeting.members]
+    known = [test for test in tests if test is not None]
+    if len(known) < len(tests):
+        return None
+    return reduce(or_, known) | column(meeting.members[0].job.plan.schema.time).isNull()
+
+
+def _by_keys_of_all(
+    df: DataFrame, names: list[str], meetings: tuple[Meeting, ...], tests: list[Column | None], partitions: int | None
+) -> DataFrame:
+    """Every row once for each set of keys that has a query for it; rows of one set with equal keys in one task."""
+    from pyspark.sql import functions as F
+
+    numbers = [F.lit(n) if test is None else F.when(test, F.lit(n)) for n, test in enumerate(tests)]
+    groups = F.explode(F.array_compact(F.array(*numbers))).alias(GROUP)
+    tagged = df.select(*map(column, names), groups)
+    place = F.lit(0).cast("bigint")
+    for number, meeting in enumerate(meetings):
+        if meeting.attributes:
+            keys = F.xxhash64(*key_columns(df, meeting.attributes))
+            place = F.when(column(GROUP) == number, keys).otherwise(place)
+    keyed = tagged.select("*", place.alias(" place"))
+    return by_key(keyed, (GROUP, " place"), partitions).drop(" place")
+
+
+# ------------------------------------------------------------------------------------------ inside a task
+
+
+@dataclass(frozen=True)
+class Together:
+    """What a task does with the events of its keys: one query after the other, over columns that they share."""
+
+    meetings: tuple[Meeting, ...]
+
+    def __call__(self, _: object, batches: Batches) -> Batches:
+        found = [batch for batch in batches if batch.num_rows]
+        if not found:
+            return
+        table = pa.Table.from_batches(found)
+        for number, meeting in enumerate(self.meetings):
+            events = table
+            if len(self.meetings) > 1:
+                events = table.filter(pa.compute.equal(table[GROUP], number)).drop_columns([GROUP])
+            if len(events):
+                yield from _results(meeting, events)
+
+
+def _results(meeting: Meeting, events: pa.Table) -> Batches:
+    plans = tuple(member.job.plan for member in meeting.members)
+    shared = Shared(Workload(plans).shared_attributes)
+    whole = replace(stream_of_table(plans[0], events), shared=shared, vectors=shared.vectors)
+    for member in meeting.members:
+        names = list(member.job.plan.scan.columns)
+        stream = replace(whole, table=whole.table.select(names), tied=member.job.tied)
+        for rows in _rows(member.job, stream):
+            payload = pack(pa.Table.from_batches([rows]), compress=False)
+            arrays = [pa.array([member.number], pa.int32()), pa.array([payload], pa.binary())]
+            yield pa.RecordBatch.from_arrays(arrays, schema=PARCEL)
+
+
+def _rows(job: Job, stream: Stream) -> Batches:
+    """Rows of a query, or a partial table where other tasks know more of its groups."""
+    if not job.physical.aggregates:
+        yield from rows_of(job, stream)
+        return
+    partial = task.partial(job.physical, stream, numeric=job.numeric, decimals=True)
+    yield from as_partials(job, partial) if job.adds_up else finished(job, partial)
+
+
+# --------------------------------------------------------------------------------------------- afterwards
+
+
+def opened(member: Member, found: list[pa.Table]) -> pa.Table:
+    """The rows of a query out of all its parcels, in any order."""
+    job = member.job
+    schema = rows_schema(job)
+    if not found:
+        return schema.empty_table()
+    if job.adds_up:
+        found = [pa.Table.from_batches(list(finished(job, merge_partials(job.plan, found))), schema)]
+    return pa.concat_tables(found).cast(schema)
+
+
+def by_query(received: pa.Table) -> dict[int, list[pa.Table]]:
+    """What is in parcels, by the number of the query."""
+    found: dict[int, list[pa.Table]] = {}
+    for number, payload in _pairs(received):
+        found.setdefault(number, []).append(unpack(payload))
+    return found
+
+
+def _pairs(received: pa.Table) -> Iterator[tuple[int, pa.Buffer]]:
+    for batch in received.to_batches():
+        numbers = batch.column(QUERY).to_pylist()
+        yield from zip(numbers, (payload.as_buffer() for payload in batch.column(PAYLOAD)), strict=True)

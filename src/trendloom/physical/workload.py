@@ -1,0 +1,44 @@
+"""Several queries over one stream, planned together: what is read, moved and sorted once, and an algorithm for each.
+
+A group is where queries meet: an engine shows the events of its attributes to all its members. A kernel that answers
+several members at once belongs to the group, beside the kernels of those that it does not answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trendloom.optimize import optimize_workload
+from trendloom.physical.limits import NO_LIMITS, Limits
+from trendloom.physical.plan import Physical, plan_physically
+from trendloom.plan.logical import Plan, Scan
+from trendloom.plan.workload import Group, Workload
+
+
+@dataclass(frozen=True)
+class PhysicalWorkload:
+    """Executable plans in the order of the queries. `bound`: the plans as the binder made them."""
+
+    bound: tuple[Plan, ...]
+    optimized: Workload
+    queries: tuple[Physical, ...]
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return self.optimized.groups
+
+    @property
+    def scan(self) -> Scan:
+        """What is read of the input, once for all queries."""
+        assert self.optimized.scan is not None
+        return self.optimized.scan
+
+    @property
+    def several(self) -> bool:
+        return len(self.queries) > 1
+
+
+def plan_workload(plans: tuple[Plan, ...], limits: Limits = NO_LIMITS) -> PhysicalWorkload:
+    """Choose an algorithm for each of the plans, and find what they have in common."""
+    queries = tuple(plan_physically(plan, limits) for plan in plans)
+    return PhysicalWorkload(plans, optimize_workload(Workload(tuple(one.plan for one in queries))), queries)
