@@ -32,6 +32,7 @@ from trendloom.io.schema_text import parse_schema
 from trendloom.lang import tree
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
+from trendloom.model.semantics import Trends
 from trendloom.model.time import TimeAxis
 from trendloom.plan.bind import bind
 from trendloom.plan.depth import too_deep
@@ -77,7 +78,7 @@ def _section(plan: Plan, engine: str) -> str:
 
 def _with_events(plan: Plan, events: object, options: Options, analyze: bool) -> list[str]:
     """What only the events can tell; they are read for complete trends and for `analyze`."""
-    if isinstance(events, Schema | pa.Schema) or not (analyze or plan.output is tree.Trends.COMPLETE):
+    if isinstance(events, Schema | pa.Schema) or not (analyze or plan.output is Trends.COMPLETE):
         return []
     from trendloom.engines.analyze import describe_run, describe_trends
     from trendloom.engines.funnel import describe_funnel

@@ -11,9 +11,9 @@ import pyarrow as pa
 from trendloom.engines.results import events_type, exactly_named, time_array, total_type, value_type, window_fields
 from trendloom.expr.vectors import from_arrow, from_list, to_arrow
 from trendloom.io.events import Events
-from trendloom.lang.tree import Trends
 from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Kind
+from trendloom.model.semantics import Trends
 from trendloom.plan.logical import Aggregation, Plan, Value
 from trendloom.reference.evaluate import evaluate
 from trendloom.reference.rows import Row
