@@ -13,13 +13,13 @@ from tests.property.compare import rows_of
 
 import trendloom as tl
 from trendloom.engines.spark import batch
+from trendloom.engines.spark.allowed_paths import Path
 from trendloom.engines.spark.complaints import unwrap
 from trendloom.engines.spark.frames import describe
 from trendloom.engines.spark.workload import bind_all
 from trendloom.engines.workload import Options, queries_of
 from trendloom.errors import DataError, OptionError, RunError
 from trendloom.physical.plan import plan_physically
-from trendloom.physical.spread import Path
 from trendloom.spark import detect
 
 WINDOW = "WITHIN 20 seconds SLIDE 5 seconds"

@@ -11,6 +11,7 @@ import pytest
 
 import trendloom as tl
 from trendloom.engines.finish import finish_aggregates
+from trendloom.engines.spark.allowed_paths import Path, obstacle, ways
 from trendloom.engines.spark.cut import CutPartial, segments_of
 from trendloom.engines.spark.direct import RowGroups, shares
 from trendloom.engines.spark.freight import PANE
@@ -21,7 +22,6 @@ from trendloom.engines.workload import Options, load, queries_of
 from trendloom.errors import RunError
 from trendloom.model.window import Window
 from trendloom.physical.plan import plan_physically
-from trendloom.physical.spread import Path, obstacle, ways
 from trendloom.plan.bind import bind
 
 WINDOW = "WITHIN 20 seconds SLIDE 5 seconds"
