@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PATHS = ("general", "reduced", "direct", "cut")
-"""Names of `trendloom.physical.spread.Path`; those that a query does not allow are left out."""
+"""Names of `trendloom.engines.spark.allowed_paths.Path`; those that a query does not allow are left out."""
 
 KEYED = "RETURN key, COUNT(*) PATTERN SEQ(A+, B) WHERE [key] GROUP BY key WITHIN 100000 s SLIDE 100000 s"
 HOT = "RETURN COUNT(*) PATTERN SEQ(A+, B) WITHIN 100 s SLIDE 100 s"
@@ -104,10 +104,10 @@ def by_path(df: DataFrame, text: str, path: str, file: FilePath) -> DataFrame | 
     from trendloom.engines.options import Options
     from trendloom.engines.reading import queries_of
     from trendloom.engines.spark import batch
+    from trendloom.engines.spark.allowed_paths import Path, obstacle
     from trendloom.engines.spark.answers import bind_all
     from trendloom.engines.spark.frames import describe
     from trendloom.physical.plan import plan_physically
-    from trendloom.physical.spread import Path, obstacle
 
     frame = describe(df, Options(engine="spark").columns())
     (plan,) = bind_all(queries_of(text), frame)

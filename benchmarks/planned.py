@@ -22,7 +22,6 @@ from trendloom.lang.parser import parse
 from trendloom.physical.candidate import Choice, Wanted
 from trendloom.physical.candidates import two_steps
 from trendloom.physical.plan import Physical, plan_physically
-from trendloom.physical.spread import summed
 from trendloom.plan.bind import bind
 
 
@@ -35,7 +34,9 @@ class Planned:
 
     @property
     def spec(self) -> Aggregation:
-        return summed(self.physical)
+        found = self.physical.kernel.aggregation
+        assert found is not None
+        return found
 
     @cached_property
     def block(self) -> Block:

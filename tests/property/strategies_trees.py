@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from trendloom.lang import tree
 from trendloom.lang.keywords import RESERVED
+from trendloom.model.semantics import Semantics, Trends
 
 UNITS = ("us", "ms", "s", "min", "h", "d")
 AGGREGATES = ("count", "min", "max", "sum", "avg")
@@ -127,8 +128,8 @@ def queries(name: st.SearchStrategy[str | None]) -> st.SearchStrategy[tree.Query
     return st.builds(
         tree.Query,
         pattern=patterns,
-        returns=st.sampled_from(tree.Trends) | several(items, 1),
-        semantics=st.sampled_from(tree.Semantics),
+        returns=st.sampled_from(Trends) | several(items, 1),
+        semantics=st.sampled_from(Semantics),
         where=st.none() | expressions,
         group_by=st.lists(names, max_size=3).map(tuple),
         having=st.none() | expressions,

@@ -12,6 +12,7 @@ from trendloom.errors import BindError
 from trendloom.lang import tree
 from trendloom.lang.parser import parse_query
 from trendloom.lang.printer import write
+from trendloom.model.semantics import Semantics
 from trendloom.plan.bind import bind
 
 EVERYTHING = Knobs(outputs=("trends", "complete", "collapsed", "values", "aggregates", "ranked"), exists=True)
@@ -39,7 +40,7 @@ def negations(pattern: tree.Pattern) -> Iterator[tree.Not]:
 @given(cases(Knobs(semantics=(NEXT,), outputs=("aggregates",), negation=False, windows=False, partitions=False)))
 def test_knobs_are_obeyed(case: Case) -> None:
     query = parse_query(case.query)
-    assert query.semantics is tree.Semantics.NEXT
+    assert query.semantics is Semantics.NEXT
     assert isinstance(query.returns, tuple)
     assert query.within is None
     assert query.group_by == ()

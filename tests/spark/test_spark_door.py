@@ -17,10 +17,10 @@ import trendloom as tl
 from trendloom.engines.options import Options
 from trendloom.engines.reading import queries_of
 from trendloom.engines.spark import batch
+from trendloom.engines.spark.allowed_paths import Path as Way
 from trendloom.engines.spark.frames import open_frame
 from trendloom.errors import DataError, OptionError
 from trendloom.physical.plan import plan_physically
-from trendloom.physical.spread import Path as Way
 from trendloom.plan.bind import bind
 from trendloom.spark import detect
 

@@ -29,7 +29,8 @@ from trendloom.kernels.expansion.enumerate import enumerate_matches
 from trendloom.kernels.expansion.kernel import ExpansionKernel
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.spec import Detection
-from trendloom.lang.tree import Query, Trends
+from trendloom.lang.tree import Query
+from trendloom.model.semantics import Trends
 from trendloom.model.window import Window
 from trendloom.physical.collapsed import spine_of
 from trendloom.physical.detection import describe

@@ -30,8 +30,8 @@ from trendloom.kernels.expansion.kernel import ExpansionKernel
 from trendloom.kernels.expansion.reached import NOWHERE, Reached, reached
 from trendloom.kernels.ground.windows import horizons
 from trendloom.lang.keywords import write_name
-from trendloom.lang.tree import Semantics
 from trendloom.model.schema import Kind
+from trendloom.model.semantics import Semantics
 from trendloom.model.window import Window
 from trendloom.pattern.algebra import Negation, atoms, negations
 from trendloom.physical.candidate import Choice

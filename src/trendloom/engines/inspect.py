@@ -26,10 +26,11 @@ from trendloom.lang import tree
 from trendloom.lang.attributes import attributes_of
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
+from trendloom.model.semantics import Trends
 from trendloom.model.time import TimeAxis
 from trendloom.plan.bind import bind
 from trendloom.plan.depth import too_deep
-from trendloom.plan.display import describe_logical, draw
+from trendloom.plan.display import Branch, describe_logical, draw
 from trendloom.plan.logical import Plan
 
 if TYPE_CHECKING:
@@ -60,18 +61,28 @@ def explain_text(text: str, events: object, options: Options, *, analyze: bool =
 
 def _section(plan: Plan, engine: str) -> str:
     # loads the kernels, which checking a query does not need
-    from trendloom.physical.display import describe_optimized, describe_physical
+    from trendloom.physical.display import describe_optimized
 
     try:
-        trees = (describe_logical(plan), describe_optimized(plan), describe_physical(plan, engine))
+        trees = (describe_logical(plan), describe_optimized(plan), _physical_on(engine, plan))
         return "\n\n".join([write(plan.query), *("\n".join(draw(tree)) for tree in trees)])
     except RecursionError:  # the plan of a long {n,m}, which runs nevertheless
         raise too_deep(plan.query) from None
 
 
+def _physical_on(engine: str, plan: Plan) -> Branch:
+    from trendloom.engines.local import steps as local
+    from trendloom.engines.spark import steps as spark
+    from trendloom.physical.display import describe_definitions, describe_physical
+
+    if engine == "reference":
+        return describe_definitions(plan)
+    return describe_physical(plan, (spark if engine == "spark" else local).describe_execution)
+
+
 def _with_events(plan: Plan, events: object, options: Options, analyze: bool) -> list[str]:
     """What only the events can tell; they are read for complete trends and for `analyze`."""
-    if isinstance(events, Schema | pa.Schema) or not (analyze or plan.output is tree.Trends.COMPLETE):
+    if isinstance(events, Schema | pa.Schema) or not (analyze or plan.output is Trends.COMPLETE):
         return []
     from trendloom.engines.analyze import describe_run, describe_trends
     from trendloom.engines.funnel import describe_funnel

@@ -16,9 +16,10 @@ from trendloom.engines.results import events_type, exactly_named, time_array, to
 from trendloom.errors import QueryWarning
 from trendloom.expr.vectors import from_arrow, from_list, to_arrow
 from trendloom.io.events import Events
-from trendloom.lang.tree import Query, Trends
+from trendloom.lang.tree import Query
 from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Kind
+from trendloom.model.semantics import Trends
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Aggregation, Plan, Value
 from trendloom.reference.evaluate import evaluate

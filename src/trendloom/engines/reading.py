@@ -13,8 +13,9 @@ from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import Opened, open_events
 from trendloom.lang.attributes import attributes_of
 from trendloom.lang.parser import parse
-from trendloom.lang.tree import Query, Trends
+from trendloom.lang.tree import Query
 from trendloom.model.schema import Schema
+from trendloom.model.semantics import Trends
 
 
 def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:

@@ -16,8 +16,8 @@ import pyarrow as pa
 from trendloom.errors import DataError
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Total
 from trendloom.io.text import EXACT
-from trendloom.lang.tree import Trends
 from trendloom.model.schema import Kind
+from trendloom.model.semantics import Trends
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Aggregation, Plan, Value
 

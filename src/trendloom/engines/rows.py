@@ -20,8 +20,8 @@ from trendloom.expr.vectors import Vector, at_scale, to_arrow
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.ground.matches import Matches
-from trendloom.lang.tree import Trends
 from trendloom.model.schema import Kind
+from trendloom.model.semantics import Trends
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Plan, Projection, Value
 

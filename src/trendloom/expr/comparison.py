@@ -17,6 +17,7 @@ import numpy as np
 
 from trendloom.expr.arithmetic import small
 from trendloom.expr.arrays import Array
+from trendloom.expr.nodes import MIRRORED
 from trendloom.expr.vectors import Vector, aligned, joint_length, joint_validity, nothing, unify
 from trendloom.model.schema import Kind
 
@@ -28,9 +29,6 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     ">": np.greater,
     ">=": np.greater_equal,
 }
-
-MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""`a < b` is `b > a`."""
 
 
 def compare(operator: str, left: Vector, right: Vector) -> Vector:

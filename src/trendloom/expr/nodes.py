@@ -108,6 +108,10 @@ class Comparison:
     kind: Kind = Kind.BOOL
 
 
+MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""`a < b` is `b > a`."""
+
+
 @dataclass(frozen=True)
 class Junction:
     operator: Literal["and", "or"]

@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from trendloom.kernels.clock import Clock
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.totals.spec import Aggregation
 
 Array = np.ndarray[Any, Any]
 
@@ -86,6 +87,11 @@ class Kernel(Protocol[State, Result]):
     @property
     def adds_up(self) -> bool:
         """Whether results are `Totals`, not `Matches`."""
+        ...
+
+    @property
+    def aggregation(self) -> Aggregation | None:
+        """What it adds up, for who does that in parts, or draws it; None: it finds matches, or has a way of its own."""
         ...
 
     @property

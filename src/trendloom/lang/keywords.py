@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 
-from trendloom.lang.tree import Semantics
+from trendloom.model.semantics import Semantics
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS
 
 RESERVED = (

@@ -39,12 +39,11 @@ from trendloom.lang.tree import (
     RankBy,
     Reference,
     Repeat,
-    Semantics,
     Seq,
     Star,
-    Trends,
     Unary,
 )
+from trendloom.model.semantics import Semantics, Trends
 
 # How tightly an expression binds; an operand that binds less than its place asks for stands in brackets.
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _MINUS, _ATOM = range(8)

@@ -19,7 +19,8 @@ from trendloom.lang.build_expressions import ExpressionBuilder
 from trendloom.lang.build_patterns import PatternBuilder
 from trendloom.lang.build_places import Children
 from trendloom.lang.keywords import SEMANTICS
-from trendloom.lang.tree import Call, Expression, Item, Length, Merge, Name, Query, RankBy, Semantics, Trends, Within
+from trendloom.lang.tree import Call, Expression, Item, Length, Merge, Name, Query, RankBy, Within
+from trendloom.model.semantics import Semantics, Trends
 
 _TWICE = {
     "WHERE": "join the two conditions with AND",

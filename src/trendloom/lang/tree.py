@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Literal as Choice
 
 from trendloom.errors import Span
+from trendloom.model.semantics import Semantics, Trends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,20 +203,6 @@ class Exists(Node):
 Pattern = Event | Seq | Repeat | Not | Or | And | Exists
 
 # ----------------------------------------------------------------------------------------------- queries
-
-
-class Semantics(Enum):
-    ANY = "skip-till-any-match"
-    NEXT = "skip-till-next-match"
-    CONTIGUOUS = "contiguous"
-
-
-class Trends(Enum):
-    """The three forms of RETURN that give events."""
-
-    ALL = "TRENDS"
-    COMPLETE = "COMPLETE TRENDS"
-    COLLAPSED = "COLLAPSED TRENDS"
 
 
 @dataclass(frozen=True)

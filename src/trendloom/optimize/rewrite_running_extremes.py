@@ -10,16 +10,13 @@ Both forms speak of the same rounds. A step then depends on two events alone: ru
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
-from trendloom.expr.nodes import Aggregate, Attribute, Comparison, Expr, Which
+from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Expr, Which
 from trendloom.model.time import TimeAxis
 from trendloom.plan.display import show_expression
 from trendloom.plan.logical import Condition, Plan
 
 RISING, FALLING = frozenset({">", ">=", "="}), frozenset({"<", "<=", "="})
-Operator = Literal["=", "!=", "<", "<=", ">", ">="]
-FLIPPED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def rewrite_running_extremes(plan: Plan) -> Plan:
@@ -33,14 +30,14 @@ def _rewritten(condition: Condition, axis: TimeAxis) -> Condition:
         return condition
     if isinstance(expr.right, Aggregate) and _is_extreme(expr.left, expr.operator, expr.right):
         after = replace(expr, right=_previous(expr.right))
-    elif isinstance(expr.left, Aggregate) and _is_extreme(expr.right, FLIPPED[expr.operator], expr.left):
+    elif isinstance(expr.left, Aggregate) and _is_extreme(expr.right, MIRRORED[expr.operator], expr.left):
         after = replace(expr, left=_previous(expr.left))
     else:
         return condition
     return replace(condition, expr=after, text=show_expression(after, axis))
 
 
-def _is_extreme(current: Expr, operator: Operator, past: Aggregate) -> bool:
+def _is_extreme(current: Expr, operator: str, past: Aggregate) -> bool:
     """Whether `current operator past` makes the current event the new extreme of its variable."""
     if not (isinstance(current, Attribute) and current.which is Which.CURRENT and past.before):
         return False

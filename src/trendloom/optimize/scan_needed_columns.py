@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.expr.nodes import Expr, columns
-from trendloom.lang.tree import Trends
+from trendloom.model.semantics import Trends
 from trendloom.plan.logical import Plan
 
 

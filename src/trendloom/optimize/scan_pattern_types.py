@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trendloom.lang.tree import Semantics
+from trendloom.model.semantics import Semantics
 from trendloom.pattern.algebra import atoms
 from trendloom.plan.logical import Plan
 

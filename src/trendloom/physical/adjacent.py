@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, cast
 
-from trendloom.expr.nodes import Aggregate, Attribute, Comparison, Expr, Extent, Which, walk
+from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Expr, Extent, Which, walk
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.spec import Detection, Pair, Rule
 from trendloom.kernels.totals.spec import Test
 from trendloom.pattern.template import Edge, Template
 
-FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 Move = tuple[int, int]  # from a state to a state
 
 
@@ -54,7 +53,7 @@ def _numbered(expr: Expr, earlier: str | None, moves: frozenset[Move], machine: 
         if (first, second) == ("earlier", "later"):
             return Pair(expr.left, expr.operator, expr.right, steps)
         if (first, second) == ("later", "earlier"):
-            return Pair(expr.right, FLIPPED[expr.operator], expr.left, steps)
+            return Pair(expr.right, MIRRORED[expr.operator], expr.left, steps)
     return Test(expr, steps)
 
 

@@ -20,11 +20,10 @@ from decimal import Decimal
 from enum import Enum
 
 from trendloom.expr import nodes
-from trendloom.expr.nodes import Aggregate, Attribute, Comparison, Expr, Extent, Which
+from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Expr, Extent, Which
 from trendloom.expr.shape import shape_of
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.spec import Detection, Pair, Rule, Sieve
-from trendloom.physical.adjacent import FLIPPED
 from trendloom.plan.display import show_expression
 from trendloom.plan.logical import Condition, Plan
 
@@ -160,7 +159,7 @@ def _sieve(rule: Rule, detection: Detection, machine: Machine) -> Sieve | None:
         return None  # in an AND an event before may have the same time
     current, past, operator = expr.left, expr.right, str(expr.operator)
     if isinstance(current, Aggregate):
-        current, past, operator = past, current, FLIPPED[operator]
+        current, past, operator = past, current, MIRRORED[operator]
     if not (isinstance(current, Attribute) and current.which is Which.CURRENT):
         return None
     if not (isinstance(past, Aggregate) and past.before and past.function in ("min", "max") and past.column):
@@ -177,7 +176,7 @@ def _sieve(rule: Rule, detection: Detection, machine: Machine) -> Sieve | None:
         at for at, place in enumerate(detection.places) if place.scope == 0 and place.variable == past.variable
     )
     earlier = Attribute(past.variable, Which.PREVIOUS, past.column, past.kind)
-    return Sieve(Pair(earlier, FLIPPED[operator], current, steps), positions)
+    return Sieve(Pair(earlier, MIRRORED[operator], current, steps), positions)
 
 
 # ---------------------------------------------------------------------------------------- where it is tested

@@ -11,8 +11,8 @@ from dataclasses import replace
 from trendloom.kernels.aggregation.counting import Count
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.totals.spec import Aggregation, Measure
-from trendloom.lang.tree import Trends
 from trendloom.model.schema import Kind
+from trendloom.model.semantics import Trends
 from trendloom.model.window import Window
 from trendloom.physical.aggregation import GRAINS, by_pivot, needs_pivot
 from trendloom.physical.candidate import Wanted

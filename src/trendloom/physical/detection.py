@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from trendloom.errors import PlanError, option
 from trendloom.kernels.ground.spec import Detection, Place, Rule, Scope
-from trendloom.lang.tree import Semantics
+from trendloom.model.semantics import Semantics
 from trendloom.pattern import algebra
 from trendloom.pattern.template import build_template
 from trendloom.plan.logical import Plan

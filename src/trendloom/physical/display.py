@@ -1,12 +1,12 @@
 """What the optimizer made of a plan, and how it will run: the lower half of EXPLAIN.
 
-Every rule says what it changed, by comparing the plan before and after it, so a new rule is shown without telling
-anybody here. A plan that no algorithm runs is shown up to the refusal.
+Every rule says what it changed, by comparing the plan before and after it, and every engine what it does with the
+events, so a new one of either is shown without a change here. A plan that no algorithm runs is shown up to the refusal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from trendloom.errors import PlanError
 from trendloom.kernels.ground.spec import Detection, Scope
@@ -14,9 +14,7 @@ from trendloom.optimize import RULES, optimize
 from trendloom.pattern.template import Crossings, Edge, Template
 from trendloom.physical.candidate import Choice
 from trendloom.physical.detection import describe
-from trendloom.physical.live import describe_live
 from trendloom.physical.plan import Physical, plan_physically
-from trendloom.physical.spread import Path, ways
 from trendloom.plan.display import Branch, describe_condition, show_component, show_expression
 from trendloom.plan.logical import Plan
 
@@ -62,34 +60,38 @@ def _components_of(detection: Detection) -> dict[int, str]:
 # ---------------------------------------------------------------------------------------------- physical
 
 
-def describe_physical(plan: Plan, engine: str) -> Branch:
-    """The algorithm and its reason, the template, and the way of the events through the engine."""
-    optimized = optimize(plan)
-    templates = tuple(_templates(optimized))
-    if engine == "reference":
-        idea = Branch("algorithm", "the definitions, executed: every binding is built and tested")
-        return Branch("Physical plan", below=(idea, Branch("cost", "exponential: small streams only"), *templates))
+def describe_physical(plan: Plan, execution: Callable[[Physical], tuple[Branch, ...]]) -> Branch:
+    """The algorithm and its reason, the template, and the way of the events through an engine, which tells it."""
+    templates = tuple(_templates(optimize(plan)))
     try:
         physical = plan_physically(plan)
     except PlanError as refusal:
         hint = (Branch("hint", refusal.hint),) if refusal.hint else ()
         return Branch("Physical plan", below=(Branch("refused", refusal.message), *hint, *templates))
-    return Branch(
-        "Physical plan",
-        below=(
-            *_algorithm(physical.chosen),
-            *templates,
-            Branch("result", physical.chosen.result),
-            Branch("execution", f"engine {engine}", tuple(_execution(physical, engine))),
-            *(_live(physical) if engine == "spark" else ()),
-        ),
-    )
+    result = Branch("result", physical.chosen.result)
+    below = (*_algorithm(physical.chosen), *templates, result, *execution(physical))
+    return Branch("Physical plan", below=below)
 
 
-def _live(physical: Physical) -> Iterator[Branch]:
-    yield Branch(
-        "live", "on a live stream", tuple(Branch(f"{n}.", t) for n, t in enumerate(describe_live(physical), 1))
-    )
+def describe_definitions(plan: Plan) -> Branch:
+    """The same for the reference evaluator, which has no algorithm to choose."""
+    idea = Branch("algorithm", "the definitions, executed: every binding is built and tested")
+    cost = Branch("cost", "exponential: small streams only")
+    return Branch("Physical plan", below=(idea, cost, *_templates(optimize(plan))))
+
+
+def numbered(name: str, what: str, steps: Iterable[str]) -> Branch:
+    """The steps of an engine, one below the other."""
+    return Branch(name, what, tuple(Branch(f"{number}.", step) for number, step in enumerate(steps, 1)))
+
+
+def scanned(plan: Plan) -> str:
+    """How much of the events is read, in words."""
+    read, all_columns, types = len(plan.scan.columns), len(plan.schema.names), plan.scan.types
+    columns = f"all {read} columns" if read == all_columns else f"{read} of {all_columns} columns"
+    if types is None:
+        return f"{columns}, events of every type"
+    return f"{columns}, events of {len(types)} type{'s' if len(types) > 1 else ''}"
 
 
 def _algorithm(chosen: Choice) -> Iterator[Branch]:
@@ -97,64 +99,6 @@ def _algorithm(chosen: Choice) -> Iterator[Branch]:
     yield Branch("why", chosen.why)
     yield Branch("cost", chosen.cost, chosen.structures)
     yield from chosen.notes
-
-
-def _execution(physical: Physical, engine: str) -> Iterator[Branch]:
-    steps = _spark_steps(physical) if engine == "spark" else _local_steps(physical)
-    yield from (Branch(f"{number}.", step) for number, step in enumerate(steps, 1))
-
-
-def _local_steps(physical: Physical) -> Iterator[str]:
-    keys = ", ".join(physical.plan.partition)
-    yield f"read {_scanned(physical.plan)} into memory"
-    yield f"keep events that fit a position, sort by {_sorted_by(physical.plan)}"
-    yield "one columnar call for all partitions" if keys else "one columnar call"
-
-
-def _sorted_by(plan: Plan) -> str:
-    names = [*plan.partition, "time", *plan.schema.order]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _spark_steps(physical: Physical) -> Iterator[str]:
-    plan = physical.plan
-    yield f"read {_scanned(plan)}: project and filter as Spark columns"
-    best = ways(physical)[0]
-    if best.path is Path.GENERAL:
-        yield from _by_key(plan)
-    elif best.path is Path.CUT:
-        keys = f"{', '.join(plan.partition)} and " if plan.partition else ""
-        few = "if there are few keys, which" if plan.partition else "if the stream is longer than a window, which"
-        yield f"path cut, {few} is decided at run time: {best.reason}"
-        yield f"repartition by {keys}segment of time, with the events of a window repeated at each cut"
-        yield "mapInArrow: one columnar call per task, for the windows that start in its segments"
-        yield f"path general otherwise: repartition by {', '.join(plan.partition) or 'nothing, one task'}"
-    else:
-        yield "path reduced, if the parts of the input hardly overlap in time, which is decided at run time"
-        yield "path direct: the same, and tasks read the row groups of local Parquet files themselves"
-        yield f"mapInArrow: {best.reason}; times that several parts share are sent as events"
-        yield f"repartition matrices by {', '.join(plan.partition)}" if plan.partition else "matrices to one task"
-        yield "mapInArrow: multiply in order of time"
-        yield f"path general otherwise: repartition events by {', '.join(plan.partition) or 'nothing, one task'}"
-    if physical.aggregates:
-        yield "add up what the tasks found, per group and window"
-
-
-def _by_key(plan: Plan) -> Iterator[str]:
-    if plan.partition:
-        yield f"repartition by {', '.join(plan.partition)}"
-        yield "mapInArrow: one columnar call per task, for all its partitions"
-    else:
-        yield "one task: there is no partition key ([...] or GROUP BY) to spread the events by"
-        yield "mapInArrow: one columnar call"
-
-
-def _scanned(plan: Plan) -> str:
-    read, all_columns, types = len(plan.scan.columns), len(plan.schema.names), plan.scan.types
-    columns = f"all {read} columns" if read == all_columns else f"{read} of {all_columns} columns"
-    if types is None:
-        return f"{columns}, events of every type"
-    return f"{columns}, events of {len(types)} type{'s' if len(types) > 1 else ''}"
 
 
 # --------------------------------------------------------------------------------------------- templates

@@ -8,7 +8,7 @@ from typing import Any
 from trendloom.errors import PlanError
 from trendloom.kernels.clock import Certain
 from trendloom.kernels.contract import Kernel
-from trendloom.lang.tree import Semantics, Trends
+from trendloom.model.semantics import Semantics, Trends
 from trendloom.physical.collapsed import may_lack_a_spine
 from trendloom.physical.plan import Physical
 

@@ -8,7 +8,7 @@ from trendloom.kernels.collapsed.kernel import MergedKernel
 from trendloom.kernels.complete.compared_kernel import MaximalKernel
 from trendloom.kernels.ground.spec import Pair
 from trendloom.kernels.search.kernel import SearchKernel
-from trendloom.lang.tree import Semantics, Trends
+from trendloom.model.semantics import Semantics, Trends
 from trendloom.physical.candidate import Choice, Wanted
 from trendloom.physical.collapsed import TOGETHER
 from trendloom.physical.consistency import describe_predicates

@@ -18,6 +18,7 @@ from trendloom.lang.keywords import write_name
 from trendloom.lang.printer import write_expression
 from trendloom.model.numbers import MOST_DIGITS
 from trendloom.model.schema import RESERVED, Kind, Schema
+from trendloom.model.semantics import Semantics, Trends
 from trendloom.model.window import Window
 from trendloom.pattern.template import plural_variables
 from trendloom.plan.depth import check_depth, too_deep
@@ -95,7 +96,7 @@ class _Binding:
                 raise BindError(f"unknown event type '{event.type}'", event.span, hint=did_you_mean(event.type, listed))
 
     def check_semantics(self) -> None:
-        if self.query.semantics is tree.Semantics.ANY:
+        if self.query.semantics is Semantics.ANY:
             return
         for conjunction in _positive_conjunctions(self.query.pattern):
             raise BindError(
@@ -103,7 +104,7 @@ class _Binding:
                 conjunction.span,
                 hint="AND needs skip-till-any-match",
             )
-        if self.query.returns in (tree.Trends.COMPLETE, tree.Trends.COLLAPSED):
+        if self.query.returns in (Trends.COMPLETE, Trends.COLLAPSED):
             raise BindError(
                 f"RETURN {self.query.returns.value} needs skip-till-any-match",
                 self.query.clause("RETURN"),
@@ -203,7 +204,7 @@ class _Binding:
 
     def output(self) -> Output:
         returns = self.query.returns
-        if isinstance(returns, tree.Trends):
+        if isinstance(returns, Trends):
             if self.query.having is not None:
                 raise self.no_aggregates()
             self.refuse_second_column(returns)
@@ -225,9 +226,9 @@ class _Binding:
             raise self.no_aggregates()
         return Projection(self.values(bound, self.partition))
 
-    def refuse_second_column(self, returns: tree.Trends) -> None:
+    def refuse_second_column(self, returns: Trends) -> None:
         """Refuse a partition attribute that is called like a column of such rows."""
-        if returns is tree.Trends.COLLAPSED and "matches" in self.partition:
+        if returns is Trends.COLLAPSED and "matches" in self.partition:
             raise BindError(
                 "the result would have two columns named 'matches'",
                 self.query.clause("RETURN"),
@@ -255,7 +256,7 @@ class _Binding:
     def having(self) -> Expr | None:
         """The condition on rows of aggregates; columns that RETURN names with AS may be named here."""
         clause, returns = self.query.having, self.query.returns
-        if clause is None or isinstance(returns, tree.Trends):
+        if clause is None or isinstance(returns, Trends):
             return None
         aliases = {item.alias: item.expression for item in returns if item.alias is not None}
         typer = replace(self.typer(Place.HAVING), aliases=aliases)
@@ -298,7 +299,7 @@ class _Binding:
         clause = self.query.rank_by
         if clause is None:
             return None
-        if isinstance(output, Aggregation) or output in (tree.Trends.COMPLETE, tree.Trends.COLLAPSED):
+        if isinstance(output, Aggregation) or output in (Trends.COMPLETE, Trends.COLLAPSED):
             raise BindError("RANK BY ranks matches: it goes with TRENDS or values of a match", clause.span)
         merge = clause.preference.function if isinstance(clause.preference, tree.Merge) else None
         written = clause.preference.preferences if isinstance(clause.preference, tree.Merge) else (clause.preference,)

@@ -15,8 +15,9 @@ from trendloom.expr import nodes
 from trendloom.expr.shape import shape_of
 from trendloom.lang.keywords import write_name
 from trendloom.lang.printer import write_expression
-from trendloom.lang.tree import Merge, Semantics, Trends
+from trendloom.lang.tree import Merge
 from trendloom.model.schema import Kind
+from trendloom.model.semantics import Semantics, Trends
 from trendloom.model.time import MICROSECONDS, TimeAxis
 from trendloom.model.window import Window
 from trendloom.pattern import algebra

@@ -12,8 +12,9 @@ from fractions import Fraction
 
 from trendloom.errors import QueryWarning
 from trendloom.expr.nodes import Expr
-from trendloom.lang.tree import Query, Semantics, Trends
+from trendloom.lang.tree import Query
 from trendloom.model.schema import Kind, Schema
+from trendloom.model.semantics import Semantics, Trends
 from trendloom.model.window import Window
 from trendloom.pattern.algebra import Pattern
 

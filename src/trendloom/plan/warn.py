@@ -14,6 +14,7 @@ from trendloom.lang import tree
 from trendloom.lang.keywords import AGGREGATES
 from trendloom.lang.printer import write_expression, write_length
 from trendloom.lang.source import Source
+from trendloom.model.semantics import Trends
 from trendloom.pattern.algebra import Pattern, negations
 from trendloom.pattern.template import adjacent_variables, ambiguous_types
 from trendloom.plan.logical import Plan
@@ -66,7 +67,7 @@ def _idle_next(plan: Plan) -> Iterator[QueryWarning]:
 def _totals_in_small_letters(plan: Plan) -> Iterator[QueryWarning]:
     """`sum(b.x)` beside WITHIN alone: over all matches of a window, where `sum(b[].x)` is of one match."""
     query = plan.query
-    if query.within is None or query.within.slide is not None or isinstance(query.returns, tree.Trends):
+    if query.within is None or query.within.slide is not None or isinstance(query.returns, Trends):
         return
     for item in query.returns:
         for call in _totals(item.expression):

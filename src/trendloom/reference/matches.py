@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from trendloom.lang.tree import Semantics
+from trendloom.model.semantics import Semantics
 from trendloom.model.window import Window
 from trendloom.pattern.algebra import Atom, Pattern
 from trendloom.plan.logical import Plan

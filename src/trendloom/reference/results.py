@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Group, Total, Which
-from trendloom.lang.tree import Trends
+from trendloom.model.semantics import Trends
 from trendloom.plan.logical import Aggregation, Plan, Projection, Ranking
 from trendloom.reference.matches import Binding
 from trendloom.reference.rows import Row, Scalar

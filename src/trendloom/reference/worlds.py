@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from trendloom.errors import DataError, PlanError, option
-from trendloom.lang.tree import Trends
 from trendloom.model.schema import Schema
+from trendloom.model.semantics import Trends
 from trendloom.plan.logical import Aggregation, Plan
 from trendloom.reference import budget as limits
 from trendloom.reference.budget import Budget

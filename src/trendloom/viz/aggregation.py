@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trendloom.errors import OptionError
-from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.matrices.program import Program, Slot
 from trendloom.kernels.totals.spec import Aggregation
@@ -88,15 +87,15 @@ def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> Arithme
 
 
 def _countable(physical: Physical) -> Aggregation:
-    kernel = physical.kernel
-    if not isinstance(kernel, AggregationKernel) or not kernel.spec.algebra or kernel.spec.pivot is not None:
+    found = physical.kernel.aggregation
+    if found is None or not found.algebra or found.pivot is not None:
         reason = physical.chosen.why if physical.aggregates else "it gives out matches"
         raise OptionError(
             f"this query has no matrices to draw: {reason}", hint="count, without predicates on two events"
         )
     if physical.plan.filters or physical.plan.partition:
         raise OptionError("the picture knows events by their type alone", hint="leave WHERE and GROUP BY out")
-    return kernel.spec
+    return found
 
 
 def _matrix(program: Program, positions: frozenset[int]) -> Matrix:

@@ -13,6 +13,7 @@ import trendloom as tl
 from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of
+from trendloom.engines.spark.allowed_paths import Path, obstacle, ways
 from trendloom.engines.spark.cut import CutPartial, segments_of
 from trendloom.engines.spark.direct import RowGroups, shares
 from trendloom.engines.spark.freight import PANE
@@ -22,7 +23,6 @@ from trendloom.engines.spark.tasks import Job
 from trendloom.errors import RunError
 from trendloom.model.window import Window
 from trendloom.physical.plan import plan_physically
-from trendloom.physical.spread import Path, obstacle, ways
 from trendloom.plan.bind import bind
 
 WINDOW = "WITHIN 20 seconds SLIDE 5 seconds"

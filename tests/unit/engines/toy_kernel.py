@@ -34,6 +34,7 @@ class Toy:
     version = 7
     family = "Toy"
     adds_up = True
+    aggregation = None
     light = True
     reads: frozenset[str] = frozenset()
     columns: tuple[str, ...] = ()

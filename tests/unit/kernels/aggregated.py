@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from trendloom.engines.events import Stream, build_block
 from trendloom.io.events import prepare
-from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.totals.spec import Aggregation
@@ -18,7 +17,6 @@ from trendloom.kernels.totals.totals import Totals
 from trendloom.kernels.totals.widen import Amounts
 from trendloom.lang.parser import parse_query
 from trendloom.physical.plan import Physical, plan_physically
-from trendloom.physical.spread import summed
 from trendloom.plan.bind import bind
 
 SCHEMA = pa.schema(
@@ -34,7 +32,9 @@ class Query:
 
     @property
     def spec(self) -> Aggregation:
-        return summed(self.physical)
+        found = self.physical.kernel.aggregation
+        assert found is not None
+        return found
 
     def block(self, rows: list[dict[str, Any]]) -> tuple[Block, Keys, pa.Table]:
         """The block of a stream, the codes of its keys, and the events."""
@@ -49,7 +49,7 @@ class Query:
 def planned(text: str) -> Query:
     events = prepare(SCHEMA.empty_table())
     physical = plan_physically(bind(parse_query(text), events.schema))
-    assert isinstance(physical.kernel, AggregationKernel)
+    assert physical.kernel.aggregation is not None
     return Query(physical)
 
 

@@ -27,12 +27,11 @@ from trendloom.lang.tree import (
     RankBy,
     Reference,
     Repeat,
-    Semantics,
     Seq,
     Star,
-    Trends,
     Within,
 )
+from trendloom.model.semantics import Semantics, Trends
 
 EXAMPLES = """
 QUERY check_kites:

@@ -112,7 +112,7 @@ class TestLive:
 
 class TestExplain:
     def lines(self, pattern: str) -> str:
-        return "\n".join(draw(describe_physical(physical_of(pattern).plan, "local")))
+        return "\n".join(draw(describe_physical(physical_of(pattern).plan, lambda physical: ())))
 
     def test_spines(self) -> None:
         shown = self.lines("SEQ(A a, B+ b[]) WHERE b[i].x > b[i-1].x")

@@ -7,7 +7,6 @@ import pytest
 
 import trendloom as tl
 from trendloom.io.events import prepare
-from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.search.kernel import SearchKernel
 from trendloom.kernels.totals.spec import Grain
 from trendloom.lang.parser import parse_query
@@ -48,8 +47,8 @@ def chosen(query: str) -> Choice:
 )
 def test_one_step(query: str, grain: Grain, reason: str) -> None:
     found = chosen(query)
-    assert isinstance(found.kernel, AggregationKernel)
-    assert found.kernel.spec.grain is grain
+    assert found.kernel.aggregation is not None
+    assert found.kernel.aggregation.grain is grain
     assert reason in found.why
 
 

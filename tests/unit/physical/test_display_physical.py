@@ -10,9 +10,10 @@ import pytest
 from trendloom.lang.parser import parse_query
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
-from trendloom.physical.display import describe_optimized, describe_physical
+from trendloom.physical.display import describe_definitions, describe_optimized, describe_physical, numbered, scanned
+from trendloom.physical.plan import Physical
 from trendloom.plan.bind import bind
-from trendloom.plan.display import draw
+from trendloom.plan.display import Branch, draw
 from trendloom.plan.logical import Plan
 
 COLUMNS = (
@@ -33,8 +34,12 @@ def optimized(text: str) -> str:
     return "\n".join(draw(describe_optimized(plan(text))))
 
 
-def physical(text: str, engine: str = "local") -> str:
-    return "\n".join(draw(describe_physical(plan(text), engine)))
+def physical(text: str) -> str:
+    return "\n".join(draw(describe_physical(plan(text), describe_toy_execution)))
+
+
+def describe_toy_execution(physical: Physical) -> tuple[Branch, ...]:
+    return (numbered("execution", "engine toy", [f"read {scanned(physical.plan)}", "run"]),)
 
 
 # --------------------------------------------------------------------------------------------- optimized
@@ -122,10 +127,9 @@ def test_aggregates_with_a_comparison_of_neighbours() -> None:
         │  └─ conditions
         │     └─ m.x < NEXT(m).x  adjacent events of m and m
         ├─ result     one step: aggregates per group and window
-        └─ execution  engine local
-           ├─ 1.  read all 5 columns, events of every type into memory
-           ├─ 2.  keep events that fit a position, sort by user and time
-           └─ 3.  one columnar call for all partitions""")
+        └─ execution  engine toy
+           ├─ 1.  read all 5 columns, events of every type
+           └─ 2.  run""")
 
 
 def test_nots_stand_on_transitions_and_have_templates_of_their_own() -> None:
@@ -163,10 +167,9 @@ def test_nots_stand_on_transitions_and_have_templates_of_their_own() -> None:
         │  ├─ follow  nothing: a match is one event
         │  └─ least   1 event in a match
         ├─ result     matches as they are found, sorted where they fit in memory
-        └─ execution  engine local
-           ├─ 1.  read all 5 columns, events of 5 types into memory
-           ├─ 2.  keep events that fit a position, sort by time
-           └─ 3.  one columnar call""")
+        └─ execution  engine toy
+           ├─ 1.  read all 5 columns, events of 5 types
+           └─ 2.  run""")
 
 
 def test_each_transition_names_the_nots_it_crosses() -> None:
@@ -197,51 +200,11 @@ def test_other_complete_trends_are_filtered_afterwards() -> None:
     assert "drop those that another one contains (the pattern is more than one variable with +)" in shown
 
 
-# ------------------------------------------------------------------------------------- engines, refusals
-
-
-def test_spark_spreads_the_events_by_the_partition_key() -> None:
-    shown = physical("RETURN user, MIN(A.type) PATTERN SEQ(A, B) WHERE [x] GROUP BY user", "spark")
-    assert shown.splitlines()[-7:-2] == [
-        "├─ execution  engine spark",
-        "│  ├─ 1.  read 4 of 5 columns, events of 2 types: project and filter as Spark columns",
-        "│  ├─ 2.  repartition by x, user",
-        "│  ├─ 3.  mapInArrow: one columnar call per task, for all its partitions",
-        "│  └─ 4.  add up what the tasks found, per group and window",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("query", "told"),
-    [
-        ("PATTERN SEQ(A, B) SEMANTICS contiguous WITHIN 1 h", ["passed its last event", "runs that may go on"]),
-        ("PATTERN SEQ(A, NOT B) WITHIN 1 h", ["all that could still change it", "events of open windows"]),
-        ("RETURN COUNT(*) PATTERN A+ WHERE [x] WITHIN 1 h", ["passed its end", "matrices, per key", "adds up"]),
-        ("RETURN COUNT(*) PATTERN A+ WHERE A.x < NEXT(A).x WITHIN 1 h", ["passed its end", "events of open windows"]),
-        ("PATTERN SEQ(A, B)", ["without WITHIN"]),
-    ],
-)
-def test_how_a_live_stream_is_served(query: str, told: list[str]) -> None:
-    lines = physical(query, "spark").splitlines()
-    at = lines.index("└─ live       on a live stream")
-    assert len(lines[at + 1 :]) == len(told)
-    assert all(part in line for part, line in zip(told, lines[at + 1 :], strict=True))
-
-
-def test_spark_moves_matrices_where_it_can() -> None:
-    shown = physical("RETURN user, COUNT(*) PATTERN SEQ(A, B) WHERE [x] GROUP BY user", "spark")
-    assert "path reduced, if the parts of the input hardly overlap in time, which is decided at run time" in shown
-    assert "repartition matrices by x, user" in shown
-
-
-def test_spark_without_a_key_is_one_task() -> None:
-    shown = physical("PATTERN SEQ(A, B)", "spark")
-    assert "2.  one task: there is no partition key" in shown
-    assert "repartition" not in shown
+# ------------------------------------------------------------------------------- the reference, refusals
 
 
 def test_the_reference_engine_executes_the_definitions() -> None:
-    shown = physical("PATTERN SEQ(A a, B b) RANK BY a.x LIMIT 2", "reference")
+    shown = "\n".join(draw(describe_definitions(plan("PATTERN SEQ(A a, B b) RANK BY a.x LIMIT 2"))))
     assert "the definitions, executed" in shown
     assert "refused" not in shown
 

@@ -20,7 +20,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import Kernel
 from trendloom.lang.printer import write
-from trendloom.lang.tree import Trends
+from trendloom.model.semantics import Trends
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.live import live_kernel, refuse_early
 from trendloom.physical.plan import Physical

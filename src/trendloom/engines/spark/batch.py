@@ -21,6 +21,7 @@ from trendloom.engines.events import Stream
 from trendloom.engines.partials import WINDOW
 from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.engines.spark import paths
+from trendloom.engines.spark.allowed_paths import Path
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import (
     Batches,
@@ -37,7 +38,6 @@ from trendloom.engines.spark.tasks import (
     stream_of,
 )
 from trendloom.physical.plan import Physical
-from trendloom.physical.spread import Path
 
 if TYPE_CHECKING:
     from pyspark import Accumulator

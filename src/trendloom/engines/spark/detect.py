@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from trendloom.engines.options import Options, columns_named
 from trendloom.engines.reading import is_spark_frame, queries_of
+from trendloom.engines.spark.allowed_paths import Path
 from trendloom.engines.spark.prerequisites import require_spark
 from trendloom.engines.telling import tell_warnings, warn_in_python
 from trendloom.errors import OptionError, did_you_mean, option
 from trendloom.lang.tree import Query
 from trendloom.physical.limits import MOST_TRENDS
-from trendloom.physical.spread import Path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

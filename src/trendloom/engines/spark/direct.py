@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trendloom.engines.events import stream_of_table
+from trendloom.engines.spark.allowed_paths import summed
 from trendloom.engines.spark.nanoseconds import HINT
 from trendloom.engines.spark.overlap import Part, contested
 from trendloom.engines.spark.reduce import Reduce, freight_of
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, mapped
 from trendloom.errors import DataError, RunError
 from trendloom.io.events import ticks
-from trendloom.physical.spread import summed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,12 +21,12 @@ from trendloom.engines import task
 from trendloom.engines.events import Shared, Stream, stream_of_table
 from trendloom.engines.live.chunks import pack, unpack
 from trendloom.engines.partials import merge_partials
+from trendloom.engines.spark.allowed_paths import Path, ways
 from trendloom.engines.spark.batch import rows_of, rows_schema
 from trendloom.engines.spark.columns import column, needed_rows
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import Batches, Job, Task, as_partials, by_key, finished, key_columns, mapped
 from trendloom.physical.plan import Physical
-from trendloom.physical.spread import Path, ways
 from trendloom.physical.workload import PhysicalWorkload
 from trendloom.plan.workload import Attributes, Workload
 

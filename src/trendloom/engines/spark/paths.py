@@ -1,4 +1,4 @@
-"""Which path events take through Spark: what the query allows (`physical.spread`), and then what the data are like.
+"""Which path events take through Spark: what the query allows (`allowed_paths`), and then what the data are like.
 
 - Times of the input's parts that hardly overlap: matrices instead of events are shuffled (`reduce`, `direct`).
 - Few keys and many windows: time is cut into segments (`cut`).
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from trendloom.engines import task
 from trendloom.engines.spark import cut, direct, reduce
+from trendloom.engines.spark.allowed_paths import Path, obstacle, summed, ways
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.overlap import Part, Zones, contested
 from trendloom.engines.spark.tasks import Batches, Job, Partial, Task, by_key, mapped, needed, stream_of
@@ -23,7 +24,6 @@ from trendloom.errors import DataError, OptionError
 from trendloom.io.events import ticks
 from trendloom.model.schema import DIGITS_IN_WORD
 from trendloom.physical.plan import Physical
-from trendloom.physical.spread import Path, obstacle, summed, ways
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -17,6 +17,7 @@ import pyarrow as pa
 from trendloom.engines import task
 from trendloom.engines.events import Stream, build_block, stream_of_table
 from trendloom.engines.giving import totals_table
+from trendloom.engines.spark.allowed_paths import summed
 from trendloom.engines.spark.freight import CUT, event_rows, freight_schema, piece_rows
 from trendloom.engines.spark.overlap import Zones
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, keyed_by, mapped, stream_of
@@ -29,7 +30,6 @@ from trendloom.kernels.ground.windows import check_range
 from trendloom.kernels.matrices.packing import pieces_from
 from trendloom.kernels.matrices.pieces import Pieces, join, reduce_block, results, sortables
 from trendloom.kernels.totals.widen import layout_of
-from trendloom.physical.spread import summed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

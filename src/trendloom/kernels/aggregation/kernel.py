@@ -61,6 +61,10 @@ class AggregationKernel:
         return replace(self, numeric=numeric)
 
     @property
+    def aggregation(self) -> Aggregation:
+        return self.spec
+
+    @property
     def light(self) -> bool:
         """Where events are matrices: a few additions each."""
         return self.spec.algebra and self.spec.pivot is None

@@ -47,6 +47,7 @@ class SearchKernel(ABC):
     version: ClassVar[int] = 1
     family: ClassVar[str] = "DetectionKernel"
     adds_up: ClassVar[bool] = False
+    aggregation: ClassVar[None] = None
     light: ClassVar[bool] = False
 
     @property

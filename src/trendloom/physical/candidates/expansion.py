@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.kernels.expansion.kernel import ExpansionKernel
-from trendloom.lang.tree import Semantics
+from trendloom.model.semantics import Semantics
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.consistency import sieves_of
 from trendloom.physical.search import ADDED_UP, searched

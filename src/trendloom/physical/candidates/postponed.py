@@ -6,7 +6,7 @@ See Zhang, Diao and Immerman, "On Complexity and Optimization of Expensive Queri
 from __future__ import annotations
 
 from trendloom.kernels.postponed.kernel import PostponedKernel
-from trendloom.lang.tree import Semantics
+from trendloom.model.semantics import Semantics
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.pairs import pairs_of
 from trendloom.physical.search import ADDED_UP, searched

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trendloom.kernels.ground.spec import Pair
 from trendloom.kernels.runs.kernel import RunsKernel
-from trendloom.lang.tree import Semantics
+from trendloom.model.semantics import Semantics
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.pairs import pairs_of
 from trendloom.physical.search import ADDED_UP, searched

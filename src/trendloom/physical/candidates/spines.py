@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trendloom.kernels.collapsed.kernel import SpinesKernel
-from trendloom.lang.tree import Trends
+from trendloom.model.semantics import Trends
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.collapsed import TOGETHER, spine_of
 

@@ -6,7 +6,7 @@ See Poppe, "Event Stream Analytics", part on complete event trends.
 from __future__ import annotations
 
 from trendloom.kernels.complete.kernel import TrendGraphKernel
-from trendloom.lang.tree import Trends
+from trendloom.model.semantics import Trends
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.complete import complete_of
 

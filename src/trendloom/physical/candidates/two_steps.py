@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trendloom.lang.tree import Semantics
+from trendloom.model.semantics import Semantics
 from trendloom.physical.aggregation import NO_PIVOT
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.candidates import expansion, postponed, runs

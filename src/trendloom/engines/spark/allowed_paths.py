@@ -1,7 +1,7 @@
-"""By which ways the work of a query can be spread over the tasks of a cluster, as far as the query alone decides.
+"""Which paths a query allows its events to take to the tasks that add them up.
 
-What the data decide (how the times of its parts overlap, how many keys there are) the engine finds out at run time,
-among the ways that are listed here.
+What the data decide (how the times of its parts overlap, how many keys there are) `paths` finds out at run time,
+among those that are listed here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.totals.spec import Aggregation
 from trendloom.physical.plan import Physical
 from trendloom.physical.summaries import summary_obstacle
@@ -47,8 +46,9 @@ _GENERAL = Way(Path.GENERAL, "all events of a key meet in one task")
 
 def summed(physical: Physical) -> Aggregation:
     """What is added up on the paths on which events need not meet."""
-    assert isinstance(physical.kernel, AggregationKernel)
-    return physical.kernel.spec
+    found = physical.kernel.aggregation
+    assert found is not None
+    return found
 
 
 def obstacle(physical: Physical, path: Path) -> str | None:
@@ -56,8 +56,10 @@ def obstacle(physical: Physical, path: Path) -> str | None:
     if path is Path.GENERAL:
         return None
     kernel = physical.kernel
-    if not isinstance(kernel, AggregationKernel):
+    if not kernel.adds_up:
         return "its matches are found one by one"
     if path is Path.CUT:
         return None if physical.plan.window.sliding else "it has no windows to cut between"
-    return summary_obstacle(physical.plan, kernel.spec)
+    if kernel.aggregation is None:
+        return "its algorithm adds up events in a way of its own"
+    return summary_obstacle(physical.plan, kernel.aggregation)
