@@ -57,7 +57,7 @@ def expand(text: str, row: object, source: object | None, options: Options) -> I
         events = load(source, options)
         plan = bind(replace(query, returns=Trends.ALL), events.schema)
         given = given.numbered(plan.kleene).found_in(events.table)
-    return _Row(plan_physically(plan), events, given, from_source=source is not None).batches()
+    return _RowOfStream(plan_physically(plan), events, given, from_source=source is not None).batches()
 
 
 def _collapsed_query(queries: tuple[Query, ...]) -> Query:
@@ -69,7 +69,7 @@ def _collapsed_query(queries: tuple[Query, ...]) -> Query:
     return queries[0]
 
 
-class _Row:
+class _RowOfStream:
     """A row, and the stream that holds its events."""
 
     def __init__(self, physical: Physical, events: Events, given: RowEvents, *, from_source: bool) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trendloom.kernels.aggregation.kernel import AggregationKernel
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 from trendloom.physical.plan import Physical
 from trendloom.physical.summaries import summary_obstacle
 
@@ -45,7 +45,7 @@ def ways(physical: Physical) -> tuple[Way, ...]:
 _GENERAL = Way(Path.GENERAL, "all events of a key meet in one task")
 
 
-def summed(physical: Physical) -> Aggregation:
+def summed(physical: Physical) -> AggregationSpec:
     """What is added up on the paths on which events need not meet."""
     assert isinstance(physical.kernel, AggregationKernel)
     return physical.kernel.spec

@@ -13,7 +13,7 @@ from trendloom.io.events import prepare
 from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 from trendloom.kernels.totals.totals import Totals
 from trendloom.kernels.totals.widen import Amounts
 from trendloom.lang.parser import parse_query
@@ -33,7 +33,7 @@ class Query:
     physical: Physical
 
     @property
-    def spec(self) -> Aggregation:
+    def spec(self) -> AggregationSpec:
         return summed(self.physical)
 
     def block(self, rows: list[dict[str, Any]]) -> tuple[Block, Keys, pa.Table]:

@@ -19,7 +19,7 @@ from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.by_event.batches import Batches
 from trendloom.kernels.by_event.events_by_state import Items
 from trendloom.kernels.by_event.structures import Move
-from trendloom.kernels.by_event.sweep import Part
+from trendloom.kernels.by_event.sweep import SweepPart
 from trendloom.kernels.columns.block import Block
 
 Array = np.ndarray[Any, Any]
@@ -30,9 +30,9 @@ SLICE = 1 << 16
 NO_LIMIT = 2**62
 
 
-def parts_without_tests(batches: Batches) -> Iterator[Part]:
+def parts_without_tests(batches: Batches) -> Iterator[SweepPart]:
     """All batches at once."""
-    yield Part(0, len(batches.span), -1, NO_LIMIT, np.zeros((0, 0), np.int64), np.zeros(0, np.bool_))
+    yield SweepPart(0, len(batches.span), -1, NO_LIMIT, np.zeros((0, 0), np.int64), np.zeros(0, np.bool_))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Truths:
     block: Block
     items: Items
 
-    def parts(self, batches: Batches) -> Iterator[Part]:
+    def parts(self, batches: Batches) -> Iterator[SweepPart]:
         """Parts of all batches, in order, with their truths."""
         sizes = np.cumsum(batches.high - batches.low)
         begin = 0
@@ -54,11 +54,11 @@ class Truths:
             yield from self._run(batches, begin, end)
             begin = end
 
-    def _run(self, batches: Batches, begin: int, end: int) -> Iterator[Part]:
+    def _run(self, batches: Batches, begin: int, end: int) -> Iterator[SweepPart]:
         """Batches begin to end: together, in halves, or the one batch cut into stretches of items."""
         pairs = _Pairs(self, batches, begin, end)
         if pairs.count <= MOST_PAIRS:
-            yield Part(begin, end, -1, NO_LIMIT, pairs.at, self._evaluated(pairs, 0, len(pairs.item)))
+            yield SweepPart(begin, end, -1, NO_LIMIT, pairs.at, self._evaluated(pairs, 0, len(pairs.item)))
         elif end - begin > 1:
             middle = (begin + end) // 2
             yield from self._run(batches, begin, middle)
@@ -67,7 +67,7 @@ class Truths:
             for low, high in pairs.stretches(self.items):
                 truth = self._evaluated(pairs, low, high)
                 at = pairs.at[:, low:high] - pairs.offset[low]
-                yield Part(begin, end, int(pairs.item[low]), int(pairs.item[high - 1]) + 1, at, truth)
+                yield SweepPart(begin, end, int(pairs.item[low]), int(pairs.item[high - 1]) + 1, at, truth)
 
     def _evaluated(self, pairs: _Pairs, low: int, high: int) -> Array:
         """The truths of the pairs of items low to high, in the order of `pairs.at`."""

@@ -11,7 +11,7 @@ from trendloom.kernels.collapsed.spec import MATCHES, Spine
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected
 from trendloom.kernels.ground.matches import Matches
-from trendloom.kernels.search.kernel import SearchKernel, State
+from trendloom.kernels.search.kernel import SearchKernel, SearchState
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class CollapsedKernel(SearchKernel):
     def columns(self) -> tuple[str, ...]:
         return (MATCHES,)
 
-    def expected(self, state: State, *, beforehand: bool) -> Expected | None:
+    def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
         """There are polynomially many rows: nobody has to be told."""
         return None
 

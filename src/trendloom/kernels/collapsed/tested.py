@@ -17,7 +17,7 @@ from trendloom.expr.nodes import Attribute, Expr, Which
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.tables import OPERATORS, Checks, Moves
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 
 Array = np.ndarray[Any, Any]
 Sweep = Callable[[Array], None]
@@ -32,7 +32,7 @@ COMPARE = dict(
 class Tested:
     """The moves of a pattern that have tests, over one block."""
 
-    def __init__(self, spec: Aggregation, block: Block, source: Array, moves: Moves, checks: Checks) -> None:
+    def __init__(self, spec: AggregationSpec, block: Block, source: Array, moves: Moves, checks: Checks) -> None:
         self.block, self.source, self.target, self.checks = block, source, moves.target, checks
         self.tests = [
             [test.expr for test in spec.tests if (int(state), int(step)) in test.steps]

@@ -10,7 +10,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.complete.compared import MOST_MATCHES, only_complete, too_many_to_compare
 from trendloom.kernels.contract import Expected
 from trendloom.kernels.ground.matches import Matches
-from trendloom.kernels.search.kernel import SearchKernel, State
+from trendloom.kernels.search.kernel import SearchKernel, SearchState
 
 TRIED = "complete trends of this query are found among all its matches: {} would be tried"
 
@@ -30,7 +30,7 @@ class MaximalKernel(SearchKernel):
     def all(self, block: Block) -> Iterator[Matches]:
         return iter([only_complete(block, self.search.all(block))])
 
-    def expected(self, state: State, *, beforehand: bool) -> Expected | None:
+    def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
         """Refused where too many would be compared: what is tried is known, what comes of it is not."""
         if not beforehand or self.tries is None or state.block is None:
             return super().expected(state, beforehand=beforehand)

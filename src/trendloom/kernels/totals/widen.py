@@ -21,8 +21,8 @@ import numpy as np
 from trendloom.errors import RunError, option
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
 from trendloom.kernels.columns.words import STEP
-from trendloom.kernels.totals.spec import Aggregation, Measure
-from trendloom.kernels.totals.summing import Found, Spans
+from trendloom.kernels.totals.spec import AggregationSpec, Measure
+from trendloom.kernels.totals.summing import Spans, SpanTotals
 
 Array = np.ndarray[Any, Any]
 
@@ -71,13 +71,13 @@ class Sweeper(Protocol):
     @property
     def lanes(self) -> int: ...
 
-    def sweep(self, spans: Spans, numbers: Numbers) -> Found: ...
+    def sweep(self, spans: Spans, numbers: Numbers) -> SpanTotals: ...
 
     def without_least(self) -> Sweeper: ...
 
 
 @dataclass(frozen=True)
-class Part:
+class MeasureGroup:
     """Measures that are added up together, after the number of matches."""
 
     measures: tuple[Measure, ...]
@@ -98,19 +98,19 @@ class Part:
 class Layout:
     """All measures of an aggregation; the least values go with the first part."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[MeasureGroup, ...]
     extremes: tuple[Measure, ...]
 
 
-def layout_of(spec: Aggregation, numeric: str) -> Layout:
+def layout_of(spec: AggregationSpec, numeric: str) -> Layout:
     """Which measures go together. Depends on the query alone, so that results of different tasks fit together."""
     extremes = tuple(m for m in spec.measures if m.function in ("min", "max"))
     sums = tuple(m for m in spec.measures if m.function in ("count", "sum"))
     if numeric != "exact":
-        return Layout((Part(sums, Doubles if numeric == "float" else Scaled),), extremes)
+        return Layout((MeasureGroup(sums, Doubles if numeric == "float" else Scaled),), extremes)
     fractional = tuple(m for m in sums if m.fractional)
-    exact = Part(tuple(m for m in sums if not m.fractional), Wides)
-    return Layout((exact, Part(fractional, Scaled)) if fractional else (exact,), extremes)
+    exact = MeasureGroup(tuple(m for m in sums if not m.fractional), Wides)
+    return Layout((exact, MeasureGroup(fractional, Scaled)) if fractional else (exact,), extremes)
 
 
 def _exactly(sweeper: Sweeper, spans: Spans, widening: OnWidening | None) -> tuple[list[Amounts], Array]:
