@@ -32,6 +32,7 @@ from trendloom.lang.tree import Query, Trends
 from trendloom.model.window import Window
 from trendloom.physical.collapsed import spine_of
 from trendloom.physical.detection import describe
+from trendloom.physical.limits import NO_LIMITS
 from trendloom.physical.one_spine import with_spine
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
@@ -136,7 +137,7 @@ class _RowOfStream:
         if isinstance(found, str) and len(choices) == len(names):
             return frozenset(choices)  # nothing to choose, and no cheap way to look
         kernel: CollapsedKernel = (
-            MergedKernel(detected, ExpansionKernel(detected))
+            MergedKernel(detected, ExpansionKernel(detected), NO_LIMITS.enumerated)
             if isinstance(found, str)
             else SpinesKernel(detected, found.spine)
         )

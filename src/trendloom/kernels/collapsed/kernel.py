@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trendloom.kernels.collapsed.collapse import collapse
-from trendloom.kernels.collapsed.merge import merged
+from trendloom.kernels.collapsed.merge import merged, up_to
 from trendloom.kernels.collapsed.spec import MATCHES, Spine
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected
@@ -43,9 +43,10 @@ class SpinesKernel(CollapsedKernel):
 
 @dataclass(frozen=True)
 class MergedKernel(CollapsedKernel):
-    """All matches are found by `search` and put together."""
+    """All matches are found by `search`, at most `most` of them, and put together."""
 
     search: SearchKernel
+    most: int
 
     def all(self, block: Block) -> Iterator[Matches]:
-        return merged(self.search.all(block), self.detection, block)
+        return merged(up_to(self.most, self.search.all(block)), self.detection, block)

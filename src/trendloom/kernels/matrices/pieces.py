@@ -26,7 +26,7 @@ from trendloom.kernels.totals.spans import spans_between
 from trendloom.kernels.totals.spec import AggregationSpec
 from trendloom.kernels.totals.summing import ABSENT, Addends, Sortable, Spans, SpanTotals, prepare, sortable
 from trendloom.kernels.totals.totals import Totals, linear_of, totals_of
-from trendloom.kernels.totals.widen import Layout, allowed, layout_of, words_of
+from trendloom.kernels.totals.widen import Layout, bits_of, layout_of, repeat_wider, words_of
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]
@@ -242,23 +242,18 @@ def _matrices(compute: Compute, count: int, size: int, lanes: int, *, exact: boo
     found, bad = compute(everything, zeros(Wides, 1, 1))
     assert isinstance(found, Wides)
     again = np.flatnonzero(bad)
+
+    def compute_wider(rows: Array, words: int) -> Array:
+        limbs, spilt = compute(rows, zeros(Limbs, 1, 1, words))
+        assert isinstance(limbs, Limbs)
+        matrices = limbs.words.reshape(len(rows), size, lanes, words)
+        for row, matrix in zip(rows, matrices, strict=True):
+            wide[row] = matrix
+        return spilt
+
     if len(again):
-        scaled, _ = compute(again, zeros(Scaled, 1, 1))
-        assert isinstance(scaled, Scaled)
-        bits = np.frexp(scaled.mantissa)[1] + STEP * scaled.exponent
-        words = words_of(bits.reshape(len(again), -1).max(axis=1))
-    while len(again):
-        left = []
-        for width in np.unique(words):
-            rows = np.flatnonzero(words == width)
-            limbs, spilt = compute(again[rows], zeros(Limbs, 1, 1, int(width)))
-            assert isinstance(limbs, Limbs)
-            matrices = limbs.words.reshape(len(rows), size, lanes, int(width))
-            for row, matrix in zip(rows, matrices, strict=True):
-                wide[again[row]] = matrix
-            left.append(rows[spilt])
-        more = np.concatenate(left)
-        again, words = again[more], allowed(words[more] * 2)
+        bits = bits_of(compute(again, zeros(Scaled, 1, 1))[0])
+        repeat_wider(again, words_of(bits.reshape(len(again), -1).max(axis=1)), compute_wider)
     return Stack(found.low.reshape(shape), found.high.reshape(shape), True, wide)
 
 
