@@ -18,7 +18,7 @@ from benchmarks.report import Report, Timing, race
 from benchmarks.workloads import stream
 from trendloom.kernels.columns.numbers import Doubles, Numbers, Scaled, Wides, integers, zeros
 from trendloom.kernels.matrices import type_grained
-from trendloom.kernels.totals.summing import Found, Spans
+from trendloom.kernels.totals.summing import Spans, SpanTotals
 from trendloom.kernels.waiting_runs import pattern_grained
 
 Array = np.ndarray[Any, Any]
@@ -55,7 +55,7 @@ def _tumbling(within: int) -> str:
 
 def one_vector(report: Report, name: str, case: Planned, tries: int) -> None:
     """SEQ(A+, B) over windows that do not overlap, in every number system, with and without its preparation."""
-    prepared, spans, events = type_grained.Prepared(case.job), case.spans, len(case.block)
+    prepared, spans, events = type_grained.Prepared(case.addends), case.spans, len(case.block)
     fits, low, high = case.block.fits[0], spans.low, spans.high
     contenders: dict[str, Callable[[], Any]] = {
         "by hand, float": lambda: baselines.walk(fits, low, high),
@@ -63,7 +63,7 @@ def one_vector(report: Report, name: str, case: Planned, tries: int) -> None:
     }
     for system, numbers in SYSTEMS.items():
         contenders[f"{system}, prepared"] = partial(run_type, prepared, spans, numbers)
-        contenders[system] = partial(type_grained.sweep, case.job, spans, zeros(numbers, 1, 1))
+        contenders[system] = partial(type_grained.sweep, case.addends, spans, zeros(numbers, 1, 1))
     timings = race(tries, contenders, on_processor=True)
     expected = baselines.exact(timings["by hand, exact"].answer)
     rates = {}
@@ -81,7 +81,7 @@ def one_vector(report: Report, name: str, case: Planned, tries: int) -> None:
         report.add(one)
 
 
-def run_type(prepared: type_grained.Prepared, spans: Spans, numbers: type[Numbers]) -> Found:
+def run_type(prepared: type_grained.Prepared, spans: Spans, numbers: type[Numbers]) -> SpanTotals:
     return type_grained.run(prepared, spans, zeros(numbers, 1, 1))
 
 
@@ -102,7 +102,7 @@ def overlapping(report: Report, pane: int, events: int, tries: int) -> None:
 
 
 def _race_windows(report: Report, name: str, many: Planned, one: Planned, numbers: type[Numbers], tries: int) -> None:
-    prepared, single = type_grained.Prepared(many.job), type_grained.Prepared(one.job)
+    prepared, single = type_grained.Prepared(many.addends), type_grained.Prepared(one.addends)
     timings = race(
         tries,
         {
@@ -138,7 +138,7 @@ def _lanes(report: Report, case: Planned) -> None:
     """What every event costs where each open window is updated on its own."""
     fits, spans = case.block.fits[0], case.spans
     timings = race(1, {"lanes": lambda: baselines.walk_lanes(fits, spans.low, spans.high, OVERLAP)}, on_processor=True)
-    found = amounts(run_type(type_grained.Prepared(case.job), spans, Doubles))
+    found = amounts(run_type(type_grained.Prepared(case.addends), spans, Doubles))
     good = bool(np.allclose(timings["lanes"].answer, found, rtol=ALMOST))
     name = f"600 windows, SEQ(A+, B), by hand with a lane per window, {len(case.block) // OVERLAP} events per pane"
     report.add(timings["lanes"].result(name, len(case.block), rows=len(spans), checked=good))
@@ -173,7 +173,7 @@ def _race_runs(report: Report, name: str, case: Planned, tries: int, by_hand: Ca
     grain = type_grained.sweep if case.spec.algebra else pattern_grained.sweep
     contenders: dict[str, Callable[[], Any]] = {"by hand": by_hand}
     for system in ("float", "exact"):
-        contenders[system] = partial(grain, case.job, case.spans, zeros(SYSTEMS[system], 1, 1))
+        contenders[system] = partial(grain, case.addends, case.spans, zeros(SYSTEMS[system], 1, 1))
     timings = race(tries, contenders, on_processor=True)
     expected, hand = timings["by hand"].answer.astype(object), 0.0
     for contender, timing in timings.items():
@@ -213,7 +213,7 @@ def _same_partials(one: Timing, other: Timing) -> bool:
 # ------------------------------------------------------------------------------------------------ answers
 
 
-def amounts(found: Found) -> Array:
+def amounts(found: SpanTotals) -> Array:
     """The matches of every span: integers, doubles, or of scaled numbers the base-2 logarithm."""
     numbers = found.numbers
     if isinstance(numbers, Doubles):
@@ -229,8 +229,8 @@ def same_counts(answer: Any, expected: Array) -> bool:
     """Whether an answer, in whatever number system, is the expected integers."""
     if isinstance(answer, tuple):
         return bool((baselines.exact(answer) == expected).all())
-    found = amounts(answer) if isinstance(answer, Found) else answer
-    if isinstance(answer, Found) and isinstance(answer.numbers, Scaled):
+    found = amounts(answer) if isinstance(answer, SpanTotals) else answer
+    if isinstance(answer, SpanTotals) and isinstance(answer.numbers, Scaled):
         with np.errstate(divide="ignore"):
             return bool(np.allclose(found, np.log2(expected.astype(float)), rtol=ALMOST))
     if found.dtype == np.float64:

@@ -111,12 +111,12 @@ def _scans(case: Planned) -> Contenders:
 
 
 def _race(case: Planned, tries: int, contenders: Callable[[Planned], Contenders]) -> dict[str, Timing]:
-    _ = case.job, case.spans
+    _ = case.addends, case.spans
     return race(tries, contenders(case), on_processor=True)
 
 
 def _log(case: Planned, sweep: Callable[..., Any]) -> float:
-    found = amounts(sweep(case.job, case.spans, zeros(Scaled, 1, 1)))
+    found = amounts(sweep(case.addends, case.spans, zeros(Scaled, 1, 1)))
     return float(found[0]) * LOG2
 
 

@@ -16,8 +16,8 @@ from trendloom.io.events import prepare as prepare_events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.totals import summing as jobs
 from trendloom.kernels.totals.spans import spans_of
-from trendloom.kernels.totals.spec import Aggregation
-from trendloom.kernels.totals.summing import Job, Spans
+from trendloom.kernels.totals.spec import AggregationSpec
+from trendloom.kernels.totals.summing import Addends, Spans
 from trendloom.lang.parser import parse
 from trendloom.physical.candidate import Choice, Wanted
 from trendloom.physical.candidates import two_steps
@@ -33,7 +33,7 @@ class Planned:
     stream: Stream
 
     @property
-    def spec(self) -> Aggregation:
+    def spec(self) -> AggregationSpec:
         found = self.physical.kernel.aggregation
         assert found is not None
         return found
@@ -48,7 +48,7 @@ class Planned:
         return spans_of(self.block, detection.window, detection.scopes[0].template.minimal_length)
 
     @cached_property
-    def job(self) -> Job:
+    def addends(self) -> Addends:
         """For COUNT(*) alone: no measures that ride along."""
         return jobs.prepare(self.spec, self.block, [], [])
 

@@ -25,12 +25,17 @@ from benchmarks.trend_columns import Columns, Found, check_columns, rising_colum
 from benchmarks.trend_streams import KITES, RISING_PRICES, RISING_RATES, activity, check_kites, stocks
 from trendloom.kernels.complete.costs import weigh
 from trendloom.kernels.complete.kernel import TrendGraphKernel
-from trendloom.kernels.complete.spec import Plan
-from trendloom.kernels.complete.trends import Trends, trends_of
+from trendloom.kernels.complete.spec import WalkPlan
+from trendloom.kernels.complete.trends import TrendsOfGraph, trends_of
 
 GIBI = 1 << 30
 KERNEL, STACK, ALL_KEPT = "the kernel", "SASE stack", "all trends kept"
-VARIANTS = {KERNEL: Plan.AUTO, "M-CET": Plan.ONE_BY_ONE, "T-CET": Plan.ALL_STORED, "H-CET": Plan.BEST_CUTS}
+VARIANTS = {
+    KERNEL: WalkPlan.AUTO,
+    "M-CET": WalkPlan.ONE_BY_ONE,
+    "T-CET": WalkPlan.ALL_STORED,
+    "H-CET": WalkPlan.BEST_CUTS,
+}
 """The kernel chooses by its costs, the others are told."""
 OUT = 0.45
 """Nanoseconds that an event of a trend takes to be given out, in any plan."""
@@ -69,7 +74,7 @@ class Case:
     def plan(self) -> Planned:
         return planned(self.text, self.table)
 
-    def trends(self, plan: Plan, memory: int = GIBI) -> Trends:
+    def trends(self, plan: WalkPlan, memory: int = GIBI) -> TrendsOfGraph:
         """The graph and what is needed to walk it: part of what is measured."""
         assert isinstance(self.plan.physical.kernel, TrendGraphKernel)
         return trends_of(replace(self.plan.physical.kernel.graph, plan=plan), self.plan.block, memory)
@@ -178,11 +183,11 @@ def by_compatibility(report: Report, events: int, tries: int) -> None:
 def by_memory(report: Report, branchings: int, tries: int) -> None:
     """The same trends within less and less memory; `note` says what the pieces of graphlets took."""
     case = kites("", check_kites(11 * branchings, 3, 3, stretch=10))
-    expected = summed(case.trends(Plan.ONE_BY_ONE).matches())
+    expected = summed(case.trends(WalkPlan.ONE_BY_ONE).matches())
     first = 0.0
     for memory in (GIBI, GIBI >> 4, GIBI >> 8, GIBI >> 12, GIBI >> 15):
-        timing = race(tries, {"": lambda m=memory: taken(case.trends(Plan.AUTO, m).matches())}, warm=False)[""]  # type: ignore[misc]
-        measured = case.trends(Plan.AUTO, memory)
+        timing = race(tries, {"": lambda m=memory: taken(case.trends(WalkPlan.AUTO, m).matches())}, warm=False)[""]  # type: ignore[misc]
+        measured = case.trends(WalkPlan.AUTO, memory)
         good = timing.answer == expected[:2] and summed(measured.matches()) == expected
         stored = sum(size for _, size in measured.measured)
         one = timing.result(f"complete, within {memory >> 10:,} KiB", len(case.table), rows=expected[0], checked=good)
@@ -195,7 +200,7 @@ def by_estimate(report: Report, branchings: int, tries: int) -> None:
     """What the costs foretell beside what it took: steps, pieces and copies, and giving trends out."""
     for stretch in (0, 5, 20):
         case = kites("", check_kites(branchings * (stretch + 1), 3, 3, stretch=stretch))
-        for plan in (Plan.ONE_BY_ONE, Plan.BEST_CUTS):
+        for plan in (WalkPlan.ONE_BY_ONE, WalkPlan.BEST_CUTS):
             graph = case.trends(plan)
             (chosen,) = graph.plans()
             weights = weigh(graph.graph, graph.frames, graph.starts, len(graph.graph))

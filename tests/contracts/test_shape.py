@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,16 @@ def test_files_are_small() -> None:
 def test_names_mean_something() -> None:
     parts = {(shown(path), part) for path in PYTHON for part in path.relative_to(ROOT).with_suffix("").parts}
     assert [path for path, part in parts if part.strip("_") in FORBIDDEN_NAMES] == []
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    """An underscore does not make another word of it."""
+    homes = defaultdict(list)
+    for path in SOURCE:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes[node.name.lstrip("_")].append(f"{shown(path)}:{node.lineno}")
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
 
 
 def test_nothing_is_marked_as_left_undone() -> None:

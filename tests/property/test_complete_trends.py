@@ -29,8 +29,8 @@ from trendloom.kernels.complete.chunks import Chunks
 from trendloom.kernels.complete.graphlets import pieces_of, stitched
 from trendloom.kernels.complete.kernel import TrendGraphKernel
 from trendloom.kernels.complete.partition import branch_and_bound, greedy
-from trendloom.kernels.complete.spec import Plan
-from trendloom.kernels.complete.trends import Trends, trends_of
+from trendloom.kernels.complete.spec import WalkPlan
+from trendloom.kernels.complete.trends import TrendsOfGraph, trends_of
 from trendloom.kernels.complete.walk import one_by_one
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
@@ -100,10 +100,10 @@ def queries(draw: st.DrawFn) -> str:
 
 
 @contextmanager
-def asked_for(plan: Plan, memory: int, worth: float = 0.0) -> Iterator[None]:
+def asked_for(plan: WalkPlan, memory: int, worth: float = 0.0) -> Iterator[None]:
     """The engine with this plan and memory, and no work too small for a plan."""
 
-    def planned(spec: Any, block: Any, _: int | None = None) -> Trends:
+    def planned(spec: Any, block: Any, _: int | None = None) -> TrendsOfGraph:
         return trends_of(replace(spec, plan=plan), block, memory)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -112,7 +112,7 @@ def asked_for(plan: Plan, memory: int, worth: float = 0.0) -> Iterator[None]:
         yield
 
 
-def graph_of(query: str, events: pa.Table) -> Trends:
+def graph_of(query: str, events: pa.Table) -> TrendsOfGraph:
     loaded = load(events, Options())
     physical = plan_physically(bind(queries_of(query)[0], loaded.schema))
     assert isinstance(physical.kernel, TrendGraphKernel), "the query is not served by the graph"
@@ -123,7 +123,7 @@ def graph_of(query: str, events: pa.Table) -> Trends:
 @given(queries(), streams(), st.sampled_from(["", "x", "y,x"]))
 def test_every_plan_gives_the_trends_of_the_reference(query: str, events: pa.Table, order: str) -> None:
     expected = tl.run(query, events, engine="reference", order=order)
-    for plan in Plan:
+    for plan in WalkPlan:
         for memory in (1 << 30, 3_000, 0):
             with asked_for(plan, memory):
                 found = tl.run(query, events, order=order)

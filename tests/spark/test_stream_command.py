@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 import trendloom as tl
 from trendloom.cli.main import app
-from trendloom.engines.spark.live.service import Service, Watch, serve
+from trendloom.engines.spark.live.service import Service, StreamWatch, serve
 from trendloom.engines.spark.live.sources import open_source, source_of
 from trendloom.spark import detect, to_jsonl, to_parquet, to_sqlite
 
@@ -178,7 +178,7 @@ def test_a_sink_that_fails_twice_loses_nothing_and_doubles_nothing(spark: Any, t
     found = open_source(spark, source_of(str(tmp_path / "days")))
     rows = detect(found, QUERY, watermark="2 seconds", buckets=2, checkpoint=state)
     service = Service(state, trigger="available-now", pause=0.01)
-    end = serve(rows, sink, service, Event(), Watch(failed=lambda error, _: told.append(error.message)))
+    end = serve(rows, sink, service, Event(), StreamWatch(failed=lambda error, _: told.append(error.message)))
     wanted = wanted_rows(events(0, 60))
     assert attempts == [0, 1, 1, 1]
     assert told == ["the stream failed: the share is away", "the stream failed: the share is away again"]

@@ -18,7 +18,7 @@ from tests.spark import broker
 import trendloom as tl
 from trendloom.engines.spark.live import sources
 from trendloom.engines.spark.live.files import FILE, TEXT
-from trendloom.engines.spark.live.service import Service, Watch, serve
+from trendloom.engines.spark.live.service import Service, StreamWatch, serve
 from trendloom.engines.spark.live.sinks import to_call
 from trendloom.engines.spark.live.sources import note_columns, open_source, source_of
 from trendloom.errors import DataError, OptionError
@@ -281,7 +281,7 @@ def test_a_topic_over_a_restart(topic: Callable[..., Any], tmp_path: Path) -> No
         """Serve until so many rows were given out."""
         options = {"watermark": "5 seconds", "buckets": 2, "late_to": str(late), "checkpoint": str(state)}
         stop = Event()
-        watch = Watch(lambda metrics: stop.set() if metrics.results >= rows else None)
+        watch = StreamWatch(lambda metrics: stop.set() if metrics.results >= rows else None)
         last_resort = Timer(60, stop.set)
         last_resort.start()
         found = serve(

@@ -24,7 +24,7 @@ from trendloom.engines.reading import queries_of
 from trendloom.engines.spark.ahead import check_live
 from trendloom.engines.spark.live.service import Service, serve
 from trendloom.engines.spark.live.setting import Setting
-from trendloom.engines.spark.live.sources import Source, known_columns, note_columns, open_source
+from trendloom.engines.spark.live.sources import EventSource, known_columns, note_columns, open_source
 from trendloom.engines.spark.live.targets import Target, check_file, check_folder
 from trendloom.errors import OptionError
 
@@ -37,7 +37,7 @@ class Request:
     """A stream that was asked for: everything that can be told without Spark."""
 
     text: str
-    source: Source
+    source: EventSource
     target: Target
     options: Options
     service: Service

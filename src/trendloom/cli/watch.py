@@ -23,7 +23,7 @@ from rich.text import Text
 from trendloom.cli.console import errors_console, output_console, tell_warnings
 from trendloom.cli.table import MOST_ROWS, Preview, show
 from trendloom.engines.spark.live.metrics import Metrics, shown_watermark, write_prometheus
-from trendloom.engines.spark.live.service import Watch
+from trendloom.engines.spark.live.service import StreamWatch
 from trendloom.errors import TrendloomError
 from trendloom.io.text import json_lines
 from trendloom.model.schema import Schema
@@ -98,11 +98,11 @@ class Screen:
 
 
 @contextmanager
-def watching(screen: Screen) -> Iterator[Watch]:
+def watching(screen: Screen) -> Iterator[StreamWatch]:
     """Follow a stream: a table that changes on a terminal, a line per batch elsewhere, nothing if not wanted."""
     console = errors_console()
     if not screen.wanted:
-        yield Watch(screen.write)
+        yield StreamWatch(screen.write)
         return
     if console.is_terminal:
         # Rows that go to the same terminal are printed above the table; rows for a pipe go straight there.
@@ -111,14 +111,14 @@ def watching(screen: Screen) -> Iterator[Watch]:
             get_renderable=lambda: status(screen, time.time()), console=console, refresh_per_second=2,
             redirect_stdout=shared, redirect_stderr=False, transient=False,
         ):  # fmt: skip
-            yield Watch(screen.write, lambda error, pause: _note_trouble(screen, error, pause))
+            yield StreamWatch(screen.write, lambda error, pause: _note_trouble(screen, error, pause))
         return
 
     def tell(metrics: Metrics) -> None:
         screen.write(metrics)
         typer.echo(line(metrics, time.time()), err=True)
 
-    yield Watch(tell, lambda error, pause: tell_warnings([_trouble(error, pause)]))
+    yield StreamWatch(tell, lambda error, pause: tell_warnings([_trouble(error, pause)]))
 
 
 def status(screen: Screen, now: float) -> Table:

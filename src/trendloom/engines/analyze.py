@@ -24,8 +24,8 @@ from trendloom.engines.reading import load_needed, queries_of
 from trendloom.errors import PlanError, RunError
 from trendloom.io.events import Events
 from trendloom.kernels.complete.kernel import MOST_STEPS, TrendGraphKernel
-from trendloom.kernels.complete.spec import Plan
-from trendloom.kernels.complete.trends import Chosen, Trends, trends_of
+from trendloom.kernels.complete.spec import WalkPlan
+from trendloom.kernels.complete.trends import ChosenWalk, TrendsOfGraph, trends_of
 from trendloom.kernels.contract import Expected
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
@@ -36,7 +36,7 @@ MOST_SIZES = 16
 MEBI = 1 << 20
 
 
-def trend_graph(text: str, source: object, options: Options, plan: Plan = Plan.AUTO) -> Trends:
+def trend_graph(text: str, source: object, options: Options, plan: WalkPlan = WalkPlan.AUTO) -> TrendsOfGraph:
     """The trend graph of one query for complete trends over a stream, to be looked at or walked in other ways."""
     (query,) = queries_of(text, options.query)
     events = load_needed((query,), source, options.for_queries((query,)))
@@ -58,7 +58,7 @@ def describe_trends(physical: Physical, events: Events) -> Branch | None:
     return Branch("Trend graph", below=(*_graph(trends), *_plans(trends)))
 
 
-def _graph(trends: Trends) -> Iterator[Branch]:
+def _graph(trends: TrendsOfGraph) -> Iterator[Branch]:
     graph = trends.graph
     counted = trends.counting <= MOST_STEPS
     forecast = Expected(trends.count(), not trends.spec.whole) if counted else None
@@ -68,7 +68,7 @@ def _graph(trends: Trends) -> Iterator[Branch]:
     yield Branch("memory", f"{_size(trends.memory)} at most")
 
 
-def _plans(trends: Trends) -> Iterator[Branch]:
+def _plans(trends: TrendsOfGraph) -> Iterator[Branch]:
     plans = sorted(trends.plans(), key=lambda chosen: -chosen.cpu)
     for chosen in plans[:MOST_SHOWN]:
         yield _plan(trends, chosen)
@@ -77,7 +77,7 @@ def _plans(trends: Trends) -> Iterator[Branch]:
         yield Branch("in all", f"{len(plans):,} stretches of the stream, {cut:,} of them cut into graphlets")
 
 
-def _plan(trends: Trends, chosen: Chosen) -> Branch:
+def _plan(trends: TrendsOfGraph, chosen: ChosenWalk) -> Branch:
     first = trends.starts[chosen.stretch.first]
     where = f"beginning at event {first:,}" if chosen.stretch.first else "from the first event on"
     if chosen.bounds is None:

@@ -106,11 +106,11 @@ class Run:
             yield from self.parts[0].results(self.kernel, self.states[0], hear)
             return
         both = zip(self.parts, self.states, strict=True)
-        yield from _in_turn([_Job(part, self.kernel, state, hear) for part, state in both], self.threads)
+        yield from _in_turn([_PortionJob(part, self.kernel, state, hear) for part, state in both], self.threads)
 
 
 @dataclass(frozen=True, eq=False)
-class _Job:
+class _PortionJob:
     part: Portion
     kernel: Kernel[Any, Any]
     state: Any
@@ -127,7 +127,7 @@ class _Done:
         self.error = error
 
 
-def _in_turn(jobs: list[_Job], threads: int) -> Iterator[Any]:
+def _in_turn(jobs: list[_PortionJob], threads: int) -> Iterator[Any]:
     """The results of all jobs, job by job, found by that many threads."""
     queues: list[Queue[Any]] = [Queue(WAITING) for _ in jobs]
     stopped = Event()

@@ -34,6 +34,7 @@ from trendloom.model.semantics import Trends
 from trendloom.model.window import Window
 from trendloom.physical.collapsed import spine_of
 from trendloom.physical.detection import describe
+from trendloom.physical.limits import NO_LIMITS
 from trendloom.physical.one_spine import with_spine
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
@@ -59,7 +60,7 @@ def expand(text: str, row: object, source: object | None, options: Options) -> I
         events = load(source, options)
         plan = bind(replace(query, returns=Trends.ALL), events.schema)
         given = given.numbered(plan.kleene).found_in(events.table)
-    return _Row(plan_physically(plan), events, given, from_source=source is not None).batches()
+    return _RowOfStream(plan_physically(plan), events, given, from_source=source is not None).batches()
 
 
 def _collapsed_query(queries: tuple[Query, ...]) -> Query:
@@ -71,7 +72,7 @@ def _collapsed_query(queries: tuple[Query, ...]) -> Query:
     return queries[0]
 
 
-class _Row:
+class _RowOfStream:
     """A row, and the stream that holds its events."""
 
     def __init__(self, physical: Physical, events: Events, given: RowEvents, *, from_source: bool) -> None:
@@ -138,7 +139,7 @@ class _Row:
         if isinstance(found, str) and len(choices) == len(names):
             return frozenset(choices)  # nothing to choose, and no cheap way to look
         kernel: CollapsedKernel = (
-            MergedKernel(detected, ExpansionKernel(detected))
+            MergedKernel(detected, ExpansionKernel(detected), NO_LIMITS.enumerated)
             if isinstance(found, str)
             else SpinesKernel(detected, found.spine)
         )

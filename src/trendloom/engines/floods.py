@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from trendloom.errors import RunError, option
 from trendloom.kernels.contract import Expected
-from trendloom.kernels.totals.widen import Widening
+from trendloom.kernels.totals.widen import TooManyDigits, Widening
 from trendloom.physical.plan import Physical
 
 WORTH_A_WARNING = 1e6
@@ -23,6 +25,15 @@ def warning_of_digits(widening: Widening) -> str | None:
         f"{option('numeric', 'log')} gives their logarithms at once"
         + (f", {option('numeric', 'float')} gives doubles" if widening.digits <= MOST_DIGITS_OF_A_DOUBLE else "")
     )
+
+
+@contextmanager
+def naming_the_way_out() -> Iterator[None]:
+    """Run kernels in this block: where they refuse, the error names the option that helps, which no kernel knows."""
+    try:
+        yield
+    except TooManyDigits as refused:
+        raise RunError(refused.message, hint=f"use {option('numeric', 'log')}") from refused
 
 
 def refuse_floods(physical: Physical, expected: Expected | None, *, limited: bool) -> None:

@@ -10,7 +10,7 @@ from trendloom.engines.budget import budget_of
 from trendloom.engines.cores import Run
 from trendloom.engines.events import Stream, build_block
 from trendloom.engines.finish import beyond_decimal
-from trendloom.engines.floods import refuse_floods, too_many
+from trendloom.engines.floods import naming_the_way_out, refuse_floods, too_many
 from trendloom.engines.giving import Arranged, Keep, Progress, partial_table, row_batches
 from trendloom.engines.partials import WINDOW
 from trendloom.engines.results import EXACT_ON_SPARK, empty_batch, row_schema
@@ -149,7 +149,8 @@ def partial(
     shown = show(physical.in_numbers(numeric), stream)
     hear = _refusing(physical.plan, stream, shown.keys) if decimals else hear
     results = Run(shown.physical.kernel, shown.block, threads).results(hear)
-    return partial_table(shown, results, keep=keep, progress=progress)
+    with naming_the_way_out():
+        return partial_table(shown, results, keep=keep, progress=progress)
 
 
 def _refusing(plan: Plan, stream: Stream, keys: Keys) -> Hear | None:

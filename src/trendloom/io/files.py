@@ -142,7 +142,7 @@ def _begins_as_parquet(file: File) -> bool:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Location:
     """A folder or file `root` of a file system, shown as `shown`, and the parts of a glob below it, if it is one."""
 
     system: fs.FileSystem
@@ -169,16 +169,16 @@ def _files_of(text: str) -> list[File]:
     return found
 
 
-def _local_place(text: str) -> _Place:
+def _local_place(text: str) -> _Location:
     path = unquote(re.sub("^file:(//)?(?=/)", "", text, flags=re.IGNORECASE)) if text[:5].lower() == "file:" else text
     path = os.path.expanduser(path)
     if not _MAGIC.search(path) or os.path.exists(path):
-        return _Place(fs.LocalFileSystem(), os.path.abspath(path), path.rstrip("/") or path)
+        return _Location(fs.LocalFileSystem(), os.path.abspath(path), path.rstrip("/") or path)
     head, glob = _split(path, _MAGIC)
-    return _Place(fs.LocalFileSystem(), os.path.abspath(head or "."), head or ".", glob)
+    return _Location(fs.LocalFileSystem(), os.path.abspath(head or "."), head or ".", glob)
 
 
-def _remote_place(text: str) -> _Place:
+def _remote_place(text: str) -> _Location:
     scheme, _, rest = text.partition("://")
     if scheme.lower() not in SCHEMES:
         known = ", ".join(f"{one}://" for one in ("file", *dict.fromkeys(SCHEMES.values())))
@@ -189,7 +189,7 @@ def _remote_place(text: str) -> _Place:
     head, glob = _split(written, _MAGIC_IN_URI) if _MAGIC_IN_URI.search(written) else (written.rstrip("/"), ())
     uri = f"{SCHEMES[scheme.lower()]}://{head}" + (f"?{options}" if options else "")
     system, root = guarded(text, lambda: fs.FileSystem.from_uri(uri), "check the address and your access to it")
-    return _Place(system, root, f"{scheme}://{head}", glob)
+    return _Location(system, root, f"{scheme}://{head}", glob)
 
 
 def _split(path: str, magic: re.Pattern[str]) -> tuple[str, tuple[str, ...]]:
@@ -202,7 +202,7 @@ def _split(path: str, magic: re.Pattern[str]) -> tuple[str, tuple[str, ...]]:
 # ------------------------------------------------------------------------------------------------ folders, globs
 
 
-def _in_folder(place: _Place, folder: str) -> list[File]:
+def _in_folder(place: _Location, folder: str) -> list[File]:
     """All files below a folder that are not hidden."""
     listed = place.system.get_file_info(fs.FileSelector(folder, recursive=True))
     files = sorted(info.path for info in listed if info.type is fs.FileType.File)
@@ -210,7 +210,7 @@ def _in_folder(place: _Place, folder: str) -> list[File]:
     return [_file(place, path) for path in files if not any(map(_hidden, path[below:].split("/")))]
 
 
-def _file(place: _Place, path: str) -> File:
+def _file(place: _Location, path: str) -> File:
     folders = path[len(place.root.rstrip("/")) + 1 :].split("/")[:-1]
     pairs = [part.partition("=") for part in folders if "=" in part]
     keys = tuple((unquote(name), None if value == NO_VALUE else unquote(value)) for name, _, value in pairs)
@@ -221,7 +221,7 @@ def _hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _matching(place: _Place, text: str) -> list[File]:
+def _matching(place: _Location, text: str) -> list[File]:
     files: list[File] = []
     for info in sorted(_walk(place.system, place.root, place.glob), key=lambda info: info.path):
         if info.type is fs.FileType.Directory:
@@ -253,7 +253,7 @@ def _walk(system: fs.FileSystem, folder: str, parts: tuple[str, ...]) -> Iterato
 # -------------------------------------------------------------------------------------------------------- hints
 
 
-def _nearby(place: _Place) -> str:
+def _nearby(place: _Location) -> str:
     """What is there instead of a file that is not."""
     folder, _, name = place.root.rpartition("/")
     shown = place.shown.rpartition("/")[0] or ("/" if place.shown.startswith("/") else ".")
@@ -266,7 +266,7 @@ def _nearby(place: _Place) -> str:
     return did_you_mean(name, beside) or f"events come from {SUPPORTED}"
 
 
-def _listed(place: _Place) -> str:
+def _listed(place: _Location) -> str:
     names = _names_in(place.system, place.root)
     if names is None:
         return f"there is no folder {place.shown}"

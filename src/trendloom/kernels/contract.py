@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from trendloom.kernels.clock import Clock
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 
 Array = np.ndarray[Any, Any]
 
@@ -90,7 +90,7 @@ class Kernel(Protocol[State, Result]):
         ...
 
     @property
-    def aggregation(self) -> Aggregation | None:
+    def aggregation(self) -> AggregationSpec | None:
         """What it adds up, for who does that in parts, or draws it; None: it finds matches, or has a way of its own."""
         ...
 

@@ -235,7 +235,7 @@ class Attempt:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread), ctypes.py_object(Overtaken))
 
 
-class _Watch:
+class _Lookout:
     """Looks at all interpreted calls of this process every now and then, from a thread that ends when there are none.
 
     Its lock is a plain one: an exception from outside can come at any step of Python, and `with` is safe from that only
@@ -274,14 +274,14 @@ class _Watch:
                     return
 
 
-_watch = _Watch()
+_watch = _Lookout()
 _compiler = Compiler()
 
 
 def _forget_threads() -> None:
     """A forked process has one thread, and none of the others' work."""
     global _watch, _compiler
-    _watch, _compiler = _Watch(), Compiler()
+    _watch, _compiler = _Lookout(), Compiler()
 
 
 os.register_at_fork(after_in_child=_forget_threads)

@@ -51,7 +51,7 @@ class Maybe:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Either:
     parts: tuple[Pattern, ...]
 
 
@@ -71,14 +71,14 @@ class Negation:
     body: Pattern
 
 
-Pattern = Atom | Sequence | Kleene | Round | Maybe | Choice | Both | Negation
+Pattern = Atom | Sequence | Kleene | Round | Maybe | Either | Both | Negation
 
 
 def parts(pattern: Pattern) -> tuple[Pattern, ...]:
     """The direct parts of a pattern."""
     if isinstance(pattern, Atom):
         return ()
-    if isinstance(pattern, Sequence | Choice | Both):
+    if isinstance(pattern, Sequence | Either | Both):
         return pattern.parts
     return (pattern.body,)
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from trendloom.errors import PlanError
 from trendloom.pattern import algebra
-from trendloom.pattern.algebra import Atom, Both, Choice, Kleene, Maybe, Negation, Pattern, Round, Sequence
+from trendloom.pattern.algebra import Atom, Both, Either, Kleene, Maybe, Negation, Pattern, Round, Sequence
 
 MOST_EDGES = 200_000
 MOST_PAIRS = 100_000
@@ -127,7 +127,7 @@ def _fragment(pattern: Pattern) -> _Fragment:
             for part in pattern.parts:
                 whole = _concatenate(whole, _fragment(part))
             return whole
-        case Choice():
+        case Either():
             return _union([_fragment(part) for part in pattern.parts])
         case Maybe():
             fragment = _fragment(pattern.body)

@@ -9,7 +9,7 @@ from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.by_event.structures import structures
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.spec import Detection
-from trendloom.kernels.totals.spec import Aggregation, Grain
+from trendloom.kernels.totals.spec import AggregationSpec, Grain
 from trendloom.physical.aggregation import Grained, measures_of
 from trendloom.physical.candidate import Choice, Wanted
 from trendloom.physical.summaries import summary_obstacle
@@ -44,7 +44,7 @@ def added_up(wanted: Wanted, grained: Callable[[Detection], Grained | str]) -> C
     )
 
 
-def _structures(spec: Aggregation) -> Iterator[Branch]:
+def _structures(spec: AggregationSpec) -> Iterator[Branch]:
     """Where aggregates are looked up, transition by transition, if that differs."""
     if spec.grain not in (Grain.MIXED, Grain.EVENT):
         return

@@ -14,7 +14,7 @@ from trendloom.kernels.by_event.structures import structures
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.spec import Detection, Pair, Rule
 from trendloom.kernels.matrices.program import obstacle as program_obstacle
-from trendloom.kernels.totals.spec import Aggregation, Grain, Measure, Pivot, Test
+from trendloom.kernels.totals.spec import AggregationSpec, Grain, Measure, Pivot, Test
 from trendloom.model.schema import Kind
 from trendloom.physical.adjacent import adjacent
 from trendloom.physical.pairs import run_obstacle
@@ -28,7 +28,7 @@ NO_PIVOT = "predicates are about adjacent events alone"
 class Grained:
     """A grain that is right, why, and what it costs."""
 
-    aggregation: Aggregation
+    aggregation: AggregationSpec
     reason: str
     cost: str
 
@@ -80,7 +80,7 @@ def matrices(detection: Detection) -> Grained | str:
     else:
         grain, what = Grain.TYPE, "one running aggregate per position for all partial matches that end there"
     return Grained(
-        Aggregation(rules.bare, grain, (), algebra=True),
+        AggregationSpec(rules.bare, grain, (), algebra=True),
         f"no predicate relates adjacent events: {what}",
         "O(events), however many windows overlap: panes are matrices, windows their products",
     )
@@ -93,7 +93,7 @@ def waiting_runs(detection: Detection) -> Grained | str:
         return rules
     if not (detection.earliest or detection.adjacent):
         return "skip-till-any-match: partial matches wait at no single event"
-    aggregation = Aggregation(rules.bare, Grain.PATTERN, (), rules.pairs)
+    aggregation = AggregationSpec(rules.bare, Grain.PATTERN, (), rules.pairs)
     cost = "O(events)" if detection.adjacent or not rules.pairs else "O(events · log events)"
     what = f"{rules.no_program}: " if rules.without_rules else "a predicate relates adjacent events: "
     return Grained(aggregation, f"{what}runs that wait at an event go to its successor", cost)
@@ -106,7 +106,7 @@ def by_event(detection: Detection) -> Grained | str:
         return rules
     if detection.earliest or detection.adjacent:
         return "it is for skip-till-any-match"
-    aggregation = Aggregation(rules.bare, Grain.MIXED, (), rules.pairs, rules.tests)
+    aggregation = AggregationSpec(rules.bare, Grain.MIXED, (), rules.pairs, rules.tests)
     used = sorted({name for _, _, name in structures(aggregation, rules.machine)} - {"sum"})
     if rules.without_rules:
         return Grained(aggregation, f"{rules.no_program}: sums by position, cut off by time", "O(events · log events)")

@@ -16,7 +16,7 @@ from trendloom.kernels.collapsed.spec import Gap, Settled, Spine
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.spec import Detection, Pair, Place, Rule, Scope
 from trendloom.kernels.matrices.program import obstacle as program_obstacle
-from trendloom.kernels.totals.spec import Aggregation, Grain, Measure, Test
+from trendloom.kernels.totals.spec import AggregationSpec, Grain, Measure, Test
 from trendloom.model.schema import Kind
 from trendloom.model.window import Window
 from trendloom.pattern.template import NOTHING, Crossings, Edge, Template
@@ -56,7 +56,7 @@ def spine_of(detection: Detection) -> BySpine | str:
 
 def may_lack_a_spine(detection: Detection) -> bool:
     """Whether some match has no event outside Kleene variables."""
-    return _Paths(detection).passable(None, None)
+    return _KleenePaths(detection).passable(None, None)
 
 
 def _obstacle(detection: Detection) -> str | None:
@@ -114,7 +114,7 @@ def _of_single_events(rule: Rule, plural: frozenset[str]) -> bool:
 # -------------------------------------------------------------------------------------------------- spines
 
 
-class _Paths:
+class _KleenePaths:
     """Which positions can follow each other with nothing but positions of Kleene variables in between."""
 
     def __init__(self, detection: Detection) -> None:
@@ -158,7 +158,7 @@ class _Planner:
     """The spine of a pattern without AND and NOT: every state is a position."""
 
     def __init__(self, detection: Detection, rules: _Rules) -> None:
-        self.detection, self.rules, self.paths = detection, rules, _Paths(detection)
+        self.detection, self.rules, self.paths = detection, rules, _KleenePaths(detection)
         self.template = detection.scopes[0].template
         self.anchored = detection.window.spanning and self._open_at_both_ends()
 
@@ -238,7 +238,7 @@ class _Planner:
         tests = tuple(one for one in compared if isinstance(one, Test))
         algebra = not compared and program_obstacle(detection) is None
         grain = Grain.TYPE if algebra else Grain.EVENT if tests else Grain.MIXED
-        ways = Aggregation(detection, grain, (MATCHES,), pairs, tests, algebra)
+        ways = AggregationSpec(detection, grain, (MATCHES,), pairs, tests, algebra)
         position_of = self.template.position_of
         return Gap(
             None if source is None else position_of[source],

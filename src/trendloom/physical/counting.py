@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from trendloom.kernels.aggregation.counting import Count
 from trendloom.kernels.ground.spec import Detection
-from trendloom.kernels.totals.spec import Aggregation, Measure
+from trendloom.kernels.totals.spec import AggregationSpec, Measure
 from trendloom.model.schema import Kind
 from trendloom.model.semantics import Trends
 from trendloom.model.window import Window
@@ -61,7 +61,7 @@ def _count(detection: Detection, counted: Detection, exact: bool) -> Count | Non
     return None if bound is None else Count(detection, replace(bound, measures=MATCHES), False)
 
 
-def aggregation_of(detection: Detection) -> Aggregation | None:
+def aggregation_of(detection: Detection) -> AggregationSpec | None:
     """How the matches of a pattern are added up; None: only by finding them."""
     if needs_pivot(detection):
         found = by_pivot(detection)
@@ -69,7 +69,7 @@ def aggregation_of(detection: Detection) -> Aggregation | None:
     return _first(detection)
 
 
-def _first(detection: Detection) -> Aggregation | None:
+def _first(detection: Detection) -> AggregationSpec | None:
     for grain in GRAINS:
         found = grain(detection)
         if not isinstance(found, str):

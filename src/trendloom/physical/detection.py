@@ -16,7 +16,7 @@ def describe(plan: Plan) -> Detection:
     """Tables of positions, scopes and rules."""
     survey = _Survey()
     survey.enter(plan.pattern, 0, (), ())
-    survey.scopes[0] = _Found(0, plan.pattern, (), ())
+    survey.scopes[0] = _FoundScope(0, plan.pattern, (), ())
     places = tuple(survey.places[position] for position in sorted(survey.places))
     rules = {
         number: tuple(Rule(c.expr, c.part) for c in plan.conditions if c.scope == number) for number in survey.scopes
@@ -49,7 +49,7 @@ Branch = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FoundScope:
     """A scope as it stands in the pattern."""
 
     parent: int
@@ -63,14 +63,14 @@ class _Survey:
     """Walks a pattern once and notes where every position and NOT stands."""
 
     places: dict[int, Place] = field(default_factory=dict)
-    scopes: dict[int, _Found] = field(default_factory=dict)
+    scopes: dict[int, _FoundScope] = field(default_factory=dict)
 
     def enter(self, pattern: algebra.Pattern, scope: int, parts: Parts, branch: Branch) -> None:
         match pattern:
             case algebra.Atom():
                 self.places[pattern.position] = Place(pattern.type, pattern.variable, scope, parts, branch)
             case algebra.Negation():
-                self.scopes[pattern.scope] = _Found(scope, pattern.body, parts, branch)
+                self.scopes[pattern.scope] = _FoundScope(scope, pattern.body, parts, branch)
                 self.enter(pattern.body, pattern.scope, parts, branch)
             case algebra.Kleene() | algebra.Round():
                 self.enter(pattern.body, scope, (*parts, pattern.part), branch)

@@ -29,10 +29,10 @@ def searched(
     result = "matches as they are found, sorted where they fit in memory"
     if output is Trends.COMPLETE:
         tries, compares = count_of_tried(kernel.detection)
-        found = MaximalKernel(kernel.detection, kernel, tries, compares, count=kernel.count)
+        found = MaximalKernel(kernel.detection, kernel, wanted.limits.compared, tries, compares, count=kernel.count)
         result = f"find all matches, then drop those that another one contains ({refused['trend graph']})"
     elif output is Trends.COLLAPSED:
-        found = MergedKernel(kernel.detection, kernel)
+        found = MergedKernel(kernel.detection, kernel, wanted.limits.enumerated)
         result = f"{TOGETHER}: matches are enumerated and put together, because {refused['spines']}"
     elif isinstance(output, Aggregation):
         having = ", keep rows that pass HAVING" if output.having is not None else ""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 from trendloom.model.schema import Kind
 from trendloom.plan.logical import Plan
 
 NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT, Kind.BOOL)
 
 
-def summary_obstacle(plan: Plan, spec: Aggregation) -> str | None:
+def summary_obstacle(plan: Plan, spec: AggregationSpec) -> str | None:
     """Why not; None: they can."""
     if not spec.algebra or spec.pivot is not None:
         return "its predicates relate events, so stretches of events are no matrices"

@@ -22,7 +22,7 @@ from trendloom.model.semantics import Semantics, Trends
 from trendloom.model.window import Window
 from trendloom.pattern.template import plural_variables
 from trendloom.plan.depth import check_depth, too_deep
-from trendloom.plan.expressions import Place, Typer, bind_ticks
+from trendloom.plan.expressions import ExpressionPlace, Typer, bind_ticks
 from trendloom.plan.logical import Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
 from trendloom.plan.patterns import Attached, Bound, bind_pattern, events_of
 from trendloom.plan.scales import digits_after_point
@@ -131,17 +131,17 @@ class _Binding:
 
     # ---------------------------------------------------------------------------------------- conditions
 
-    def typer(self, place: Place, scope: int = 0) -> Typer:
+    def typer(self, place: ExpressionPlace, scope: int = 0) -> Typer:
         variables = self.bound.visible(scope)
         groups: tuple[str, ...] = ()
-        if place is not Place.CONDITION:
+        if place is not ExpressionPlace.CONDITION:
             variables -= frozenset(self.bound.hidden)
-            groups = self.query.group_by if place is Place.HAVING else self.partition
+            groups = self.query.group_by if place is ExpressionPlace.HAVING else self.partition
         return Typer(place, self.schema, self.bound, variables, self.kleene, groups, self.query.text or "")
 
     def where(self) -> Iterator[Condition]:
         everything = frozenset(atom.variable for atom in self.bound.atoms)
-        typer = replace(self.typer(Place.CONDITION), variables=everything)
+        typer = replace(self.typer(ExpressionPlace.CONDITION), variables=everything)
         for node in conjuncts(self.query.where):
             if isinstance(node, tree.Equivalence):
                 continue
@@ -177,7 +177,7 @@ class _Binding:
 
     def attached(self) -> Iterator[Condition]:
         for attached in self.bound.attached:
-            typer = self.typer(Place.CONDITION, attached.scope)
+            typer = self.typer(ExpressionPlace.CONDITION, attached.scope)
             for node in conjuncts(attached.predicate):
                 expr = typer.condition(node)
                 check_shape(expr, node)
@@ -209,7 +209,7 @@ class _Binding:
                 raise self.no_aggregates()
             self.refuse_second_column(returns)
             return returns
-        typer = self.typer(Place.RETURN)
+        typer = self.typer(ExpressionPlace.RETURN)
         bound = [(item, typer.bind(item.expression)) for item in returns]
         over_matches = [(item, expr) for item, expr in bound if _leaves(expr, Total)]
         inside = [(item, expr) for item, expr in bound if shape_of(expr).variables]
@@ -259,7 +259,7 @@ class _Binding:
         if clause is None or isinstance(returns, Trends):
             return None
         aliases = {item.alias: item.expression for item in returns if item.alias is not None}
-        typer = replace(self.typer(Place.HAVING), aliases=aliases)
+        typer = replace(self.typer(ExpressionPlace.HAVING), aliases=aliases)
         for node in conjuncts(clause):
             if shape_of(typer.condition(node)).variables:
                 raise BindError(
@@ -303,7 +303,7 @@ class _Binding:
             raise BindError("RANK BY ranks matches: it goes with TRENDS or values of a match", clause.span)
         merge = clause.preference.function if isinstance(clause.preference, tree.Merge) else None
         written = clause.preference.preferences if isinstance(clause.preference, tree.Merge) else (clause.preference,)
-        typer = self.typer(Place.RANK)
+        typer = self.typer(ExpressionPlace.RANK)
         preferences = tuple(typer.bind(node) for node in written)
         for node, expr in zip(written, preferences, strict=True):
             if not expr.kind.numeric:

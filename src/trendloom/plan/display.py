@@ -161,7 +161,7 @@ def describe_pattern(pattern: algebra.Pattern) -> Branch:
             return Branch("once", below=below)
         case algebra.Maybe():
             return Branch("optional", below=below)
-        case algebra.Choice():
+        case algebra.Either():
             return Branch("OR", below=below)
         case algebra.Both():
             return Branch("AND", below=below)

@@ -1,6 +1,6 @@
 """Bind expressions: resolve every variable and attribute, give every node its kind, refuse what makes no sense.
 
-One `Typer` serves all places where expressions stand; what a place allows is said by its `Place`.
+One `Typer` serves all places where expressions stand; what a place allows is said by its `ExpressionPlace`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STRING_FUNCTIONS = {"lower": Kind.STRING, "upper": Kind.STRING, "length": Kind.I
 FUNCTIONS = (*NUMERIC_FUNCTIONS, *STRING_FUNCTIONS, "coalesce", "duration", *AGGREGATES)
 
 
-class Place(Enum):
+class ExpressionPlace(Enum):
     """Where an expression stands."""
 
     CONDITION = "WHERE"
@@ -48,7 +48,7 @@ class Typer:
     are decimals, not doubles.
     """
 
-    place: Place
+    place: ExpressionPlace
     schema: Schema
     bound: Bound
     variables: frozenset[str]
@@ -118,7 +118,7 @@ class Typer:
             raise BindError(
                 f"'{node.name}' is a function, and nothing stands behind it", node.span, hint=f"write {function}({of})"
             )
-        if self.place in (Place.RETURN, Place.HAVING) and kind is not None:
+        if self.place in (ExpressionPlace.RETURN, ExpressionPlace.HAVING) and kind is not None:
             raise BindError(
                 f"'{node.name}' is neither a grouping nor a partition attribute",
                 node.span,
@@ -160,7 +160,7 @@ class Typer:
         name = node.variable
         if name in self.variables:
             return
-        if name in self.bound.hidden and self.place is not Place.CONDITION:
+        if name in self.bound.hidden and self.place is not ExpressionPlace.CONDITION:
             raise BindError(
                 f"'{name}' is bound by EXISTS and is not part of the result",
                 node.span,
@@ -171,7 +171,7 @@ class Typer:
                 f"'{name}' is a variable of a NOT: there is no event of it in a match",
                 node.span,
                 hint="move the predicate to the NOT's own component or to WHERE"
-                if self.place is Place.CONDITION
+                if self.place is ExpressionPlace.CONDITION
                 else "leave it out, or make the component positive",
             )
         raise BindError(f"unknown variable '{name}'", node.span, hint=did_you_mean(name, self.variables))
@@ -188,7 +188,7 @@ class Typer:
         return name, kind
 
     def check_index(self, node: tree.Reference) -> None:
-        if self.place is Place.CONDITION:
+        if self.place is ExpressionPlace.CONDITION:
             return
         if node.index in (tree.Index.NEXT, tree.Index.CURRENT, tree.Index.PREVIOUS):
             raise BindError(f"'{write_expression(node)}' stands only in conditions", node.span)
@@ -328,7 +328,7 @@ class Typer:
             )
         self.check_variable(argument)
         before = argument.index is tree.Index.BEFORE
-        if before and self.place is not Place.CONDITION:
+        if before and self.place is not ExpressionPlace.CONDITION:
             raise BindError("'[..i-1]' stands only in conditions", node.span)
         column, kind = self.aggregated(node, argument)
         return nodes.Aggregate(node.name, argument.variable, column, before, kind)  # type: ignore[arg-type]
@@ -354,7 +354,7 @@ class Typer:
 
     def total(self, node: tree.Call, argument: tree.Reference | None) -> nodes.Expr:
         """An aggregate over all matches: of a variable, or of every event of a type."""
-        if self.place not in (Place.RETURN, Place.HAVING):
+        if self.place not in (ExpressionPlace.RETURN, ExpressionPlace.HAVING):
             inside = f"{node.name}({_all_events(argument)})"
             raise BindError(
                 f"'{write_expression(node)}' is an aggregate over all matches and stands only in RETURN and HAVING",

@@ -157,7 +157,7 @@ class _Binder:
             case tree.Seq():
                 return algebra.Sequence(tuple(self.bind(part, scope, parts) for part in pattern.parts))
             case tree.Or():
-                return algebra.Choice(tuple(self.bind(part, scope, parts) for part in pattern.parts))
+                return algebra.Either(tuple(self.bind(part, scope, parts) for part in pattern.parts))
             case tree.And():
                 part = self.new_part()
                 return algebra.Both(part, tuple(self.bind(each, scope, parts) for each in pattern.parts))

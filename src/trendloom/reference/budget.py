@@ -15,7 +15,7 @@ WORLD_LIMIT = 200_000
 """Possible worlds of one partition of a stream with imprecise time."""
 
 
-class Budget:
+class StepBudget:
     """Counts steps; the only thing in this room that changes."""
 
     def __init__(self, limit: int | None = None) -> None:

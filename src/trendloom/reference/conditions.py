@@ -12,31 +12,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trendloom.expr.nodes import Attribute, Extent, Group, Total, Which
-from trendloom.reference.budget import Budget
-from trendloom.reference.derive import TOP, Bound, Mark, Place, Trace
+from trendloom.reference.budget import StepBudget
+from trendloom.reference.derive import TOP, BoundEvent, Mark, Nesting, Trace
 from trendloom.reference.scalar import Leaf, evaluate
-from trendloom.reference.scopes import Conjunct, Scope
-from trendloom.reference.stream import Event, Instant
+from trendloom.reference.scopes import Conjunct, ScopeRules
+from trendloom.reference.stream import Instant, StreamEvent
 from trendloom.reference.summary import aggregate, extent
 
-Events = tuple[Event, ...]
+Events = tuple[StreamEvent, ...]
 
 
 @dataclass(frozen=True)
 class Match:
     """A derivation of a binding, complete or not; for a NOT, also the match around it and its place there."""
 
-    scope: Scope
+    scope: ScopeRules
     trace: Trace
     outer: Match | None = None
-    site: Place = TOP
+    site: Nesting = TOP
 
     @property
-    def bound(self) -> tuple[Bound, ...]:
-        return tuple(item for item in self.trace if isinstance(item, Bound))
+    def bound(self) -> tuple[BoundEvent, ...]:
+        return tuple(item for item in self.trace if isinstance(item, BoundEvent))
 
 
-def holder(variable: str, match: Match) -> tuple[Match | None, Place]:
+def holder(variable: str, match: Match) -> tuple[Match | None, Nesting]:
     """The match whose scope binds the variable, and where in it the inner match lies."""
     found: Match | None = match
     site = TOP
@@ -65,12 +65,12 @@ class Instance:
     """One choice of events for a conjunct."""
 
     events: Mapping[str, Events]
-    each: Mapping[str, Event]
+    each: Mapping[str, StreamEvent]
     indices: Mapping[str, int]
-    following: Event | None
+    following: StreamEvent | None
 
     @property
-    def chosen(self) -> frozenset[Event]:
+    def chosen(self) -> frozenset[StreamEvent]:
         current = (self.events[name][index] for name, index in self.indices.items())
         return frozenset((*self.each.values(), *current, *(() if self.following is None else (self.following,))))
 
@@ -85,7 +85,7 @@ class Instance:
         spoken_of = events[: self.indices[leaf.variable]] if leaf.before else events
         return aggregate(leaf.function, leaf.column, spoken_of)
 
-    def _event(self, leaf: Attribute) -> Event:
+    def _event(self, leaf: Attribute) -> StreamEvent:
         events = self.events[leaf.variable]
         if leaf.which is Which.EACH:
             return self.each[leaf.variable]
@@ -104,7 +104,7 @@ def instances(conjunct: Conjunct, events: Mapping[str, Events], match: Match) ->
     """Every choice of events that the conjunct speaks of."""
     names = sorted(conjunct.each)
     ranges = [range(first, len(events[name])) for name, first in conjunct.indexed]
-    pairs: Sequence[tuple[Event, Event] | None] = [None]
+    pairs: Sequence[tuple[StreamEvent, StreamEvent] | None] = [None]
     if conjunct.pair is not None:
         pairs = list(_pairs(conjunct.pair, events, match))
     for pair, each, indices in itertools.product(
@@ -117,13 +117,15 @@ def instances(conjunct: Conjunct, events: Mapping[str, Events], match: Match) ->
         yield Instance(events, chosen, numbered, None if pair is None else pair[1])
 
 
-def _pairs(names: tuple[str, str], events: Mapping[str, Events], match: Match) -> Iterator[tuple[Event, Event]]:
+def _pairs(
+    names: tuple[str, str], events: Mapping[str, Events], match: Match
+) -> Iterator[tuple[StreamEvent, StreamEvent]]:
     """The adjacent events of the match of which the first is bound to one variable and the second to the other."""
     left, right = names
     found, _ = holder(right, match)
     if found is None or holder(left, match)[0] is not found:
         return
-    by_instant: dict[Instant, list[Event]] = {}
+    by_instant: dict[Instant, list[StreamEvent]] = {}
     for item in found.bound:
         by_instant.setdefault(item.event.instant, []).append(item.event)
     for earlier, later in itertools.pairwise(sorted(by_instant)):
@@ -132,7 +134,7 @@ def _pairs(names: tuple[str, str], events: Mapping[str, Events], match: Match) -
                 yield first, second
 
 
-def holds(conjunct: Conjunct, match: Match, budget: Budget, new: Bound | None = None) -> bool:
+def holds(conjunct: Conjunct, match: Match, budget: StepBudget, new: BoundEvent | None = None) -> bool:
     """Whether every instance is true; with `new`, only those instances that speak of the new event."""
     for own_round in _rounds(conjunct, match, new):
         events = {name: bound_to(name, conjunct.part, match, own_round) for name in conjunct.variables}
@@ -147,7 +149,7 @@ def holds(conjunct: Conjunct, match: Match, budget: Budget, new: Bound | None = 
     return True
 
 
-def _rounds(conjunct: Conjunct, match: Match, new: Bound | None) -> Sequence[Mark | None]:
+def _rounds(conjunct: Conjunct, match: Match, new: BoundEvent | None) -> Sequence[Mark | None]:
     """The rounds of the match that the conjunct speaks of, one by one; [None] where it does not speak of rounds."""
     part = conjunct.part
     if part is None or part not in match.scope.parts:

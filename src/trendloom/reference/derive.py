@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from trendloom.pattern.algebra import (
     Atom,
     Both,
-    Choice,
+    Either,
     Kleene,
     Maybe,
     Negation,
@@ -29,14 +29,14 @@ from trendloom.pattern.algebra import (
     Sequence,
     atoms,
 )
-from trendloom.reference.stream import Event
+from trendloom.reference.stream import StreamEvent
 
 Mark = tuple[int, int]
 """Identity of a round or of an AND being matched: how far the derivation was when it began, and its first position."""
 
 
 @dataclass(frozen=True)
-class Place:
+class Nesting:
     rounds: tuple[tuple[int, Mark], ...] = ()
     branches: tuple[tuple[Mark, int], ...] = ()
 
@@ -44,13 +44,13 @@ class Place:
         """The round of a part in which this place lies; None outside of it."""
         return next((mark for known, mark in self.rounds if known == part), None)
 
-    def enter(self, part: int, mark: Mark) -> Place:
-        return Place((*self.rounds, (part, mark)), self.branches)
+    def enter(self, part: int, mark: Mark) -> Nesting:
+        return Nesting((*self.rounds, (part, mark)), self.branches)
 
-    def branch(self, conjunction: Mark, number: int) -> Place:
-        return Place(self.rounds, (*self.branches, (conjunction, number)))
+    def branch(self, conjunction: Mark, number: int) -> Nesting:
+        return Nesting(self.rounds, (*self.branches, (conjunction, number)))
 
-    def beside(self, other: Place) -> bool:
+    def beside(self, other: Nesting) -> bool:
         """Whether the two lie in different branches of one AND: then neither is before the other."""
         for (mine, my_number), (theirs, their_number) in zip(self.branches, other.branches, strict=False):
             if (mine, my_number) != (theirs, their_number):
@@ -58,17 +58,17 @@ class Place:
         return False
 
 
-TOP = Place()
+TOP = Nesting()
 """Inside no round and no AND."""
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundEvent:
     """An event that the derivation has bound."""
 
-    event: Event
+    event: StreamEvent
     atom: Atom
-    place: Place
+    place: Nesting
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ class Crossed:
     """A NOT that the derivation has passed."""
 
     negation: Negation
-    place: Place
+    place: Nesting
 
 
-Trace = tuple[Bound | Crossed, ...]
+Trace = tuple[BoundEvent | Crossed, ...]
 """A derivation so far. Of two items that are not beside each other, the first is before the second in the pattern."""
 
 
@@ -120,12 +120,12 @@ NOTHING = Chain(())
 
 
 @dataclass(frozen=True)
-class Step:
+class NextEvent:
     """One more event: the NOTs passed before it, the atom that binds it and where, and what remains."""
 
     crossed: tuple[Crossed, ...]
     atom: Atom
-    place: Place
+    place: Nesting
     rest: Rest
 
 
@@ -135,20 +135,20 @@ class Growth:
 
     tracked: frozenset[int]
 
-    def advance(self, rest: Rest, place: Place, clock: int) -> Iterator[Step]:
+    def advance(self, rest: Rest, place: Nesting, clock: int) -> Iterator[NextEvent]:
         """Every way of binding one more event. `clock` grows with the derivation: it tells rounds apart."""
         if isinstance(rest, Atom):
-            yield Step((), rest, place, NOTHING)
+            yield NextEvent((), rest, place, NOTHING)
         elif isinstance(rest, Sequence | Chain):
             yield from self._advance_chain(_items(rest), place, clock)
-        elif isinstance(rest, Choice):
+        elif isinstance(rest, Either):
             for part in rest.parts:
                 yield from self.advance(part, place, clock)
         elif isinstance(rest, Maybe):
             yield from self.advance(rest.body, place, clock)
         elif isinstance(rest, Kleene):
             for step in self._advance_round(rest.part, _mark(rest, clock), rest.body, place, clock):
-                yield Step(step.crossed, step.atom, step.place, _chain((step.rest, Again(rest))))
+                yield NextEvent(step.crossed, step.atom, step.place, _chain((step.rest, Again(rest))))
         elif isinstance(rest, Again):
             yield from self.advance(rest.kleene, place, clock)
         elif isinstance(rest, Round):
@@ -160,30 +160,30 @@ class Growth:
         elif isinstance(rest, Split):
             yield from self._advance_branches(rest, place, clock)
 
-    def _advance_chain(self, items: tuple[Rest, ...], place: Place, clock: int) -> Iterator[Step]:
+    def _advance_chain(self, items: tuple[Rest, ...], place: Nesting, clock: int) -> Iterator[NextEvent]:
         skipped: list[tuple[Crossed, ...]] = [()]  # the ways in which everything before the item can be nothing
         for number, item in enumerate(items):
             for step in self.advance(item, place, clock) if skipped else ():
                 rest = _chain((step.rest, *items[number + 1 :]))
                 for crossed in skipped:
-                    yield Step(crossed + step.crossed, step.atom, step.place, rest)
+                    yield NextEvent(crossed + step.crossed, step.atom, step.place, rest)
             skipped = _joined(skipped, self.finish(item, place, clock))
 
-    def _advance_round(self, part: int, mark: Mark, body: Rest, place: Place, clock: int) -> Iterator[Step]:
+    def _advance_round(self, part: int, mark: Mark, body: Rest, place: Nesting, clock: int) -> Iterator[NextEvent]:
         if part not in self.tracked:
             yield from self.advance(body, place, clock)
             return
         for step in self.advance(body, place.enter(part, mark), clock):
             rest = step.rest if step.rest == NOTHING else Inside(part, mark, step.rest)
-            yield Step(step.crossed, step.atom, step.place, rest)
+            yield NextEvent(step.crossed, step.atom, step.place, rest)
 
-    def _advance_branches(self, split: Split, place: Place, clock: int) -> Iterator[Step]:
+    def _advance_branches(self, split: Split, place: Nesting, clock: int) -> Iterator[NextEvent]:
         for number, branch in enumerate(split.branches):
             for step in self.advance(branch, place.branch(split.mark, number), clock):
                 branches = (*split.branches[:number], step.rest, *split.branches[number + 1 :])
-                yield Step(step.crossed, step.atom, step.place, Split(split.mark, branches))
+                yield NextEvent(step.crossed, step.atom, step.place, Split(split.mark, branches))
 
-    def finish(self, rest: Rest, place: Place, clock: int) -> tuple[tuple[Crossed, ...], ...]:
+    def finish(self, rest: Rest, place: Nesting, clock: int) -> tuple[tuple[Crossed, ...], ...]:
         """Every way of ending without another event: the NOTs that are passed then."""
         if isinstance(rest, Negation):
             return ((Crossed(rest, place),),)
@@ -191,7 +191,7 @@ class Growth:
             return ((),)
         if isinstance(rest, Sequence | Chain):
             return _product(self.finish(item, place, clock) for item in _items(rest))
-        if isinstance(rest, Choice):
+        if isinstance(rest, Either):
             return tuple(dict.fromkeys(way for part in rest.parts for way in self.finish(part, place, clock)))
         if isinstance(rest, Kleene | Round):
             return self._finish_round(rest.part, _mark(rest, clock), rest.body, place, clock)
@@ -205,7 +205,7 @@ class Growth:
         return ()  # an atom needs its event; of an AND not all branches may be nothing
 
     def _finish_round(
-        self, part: int, mark: Mark, body: Rest, place: Place, clock: int
+        self, part: int, mark: Mark, body: Rest, place: Nesting, clock: int
     ) -> tuple[tuple[Crossed, ...], ...]:
         return self.finish(body, place.enter(part, mark) if part in self.tracked else place, clock)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from trendloom.plan.logical import Aggregation, Plan
-from trendloom.reference.budget import Budget
+from trendloom.reference.budget import StepBudget
 from trendloom.reference.matches import Binding, Search
 from trendloom.reference.results import Cell, Placed, aggregate_row, in_order, match_rows, without_hidden
 from trendloom.reference.rows import Row
@@ -24,7 +24,7 @@ def evaluate(plan: Plan, rows: Sequence[Mapping[str, object]], *, prune: bool = 
     Times are whole ticks. `prune` False leaves every test of skip-till-any-match to the complete binding: slower still,
     it exists to check that the shortcuts change nothing.
     """
-    budget = Budget()
+    budget = StepBudget()
     if plan.schema.imprecise:
         return in_order(evaluate_worlds(plan, rows, budget))
     cells = list(_cells(plan, rows, Search(plan, budget, prune), budget))
@@ -34,7 +34,7 @@ def evaluate(plan: Plan, rows: Sequence[Mapping[str, object]], *, prune: bool = 
 
 
 def _cells(
-    plan: Plan, rows: Sequence[Mapping[str, object]], search: Search, budget: Budget
+    plan: Plan, rows: Sequence[Mapping[str, object]], search: Search, budget: StepBudget
 ) -> Iterator[tuple[Cell, list[Binding]]]:
     """The matches of every window of every partition."""
     events = [read_event(number, row, plan.schema) for number, row in enumerate(rows)]

@@ -8,7 +8,7 @@ skip-till-next-match and contiguous: a run holds a binding with all its derivati
 event can extend it decides, and every event that can at that instant makes a run of its own.
 
 A binding is kept together with all its derivations: it is a match if one of them passes every test.
-Cost: the number of bindings, which is exponential; `Budget` ends it.
+Cost: the number of bindings, which is exponential; `StepBudget` ends it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from trendloom.model.semantics import Semantics
 from trendloom.model.window import Window
 from trendloom.pattern.algebra import Atom, Pattern
 from trendloom.plan.logical import Plan
-from trendloom.reference.budget import Budget
+from trendloom.reference.budget import StepBudget
 from trendloom.reference.conditions import Match, bound_to, holds
-from trendloom.reference.derive import TOP, Bound, Crossed, Growth, Place, Rest, Step, Trace
-from trendloom.reference.scopes import Conjunct, Scope, read_scopes
-from trendloom.reference.stream import Event, Instant, Stream
+from trendloom.reference.derive import TOP, BoundEvent, Crossed, Growth, Nesting, NextEvent, Rest, Trace
+from trendloom.reference.scopes import Conjunct, ScopeRules, read_scopes
+from trendloom.reference.stream import Instant, Stream, StreamEvent
 
-Binding = tuple[tuple[Event, Atom], ...]
+Binding = tuple[tuple[StreamEvent, Atom], ...]
 """A match: its events in order, each with the position that binds it."""
 
 
@@ -39,7 +39,7 @@ class Derivation:
 
 
 Derivations = tuple[Derivation, ...]
-Steps = tuple[tuple[Derivation, Step], ...]
+Steps = tuple[tuple[Derivation, NextEvent], ...]
 Viable = Callable[["Ground", Trace, int], bool]
 """Whether a derivation may go on: its trace, and how many items of it are new (NOTs passed, then the new event)."""
 
@@ -48,11 +48,11 @@ Viable = Callable[["Ground", Trace, int], bool]
 class Ground:
     """What is matched where: a scope's pattern on a stream; for a NOT, with the match around it and its place there."""
 
-    scope: Scope
+    scope: ScopeRules
     body: Pattern
     stream: Stream
     outer: Match | None = None
-    site: Place = TOP
+    site: Nesting = TOP
 
     def match(self, trace: Trace) -> Match:
         return Match(self.scope, trace, self.outer, self.site)
@@ -63,9 +63,9 @@ class Search:
     """Finds matches of one plan. `prune` False leaves every test to the complete binding, to check the shortcuts."""
 
     plan: Plan
-    budget: Budget
+    budget: StepBudget
     prune: bool = True
-    scopes: Mapping[int, Scope] = field(init=False)
+    scopes: Mapping[int, ScopeRules] = field(init=False)
     growth: Growth = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,19 +138,19 @@ class Search:
             for step in self.growth.advance(derivation.rest, TOP, len(derivation.trace))
         )
 
-    def _extend(self, ground: Ground, steps: Steps, event: Event, viable: Viable) -> list[Derivations]:
+    def _extend(self, ground: Ground, steps: Steps, event: StreamEvent, viable: Viable) -> list[Derivations]:
         """The derivations that take the event, together where they bind it at the same position."""
         grown: dict[int, dict[Derivation, None]] = {}
         for derivation, step in steps:
             if step.atom.type != event.type or not _may_follow(derivation.trace, event, step):
                 continue
-            trace = (*derivation.trace, *step.crossed, Bound(event, step.atom, step.place))
+            trace = (*derivation.trace, *step.crossed, BoundEvent(event, step.atom, step.place))
             self.budget.spend(len(trace))
             if viable(ground, trace, len(step.crossed) + 1):
                 grown.setdefault(step.atom.position, {})[Derivation(trace, step.rest)] = None
         return [tuple(derivations) for derivations in grown.values()]
 
-    def _too_far(self, ground: Ground, derivations: Derivations, event: Event) -> bool:
+    def _too_far(self, ground: Ground, derivations: Derivations, event: StreamEvent) -> bool:
         """WITHIN without SLIDE bounds the match: last − first < within."""
         trace = derivations[0].trace
         span = _span(self.plan.window)
@@ -209,7 +209,7 @@ class Search:
         A conjunct that reads the whole of a variable is not tested when that variable grows.
         """
         match, new = ground.match(trace), trace[-1]
-        assert isinstance(new, Bound)
+        assert isinstance(new, BoundEvent)
         return all(
             holds(conjunct, match, self.budget, new)
             for conjunct in ground.scope.conjuncts
@@ -262,19 +262,19 @@ class Search:
         return (max(before) if before else None), (min(after) if after else None)
 
 
-def _instants(trace: Trace, place: Place) -> list[Instant]:
+def _instants(trace: Trace, place: Nesting) -> list[Instant]:
     """The instants of bound events, without those of other branches of an AND: they are neither before nor after."""
-    return [item.event.instant for item in trace if isinstance(item, Bound) and not item.place.beside(place)]
+    return [item.event.instant for item in trace if isinstance(item, BoundEvent) and not item.place.beside(place)]
 
 
-def _may_follow(trace: Trace, event: Event, step: Step) -> bool:
+def _may_follow(trace: Trace, event: StreamEvent, step: NextEvent) -> bool:
     """Instants increase strictly; only in different branches of one AND they may be equal.
 
     Equal instants have no order of their own: they are bound in the order of the pattern, so that one binding is found
     once, and `b[first]` does not depend on the rows.
     """
     for item in trace:
-        if isinstance(item, Bound) and item.event.instant >= event.instant:
+        if isinstance(item, BoundEvent) and item.event.instant >= event.instant:
             in_order = item.event.instant == event.instant and item.atom.position < step.atom.position
             if item.event is event or not (in_order and item.place.beside(step.place)):
                 return False
@@ -294,7 +294,7 @@ def _crossed(trace: Trace, item: int) -> Crossed:
 
 
 def _binding(derivations: Derivations) -> Binding:
-    return tuple((item.event, item.atom) for item in derivations[0].trace if isinstance(item, Bound))
+    return tuple((item.event, item.atom) for item in derivations[0].trace if isinstance(item, BoundEvent))
 
 
 def _span(window: Window) -> int | None:

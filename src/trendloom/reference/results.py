@@ -17,7 +17,7 @@ from trendloom.plan.logical import Aggregation, Plan, Projection, Ranking
 from trendloom.reference.matches import Binding
 from trendloom.reference.rows import Row, Scalar
 from trendloom.reference.scalar import Leaf, evaluate
-from trendloom.reference.stream import Bounds, Event, order_key
+from trendloom.reference.stream import Bounds, StreamEvent, order_key
 from trendloom.reference.summary import Number, aggregate, extent, total
 
 Key = tuple[Any, ...]
@@ -109,7 +109,7 @@ def _listed(binding: Binding) -> tuple[tuple[int, str], ...]:
 def _of_match(plan: Plan, cell: Cell, binding: Binding, expr: Expr) -> Scalar:
     """A value of one match; a variable that is not bound gives NULL, its count 0."""
     groups = dict(zip(plan.partition, cell.partition, strict=True))
-    events: dict[str, list[Event]] = {}
+    events: dict[str, list[StreamEvent]] = {}
     for event, atom in binding:
         events.setdefault(atom.variable, []).append(event)
 
@@ -123,7 +123,7 @@ def _of_match(plan: Plan, cell: Cell, binding: Binding, expr: Expr) -> Scalar:
     return evaluate(expr, read)
 
 
-def _of_variable(leaf: Attribute | Aggregate | Extent, events: Sequence[Event]) -> object:
+def _of_variable(leaf: Attribute | Aggregate | Extent, events: Sequence[StreamEvent]) -> object:
     if isinstance(leaf, Extent):
         return extent(events)
     if isinstance(leaf, Aggregate):

@@ -32,7 +32,7 @@ class Conjunct:
 
 
 @dataclass(frozen=True)
-class Scope:
+class ScopeRules:
     """What restricts the matches of the pattern or of one NOT."""
 
     number: int
@@ -42,7 +42,7 @@ class Scope:
     needs: tuple[tuple[str, int | None], ...]  # variables of enclosing scopes that it uses, each with its part
 
 
-def read_scopes(plan: Plan) -> dict[int, Scope]:
+def read_scopes(plan: Plan) -> dict[int, ScopeRules]:
     """All scopes of a plan by number."""
     bodies: dict[int, list[Pattern]] = {0: [plan.pattern]}
     parents: dict[int, int] = {}
@@ -51,7 +51,7 @@ def read_scopes(plan: Plan) -> dict[int, Scope]:
         parents[negation.scope] = parent
     own = {number: _variables(copies) for number, copies in bodies.items()}
     return {
-        number: Scope(
+        number: ScopeRules(
             number,
             own[number],
             frozenset(part for body in copies for part in _parts(body)),

@@ -19,14 +19,14 @@ from typing import Any
 from trendloom.errors import DataError
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.window import Window
-from trendloom.reference.budget import Budget
+from trendloom.reference.budget import StepBudget
 
 OrderKey = tuple[int, object]
 Instant = tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Event:
+class StreamEvent:
     """One event. Events are compared by identity: two equal rows are two events."""
 
     row: int
@@ -40,7 +40,7 @@ class Event:
         return self.values.get(column)
 
 
-Stream = tuple[Event, ...]
+Stream = tuple[StreamEvent, ...]
 """Events by instant, then content."""
 
 Bounds = tuple[int, int]
@@ -57,11 +57,11 @@ def order_key(value: object) -> OrderKey:
     return (3, value) if isinstance(value, str) else (4, repr(value))
 
 
-def ordered(events: Iterable[Event]) -> Stream:
+def ordered(events: Iterable[StreamEvent]) -> Stream:
     return tuple(sorted(events, key=lambda event: (event.instant, event.content, event.row)))
 
 
-def read_event(number: int, row: Mapping[str, object], schema: Schema, time: int | None = None) -> Event:
+def read_event(number: int, row: Mapping[str, object], schema: Schema, time: int | None = None) -> StreamEvent:
     """An event from an input row. `time` is given where the row itself only bounds it (imprecise time)."""
     values = {column.name: _plain(row.get(column.name), column.kind) for column in schema.columns}
     content = tuple(order_key(value) for value in values.values())
@@ -69,7 +69,7 @@ def read_event(number: int, row: Mapping[str, object], schema: Schema, time: int
     if not isinstance(when, int):
         raise DataError(f"row {number} has no time", hint=f"every row needs a value in column '{schema.time}'")
     instant = (when, *(_place(values.get(name)) for name in schema.order))
-    return Event(number, when, instant, values.get(schema.type), {**values, schema.time: when}, content)
+    return StreamEvent(number, when, instant, values.get(schema.type), {**values, schema.time: when}, content)
 
 
 def _place(value: object) -> OrderKey:
@@ -90,9 +90,11 @@ def _plain(value: object, kind: Kind) -> object:
     return value
 
 
-def cut_partitions(events: Iterable[Event], attributes: Sequence[str]) -> dict[tuple[object, ...], list[Event]]:
+def cut_partitions(
+    events: Iterable[StreamEvent], attributes: Sequence[str]
+) -> dict[tuple[object, ...], list[StreamEvent]]:
     """The events by the values of the attributes; a NULL in one of them puts a row in no partition."""
-    partitions: dict[tuple[object, ...], list[Event]] = {}
+    partitions: dict[tuple[object, ...], list[StreamEvent]] = {}
     for event in events:
         key = tuple(event.value(attribute) for attribute in attributes)
         if all(value is not None for value in key):
@@ -100,7 +102,9 @@ def cut_partitions(events: Iterable[Event], attributes: Sequence[str]) -> dict[t
     return partitions
 
 
-def cut_windows(events: Sequence[Event], window: Window, budget: Budget) -> Iterator[tuple[Bounds | None, Stream]]:
+def cut_windows(
+    events: Sequence[StreamEvent], window: Window, budget: StepBudget
+) -> Iterator[tuple[Bounds | None, Stream]]:
     """Each window that holds an event, with its events as a stream of their own; without SLIDE, the whole stream."""
     if window.within is None or window.slide is None:
         yield None, ordered(events)

@@ -13,12 +13,12 @@ from fractions import Fraction
 from typing import Any, cast
 
 from trendloom.reference.rows import Scalar
-from trendloom.reference.stream import Event
+from trendloom.reference.stream import StreamEvent
 
 Number = int | float | Fraction
 
 
-def aggregate(function: str, column: str | None, events: Sequence[Event]) -> Scalar:
+def aggregate(function: str, column: str | None, events: Sequence[StreamEvent]) -> Scalar:
     """`f(b[].x)` of these events."""
     if column is None:
         return len(events)
@@ -54,7 +54,7 @@ def _finite(result: Number, values: Sequence[Number]) -> Number | None:
     return None if math.isnan(result) or all(math.isfinite(value) for value in values) else result
 
 
-def extent(events: Sequence[Event]) -> int | None:
+def extent(events: Sequence[StreamEvent]) -> int | None:
     """`duration(b)`: last minus first time."""
     times = [event.time for event in events]
     return max(times) - min(times) if times else None

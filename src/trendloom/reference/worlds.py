@@ -20,11 +20,11 @@ from trendloom.model.schema import Schema
 from trendloom.model.semantics import Trends
 from trendloom.plan.logical import Aggregation, Plan
 from trendloom.reference import budget as limits
-from trendloom.reference.budget import Budget
+from trendloom.reference.budget import StepBudget
 from trendloom.reference.matches import Binding, Search
 from trendloom.reference.results import Cell, Placed, binding_key, complete_only, match_row, ranked, without_hidden
 from trendloom.reference.rows import Row
-from trendloom.reference.stream import Bounds, Event, cut_partitions, cut_windows, read_event
+from trendloom.reference.stream import Bounds, StreamEvent, cut_partitions, cut_windows, read_event
 from trendloom.reference.summary import Number
 
 Signature = tuple[Bounds | None, tuple[int, ...]]
@@ -32,7 +32,7 @@ Input = Mapping[str, object]
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundSignature:
     """A signature: a binding that shows it, the number of worlds in which it matches, and the times it covers."""
 
     binding: Binding
@@ -41,7 +41,7 @@ class Found:
     high: int
 
 
-def evaluate_worlds(plan: Plan, rows: Sequence[Input], budget: Budget) -> list[Placed]:
+def evaluate_worlds(plan: Plan, rows: Sequence[Input], budget: StepBudget) -> list[Placed]:
     """The rows of a query over a stream with imprecise time."""
     if isinstance(plan.output, Aggregation) or plan.output is Trends.COLLAPSED:
         raise PlanError("with imprecise time a query gives matches one by one", hint="RETURN TRENDS")
@@ -74,7 +74,7 @@ def _interval(number: int, row: Input, schema: Schema) -> Bounds:
 
 def _worlds(
     rows: Sequence[Input], numbers: Sequence[int], intervals: Sequence[Bounds], schema: Schema
-) -> Iterator[list[Event]]:
+) -> Iterator[list[StreamEvent]]:
     choices = [
         [read_event(number, rows[number], schema, time) for time in range(low, high + 1)]
         for number, (low, high) in ((number, intervals[number]) for number in numbers)
@@ -83,8 +83,8 @@ def _worlds(
         yield list(world)
 
 
-def _signatures(plan: Plan, search: Search, worlds: Iterable[Sequence[Event]]) -> dict[Signature, Found]:
-    signatures: dict[Signature, Found] = {}
+def _signatures(plan: Plan, search: Search, worlds: Iterable[Sequence[StreamEvent]]) -> dict[Signature, FoundSignature]:
+    signatures: dict[Signature, FoundSignature] = {}
     for events in worlds:
         for window, stream in cut_windows(events, plan.window, search.budget):
             bindings = without_hidden(search.matches(stream), plan.hidden)
@@ -98,15 +98,17 @@ def _signatures(plan: Plan, search: Search, worlds: Iterable[Sequence[Event]]) -
     return signatures
 
 
-def _seen_again(known: Found | None, binding: Binding) -> Found:
+def _seen_again(known: FoundSignature | None, binding: Binding) -> FoundSignature:
     first, last = binding[0][0].time, binding[-1][0].time
     if known is None:
-        return Found(binding, 1, first, last)
-    return Found(known.binding, known.worlds + 1, min(known.low, first), max(known.high, last))
+        return FoundSignature(binding, 1, first, last)
+    return FoundSignature(known.binding, known.worlds + 1, min(known.low, first), max(known.high, last))
 
 
-def _rows(plan: Plan, partition: tuple[object, ...], found: Mapping[Signature, Found], size: int) -> Iterator[Placed]:
-    by_window: dict[Bounds | None, dict[Binding, Found]] = {}
+def _rows(
+    plan: Plan, partition: tuple[object, ...], found: Mapping[Signature, FoundSignature], size: int
+) -> Iterator[Placed]:
+    by_window: dict[Bounds | None, dict[Binding, FoundSignature]] = {}
     for (window, _), signature in found.items():
         if plan.confidence is None or Fraction(signature.worlds, size) >= plan.confidence:
             by_window.setdefault(window, {})[signature.binding] = signature
@@ -122,7 +124,7 @@ def _rows(plan: Plan, partition: tuple[object, ...], found: Mapping[Signature, F
             yield Placed((*cell.key, rank), row)
 
 
-def _with_confidence(plan: Plan, cell: Cell, found: Found, size: int, score: Number | None = None) -> Row:
+def _with_confidence(plan: Plan, cell: Cell, found: FoundSignature, size: int, score: Number | None = None) -> Row:
     return replace(
         match_row(plan, cell, found.binding, score),
         confidence=Fraction(found.worlds, size),

@@ -17,7 +17,7 @@ import pyarrow as pa
 from trendloom.errors import OptionError
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.matrices.program import Program, Slot
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.logical import Plan
 from trendloom.viz.canvas import FAINT, INK, PALETTE, check_picture, require_matplotlib, save, style
@@ -36,7 +36,7 @@ DIGIT = 0.13  # room that a digit of a matrix takes
 
 
 @dataclass(frozen=True)
-class Arithmetic:
+class RunningNumbers:
     """The running numbers of a pattern over a stream: slots, and what each event does to them."""
 
     slots: tuple[str, ...]
@@ -64,7 +64,7 @@ class Arithmetic:
         return sum(numbers[slot] for slot in self.accepts)
 
 
-def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> Arithmetic:
+def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> RunningNumbers:
     """What a query that counts does with events, no two of one time. `label` is the column that names them."""
     physical = plan_physically(plan)
     program = Program(Machine(_countable(physical).detection))
@@ -74,7 +74,7 @@ def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> Arithme
         raise OptionError("the picture needs whole-number times, each of them once", hint="draw a smaller stream")
     places = program.spec.places
     bound = [frozenset(at for at, place in enumerate(places) if place.type == row[plan.schema.type]) for row in rows]
-    return Arithmetic(
+    return RunningNumbers(
         tuple(_long_name(program, slot) for slot in program.slots),
         tuple(_name(program, slot) for slot in program.slots),
         program.begin,
@@ -86,7 +86,7 @@ def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> Arithme
     )
 
 
-def _countable(physical: Physical) -> Aggregation:
+def _countable(physical: Physical) -> AggregationSpec:
     found = physical.kernel.aggregation
     if found is None or not found.algebra or found.pivot is not None:
         reason = physical.chosen.why if physical.aggregates else "it gives out matches"
@@ -238,7 +238,7 @@ class Pictured:
     matches: int
 
 
-def panes_of(plan: Plan, found: Arithmetic) -> tuple[int, list[Pane], list[Pictured]]:
+def panes_of(plan: Plan, found: RunningNumbers) -> tuple[int, list[Pane], list[Pictured]]:
     """The length of a pane, all panes from the first event to the last, and the windows that lie in them."""
     within, slide = plan.window.within, plan.window.slide
     if within is None or slide is None:

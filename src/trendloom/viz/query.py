@@ -142,7 +142,7 @@ def pattern_text(pattern: algebra.Pattern, *, named: bool = True) -> str:
             return show_component(pattern.type, pattern.variable) if named else write_name(pattern.type)
         case algebra.Sequence():
             return f"SEQ({', '.join(below)})"
-        case algebra.Choice():
+        case algebra.Either():
             return f"({' | '.join(below)})"
         case algebra.Both():
             return f"AND({', '.join(below)})"

@@ -15,7 +15,7 @@ from trendloom.cli.main import app
 from trendloom.engines.analyze import trend_graph
 from trendloom.engines.options import Options
 from trendloom.errors import OptionError, PlanError
-from trendloom.kernels.complete.spec import Plan
+from trendloom.kernels.complete.spec import WalkPlan
 
 
 def test_the_graph_and_its_graphlets_are_shown() -> None:
@@ -59,12 +59,12 @@ def test_only_complete_trends_have_a_graph() -> None:
         trend_graph("RETURN COUNT(*) PATTERN Check c+", chain_of_choices(1), Options())
 
 
-@pytest.mark.parametrize("plan", list(Plan))
-def test_a_graph_can_be_walked_in_any_way(plan: Plan) -> None:
+@pytest.mark.parametrize("plan", list(WalkPlan))
+def test_a_graph_can_be_walked_in_any_way(plan: WalkPlan) -> None:
     graph = trend_graph(COMPLETE, chain_of_choices(6, 2, 3), Options(), plan)
     assert sum(len(found) for found in graph.matches()) == graph.count() == 64
     stored = [size for chosen, size in graph.measured if chosen.bounds is not None]
-    assert bool(stored) == (plan in (Plan.ALL_STORED, Plan.BEST_CUTS, Plan.GREEDY_CUTS))
+    assert bool(stored) == (plan in (WalkPlan.ALL_STORED, WalkPlan.BEST_CUTS, WalkPlan.GREEDY_CUTS))
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:

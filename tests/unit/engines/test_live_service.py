@@ -13,7 +13,7 @@ import pytest
 
 from trendloom.engines.spark.live import service
 from trendloom.engines.spark.live.failures import explained
-from trendloom.engines.spark.live.service import Service, Watch, serve
+from trendloom.engines.spark.live.service import Service, StreamWatch, serve
 from trendloom.errors import DataError, OptionError, RunError, TrendloomError
 
 PLAN = "\n=== Streaming Query ===\nLogical Plan: CHECKPOINT_ No space left on device"
@@ -45,7 +45,7 @@ def serving(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, list[fl
         monkeypatch.setattr(service, "start", lambda *_: Query(left.pop(0)))
         try:
             setting = Service("state", retries=retries, pause=0.001)
-            serve(None, lambda *_: None, setting, Event(), Watch(failed=lambda _, pause: pauses.append(pause)))  # type: ignore[arg-type]
+            serve(None, lambda *_: None, setting, Event(), StreamWatch(failed=lambda _, pause: pauses.append(pause)))  # type: ignore[arg-type]
         finally:
             serve_them.started = len(errors) - len(left)  # type: ignore[attr-defined]
         return len(errors) - len(left), pauses
@@ -139,5 +139,5 @@ def test_a_stream_that_is_stopped_while_it_waits_ends_well(monkeypatch: pytest.M
     stop = Event()
     monkeypatch.setattr(service, "start", lambda *_: Query(OSError("away")))
     setting = Service(str(tmp_path), pause=60.0)
-    end = serve(None, lambda *_: None, setting, stop, Watch(failed=lambda *_: stop.set()))  # type: ignore[arg-type]
+    end = serve(None, lambda *_: None, setting, stop, StreamWatch(failed=lambda *_: stop.set()))  # type: ignore[arg-type]
     assert end.batches == 0

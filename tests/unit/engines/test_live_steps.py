@@ -11,7 +11,7 @@ from tests.unit.engines.live_streams import ARROW, Row, events, flow, stream
 import trendloom as tl
 from trendloom.engines.live import chunks
 from trendloom.engines.live.advance import Advance
-from trendloom.engines.live.chunks import Holds, Index, pack_index, unpack_index
+from trendloom.engines.live.chunks import ChunkIndex, Holds, pack_index, unpack_index
 from trendloom.engines.live.memory import Kept
 from trendloom.errors import PlanError, RunError
 
@@ -211,17 +211,17 @@ def test_another_having_goes_on_with_the_state() -> None:
 
 
 def test_a_newer_format_is_refused() -> None:
-    content = pack_index(Index("", 1)).replace(b'"format": 1', b'"format": 99')
+    content = pack_index(ChunkIndex("", 1)).replace(b'"format": 1', b'"format": 99')
     with pytest.raises(RunError, match="format 99"):
         unpack_index(content)
 
 
 def test_an_older_format_is_upgraded_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    old = pack_index(Index("f", 1, before=5))
+    old = pack_index(ChunkIndex("f", 1, before=5))
     monkeypatch.setattr(chunks, "FORMAT", 3)
     upgrades = {1: lambda told: told | {"fingerprint": "g"}, 2: lambda told: told | {"before": told["before"] + 1}}
     monkeypatch.setattr(chunks, "UPGRADES", upgrades)
-    assert unpack_index(old) == replace(Index("g", 1), before=6)
+    assert unpack_index(old) == replace(ChunkIndex("g", 1), before=6)
 
 
 def test_another_version_of_a_kernel_is_refused() -> None:

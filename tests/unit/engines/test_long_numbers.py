@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import trendloom
 from trendloom.engines import task
 from trendloom.engines.local import stream_of
 from trendloom.engines.options import Options
@@ -45,6 +46,15 @@ def test_the_refusal_names_the_group_and_the_window() -> None:
     assert refusal.value.hint == 'use numeric="float" or numeric="log"'
     with pytest.raises(RunError, match="in the whole stream"):
         partial("RETURN COUNT(*) PATTERN A+", 300)
+
+
+def test_numbers_beyond_reason_are_refused_with_the_option_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(widen, "MOST_WORDS", 4)
+    events = pa.table({"time": list(range(300)), "type": ["A"] * 300})
+    for query in ("RETURN COUNT(*) PATTERN A+", "RETURN COUNT(*) PATTERN A+ a[] WHERE a[i].time > a[i-1].time"):
+        with pytest.raises(RunError, match="exact numbers of more than 76 digits are not computed") as refusal:
+            trendloom.run(query, events)
+        assert refusal.value.hint == 'use numeric="log"'
 
 
 def test_what_is_not_given_out_may_be_long() -> None:

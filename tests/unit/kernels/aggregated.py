@@ -12,7 +12,7 @@ from trendloom.engines.events import Stream, build_block
 from trendloom.io.events import prepare
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 from trendloom.kernels.totals.totals import Totals
 from trendloom.kernels.totals.widen import Amounts
 from trendloom.lang.parser import parse_query
@@ -31,7 +31,7 @@ class Query:
     physical: Physical
 
     @property
-    def spec(self) -> Aggregation:
+    def spec(self) -> AggregationSpec:
         found = self.physical.kernel.aggregation
         assert found is not None
         return found

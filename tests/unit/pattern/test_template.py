@@ -12,7 +12,7 @@ from trendloom.errors import PlanError
 from trendloom.lang.parser import parse_query
 from trendloom.lang.printer import write_pattern
 from trendloom.pattern import algebra
-from trendloom.pattern.algebra import Atom, Both, Choice, Kleene, Maybe, Negation, Pattern, Round, Sequence
+from trendloom.pattern.algebra import Atom, Both, Either, Kleene, Maybe, Negation, Pattern, Round, Sequence
 from trendloom.pattern.template import (
     Crossing,
     Edge,
@@ -237,7 +237,7 @@ def words(pattern: Pattern) -> set[Word]:
             return {()}
         case Sequence():
             return concatenated([words(part) for part in pattern.parts])
-        case Choice():
+        case Either():
             return set().union(*(words(part) for part in pattern.parts))
         case Maybe():
             return {()} | words(pattern.body)

@@ -12,7 +12,7 @@ from trendloom.lang.parser import parse_query
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.model.window import Window
-from trendloom.pattern.algebra import Atom, Both, Choice, Kleene, Maybe, Negation, Round, Sequence, atoms
+from trendloom.pattern.algebra import Atom, Both, Either, Kleene, Maybe, Negation, Round, Sequence, atoms
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Aggregation, Plan, Projection
 
@@ -38,7 +38,7 @@ class TestPattern:
         assert plan_of("PATTERN A?").pattern == Maybe(Atom(0, "A", "A"))
 
     def test_operators(self) -> None:
-        assert isinstance(plan_of("PATTERN A OR B").pattern, Choice)
+        assert isinstance(plan_of("PATTERN A OR B").pattern, Either)
         assert isinstance(plan_of("PATTERN AND(A, B)").pattern, Both)
 
     def test_every_not_is_a_scope(self) -> None:

@@ -14,9 +14,9 @@ import pytest
 
 from trendloom.lang.parser import parse_query
 from trendloom.model.schema import Column, Kind, Schema
-from trendloom.pattern.algebra import Atom, Both, Choice, Kleene, Maybe, Negation, Pattern, Round, Sequence
+from trendloom.pattern.algebra import Atom, Both, Either, Kleene, Maybe, Negation, Pattern, Round, Sequence
 from trendloom.plan.bind import bind
-from trendloom.reference.budget import Budget
+from trendloom.reference.budget import StepBudget
 from trendloom.reference.evaluate import evaluate
 from trendloom.reference.matches import Search
 from trendloom.reference.stream import Stream, ordered, read_event
@@ -50,7 +50,7 @@ def denote(pattern: Pattern, stream: Stream) -> set[Term]:
         return denote(pattern.body, stream)
     if isinstance(pattern, Maybe):
         return {()} | {term for term in denote(pattern.body, stream) if events_in(term)}
-    if isinstance(pattern, Choice):
+    if isinstance(pattern, Either):
         return set().union(*(denote(part, stream) for part in pattern.parts))
     if isinstance(pattern, Sequence):
         terms: set[Term] = {()}
@@ -132,7 +132,7 @@ def test_search_finds_what_the_definition_says(seed, order, form):
     pattern = random_pattern(chance, 3, negation=form == "negation", conjunction=form == "conjunction")
     stream = random_stream(chance, 6, schema)
     plan = bind(parse_query(f"PATTERN {pattern}"), schema)
-    found = list(Search(plan, Budget()).matches(stream))
+    found = list(Search(plan, StepBudget()).matches(stream))
     assert len(found) == len(set(found)), f"{pattern} gives a binding twice"
     assert set(found) == matches(plan.pattern, stream), pattern
 

@@ -18,8 +18,8 @@ from trendloom.engines.events import Stream, stream_of_table
 from trendloom.engines.live import chunks
 from trendloom.engines.live.chunks import (
     Chunk,
+    ChunkIndex,
     Holds,
-    Index,
     crowded,
     pack,
     pack_index,
@@ -28,7 +28,7 @@ from trendloom.engines.live.chunks import (
 )
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.live.memory import Memory
-from trendloom.engines.live.scene import Cells, scene_of, valued
+from trendloom.engines.live.scene import KeyWindows, scene_of, valued
 from trendloom.errors import RunError
 from trendloom.io.events import ticks
 from trendloom.kernels.clock import Certain, Clock
@@ -52,11 +52,11 @@ class Advance:
     kept: int = 0
     untimed: int = 0
     late: pa.Table | None = None  # events that came too late or have no time
-    index: Index = field(init=False)
+    index: ChunkIndex = field(init=False)
 
     def __post_init__(self) -> None:
         flow, stored = self.flow, self.memory.index()
-        self.index = Index(flow.fingerprint, flow.kernel.version, self.buckets, flow.generation)
+        self.index = ChunkIndex(flow.fingerprint, flow.kernel.version, self.buckets, flow.generation)
         if stored is None:
             return
         found = unpack_index(stored)
@@ -133,12 +133,12 @@ class Advance:
         scene = scene_of(self.flow, _rows(events, needed), self._summaries())
         new = needed >= known
         which, start = windows_of(events.ticks[needed][new], events.ticks[needed][new], plan.window)
-        touched = Cells(scene.keys.codes[: len(needed)][new][which], start)
+        touched = KeyWindows(scene.keys.codes[: len(needed)][new][which], start)
         _, state = kernel.step(kernel.load(scene.summaries, before), scene.block, None)
         results = (touched.of(found, scene.block) for found in kernel.finish(state))
         yield from self.flow.rows(scene.stream, scene.block, scene.keys, results)
 
-    def _certain(self, before: int | None, watermark: int) -> _Read:
+    def _certain(self, before: int | None, watermark: int) -> _ReadChunks:
         """The events that are certain and still needed."""
         needs = -(2**63) if before is None else self.clock.needs(before)
         chosen = [c for c in self.index.of(Holds.EVENTS) if c.low < watermark and c.high >= needs]
@@ -146,11 +146,11 @@ class Advance:
         stream = stream_of_table(self.flow.physical.plan, pa.concat_tables(tables))
         wanted = (stream.ticks >= needs) & (stream.ticks < watermark)
         if wanted.all():
-            return _Read(chosen, stream, _rows(stream, np.zeros(0, np.int64)))
+            return _ReadChunks(chosen, stream, _rows(stream, np.zeros(0, np.int64)))
         uncertain = _rows(stream, np.flatnonzero(stream.ticks >= watermark))
-        return _Read(chosen, _rows(stream, np.flatnonzero(wanted)), uncertain)
+        return _ReadChunks(chosen, _rows(stream, np.flatnonzero(wanted)), uncertain)
 
-    def _thin_out(self, read: _Read, kept: Array) -> None:
+    def _thin_out(self, read: _ReadChunks, kept: Array) -> None:
         """Write the events that are still needed anew, if there are few of them."""
         left, all_ = len(kept) + len(read.uncertain.ticks), sum(chunk.rows for chunk in read.chunks)
         if 2 * left > all_:
@@ -247,7 +247,7 @@ class Advance:
 
 
 @dataclass(frozen=True, eq=False)
-class _Read:
+class _ReadChunks:
     """Chunks that were read, their events that are certain and needed, and those that are not certain yet."""
 
     chunks: list[Chunk]
@@ -259,7 +259,7 @@ def _rows(stream: Stream, rows: Array) -> Stream:
     return Stream(stream.table.take(pa.array(rows)), stream.kinds, stream.ticks[rows])
 
 
-def _checked(flow: Flow, index: Index, buckets: int) -> Index:
+def _checked(flow: Flow, index: ChunkIndex, buckets: int) -> ChunkIndex:
     """Refuse the state of another query."""
     named = f"query '{flow.name}'" if flow.name else "the query"
     if index.fingerprint != flow.fingerprint:

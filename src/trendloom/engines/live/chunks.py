@@ -42,7 +42,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Index:
+class ChunkIndex:
     """What is kept of one query in one of its buckets. `before`: the watermark of the last step."""
 
     fingerprint: str
@@ -56,11 +56,11 @@ class Index:
     def of(self, holds: Holds) -> tuple[Chunk, ...]:
         return tuple(chunk for chunk in self.chunks if chunk.holds is holds)
 
-    def with_chunk(self, holds: Holds, low: int, high: int, rows: int) -> tuple[Index, Chunk]:
+    def with_chunk(self, holds: Holds, low: int, high: int, rows: int) -> tuple[ChunkIndex, Chunk]:
         chunk = Chunk(self.following, holds, low, high, rows)
         return replace(self, following=self.following + 1, chunks=(*self.chunks, chunk)), chunk
 
-    def without(self, gone: set[int]) -> Index:
+    def without(self, gone: set[int]) -> ChunkIndex:
         return replace(self, chunks=tuple(chunk for chunk in self.chunks if chunk.number not in gone))
 
 
@@ -91,12 +91,12 @@ def unpack(content: bytes | pa.Buffer) -> pa.Table:
     return pa.ipc.open_stream(content).read_all()
 
 
-def pack_index(index: Index) -> bytes:
+def pack_index(index: ChunkIndex) -> bytes:
     chunks = [[c.number, c.holds.value, c.low, c.high, c.rows] for c in index.chunks]
     return json.dumps({"format": FORMAT} | asdict(index) | {"chunks": chunks}).encode()
 
 
-def unpack_index(content: bytes) -> Index:
+def unpack_index(content: bytes) -> ChunkIndex:
     """The index that `pack_index` wrote, of this version or an earlier one."""
     told = json.loads(content)
     version = told.pop("format")
@@ -108,7 +108,7 @@ def unpack_index(content: bytes) -> Index:
             hint="go on with the version that wrote it, or start with a new checkpoint",
         )
     chunks = tuple(Chunk(n, Holds(kind), low, high, rows) for n, kind, low, high, rows in told.pop("chunks"))
-    return Index(**told, chunks=chunks)
+    return ChunkIndex(**told, chunks=chunks)
 
 
 UPGRADES: dict[int, Callable[[dict[str, object]], dict[str, object]]] = {}

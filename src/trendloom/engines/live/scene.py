@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class KeyWindows:
     """Pairs of a key and the start of a window."""
 
     key: Array

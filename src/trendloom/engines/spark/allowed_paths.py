@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 from trendloom.physical.plan import Physical
 from trendloom.physical.summaries import summary_obstacle
 
@@ -44,7 +44,7 @@ def ways(physical: Physical) -> tuple[Way, ...]:
 _GENERAL = Way(Path.GENERAL, "all events of a key meet in one task")
 
 
-def summed(physical: Physical) -> Aggregation:
+def summed(physical: Physical) -> AggregationSpec:
     """What is added up on the paths on which events need not meet."""
     found = physical.kernel.aggregation
     assert found is not None

@@ -15,6 +15,7 @@ from trendloom.engines import rehearsal
 from trendloom.engines.equal_times import Tied
 from trendloom.engines.events import Stream, stream_of_table
 from trendloom.engines.finish import finish_aggregates
+from trendloom.engines.floods import naming_the_way_out
 from trendloom.engines.partials import EXPONENT, WINDOW, merge_partials
 from trendloom.engines.results import EXACT_ON_SPARK, aggregate_schema
 from trendloom.engines.spark.columns import column, needed_rows
@@ -130,7 +131,7 @@ class Task:
         if self.code is not None:
             receive_code(*self.code)
         try:
-            with at_door(self.door):
+            with at_door(self.door), naming_the_way_out():
                 for rows in self.body(self.job, (batch.rename_columns(list(self.names)) for batch in batches)):
                     yield self._with_complaints(rows.columns, pa.nulls(rows.num_rows, pa.string()))
         except TrendloomError as error:

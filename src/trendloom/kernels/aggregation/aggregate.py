@@ -18,8 +18,8 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import Numbers
 from trendloom.kernels.matrices import type_grained
 from trendloom.kernels.totals.spans import spans_of
-from trendloom.kernels.totals.spec import Aggregation, Grain
-from trendloom.kernels.totals.summing import Found, Job, Spans, prepare, sortable
+from trendloom.kernels.totals.spec import AggregationSpec, Grain
+from trendloom.kernels.totals.summing import Addends, Spans, SpanTotals, prepare, sortable
 from trendloom.kernels.totals.totals import Totals, from_digits, linear_of, totals_of
 from trendloom.kernels.totals.widen import Amounts, OnWidening, layout_of
 from trendloom.kernels.waiting_runs import pattern_grained
@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 
 def aggregate(
-    spec: Aggregation, block: Block, numeric: str, starts: tuple[int, int] | None = None,
+    spec: AggregationSpec, block: Block, numeric: str, starts: tuple[int, int] | None = None,
     widening: OnWidening | None = None,
 ) -> Iterator[Totals]:  # fmt: skip
     """All results of a block; with a pivot in parts that add up. `block.columns` holds all columns used.
@@ -44,7 +44,7 @@ def aggregate(
 
 
 def _aggregate(
-    spec: Aggregation, block: Block, numeric: str, starts: tuple[int, int] | None, widening: OnWidening | None
+    spec: AggregationSpec, block: Block, numeric: str, starts: tuple[int, int] | None, widening: OnWidening | None
 ) -> Totals:
     spans = spans_of(block, spec.detection.window, spec.detection.scopes[0].template.minimal_length)
     spans = spans if starts is None else spans.starting(*starts)
@@ -53,8 +53,8 @@ def _aggregate(
     found = []
     for number, part in enumerate(layout.parts):
         linear, lanes = linear_of(part.measures, block, doubles=not part.exact)
-        job = prepare(spec, block, linear, extremes if number == 0 else [])
-        found.append((part, lanes, *part.run(Swept(job), spans, widening)))
+        addends = prepare(spec, block, linear, extremes if number == 0 else [])
+        found.append((part, lanes, *part.run(Swept(addends), spans, widening)))
     least = found[0][-1]
     values: dict[str, Amounts | Vector] = {m.name: one.restore(least[:, at]) for at, (m, one) in enumerate(extremes)}
     for part, lanes, amounts, _ in found:
@@ -64,22 +64,22 @@ def _aggregate(
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """A job as something that can be added up in any number system."""
+    """A block as something that can be added up in any number system."""
 
-    job: Job
+    addends: Addends
 
     @property
     def lanes(self) -> int:
-        return self.job.linear + 1
+        return self.addends.linear + 1
 
-    def sweep(self, spans: Spans, numbers: Numbers) -> Found:
+    def sweep(self, spans: Spans, numbers: Numbers) -> SpanTotals:
         """Run the grain that the plan chose."""
-        spec = self.job.spec
+        spec = self.addends.spec
         if spec.algebra:
-            return type_grained.sweep(self.job, spans, numbers)
+            return type_grained.sweep(self.addends, spans, numbers)
         if spec.grain is Grain.PATTERN:
-            return pattern_grained.sweep(self.job, spans, numbers)
-        return mixed_grained.sweep(self.job, spans, numbers)
+            return pattern_grained.sweep(self.addends, spans, numbers)
+        return mixed_grained.sweep(self.addends, spans, numbers)
 
     def without_least(self) -> Swept:
-        return Swept(replace(self.job, values=self.job.values[:0], valued=self.job.valued[:0]))
+        return Swept(replace(self.addends, values=self.addends.values[:0], valued=self.addends.valued[:0]))

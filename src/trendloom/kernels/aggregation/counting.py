@@ -13,7 +13,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.ground.windows import horizons
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 from trendloom.kernels.totals.widen import Amounts
 
 Array = np.ndarray[Any, Any]
@@ -27,7 +27,7 @@ class Count:
     """`aggregation` counts the matches of `detection`, exactly or at most: then it leaves out what it cannot decide."""
 
     detection: Detection
-    aggregation: Aggregation
+    aggregation: AggregationSpec
     exact: bool
 
     def expected(self, block: Block) -> Expected | None:

@@ -23,7 +23,7 @@ from trendloom.kernels.contract import KEY, Expected, Hear
 from trendloom.kernels.matrices import pieces as stored
 from trendloom.kernels.matrices.packing import piece_columns, pieces_from
 from trendloom.kernels.matrices.pieces import Pieces
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 from trendloom.kernels.totals.totals import Totals
 
 Array = np.ndarray[Any, Any]
@@ -32,7 +32,7 @@ FAR = 2**62
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class AggregationState:
     """`old` are summaries as they were loaded, `new` those made since. `before`: windows that ended here are out."""
 
     block: Block | None = None
@@ -45,7 +45,7 @@ class State:
 class AggregationKernel:
     """What to add up, in which numbers, and whether events become summaries."""
 
-    spec: Aggregation
+    spec: AggregationSpec
     numeric: str
     summarised: bool
 
@@ -61,7 +61,7 @@ class AggregationKernel:
         return replace(self, numeric=numeric)
 
     @property
-    def aggregation(self) -> Aggregation:
+    def aggregation(self) -> AggregationSpec:
         return self.spec
 
     @property
@@ -88,10 +88,12 @@ class AggregationKernel:
         window = self.spec.detection.window
         return Clock(window, Certain.WINDOW, pane=(stored.pane_of(window) or 1) if self.summarised else None)
 
-    def start(self) -> State:
-        return State()
+    def start(self) -> AggregationState:
+        return AggregationState()
 
-    def step(self, state: State, block: Block, watermark: int | None) -> tuple[Iterator[Totals], State]:
+    def step(
+        self, state: AggregationState, block: Block, watermark: int | None
+    ) -> tuple[Iterator[Totals], AggregationState]:
         """Take events; give out the windows that have ended."""
         if watermark is None:
             return iter(()), replace(state, block=block)
@@ -102,11 +104,11 @@ class AggregationKernel:
         found = list(self._ended(state, block, watermark))
         return iter(found), replace(state, before=watermark)
 
-    def expected(self, state: State, *, beforehand: bool) -> Expected | None:
+    def expected(self, state: AggregationState, *, beforehand: bool) -> Expected | None:
         """There is one result for a group and window: nobody has to be told."""
         return None
 
-    def finish(self, state: State, hear: Hear | None = None) -> Iterator[Totals]:
+    def finish(self, state: AggregationState, hear: Hear | None = None) -> Iterator[Totals]:
         """All windows that are still open. `hear` is told of long numbers (`Widening`), if all events are here."""
         if state.block is None:
             return iter(())
@@ -117,11 +119,11 @@ class AggregationKernel:
             state = self._reduced(state, block)
         return self._ended(state, block, None)
 
-    def kept(self, state: State) -> Array | None:
+    def kept(self, state: AggregationState) -> Array | None:
         """No event that is in a summary is asked for again."""
         return np.zeros(len(state.block), np.bool_) if self.summarised and state.block is not None else None
 
-    def dump(self, state: State, *, whole: bool = False) -> pa.Table | None:
+    def dump(self, state: AggregationState, *, whole: bool = False) -> pa.Table | None:
         """The pieces that were made since `load`, or all, one for each key and pane."""
         pieces = state.new
         if whole:
@@ -131,10 +133,10 @@ class AggregationKernel:
             return None
         return pa.table({KEY: pa.array(pieces.key)} | piece_columns(pieces))
 
-    def load(self, summaries: pa.Table | None, before: int | None) -> State:
-        return State(old=summaries, before=before)
+    def load(self, summaries: pa.Table | None, before: int | None) -> AggregationState:
+        return AggregationState(old=summaries, before=before)
 
-    def _reduced(self, state: State, events: Block) -> State:
+    def _reduced(self, state: AggregationState, events: Block) -> AggregationState:
         """Events become pieces; all are later than those of the pieces that are there."""
         state = replace(state, block=events)
         if not len(events):
@@ -149,7 +151,7 @@ class AggregationKernel:
             found = stored.compact(self.spec, self.numeric, stored.join([state.new, found]))
         return replace(state, new=found)
 
-    def _ended(self, state: State, block: Block, watermark: int | None) -> Iterator[Totals]:
+    def _ended(self, state: AggregationState, block: Block, watermark: int | None) -> Iterator[Totals]:
         """Results of windows that have ended and are not out yet; `watermark` None: of all that are left."""
         window, clock = self.spec.detection.window, self.clock
         starts = None
@@ -167,7 +169,7 @@ class AggregationKernel:
             columns = stored.sortables(self.spec, block)
             yield stored.results(self.spec, self.numeric, pieces, columns, starts)
 
-    def _pieces(self, state: State, block: Block) -> Pieces:
+    def _pieces(self, state: AggregationState, block: Block) -> Pieces:
         nothing = stored.reduce_block(self.spec, block.only(np.zeros(len(block), np.bool_)), self.numeric)
         assert nothing is not None
         parts = [] if state.new is None else [state.new]

@@ -22,16 +22,16 @@ import numpy as np
 
 from trendloom.kernels.by_event.batches import Batches, batches_of
 from trendloom.kernels.by_event.events_by_state import Items, items_of
-from trendloom.kernels.by_event.moves import FREE, Graph, graph_of, terms_of
+from trendloom.kernels.by_event.moves import FREE, MoveGraph, graph_of, terms_of
 from trendloom.kernels.by_event.structure_codes import Arms, arms_of
 from trendloom.kernels.by_event.structures import MOST_ORDERS, NESTED, Move, moves_of
-from trendloom.kernels.by_event.sweep import Part, Sink, Work, sweep_part
+from trendloom.kernels.by_event.sweep import Sink, SweepPart, Work, sweep_part
 from trendloom.kernels.by_event.tested_pairs import Truths, parts_without_tests
 from trendloom.kernels.by_event.tree_places import cells_of, empty_places
 from trendloom.kernels.columns.cells import empty_cells, words_of
 from trendloom.kernels.columns.numbers import Numbers, zeros
 from trendloom.kernels.ground.comparable import comparable
-from trendloom.kernels.totals.summing import ABSENT, Found, Job, Spans
+from trendloom.kernels.totals.summing import ABSENT, Addends, Spans, SpanTotals
 
 Array = np.ndarray[Any, Any]
 
@@ -41,27 +41,27 @@ MOST_BYTES = 1 << 30
 """Memory for values and structures of a batch; beyond it fewer lanes are taken, then predecessors are scanned."""
 
 
-def sweep(job: Job, spans: Spans, like: Numbers) -> Found:
+def sweep(addends: Addends, spans: Spans, like: Numbers) -> SpanTotals:
     """The aggregates of every span, in the number system of `like`. Spans of a key begin and end in order."""
-    return _sweep(job, spans, like, MOST_ORDERS)
+    return _sweep(addends, spans, like, MOST_ORDERS)
 
 
-def quadratic(job: Job, spans: Spans, like: Numbers) -> Found:
+def quadratic(addends: Addends, spans: Spans, like: Numbers) -> SpanTotals:
     """The same by trying every predecessor of every event: what the structures are measured against."""
-    return _sweep(job, spans, like, -1)
+    return _sweep(addends, spans, like, -1)
 
 
-def _sweep(job: Job, spans: Spans, like: Numbers, most_orders: int) -> Found:
-    found = Found(
-        zeros(type(like), len(spans), 1 + job.linear, words_of(like)),
+def _sweep(addends: Addends, spans: Spans, like: Numbers, most_orders: int) -> SpanTotals:
+    found = SpanTotals(
+        zeros(type(like), len(spans), 1 + addends.linear, words_of(like)),
         np.zeros(len(spans), np.bool_),
-        np.full((len(spans), job.extremes), ABSENT),
+        np.full((len(spans), addends.extremes), ABSENT),
     )
     if len(spans):
-        prepared = _prepare(job, most_orders)
+        prepared = _prepare(addends, most_orders)
         groups = prepared.fitting_batches(spans, like)
         if groups is None and most_orders == MOST_ORDERS:
-            prepared = _prepare(job, MOST_ORDERS - 1)
+            prepared = _prepare(addends, MOST_ORDERS - 1)
             groups = prepared.fitting_batches(spans, like)
         if groups is None:
             groups = batches_of(spans, prepared.items, 1)
@@ -70,28 +70,28 @@ def _sweep(job: Job, spans: Spans, like: Numbers, most_orders: int) -> Found:
     return found
 
 
-def _fields(found: Found) -> tuple[Numbers, Array, Array]:
+def _fields(found: SpanTotals) -> tuple[Numbers, Array, Array]:
     return found.numbers, found.spilled, found.least
 
 
-def _prepare(job: Job, most_orders: int) -> _Prepared:
-    moves = moves_of(job.spec, job.machine, most_orders)
-    items = items_of(job.machine, job.block)
-    columns = comparable(job.spec.pairs, job.block)
+def _prepare(addends: Addends, most_orders: int) -> _PreparedSweep:
+    moves = moves_of(addends.spec, addends.machine, most_orders)
+    items = items_of(addends.machine, addends.block)
+    columns = comparable(addends.spec.pairs, addends.block)
     arms, arms_of_move = arms_of(moves, items, columns)
-    graph = graph_of(job, moves, arms_of_move, columns)
-    return _Prepared(job, moves, items, arms, graph if (arms.kind == NESTED).any() else graph.simplified())
+    graph = graph_of(addends, moves, arms_of_move, columns)
+    return _PreparedSweep(addends, moves, items, arms, graph if (arms.kind == NESTED).any() else graph.simplified())
 
 
 @dataclass(frozen=True, eq=False)
-class _Prepared:
+class _PreparedSweep:
     """A block with everything that does not depend on its spans."""
 
-    job: Job
+    addends: Addends
     moves: list[Move]
     items: Items
     arms: Arms
-    graph: Graph
+    graph: MoveGraph
 
     @cached_property
     def keeps(self) -> bool:
@@ -111,16 +111,16 @@ class _Prepared:
     def sweep(self, spans: Spans, batches: Batches, like: Numbers, sink: Sink) -> None:
         most = self._most_items(batches)
         places = empty_places(self.arms, most, plain=self.graph.plain)
-        work, terms = self._work(batches, most, like), terms_of(self.job, like)
+        work, terms = self._work(batches, most, like), terms_of(self.addends, like)
         for part in self._parts(batches):
             sweep_part(self.graph, terms, self.items, self.arms, places, batches, spans, work, part, sink)
 
-    def _parts(self, batches: Batches) -> Iterator[Part]:
+    def _parts(self, batches: Batches) -> Iterator[SweepPart]:
         tested = [move for move in self.moves if move.tests]
         if not tested:
             return parts_without_tests(batches)
-        tests = [tuple(self.job.spec.tests[i].expr for i in move.tests) for move in tested]
-        return Truths(tested, tests, self.job.block, self.items).parts(batches)
+        tests = [tuple(self.addends.spec.tests[i].expr for i in move.tests) for move in tested]
+        return Truths(tested, tests, self.addends.block, self.items).parts(batches)
 
     def _most_items(self, batches: Batches) -> Array:
         """For every state the most items of it in one batch."""
@@ -142,10 +142,10 @@ class _Prepared:
     def _bytes(self, batches: Batches, like: Numbers) -> int:
         cells = int(cells_of(self.arms, self._most_items(batches)).sum()) + self._value_cells(batches)
         number = sum(array.itemsize * math.prod(array.shape[2:]) for array in like if array.ndim > 1)
-        return cells * batches.lanes * (number * (1 + self.job.linear) + 8 * self.job.extremes)
+        return cells * batches.lanes * (number * (1 + self.addends.linear) + 8 * self.addends.extremes)
 
     def _work(self, batches: Batches, most: Array, like: Numbers) -> Work:
-        width, extremes, lanes = 1 + self.job.linear, self.job.extremes, batches.lanes
+        width, extremes, lanes = 1 + self.addends.linear, self.addends.extremes, batches.lanes
         states = len(self.graph.position)
         nodes = int(cells_of(self.arms, most).sum())
         return Work(

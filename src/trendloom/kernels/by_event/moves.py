@@ -19,7 +19,7 @@ from trendloom.kernels.columns.numbers import Limbs, Numbers, Wides
 from trendloom.kernels.ground.expansion import Expansion
 from trendloom.kernels.ground.gaps import Gaps
 from trendloom.kernels.ground.tables import OPERATORS, Checks
-from trendloom.kernels.totals.summing import Job
+from trendloom.kernels.totals.summing import Addends
 from trendloom.pattern.template import Crossings
 
 Array = np.ndarray[Any, Any]
@@ -28,7 +28,7 @@ NEVER, FREE = -2, -1
 """Instead of a bar: no match starts (ends) here; there is nothing to check."""
 
 
-class Graph(NamedTuple):
+class MoveGraph(NamedTuple):
     """By state: `lead`, `trail`, the moves `into` it. By move: where it comes from, its bar, and how it is answered.
 
     `scanned` moves try every predecessor by `checks`, and by row `tested` of the truth table if that is not −1. All
@@ -58,13 +58,13 @@ class Graph(NamedTuple):
     def plain(self) -> bool:
         return self.bars is None
 
-    def simplified(self) -> Graph:
+    def simplified(self) -> MoveGraph:
         """The same graph, plain if it can be."""
         return self if self.scanned.any() or len(self.bars) else self._replace(checks=None, bars=None)
 
 
-class Terms(NamedTuple):
-    """What every event adds by itself; see `Job`."""
+class EventTerms(NamedTuple):
+    """What every event adds by itself; see `Addends`."""
 
     weights: Array
     weight_of: Array
@@ -73,24 +73,24 @@ class Terms(NamedTuple):
     valued: Array
 
 
-def terms_of(job: Job, like: Numbers) -> Terms:
+def terms_of(addends: Addends, like: Numbers) -> EventTerms:
     """Weights of inexact systems are doubles: one version to compile for each system."""
-    weights = job.weights if isinstance(like, Wides | Limbs) else job.weights.astype(np.float64)
-    return Terms(weights, job.weight_of, job.weighs, job.values, job.valued)
+    weights = addends.weights if isinstance(like, Wides | Limbs) else addends.weights.astype(np.float64)
+    return EventTerms(weights, addends.weight_of, addends.weighs, addends.values, addends.valued)
 
 
-def graph_of(job: Job, moves: list[Move], arms_of_move: list[list[int]], columns: Columns) -> Graph:
-    template = job.spec.detection.scopes[0].template
+def graph_of(addends: Addends, moves: list[Move], arms_of_move: list[list[int]], columns: Columns) -> MoveGraph:
+    template = addends.spec.detection.scopes[0].template
     states = len(template.position_of)
-    bars = _Bars(job)
+    bars = _Bars(addends)
     lead = np.full(states, NEVER)
-    for step in job.machine.starts[0]:
+    for step in addends.machine.starts[0]:
         lead[step.target] = bars.row(step.ways)
     into = [[i for i, move in enumerate(moves) if move.step.target == state] for state in range(states)]
     source_of_arm = {arm: move.state for move, arms in zip(moves, arms_of_move, strict=True) for arm in arms}
     out = [[arm for arm in sorted(source_of_arm) if source_of_arm[arm] == state] for state in range(states)]
     tested = np.cumsum([bool(move.tests) for move in moves]) - 1
-    return Graph(
+    return MoveGraph(
         np.array(template.position_of, np.int64),
         lead,
         np.array([bars.row(ways) if ways else NEVER for ways in template.accepts], np.int64),
@@ -101,30 +101,30 @@ def graph_of(job: Job, moves: list[Move], arms_of_move: list[list[int]], columns
         np.array([row if move.tests else -1 for row, move in zip(tested.tolist(), moves, strict=True)], np.int64),
         *_flat(arms_of_move),
         *_flat(out),
-        _checks(job, moves, columns),
+        _checks(addends, moves, columns),
         bars.table(),
     )
 
 
-def _checks(job: Job, moves: list[Move], columns: Columns) -> Checks:
+def _checks(addends: Addends, moves: list[Move], columns: Columns) -> Checks:
     """The pairs of every move. NOTs are left to the bars."""
-    operators = [OPERATORS.index(pair.operator) for pair in job.spec.pairs]
+    operators = [OPERATORS.index(pair.operator) for pair in addends.spec.pairs]
     return Checks(
         *_flat([list(move.pairs) for move in moves]),
         *_flat([[] for _ in moves]),
         np.array(operators, np.int64),
         *columns,
         np.zeros((0, 0), np.int64),
-        job.block.tie_start,
-        job.block.tie_end,
+        addends.block.tie_start,
+        addends.block.tie_end,
     )
 
 
 class _Bars:
     """The bars of all ways that are asked for, each once."""
 
-    def __init__(self, job: Job) -> None:
-        block, machine = job.block, job.machine
+    def __init__(self, addends: Addends) -> None:
+        block, machine = addends.block, addends.machine
         self.events = len(block)
         self.gaps = Gaps(machine, block, lambda gaps, scope: Expansion(machine, block, gaps, scope))
         self.columns: list[Array] = []

@@ -17,7 +17,7 @@ import numpy as np
 
 from trendloom.kernels.by_event.batches import Batches
 from trendloom.kernels.by_event.events_by_state import Items
-from trendloom.kernels.by_event.moves import FREE, Graph, Terms
+from trendloom.kernels.by_event.moves import FREE, EventTerms, MoveGraph
 from trendloom.kernels.by_event.structure_codes import SOURCE, TARGET, Arms
 from trendloom.kernels.by_event.structures import HASH, NESTED, SUM, TREE
 from trendloom.kernels.columns.numbers import Doubles, Scaled
@@ -33,7 +33,7 @@ LARGEST = 2.0**512
 
 
 def sweep_plainly(
-    graph: Graph, terms: Terms, items: Items, arms: Arms, batches: Batches, low: Array, high: Array, part: Any,
+    graph: MoveGraph, terms: EventTerms, items: Items, arms: Arms, batches: Batches, low: Array, high: Array, part: Any,
     sink: Any,
 ) -> bool:  # fmt: skip
     """Sweep a part; False if that is not for this sweep, and then nothing has happened."""
@@ -74,7 +74,7 @@ def _give_out(sink: Any, span: int, numbers: list[Any], least: list[int]) -> Non
 class _Sweep:
     """Everything about a block that batches ask for, in lists."""
 
-    def __init__(self, graph: Graph, terms: Terms, items: Items, arms: Arms, lanes: int) -> None:
+    def __init__(self, graph: MoveGraph, terms: EventTerms, items: Items, arms: Arms, lanes: int) -> None:
         self.lanes, self.width, self.extremes = lanes, 1 + len(terms.weight_of), len(terms.valued)
         self.zero: Any = 0 if terms.weights.dtype == np.int64 else 0.0
         self.event, self.state, self.ordinal = (one.tolist() for one in (items.event, items.state, items.ordinal))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from trendloom.kernels.ground.machine import Machine, Step
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 
 MOST_ORDERS = 2
 """Orders that the trees can answer together."""
@@ -63,7 +63,7 @@ class Move:
         return {SUM: "sum", HASH: "hash", NESTED: "two-level fenwick"}[arm.kind]
 
 
-def moves_of(spec: Aggregation, machine: Machine, most_orders: int = MOST_ORDERS) -> list[Move]:
+def moves_of(spec: AggregationSpec, machine: Machine, most_orders: int = MOST_ORDERS) -> list[Move]:
     """The moves of the pattern. Less than two orders: nested trees would take too much memory; −1: always scan."""
     found = []
     for state, steps in enumerate(machine.moves[0]):
@@ -75,12 +75,12 @@ def moves_of(spec: Aggregation, machine: Machine, most_orders: int = MOST_ORDERS
     return found
 
 
-def structures(spec: Aggregation, machine: Machine) -> list[tuple[int, Step, str]]:
+def structures(spec: AggregationSpec, machine: Machine) -> list[tuple[int, Step, str]]:
     """For every move (state before, step) the name of its structure. Needs no data."""
     return [(move.state, move.step, move.structure) for move in moves_of(spec, machine)]
 
 
-def _arms(spec: Aggregation, pairs: tuple[int, ...], most_orders: int) -> tuple[Arm, ...] | None:
+def _arms(spec: AggregationSpec, pairs: tuple[int, ...], most_orders: int) -> tuple[Arm, ...] | None:
     equal = tuple(i for i in pairs if spec.pairs[i].operator == "=")
     ordered = tuple(i for i in pairs if i not in equal)
     if len(ordered) > most_orders:

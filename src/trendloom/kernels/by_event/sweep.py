@@ -16,7 +16,7 @@ import numpy as np
 
 from trendloom.kernels.by_event.batches import Batches
 from trendloom.kernels.by_event.events_by_state import Items
-from trendloom.kernels.by_event.moves import FREE, NEVER, Graph, Terms
+from trendloom.kernels.by_event.moves import FREE, NEVER, EventTerms, MoveGraph
 from trendloom.kernels.by_event.plain_sweep import sweep_plainly
 from trendloom.kernels.by_event.structure_codes import Arms
 from trendloom.kernels.by_event.structures import HASH, SUM
@@ -64,7 +64,7 @@ class Work(NamedTuple):
     passed: Array
 
 
-class Part(NamedTuple):
+class SweepPart(NamedTuple):
     """Which batches to sweep, and which items of them: a batch can be swept in several parts.
 
     `truth[at[t, i] + k]`: whether the tests of tested move t let the i-th item swept follow the k-th item of the batch
@@ -131,8 +131,8 @@ _sweep_allocating = njit(nogil=True, interpreted=_sweep_interpreted)(_sweep_part
 
 
 def sweep_part(
-    graph: Graph, terms: Terms, items: Items, arms: Arms, places: Places, batches: Batches, spans: Spans, work: Work,
-    part: Part, sink: Sink,
+    graph: MoveGraph, terms: EventTerms, items: Items, arms: Arms, places: Places, batches: Batches, spans: Spans,
+    work: Work, part: SweepPart, sink: Sink,
 ) -> None:  # fmt: skip
     """Sweep some items of some batches of the spans."""
     compiled = _sweep_allocating if isinstance(sink.numbers, Limbs) else _sweep_borrowing
@@ -252,7 +252,9 @@ def _start(graph: Any, items: Any, low: Any, span: Any, work: Any, state: Any, e
 
 
 @operation
-def scan(graph: Graph, items: Items, work: Work, part: Part, move: int, event: int, cell: int, swept: int) -> None:
+def scan(
+    graph: MoveGraph, items: Items, work: Work, part: SweepPart, move: int, event: int, cell: int, swept: int
+) -> None:
     """Try every visible predecessor."""
 
 
@@ -275,7 +277,7 @@ def _scan(graph: Any, items: Any, work: Any, part: Any, move: Any, event: Any, c
 
 
 @operation
-def bar_at(graph: Graph, row: int, event: int) -> int:
+def bar_at(graph: MoveGraph, row: int, event: int) -> int:
     """A bar before an event."""
     raise NotImplementedError
 
@@ -292,7 +294,7 @@ def _bar_at(graph: Any, row: Any, event: Any) -> Any:
 
 
 @operation
-def raise_bar(graph: Graph, items: Items, arms: Arms, places: Places, work: Work, move: int, event: int) -> None:
+def raise_bar(graph: MoveGraph, items: Items, arms: Arms, places: Places, work: Work, move: int, event: int) -> None:
     """Forget the predecessors that a NOT of the move now forbids, if it forbids more of them before an event."""
 
 

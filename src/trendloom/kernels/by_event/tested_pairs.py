@@ -1,4 +1,4 @@
-"""Conditions on two adjacent events that are no comparison of columns: evaluated for all pairs of a part at once.
+"""Conditions on two adjacent events that are not a comparison of columns: evaluated for all pairs of a part at once.
 
 A part is a run of batches, or some items of one batch, with a bounded number of pairs (a later and an earlier item of
 the batch). Its truths are one flat column that the compiled sweep reads. Cost: O(pairs) evaluations in NumPy, in slices
@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.expr.evaluate import evaluate
-from trendloom.expr.nodes import Attribute, Expr, Which
-from trendloom.expr.vectors import Vector, is_true
+from trendloom.expr.nodes import Expr
 from trendloom.kernels.by_event.batches import Batches
 from trendloom.kernels.by_event.events_by_state import Items
 from trendloom.kernels.by_event.structures import Move
-from trendloom.kernels.by_event.sweep import Part
+from trendloom.kernels.by_event.sweep import SweepPart
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.ground.adjacent_tests import tests_hold
 
 Array = np.ndarray[Any, Any]
 
@@ -30,9 +29,9 @@ SLICE = 1 << 16
 NO_LIMIT = 2**62
 
 
-def parts_without_tests(batches: Batches) -> Iterator[Part]:
+def parts_without_tests(batches: Batches) -> Iterator[SweepPart]:
     """All batches at once."""
-    yield Part(0, len(batches.span), -1, NO_LIMIT, np.zeros((0, 0), np.int64), np.zeros(0, np.bool_))
+    yield SweepPart(0, len(batches.span), -1, NO_LIMIT, np.zeros((0, 0), np.int64), np.zeros(0, np.bool_))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +43,7 @@ class Truths:
     block: Block
     items: Items
 
-    def parts(self, batches: Batches) -> Iterator[Part]:
+    def parts(self, batches: Batches) -> Iterator[SweepPart]:
         """Parts of all batches, in order, with their truths."""
         sizes = np.cumsum(batches.high - batches.low)
         begin = 0
@@ -54,11 +53,11 @@ class Truths:
             yield from self._run(batches, begin, end)
             begin = end
 
-    def _run(self, batches: Batches, begin: int, end: int) -> Iterator[Part]:
+    def _run(self, batches: Batches, begin: int, end: int) -> Iterator[SweepPart]:
         """Batches begin to end: together, in halves, or the one batch cut into stretches of items."""
         pairs = _Pairs(self, batches, begin, end)
         if pairs.count <= MOST_PAIRS:
-            yield Part(begin, end, -1, NO_LIMIT, pairs.at, self._evaluated(pairs, 0, len(pairs.item)))
+            yield SweepPart(begin, end, -1, NO_LIMIT, pairs.at, self._evaluated(pairs, 0, len(pairs.item)))
         elif end - begin > 1:
             middle = (begin + end) // 2
             yield from self._run(batches, begin, middle)
@@ -67,7 +66,7 @@ class Truths:
             for low, high in pairs.stretches(self.items):
                 truth = self._evaluated(pairs, low, high)
                 at = pairs.at[:, low:high] - pairs.offset[low]
-                yield Part(begin, end, int(pairs.item[low]), int(pairs.item[high - 1]) + 1, at, truth)
+                yield SweepPart(begin, end, int(pairs.item[low]), int(pairs.item[high - 1]) + 1, at, truth)
 
     def _evaluated(self, pairs: _Pairs, low: int, high: int) -> Array:
         """The truths of the pairs of items low to high, in the order of `pairs.at`."""
@@ -81,8 +80,9 @@ class Truths:
                 pair = np.arange(begin, min(begin + SLICE, int(ends[-1])))
                 which = np.searchsorted(ends, pair, side="right")
                 nth = pair - (ends[which] - count[which])
-                passed = _passed(tests, self.block, earlier[pairs.first[number, low:high][which] + nth], later[which])
-                truth[pairs.at[number, low:high][which] - pairs.offset[low] + nth] = passed
+                before = earlier[pairs.first[number, low:high][which] + nth]
+                at = pairs.at[number, low:high][which] - pairs.offset[low] + nth
+                truth[at] = tests_hold(tests, self.block, before, later[which])
         return truth
 
 
@@ -116,17 +116,3 @@ class _Pairs:
             high = int(ends[high - 1])
             yield low, high
             low = high
-
-
-def _passed(tests: tuple[Expr, ...], block: Block, earlier: Array, later: Array) -> Array:
-    """Whether all tests are true of every pair."""
-
-    def leaf(expr: Expr) -> Vector:
-        assert isinstance(expr, Attribute)
-        side = later if expr.which in (Which.NEXT, Which.CURRENT) else earlier
-        return block.columns[expr.column].take(side)
-
-    passed = np.ones(len(earlier), np.bool_)
-    for test in tests:
-        passed &= is_true(evaluate(test, leaf))
-    return passed

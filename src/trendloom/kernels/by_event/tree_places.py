@@ -25,14 +25,13 @@ from trendloom.kernels.columns.fenwick import (
     insert_nested,
     nested_cells,
 )
+from trendloom.kernels.columns.merge_sort import bit_length, sort_words
 from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 
 SPARSE = 4
 """A batch is sorted by counting if there are at most so many times as many codes as items."""
-RUN = 16
-"""Words that are sorted by insertion before merging begins."""
 
 
 class Places(NamedTuple):
@@ -102,7 +101,7 @@ def place_arm(arms: Any, places: Any, arm: Any, first: Any, last: Any) -> Any:
         return 0
     source, target = arms.source[arm], arms.target[arm]
     sources, targets = last[source] - first[source], last[target] - first[target]
-    bits = _bits(max(sources, targets))
+    bits = bit_length(max(sources, targets))
     places.place[arm, :, :sources] = -1
     places.prefix[arm, :, :targets] = 0
     used = 0
@@ -117,14 +116,6 @@ def place_arm(arms: Any, places: Any, arm: Any, first: Any, last: Any) -> Any:
             asked = _sorted(arms.codes, at[TARGET] + first[target], targets, bits, many, places, places.words[1])
             _place_targets(arms, places, arm, dimension, first, places.words[1], asked, used, bits)
     return nest(places, arm, sources, used) if arms.kind[arm] == NESTED else used
-
-
-@njit(**INSIDE)
-def _bits(count: Any) -> Any:
-    bits = 0
-    while (np.int64(1) << bits) < count:
-        bits += 1
-    return bits
 
 
 @njit(**INSIDE)
@@ -156,48 +147,6 @@ def _counted(codes: Any, begin: Any, count: Any, bits: Any, many: Any, tally: An
             words[tally[code]] = (code << bits) | item
             tally[code] += 1
     return tally[many - 1]
-
-
-@njit(**INSIDE)
-def sort_words(words: Any, count: Any, spare: Any) -> None:
-    """Sort the first `count` words; `spare` is scratch of the same size."""
-    falls = 0
-    for at in range(1, count):
-        falls += words[at] < words[at - 1]
-    if falls == 0:
-        return
-    for begin in range(0, count, RUN):
-        _insertion_sort(words, begin, min(begin + RUN, count))
-    source, into, size = words, spare, RUN
-    while size < count:
-        for begin in range(0, count, 2 * size):
-            _merge_runs(source, into, begin, min(begin + size, count), min(begin + 2 * size, count))
-        source, into, size = into, source, 2 * size
-    if _bits((count + RUN - 1) // RUN) & 1 == 1:  # an odd number of rounds ends in the scratch
-        for at in range(count):
-            words[at] = spare[at]
-
-
-@njit(**INSIDE)
-def _insertion_sort(words: Any, begin: Any, end: Any) -> None:
-    for at in range(begin + 1, end):
-        word, hole = words[at], at
-        while hole > begin and words[hole - 1] > word:
-            words[hole] = words[hole - 1]
-            hole -= 1
-        words[hole] = word
-
-
-@njit(**INSIDE)
-def _merge_runs(source: Any, into: Any, begin: Any, middle: Any, end: Any) -> None:
-    left, right = begin, middle
-    for at in range(begin, end):
-        if right >= end or (left < middle and source[left] <= source[right]):
-            into[at] = source[left]
-            left += 1
-        else:
-            into[at] = source[right]
-            right += 1
 
 
 @njit(**INSIDE)

@@ -34,11 +34,11 @@ CHUNK = 1 << 20
 
 def collapse(spine: Spine, detection: Detection, block: Block) -> Iterator[Matches]:
     """The rows of every window and partition, in chunks; the column `matches` says how many a row stands for."""
-    found = _Rows(spine, detection, block).chunks()
+    found = _CollapsedRows(spine, detection, block).chunks()
     return merged(found, detection, block) if spine.anchored else found
 
 
-class _Rows:
+class _CollapsedRows:
     """The rows of one block."""
 
     def __init__(self, spine: Spine, detection: Detection, block: Block) -> None:

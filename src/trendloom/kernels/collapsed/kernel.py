@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trendloom.kernels.collapsed.collapse import collapse
-from trendloom.kernels.collapsed.merge import merged
+from trendloom.kernels.collapsed.merge import merged, up_to
 from trendloom.kernels.collapsed.spec import MATCHES, Spine
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected
 from trendloom.kernels.ground.matches import Matches
-from trendloom.kernels.search.kernel import SearchKernel, State
+from trendloom.kernels.search.kernel import SearchKernel, SearchState
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class CollapsedKernel(SearchKernel):
     def columns(self) -> tuple[str, ...]:
         return (MATCHES,)
 
-    def expected(self, state: State, *, beforehand: bool) -> Expected | None:
+    def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
         """There are polynomially many rows: nobody has to be told."""
         return None
 
@@ -43,9 +43,10 @@ class SpinesKernel(CollapsedKernel):
 
 @dataclass(frozen=True)
 class MergedKernel(CollapsedKernel):
-    """All matches are found by `search` and put together."""
+    """All matches are found by `search`, at most `most` of them, and put together."""
 
     search: SearchKernel
+    most: int
 
     def all(self, block: Block) -> Iterator[Matches]:
-        return merged(self.search.all(block), self.detection, block)
+        return merged(up_to(self.most, self.search.all(block)), self.detection, block)

@@ -2,7 +2,7 @@
 
 This is the general way, for patterns whose gaps depend on more than the events around them. Matches are put together
 while they are found, so that memory grows with the rows, not with the matches.
-Cost: O(matches · length · log), up to a limit of matches.
+Cost: O(matches · length · log), so whoever enumerates matches for it sets a limit (`up_to`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from trendloom.kernels.ground.spec import Detection
 
 Array = np.ndarray[Any, Any]
 
-MOST_MATCHES = 100_000_000
-"""Matches that are enumerated before the engine gives up."""
 MOST_HELD = 1 << 22
 """Events of matches that are held before they are put together, unless the rows themselves have more."""
 
@@ -31,11 +29,9 @@ MOST_HELD = 1 << 22
 def merged(found: Iterable[Matches], detection: Detection, block: Block) -> Iterator[Matches]:
     """One row for all matches, or rows that already stand for several, with the same spine; in one chunk."""
     held: list[Matches] = []
-    size, limit, count = 0, MOST_HELD, 0
+    size, limit = 0, MOST_HELD
     for matches in found:
         if MATCHES not in matches.columns:
-            count += len(matches)
-            _check(count)
             matches = replace(matches, columns={MATCHES: np.ones(len(matches), np.int64)}, unions=True)
         held.append(replace(matches, certain_from=None))
         size += len(matches.events)
@@ -47,12 +43,17 @@ def merged(found: Iterable[Matches], detection: Detection, block: Block) -> Iter
         yield _together(join(held), detection, block)
 
 
-def _check(count: int) -> None:
-    if count > MOST_MATCHES:
-        raise RunError(
-            f"more than {MOST_MATCHES:,} matches to enumerate for collapsed trends (explain says why it must)",
-            hint="use COUNT(*), a smaller window, or more selective predicates",
-        )
+def up_to(most: int, found: Iterable[Matches]) -> Iterator[Matches]:
+    """The same matches, unless there are more than so many."""
+    count = 0
+    for matches in found:
+        count += len(matches)
+        if count > most:
+            raise RunError(
+                f"more than {most:,} matches to enumerate for collapsed trends (explain says why it must)",
+                hint="use COUNT(*), a smaller window, or more selective predicates",
+            )
+        yield matches
 
 
 def _together(matches: Matches, detection: Detection, block: Block) -> Matches:

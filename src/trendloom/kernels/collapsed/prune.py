@@ -20,14 +20,14 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.tables import OPERATORS, Checks, Moves, checks_of, compare, moves_of, pairs_hold
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 
 Array = np.ndarray[Any, Any]
 SCAN = -1
 FIRST_ORDER, FIRST_DESCENDING = OPERATORS.index("<"), OPERATORS.index(">")
 
 
-class Graph(NamedTuple):
+class ComparingMoves(NamedTuple):
     """Moves that compare, seen from one end: those at position p are entries `begin[p]` to `begin[p + 1]`.
 
     `other` is the position at the other end; `pair` the one comparison of a move if it asks for an order, else `SCAN`.
@@ -41,7 +41,7 @@ class Graph(NamedTuple):
     free: Array
 
 
-def on_a_match(spec: Aggregation, block: Block) -> Array:
+def on_a_match(spec: AggregationSpec, block: Block) -> Array:
     """Per event a word: the positions at which some match binds it. The pattern has no NOT and no AND."""
     machine = Machine(spec.detection)
     moves, checks = moves_of(machine, spec.pairs), checks_of(machine, spec.pairs, block)
@@ -68,7 +68,7 @@ def _word(bits: Iterable[int]) -> int:
     return sum(1 << bit for bit in set(bits))
 
 
-def _graph(here: Array, other: Array, moves: Moves, checks: Checks, tested: list[int]) -> Graph:
+def _graph(here: Array, other: Array, moves: Moves, checks: Checks, tested: list[int]) -> ComparingMoves:
     positions = len(moves.begin) - 1
     swept = np.ones(len(moves.free), np.bool_)
     swept[tested] = False
@@ -77,7 +77,7 @@ def _graph(here: Array, other: Array, moves: Moves, checks: Checks, tested: list
     compared = compared[np.argsort(here[compared], kind="stable")]
     pairs = [checks.pairs[checks.pairs_begin[move] : checks.pairs_begin[move + 1]] for move in compared]
     ordered = [len(some) == 1 and checks.operators[some[0]] >= FIRST_ORDER for some in pairs]
-    return Graph(
+    return ComparingMoves(
         np.searchsorted(here[compared], np.arange(positions + 1)).astype(np.int64),
         compared.astype(np.int64),
         other[compared].astype(np.int64),
@@ -100,7 +100,7 @@ def _has(word: int, position: int) -> bool:
 
 @njit(nogil=True)
 def _forwards(
-    reached: Array, fits: Array, key_starts: Array, tie_end: Array, starts: int, into: Graph, checks: Checks
+    reached: Array, fits: Array, key_starts: Array, tie_end: Array, starts: int, into: ComparingMoves, checks: Checks
 ) -> None:
     """`reached[e]`: the positions at which a partial match can bind event e, besides those that are there already."""
     best, seen = np.zeros(len(into.move), np.int64), np.zeros(len(into.move), np.bool_)
@@ -126,7 +126,7 @@ def _forwards(
 
 @njit(**INSIDE)
 def _follows(
-    event: int, position: int, low: int, high: int, reached: Array, best: Array, seen: Array, into: Graph,
+    event: int, position: int, low: int, high: int, reached: Array, best: Array, seen: Array, into: ComparingMoves,
     checks: Checks,
 ) -> bool:  # fmt: skip
     """Whether an event from low to high stands where a move that compares leads on to this one."""
@@ -145,7 +145,7 @@ def _follows(
 
 @njit(nogil=True)
 def _backwards(
-    found: Array, reached: Array, key_starts: Array, tie_start: Array, ends: int, out_of: Graph, checks: Checks
+    found: Array, reached: Array, key_starts: Array, tie_start: Array, ends: int, out_of: ComparingMoves, checks: Checks
 ) -> None:
     """Of the positions that are reached, those from which a match can be completed."""
     best, seen = np.zeros(len(out_of.move), np.int64), np.zeros(len(out_of.move), np.bool_)
@@ -171,7 +171,7 @@ def _backwards(
 
 @njit(nogil=True)
 def _leads(
-    event: int, position: int, low: int, high: int, found: Array, best: Array, seen: Array, out_of: Graph,
+    event: int, position: int, low: int, high: int, found: Array, best: Array, seen: Array, out_of: ComparingMoves,
     checks: Checks,
 ) -> bool:  # fmt: skip
     """Whether a move that compares leads from this event to one from low to high that is on a match."""
@@ -189,7 +189,7 @@ def _leads(
 
 
 @njit(**INSIDE)
-def _offer(event: int, word: int, side: int, best: Array, seen: Array, graph: Graph, checks: Checks) -> None:
+def _offer(event: int, word: int, side: int, best: Array, seen: Array, graph: ComparingMoves, checks: Checks) -> None:
     """Keep the value that most partners can be compared with: the least on the side that must be less."""
     for at in range(len(graph.move)):
         pair = graph.pair[at]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from trendloom.expr.nodes import Expr
 from trendloom.kernels.ground.spec import Detection
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 
 MATCHES = "matches"
 """The column that says how many matches a row stands for."""
@@ -40,7 +40,7 @@ class Gap:
     source: int | None
     target: int | None
     positions: tuple[int, ...]
-    ways: Aggregation
+    ways: AggregationSpec
     free: bool
 
 

@@ -1,4 +1,4 @@
-"""Steps with conditions on two events that are no comparison of columns: `abs(b[i].x - b[i-1].x) < 2`.
+"""Steps with conditions on two events that are not a comparison of columns: `abs(b[i].x - b[i-1].x) < 2`.
 
 A sweep decides most events by other steps (the first event of `b` is compared with none). Of what is left, pairs of an
 event that is reached and one that is not are evaluated as columns; what that adds is swept again, until nothing new is
@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.expr.evaluate import evaluate
-from trendloom.expr.nodes import Attribute, Expr, Which
-from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.ground.adjacent_tests import tests_hold
 from trendloom.kernels.ground.tables import OPERATORS, Checks, Moves
-from trendloom.kernels.totals.spec import Aggregation
+from trendloom.kernels.totals.spec import AggregationSpec
 
 Array = np.ndarray[Any, Any]
 Sweep = Callable[[Array], None]
@@ -32,7 +30,7 @@ COMPARE = dict(
 class Tested:
     """The moves of a pattern that have tests, over one block."""
 
-    def __init__(self, spec: Aggregation, block: Block, source: Array, moves: Moves, checks: Checks) -> None:
+    def __init__(self, spec: AggregationSpec, block: Block, source: Array, moves: Moves, checks: Checks) -> None:
         self.block, self.source, self.target, self.checks = block, source, moves.target, checks
         self.tests = [
             [test.expr for test in spec.tests if (int(state), int(step)) in test.steps]
@@ -64,7 +62,7 @@ class Tested:
             left = np.flatnonzero(allowed.astype(np.uint64) & ~reached & bit)
             for at, partner in self._pairs(left, known, later=later):
                 earlier, second = (partner, at) if later else (at, partner)
-                found[at[self._passed(move, earlier, second)]] |= bit
+                found[at[self._holds(move, earlier, second)]] |= bit
         return found
 
     def _pairs(self, left: Array, known: Array, *, later: bool) -> Iterator[tuple[Array, Array]]:
@@ -80,20 +78,11 @@ class Tested:
             which = np.searchsorted(ends, pair, side="right")
             yield left[which], known[begin[which] + pair - (ends[which] - count[which])]
 
-    def _passed(self, move: int, earlier: Array, later: Array) -> Array:
+    def _holds(self, move: int, earlier: Array, later: Array) -> Array:
         """Whether all that a move asks is true of every pair."""
-
-        def leaf(expr: Expr) -> Vector:
-            assert isinstance(expr, Attribute)
-            side = later if expr.which in (Which.NEXT, Which.CURRENT) else earlier
-            return self.block.columns[expr.column].take(side)
-
-        passed = np.ones(len(earlier), np.bool_)
-        for test in self.tests[move]:
-            passed &= is_true(evaluate(test, leaf))
-        checks = self.checks
+        hold, checks = tests_hold(self.tests[move], self.block, earlier, later), self.checks
         for pair in checks.pairs[checks.pairs_begin[move] : checks.pairs_begin[move + 1]]:
             compare = COMPARE[OPERATORS[checks.operators[pair]]]
-            passed &= compare(checks.left[pair, earlier], checks.right[pair, later])
-            passed &= checks.known[0, pair, earlier] & checks.known[1, pair, later]
-        return passed
+            hold &= compare(checks.left[pair, earlier], checks.right[pair, later])
+            hold &= checks.known[0, pair, earlier] & checks.known[1, pair, later]
+        return hold

@@ -1,8 +1,8 @@
 """Complete trends by filtering: of all matches of a window and partition, those that no other match contains.
 
 The baseline of Poppe's "Complete Event Trend" chapter: enumerate, then compare. Containment of all pairs is one product
-of 0/1 matrices: |m ∩ n| = |m| says that m lies in n. Cost: O(matches² · events) per window and partition, so there is a
-limit to matches; once it is passed no more are looked for.
+of 0/1 matrices: |m ∩ n| = |m| says that m lies in n. Cost: O(matches² · events) per window and partition, so at most
+`most` of them are compared; once there are more, no further ones are looked for.
 """
 
 from __future__ import annotations
@@ -18,23 +18,22 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.matches import Matches, join
 
 Array = np.ndarray[Any, Any]
-MOST_MATCHES = 50_000
-"""Matches of one window and partition that are compared with each other."""
 
 
-def only_complete(block: Block, found: Iterator[Matches]) -> Matches:
-    """The complete trends of every window and partition."""
+def only_complete(block: Block, found: Iterator[Matches], most: int) -> Matches:
+    """The complete trends of every window and partition, if none of these has more than `most` matches."""
     chunks: list[Matches] = []
-    count, looked_at = 0, MOST_MATCHES
+    count, looked_at = 0, most
     for chunk in found:
         chunks.append(chunk)
         count += len(chunk)
         if count > looked_at:
             chunks = [join(chunks)]
-            _refuse_too_many(int(np.bincount(_groups(block, chunks[0])).max()), whole=False)
+            if int(np.bincount(_groups(block, chunks[0])).max()) > most:
+                raise too_many_to_compare(f"more than {most:,}")
             looked_at = 2 * count
     matches = join(chunks)
-    return complete_only(matches, _groups(block, matches))
+    return complete_only(matches, _groups(block, matches), most)
 
 
 def _groups(block: Block, matches: Matches) -> Array:
@@ -47,11 +46,6 @@ def _groups(block: Block, matches: Matches) -> Array:
     return np.unique(numbered, return_inverse=True)[1].reshape(-1)
 
 
-def _refuse_too_many(matches: int, *, whole: bool = True) -> None:
-    if matches > MOST_MATCHES:
-        raise too_many_to_compare(f"{matches:,}" if whole else f"more than {MOST_MATCHES:,}")
-
-
 def too_many_to_compare(number: str) -> RunError:
     """The refusal to compare so many matches of one window and partition."""
     return RunError(
@@ -60,17 +54,19 @@ def too_many_to_compare(number: str) -> RunError:
     )
 
 
-def complete_only(matches: Matches, group: Array) -> Matches:
+def complete_only(matches: Matches, group: Array, most: int) -> Matches:
     """The matches whose set of events is no proper subset of another's in the same group."""
     order = np.argsort(group, kind="stable")
     bounds = np.flatnonzero(np.r_[True, np.diff(group[order]) != 0, True]) if len(order) else np.zeros(1, np.int64)
+    largest = int(np.diff(bounds).max(initial=0))
+    if largest > most:
+        raise too_many_to_compare(f"{largest:,}")
     kept = [_maximal(matches, order[a:b]) for a, b in pairwise(bounds)]
     rows = np.sort(np.concatenate(kept)) if kept else np.zeros(0, np.int64)
     return matches.take(rows)
 
 
 def _maximal(matches: Matches, rows: Array) -> Array:
-    _refuse_too_many(len(rows))
     some = matches.take(rows)
     events, of = np.unique(some.events, return_inverse=True)
     holds = np.zeros((len(some), len(events)), np.float32)

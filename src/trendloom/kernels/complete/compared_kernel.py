@@ -7,19 +7,23 @@ from dataclasses import dataclass
 
 from trendloom.kernels.aggregation.counting import Count
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.complete.compared import MOST_MATCHES, only_complete, too_many_to_compare
+from trendloom.kernels.complete.compared import only_complete, too_many_to_compare
 from trendloom.kernels.contract import Expected
 from trendloom.kernels.ground.matches import Matches
-from trendloom.kernels.search.kernel import SearchKernel, State
+from trendloom.kernels.search.kernel import SearchKernel, SearchState
 
 TRIED = "complete trends of this query are found among all its matches: {} would be tried"
 
 
 @dataclass(frozen=True)
 class MaximalKernel(SearchKernel):
-    """`search` finds all matches. `tries` counts what it tries, or less; `compares`: all of that is compared."""
+    """`search` finds all matches; at most `most` of one window and partition are compared.
+
+    `tries` counts what the search tries, or less; `compares`: all of that is compared.
+    """
 
     search: SearchKernel
+    most: int
     tries: Count | None = None
     compares: bool = False
 
@@ -28,15 +32,15 @@ class MaximalKernel(SearchKernel):
         return True
 
     def all(self, block: Block) -> Iterator[Matches]:
-        return iter([only_complete(block, self.search.all(block))])
+        return iter([only_complete(block, self.search.all(block), self.most)])
 
-    def expected(self, state: State, *, beforehand: bool) -> Expected | None:
+    def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
         """Refused where too many would be compared: what is tried is known, what comes of it is not."""
         if not beforehand or self.tries is None or state.block is None:
             return super().expected(state, beforehand=beforehand)
         found = self.tries.by_window(state.block)
         if found is None:
             return None
-        if self.compares and found.max(initial=0) > MOST_MATCHES:
+        if self.compares and found.max(initial=0) > self.most:
             raise too_many_to_compare(str(Expected(float(found.max()), True)))
         return Expected(float(found.sum()), False, TRIED, stoppable=False)

@@ -20,7 +20,7 @@ import numpy as np
 
 from trendloom.kernels.compiled import njit
 from trendloom.kernels.complete.frames import Frames
-from trendloom.kernels.complete.graph import Graph
+from trendloom.kernels.complete.graph import TrendGraph
 
 Array = np.ndarray[Any, Any]
 
@@ -47,7 +47,7 @@ class Weights:
         return STEP * float(self.partial.sum())
 
 
-def weigh(graph: Graph, frames: Frames, starts: Array, high: int, sample: int | None = SAMPLE) -> Weights:
+def weigh(graph: TrendGraph, frames: Frames, starts: Array, high: int, sample: int | None = SAMPLE) -> Weights:
     """Count the partial trends from `starts` that end before event `high`.
 
     Without a window all beginnings at once, exactly (in doubles); with windows of `sample` beginnings, scaled up, or of
@@ -66,7 +66,7 @@ def weigh(graph: Graph, frames: Frames, starts: Array, high: int, sample: int | 
     return Weights(low, partial * scale, totals[0] * scale, totals[1] * scale)
 
 
-def rough_costs(graph: Graph, frames: Frames, starts: Array, begins: Array, ends: Array) -> Array:
+def rough_costs(graph: TrendGraph, frames: Frames, starts: Array, begins: Array, ends: Array) -> Array:
     """About the nanoseconds of M-CET for each group of `starts`, from number begins[g] up to ends[g]. O(edges)."""
     steps = _rough(
         graph.begin, graph.target, starts, begins, ends, frames.limit, frames.window.within is None, len(graph)
@@ -83,7 +83,7 @@ class Costs:
     mem: Array
 
 
-def graphlet_costs(graph: Graph, frames: Frames, weights: Weights, most_cuts: int = MOST_CUTS) -> Costs:
+def graphlet_costs(graph: TrendGraph, frames: Frames, weights: Weights, most_cuts: int = MOST_CUTS) -> Costs:
     """Costs of all graphlets between some places to cut. Cost: O(cuts · edges)."""
     high = weights.low + len(weights.partial)
     bounds = _places_to_cut(graph, weights, high, most_cuts)
@@ -93,7 +93,7 @@ def graphlet_costs(graph: Graph, frames: Frames, weights: Weights, most_cuts: in
     return Costs(bounds, cpu, mem)
 
 
-def _places_to_cut(graph: Graph, weights: Weights, high: int, most: int) -> Array:
+def _places_to_cut(graph: TrendGraph, weights: Weights, high: int, most: int) -> Array:
     """Evenly spread, each moved to where the fewest partial trends cross within its stretch."""
     low = weights.low
     if high - low <= most:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.complete.graph import NEVER, Graph
+from trendloom.kernels.complete.graph import NEVER, TrendGraph
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]
@@ -42,7 +42,7 @@ class Frames:
         return low, np.minimum(self.to[first], self.most[last]) - low + 1
 
 
-def frames_of(graph: Graph, window: Window) -> Frames:
+def frames_of(graph: TrendGraph, window: Window) -> Frames:
     """Cost: O(log events) per event."""
     block = graph.block
     time = block.time

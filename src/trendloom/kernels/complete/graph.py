@@ -32,7 +32,7 @@ CODES = {"=": EQUAL, "!=": OTHER, "<": BELOW, "<=": NOT_ABOVE, ">": BELOW, ">=":
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class TrendGraph:
     """Edges in both directions: from e to `target[begin[e]:begin[e+1]]`, earliest first; into f from
     `source[into[f]:into[f+1]]`, latest first."""
 
@@ -70,7 +70,7 @@ class Graph:
         return found
 
 
-def build_graph(spec: Complete, block: Block, memory: int) -> Graph:
+def build_graph(spec: Complete, block: Block, memory: int) -> TrendGraph:
     """All events of the block are vertices. Cost: see `ordered` and `linked`."""
     low = companions(block, spec.window)
     operator, left, right, known = _columns(spec, block)
@@ -84,7 +84,7 @@ def build_graph(spec: Complete, block: Block, memory: int) -> Graph:
     else:
         into, source = linked_edges(block, low, operator, left, right, known, spec.tests, memory)
     begin, target = _turned(into, source)
-    return Graph(block, begin, target, into, source)
+    return TrendGraph(block, begin, target, into, source)
 
 
 def companions(block: Block, window: Window) -> Array:

@@ -21,13 +21,13 @@ from trendloom.kernels.columns.copying import copy_entries
 from trendloom.kernels.compiled import njit
 from trendloom.kernels.complete.chunks import Chunks
 from trendloom.kernels.complete.frames import Frames
-from trendloom.kernels.complete.graph import Graph
+from trendloom.kernels.complete.graph import TrendGraph
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class TrendPieces:
     """Pieces of trends in the events from `low` up to `high`.
 
     Those that begin at event `low + i` are numbers `of[i]` up to `of[i+1]`; piece p is
@@ -45,7 +45,7 @@ class Pieces:
         return sum(one.nbytes for one in (self.of, self.offsets, self.events, self.onward))
 
 
-def pieces_of(graph: Graph, frames: Frames, bounds: Array) -> Pieces:
+def pieces_of(graph: TrendGraph, frames: Frames, bounds: Array) -> TrendPieces:
     """The pieces of the graphlets between neighbouring `bounds` (indices of events)."""
     low, high = int(bounds[0]), int(bounds[-1])
     sizes = np.diff(bounds)
@@ -62,11 +62,11 @@ def pieces_of(graph: Graph, frames: Frames, bounds: Array) -> Pieces:
         graph.begin, graph.target, graph.into, graph.source, frames.begins, frames.ends, low, begin_of, end_of,
         path[0], path[1], of, offsets, events, onward,
     )  # fmt: skip
-    return Pieces(low, of, offsets, events, onward)
+    return TrendPieces(low, of, offsets, events, onward)
 
 
 def stitched(
-    graph: Graph, frames: Frames, pieces: Pieces, starts: Array, chunks: Chunks
+    graph: TrendGraph, frames: Frames, pieces: TrendPieces, starts: Array, chunks: Chunks
 ) -> Iterator[tuple[Array, Array]]:
     """Offsets and events of the trends that begin at `starts`, a chunk at a time."""
     longest = int((frames.limit[starts] - starts).max(initial=0)) + 1

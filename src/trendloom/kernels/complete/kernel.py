@@ -9,24 +9,24 @@ from typing import Self
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.complete.spec import Complete
-from trendloom.kernels.complete.trends import Trends, trends_of
+from trendloom.kernels.complete.trends import TrendsOfGraph, trends_of
 from trendloom.kernels.contract import Expected, Hear
 from trendloom.kernels.ground.matches import Matches
-from trendloom.kernels.search.kernel import SearchKernel, State
+from trendloom.kernels.search.kernel import SearchKernel, SearchState
 
 MOST_STEPS = 5e8
 """Steps that counting complete trends may take."""
 
 
 @dataclass(frozen=True, eq=False)
-class Graphed(State):
+class Graphed(SearchState):
     """All events of a batch, and their graph once somebody asks for it."""
 
     spec: Complete | None = None
     memory: int | None = None
 
     @cached_property
-    def trends(self) -> Trends:
+    def trends(self) -> TrendsOfGraph:
         assert self.spec is not None
         assert self.block is not None
         return trends_of(self.spec, self.block, self.memory)
@@ -49,18 +49,18 @@ class TrendGraphKernel(SearchKernel):
     def all(self, block: Block) -> Iterator[Matches]:
         return trends_of(self.graph, block, self.memory).matches()
 
-    def step(self, state: State, block: Block, watermark: int | None) -> tuple[Iterator[Matches], State]:
+    def step(self, state: SearchState, block: Block, watermark: int | None) -> tuple[Iterator[Matches], SearchState]:
         """Take events; give out the trends that have become certain."""
         if watermark is None and state.before is None:
             return iter(()), Graphed(block, spec=self.graph, memory=self.memory)
         return super().step(state, block, watermark)
 
-    def expected(self, state: State, *, beforehand: bool) -> Expected | None:
+    def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
         """Counted on the graph, before conditions on the whole, where that takes no time."""
         if not beforehand or not isinstance(state, Graphed) or state.trends.counting > MOST_STEPS:
             return None
         tried = "there are {} complete trends without the conditions on the whole of them, too many to try"
         return Expected(state.trends.count(), not self.graph.whole, tried if self.graph.whole else None)
 
-    def finish(self, state: State, hear: Hear | None = None) -> Iterator[Matches]:
+    def finish(self, state: SearchState, hear: Hear | None = None) -> Iterator[Matches]:
         return state.trends.matches() if isinstance(state, Graphed) else super().finish(state, hear)

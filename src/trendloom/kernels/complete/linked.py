@@ -56,7 +56,7 @@ class Conditions(NamedTuple):
     least: Array
 
 
-class Found(NamedTuple):
+class LinkingProgress(NamedTuple):
     """What the search has so far: ends of chains, ancestors as bits (rings of rows and words) or marks."""
 
     head: Array
@@ -106,13 +106,13 @@ def _conditions(operator: Array, left: Array, right: Array, known: Array) -> Con
     return Conditions(operator, left, right, known, chain, codes[0], codes[1], skip, least)
 
 
-def _nothing(block: Block, conditions: Conditions, reach: int, as_bits: bool) -> Found:
+def _nothing(block: Block, conditions: Conditions, reach: int, as_bits: bool) -> LinkingProgress:
     values = int(conditions.left_code.max(initial=-1)) + 1
     values = max(values, int(conditions.right_code.max(initial=-1)) + 1)
     rows = reach if as_bits else 0
     words = (reach + 2 * WORD) // WORD + 1 if rows else 0
     marks = 0 if rows else len(block)
-    return Found(
+    return LinkingProgress(
         np.full(values, -1, np.int64),
         np.full(len(block), -1, np.int64),
         np.zeros((rows, words), np.uint64),
@@ -124,7 +124,7 @@ def _nothing(block: Block, conditions: Conditions, reach: int, as_bits: bool) ->
 
 
 def _tested(
-    block: Block, low: Array, conditions: Conditions, found: Found, tests: tuple[Test, ...]
+    block: Block, low: Array, conditions: Conditions, found: LinkingProgress, tests: tuple[Test, ...]
 ) -> tuple[Array, Array]:
     """The same, with truths of tests evaluated a part at a time."""
     wide = np.maximum(block.tie_start - low, 0)
@@ -162,7 +162,7 @@ def _truths(expr: Expr, block: Block, earlier: Array, later: Array) -> Array:
 
 @njit(nogil=True)
 def _link(
-    tie_start: Array, tie_end: Array, low: Array, conditions: Conditions, found: Found,
+    tie_start: Array, tie_end: Array, low: Array, conditions: Conditions, found: LinkingProgress,
     truths: Array, truths_at: Array, begin: int, end: int,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Edges into the events from `begin` up to `end`. `truths[truths_at[f − begin] + e]`: of tests on e and f."""

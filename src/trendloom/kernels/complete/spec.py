@@ -11,7 +11,7 @@ from trendloom.kernels.totals.spec import Test
 from trendloom.model.window import Window
 
 
-class Plan(Enum):
+class WalkPlan(Enum):
     """How trends are taken from the graph. AUTO lets costs decide; the others are for comparison."""
 
     AUTO = "auto"
@@ -31,5 +31,5 @@ class Complete:
     window: Window
     pairs: tuple[Pair, ...] = ()
     tests: tuple[Test, ...] = ()
-    plan: Plan = Plan.AUTO
+    plan: WalkPlan = WalkPlan.AUTO
     whole: tuple[Expr, ...] = ()

@@ -22,11 +22,11 @@ from trendloom.kernels.columns.segments import gather_segments
 from trendloom.kernels.complete.chunks import Chunks
 from trendloom.kernels.complete.costs import Costs, graphlet_costs, rough_costs, weigh
 from trendloom.kernels.complete.frames import Frames, frames_of
-from trendloom.kernels.complete.graph import Graph, build_graph
+from trendloom.kernels.complete.graph import TrendGraph, build_graph
 from trendloom.kernels.complete.graphlets import pieces_of, stitched
 from trendloom.kernels.complete.kept import passing
 from trendloom.kernels.complete.partition import TooManyPlans, branch_and_bound, greedy
-from trendloom.kernels.complete.spec import Complete, Plan
+from trendloom.kernels.complete.spec import Complete, WalkPlan
 from trendloom.kernels.complete.walk import one_by_one
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.windows import check_range, in_each_window
@@ -51,11 +51,11 @@ class Stretch:
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class ChosenWalk:
     """How a stretch is walked: the bounds of its graphlets, None for one trend at a time; estimates in ns and bytes."""
 
     stretch: Stretch
-    plan: Plan
+    plan: WalkPlan
     bounds: Array | None
     cpu: float
     memory: float
@@ -64,16 +64,16 @@ class Chosen:
 
 
 @dataclass(frozen=True, eq=False)
-class Trends:
+class TrendsOfGraph:
     """The complete trends of a block, ready to be counted, explained or walked."""
 
     spec: Complete
-    graph: Graph
+    graph: TrendGraph
     frames: Frames
     starts: Array
     kept: Array | None  # index in the block of each event of the graph; None: the same
     memory: int
-    measured: list[tuple[Chosen, int]] = field(default_factory=list)  # bytes of pieces of stretches walked
+    measured: list[tuple[ChosenWalk, int]] = field(default_factory=list)  # bytes of pieces of stretches walked
 
     def matches(self) -> Iterator[Matches]:
         """Chunks of trends, each trend once per window in which it is complete."""
@@ -95,7 +95,7 @@ class Trends:
         into = np.r_[0, np.cumsum(np.diff(offsets)[rows])].astype(np.int64)
         return into, gather_segments(offsets, events, rows, into)
 
-    def _by_graphlets(self, chosen: Chosen, chunks: Chunks) -> Iterator[tuple[Array, Array]]:
+    def _by_graphlets(self, chosen: ChosenWalk, chunks: Chunks) -> Iterator[tuple[Array, Array]]:
         assert chosen.bounds is not None
         pieces = pieces_of(self.graph, self.frames, chosen.bounds)
         self.measured.append((chosen, pieces.bytes))
@@ -130,9 +130,9 @@ class Trends:
 
     # ----------------------------------------------------------------------------------------------- plans
 
-    def plans(self) -> Iterator[Chosen]:
+    def plans(self) -> Iterator[ChosenWalk]:
         """How each stretch is walked; neighbours that are walked one trend at a time are one."""
-        waiting: Chosen | None = None
+        waiting: ChosenWalk | None = None
         for stretch in self._stretches():
             chosen = self.choose(stretch)
             if chosen.bounds is None:
@@ -160,7 +160,7 @@ class Trends:
         begins = np.flatnonzero(np.r_[True, np.diff(group) != 0])
         ends = np.r_[begins[1:], len(self.starts)]
         small = rough_costs(self.graph, self.frames, self.starts, begins, ends) < WORTH_PLANNING
-        small &= self.spec.plan is Plan.AUTO
+        small &= self.spec.plan is WalkPlan.AUTO
         changes = np.flatnonzero(np.r_[True, ~small[1:] | ~small[:-1]])
         for at, to in pairwise([*changes.tolist(), len(begins)]):
             yield Stretch(int(begins[at]), int(ends[to - 1]), few=bool(small[at]))
@@ -168,16 +168,16 @@ class Trends:
     def _edges(self, starts: Array, high: int) -> int:
         return int(self.graph.begin[high] - self.graph.begin[starts[0]])
 
-    def choose(self, stretch: Stretch) -> Chosen:
+    def choose(self, stretch: Stretch) -> ChosenWalk:
         """The cheapest way that fits the memory, or the one that the specification asks for."""
         plan = self.spec.plan
         starts = self.starts[stretch.first : stretch.last]
-        if stretch.few or plan is Plan.ONE_BY_ONE:
-            return Chosen(stretch, Plan.ONE_BY_ONE, None, 0.0, 0.0, 0.0, 0.0)
+        if stretch.few or plan is WalkPlan.ONE_BY_ONE:
+            return ChosenWalk(stretch, WalkPlan.ONE_BY_ONE, None, 0.0, 0.0, 0.0, 0.0)
         high = int(self.frames.limit[starts].max())
         weights = weigh(self.graph, self.frames, starts, high)
-        direct = Chosen(stretch, Plan.ONE_BY_ONE, None, weights.one_by_one, 0.0, weights.trends, weights.events)
-        if plan is Plan.AUTO and weights.one_by_one < max(WORTH_PLANNING, PLANNING * self._edges(starts, high)):
+        direct = ChosenWalk(stretch, WalkPlan.ONE_BY_ONE, None, weights.one_by_one, 0.0, weights.trends, weights.events)
+        if plan is WalkPlan.AUTO and weights.one_by_one < max(WORTH_PLANNING, PLANNING * self._edges(starts, high)):
             return direct
         costs = graphlet_costs(self.graph, self.frames, weights)
         limit = max(self.memory // 2 - self.graph.bytes, 0)
@@ -186,16 +186,16 @@ class Trends:
             return direct
         bounds = [0, *cuts, len(costs.bounds) - 1]
         cpu, memory = (_total(cost, bounds) for cost in (costs.cpu, costs.mem))
-        if plan is Plan.AUTO and cpu >= weights.one_by_one:
+        if plan is WalkPlan.AUTO and cpu >= weights.one_by_one:
             return direct
-        name = Plan.BEST_CUTS if plan is Plan.AUTO else plan
-        return Chosen(stretch, name, costs.bounds[bounds], cpu, memory, weights.trends, weights.events)
+        name = WalkPlan.BEST_CUTS if plan is WalkPlan.AUTO else plan
+        return ChosenWalk(stretch, name, costs.bounds[bounds], cpu, memory, weights.trends, weights.events)
 
 
-def _cuts(costs: Costs, plan: Plan, limit: float) -> list[int] | None:
-    if plan is Plan.ALL_STORED:
+def _cuts(costs: Costs, plan: WalkPlan, limit: float) -> list[int] | None:
+    if plan is WalkPlan.ALL_STORED:
         return [] if costs.mem[0, -1] <= limit else None
-    if plan is Plan.GREEDY_CUTS:
+    if plan is WalkPlan.GREEDY_CUTS:
         return greedy(costs.cpu, costs.mem, limit)
     try:
         return branch_and_bound(costs.cpu, costs.mem, limit)
@@ -207,14 +207,20 @@ def _total(costs: Array, bounds: list[int]) -> float:
     return float(sum(costs[a, b] for a, b in pairwise(bounds)))
 
 
-def _together(one: Chosen, other: Chosen) -> Chosen:
+def _together(one: ChosenWalk, other: ChosenWalk) -> ChosenWalk:
     stretch = Stretch(one.stretch.first, other.stretch.last, few=one.stretch.few and other.stretch.few)
-    return Chosen(
-        stretch, Plan.ONE_BY_ONE, None, one.cpu + other.cpu, 0.0, one.trends + other.trends, one.events + other.events
+    return ChosenWalk(
+        stretch,
+        WalkPlan.ONE_BY_ONE,
+        None,
+        one.cpu + other.cpu,
+        0.0,
+        one.trends + other.trends,
+        one.events + other.events,
     )
 
 
-def trends_of(spec: Complete, block: Block, memory: int | None = None) -> Trends:
+def trends_of(spec: Complete, block: Block, memory: int | None = None) -> TrendsOfGraph:
     """Build the graph over the events that fit the pattern."""
     check_range(block.time, spec.window)
     kept = None
@@ -226,4 +232,4 @@ def trends_of(spec: Complete, block: Block, memory: int | None = None) -> Trends
     memory = MEMORY if memory is None else memory
     graph = build_graph(spec, block, memory)
     frames = frames_of(graph, spec.window)
-    return Trends(spec, graph, frames, np.flatnonzero(frames.begins), kept, memory)
+    return TrendsOfGraph(spec, graph, frames, np.flatnonzero(frames.begins), kept, memory)

@@ -18,7 +18,7 @@ from trendloom.kernels.columns.copying import copy_entries
 from trendloom.kernels.compiled import njit
 from trendloom.kernels.complete.chunks import Chunks
 from trendloom.kernels.complete.frames import Frames
-from trendloom.kernels.complete.graph import Graph
+from trendloom.kernels.complete.graph import TrendGraph
 
 Array = np.ndarray[Any, Any]
 
@@ -26,7 +26,7 @@ NEXT_START, DEPTH, BRANCHES, FRESH, GIVEN, CHAIN, CHAIN_GIVEN = range(7)
 """What `place` holds: how far the search has come, trends given out, where the chain since the last branch began."""
 
 
-def one_by_one(graph: Graph, frames: Frames, starts: Array, chunks: Chunks) -> Iterator[tuple[Array, Array]]:
+def one_by_one(graph: TrendGraph, frames: Frames, starts: Array, chunks: Chunks) -> Iterator[tuple[Array, Array]]:
     """Offsets and events of the trends that begin at `starts`, a chunk at a time."""
     longest = int((frames.limit[starts] - starts).max(initial=0)) + 1
     path = np.zeros(longest, np.int32)

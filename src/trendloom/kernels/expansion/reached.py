@@ -52,12 +52,12 @@ def reached(
 ) -> Reached:  # fmt: skip
     """What partial matches reach. `remembered`: variables that later conditions look back at; None: at everything."""
     check_range(block.time, spec.window)
-    search = _Search(spec, block, remembered, go_on)
+    search = _SearchFromStarts(spec, block, remembered, go_on)
     whole = search.run()
     return Reached(search.bound, search.ends, search.shortest, whole)
 
 
-class _Search:
+class _SearchFromStarts:
     """A search under way, depth first, latest starts first."""
 
     def __init__(
@@ -68,7 +68,7 @@ class _Search:
         self.gaps = Gaps(self.machine, block, self._make)
         self.expansion = self._make(self.gaps, 0)
         self.horizon = horizons(block, spec.window)
-        self.memory = _Memory(self.machine, len(block), remembered)
+        self.memory = _Seen(self.machine, len(block), remembered)
         self.bound = np.zeros((len(spec.places), len(block)), np.bool_)
         self.ends = np.zeros(len(block), np.bool_)
         self.shortest = np.full(len(spec.places), NOWHERE)
@@ -122,7 +122,7 @@ class _Search:
             begin = end
 
 
-class _Memory:
+class _Seen:
     """Which partial matches were seen: those that go on as another one did, or better, need not go on."""
 
     def __init__(self, machine: Machine, events: int, remembered: frozenset[str] | None) -> None:

@@ -105,15 +105,15 @@ def holds(rule: Rule, paths: Paths, *, newest: bool) -> Array:
         return good
     if not rule.shape.variables:
         return np.broadcast_to(is_true(evaluate(rule.expr, _no_leaf)), len(paths)).copy()
-    scene = _Scene(rule, paths)
-    for choice in scene.choices(newest):
+    applied = _AppliedRule(rule, paths)
+    for choice in applied.choices(newest):
         rows = np.flatnonzero(choice.possible & good)
         if len(rows):
             good[rows[~is_true_at(rule.expr, choice, rows)]] = False
     return good
 
 
-def is_true_at(expr: Expr, choice: _Choice, rows: Array) -> Array:
+def is_true_at(expr: Expr, choice: _Assignment, rows: Array) -> Array:
     found = is_true(evaluate(expr, lambda leaf: choice.leaf(leaf, rows)))
     return np.broadcast_to(found, len(rows))
 
@@ -123,20 +123,20 @@ def _no_leaf(expr: Expr) -> Vector:
 
 
 @dataclass(frozen=True, eq=False)
-class _Choice:
+class _Assignment:
     """One choice of columns for the quantifiers; `possible` says for which rows it is one."""
 
-    scene: _Scene
+    applied: _AppliedRule
     columns: dict[str, int]  # "each b" → column, "index" → column, "left"/"right" → columns of a NEXT pair
     possible: Array
     window: Array | None  # columns that count (those of the round), per row; None: all
 
     def leaf(self, leaf: Expr, rows: Array) -> Vector:
-        paths = self.scene.paths
+        paths = self.applied.paths
         if isinstance(leaf, Attribute):
             return paths.block.columns[leaf.column].take(self._event(leaf, rows))
         assert isinstance(leaf, Aggregate | Extent)
-        mask = self.scene.binding[leaf.variable][rows]
+        mask = self.applied.binding[leaf.variable][rows]
         if self.window is not None:
             mask = mask & self.window[rows]
         if isinstance(leaf, Aggregate) and leaf.before:
@@ -152,7 +152,7 @@ class _Choice:
 
     def _event(self, leaf: Attribute, rows: Array) -> Array:
         """The event that an attribute is read from, per row."""
-        paths = self.scene.paths
+        paths = self.applied.paths
         if leaf.which is Which.NEXT:
             return paths.events[rows, self.columns["right"]]
         if leaf.which is Which.EACH:
@@ -160,7 +160,7 @@ class _Choice:
             return paths.events[rows, column]
         if leaf.which is Which.CURRENT:
             return paths.events[rows, self.columns["index"]]
-        mask = self.scene.binding[leaf.variable][rows]
+        mask = self.applied.binding[leaf.variable][rows]
         if self.window is not None:
             mask = mask & self.window[rows]
         if leaf.which is Which.PREVIOUS:
@@ -172,7 +172,7 @@ class _Choice:
         return paths.events[rows, column_of]
 
 
-class _Scene:
+class _AppliedRule:
     """A rule on some paths: which columns its variables bind, and which choices there are."""
 
     def __init__(self, rule: Rule, paths: Paths) -> None:
@@ -180,7 +180,7 @@ class _Scene:
         self.binding = {name: paths.binding(name) for name in self.shape.variables}
         self.rounds = None if rule.part is None else paths.rounds(rule.part)
 
-    def choices(self, newest: bool) -> Iterator[_Choice]:
+    def choices(self, newest: bool) -> Iterator[_Assignment]:
         names = [f"each {name}" for name in sorted(self.shape.each)]
         names += ["index"] if self.shape.index is not None else []
         width = self.paths.events.shape[1]
@@ -201,7 +201,7 @@ class _Scene:
             return self.binding[self.shape.index]
         return self.binding[name.removeprefix("each ")]
 
-    def _choice(self, columns: dict[str, int]) -> Iterator[_Choice]:
+    def _choice(self, columns: dict[str, int]) -> Iterator[_Assignment]:
         possible = np.ones(len(self.paths), np.bool_)
         for name, column in columns.items():
             possible &= self._candidates(name)[:, column]
@@ -213,7 +213,7 @@ class _Scene:
             possible &= (mask if window is None else mask & window[:, : columns["index"]]).any(axis=1)
         yield from self._if_bound(columns, possible, window)
 
-    def _pairs(self, width: int, newest: bool) -> Iterator[_Choice]:
+    def _pairs(self, width: int, newest: bool) -> Iterator[_Assignment]:
         assert self.shape.pair is not None
         left, right = (self.binding[name] for name in self.shape.pair)
         at = self.paths.instants
@@ -228,7 +228,7 @@ class _Scene:
                         {"left": a, "right": b}, adjacent & self._in_round((a, b), window), window
                     )
 
-    def _wholes(self, width: int) -> Iterator[_Choice]:
+    def _wholes(self, width: int) -> Iterator[_Assignment]:
         """No quantifier: once per match, or once per round of its part."""
         if self.rounds is None:
             yield from self._if_bound({}, np.ones(len(self.paths), np.bool_), None)
@@ -250,12 +250,12 @@ class _Scene:
             return np.ones(len(self.paths), np.bool_)
         return np.logical_and.reduce([window[:, column] for column in columns])
 
-    def _if_bound(self, columns: dict[str, int], possible: Array, window: Array | None) -> Iterator[_Choice]:
+    def _if_bound(self, columns: dict[str, int], possible: Array, window: Array | None) -> Iterator[_Assignment]:
         for name in self.shape.variables:
             mask = self.binding[name]
             possible = possible & (mask if window is None else mask & window).any(axis=1)
         if possible.any():
-            yield _Choice(self, columns, possible, window)
+            yield _Assignment(self, columns, possible, window)
 
 
 def ready(rule: Rule, paths: Paths, variables: frozenset[str]) -> Array:

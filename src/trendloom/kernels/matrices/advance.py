@@ -26,14 +26,14 @@ from trendloom.kernels.columns.numbers import (
 )
 from trendloom.kernels.columns.words import wide_product
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.matrices.matrices import Terms
+from trendloom.kernels.matrices.matrices import MatrixTerms
 from trendloom.kernels.matrices.plain_steps import carry_integers
 from trendloom.kernels.totals.summing import ABSENT
 
 Array = np.ndarray[Any, Any]
 
 
-class Events(NamedTuple):
+class TimedLetters(NamedTuple):
     """A block as read by `advance`: points in time with their letters, see `kinds`. `own` and `union` go by event.
 
     Without `start` every event is a point in time, or tied to its neighbours. `own` and `union` are None where every
@@ -56,13 +56,13 @@ class Steps(NamedTuple):
     where there are too few events to pay for them: what words need is not compiled then.
     """
 
-    single: Terms
+    single: MatrixTerms
     words: Array
     words_of_doubles: Array
     offset: Array
     letters: int
-    kept: Terms
-    entered: Terms
+    kept: MatrixTerms
+    entered: MatrixTerms
     order: Array
     size: int  # rows: slots, and once more per linear measure
 
@@ -72,7 +72,7 @@ NO_WORDS = np.zeros(0, np.int64)
 
 
 @njit(nogil=True, inline="always")
-def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, events: Events) -> None:
+def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, events: TimedLetters) -> None:
     """Carry the numbers of all slots over points in time begin..end of one key. `spare` has twice as many rows."""
     at = begin
     while at < end:
@@ -87,7 +87,7 @@ def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, e
 
 
 @operation
-def carry_tied(rows: Numbers, spare: Numbers, at: int, end: int, steps: Steps, events: Events) -> int:
+def carry_tied(rows: Numbers, spare: Numbers, at: int, end: int, steps: Steps, events: TimedLetters) -> int:
     """Apply the events of one time, which have no letter; returns where the next time begins."""
     raise NotImplementedError
 
@@ -120,8 +120,8 @@ def _tie_end(instant: Array, at: int, end: int) -> int:
 
 @njit(**INSIDE)
 def _apply_together(
-    rows: Numbers, spare: Numbers, begin: int, end: int, entered: Terms, kept: Terms, order: Array, own: Array,
-    union: Array, weights: Array, size: int,
+    rows: Numbers, spare: Numbers, begin: int, end: int, entered: MatrixTerms, kept: MatrixTerms, order: Array,
+    own: Array, union: Array, weights: Array, size: int,
 ) -> None:  # fmt: skip
     """Events of one time: each enters from what was there before them, or (inside AND) from what entered with them.
 
@@ -152,7 +152,7 @@ def _enter_in_order(
     spare: Numbers,
     begin: int,
     end: int,
-    entered: Terms,
+    entered: MatrixTerms,
     order: Array,
     own: Array,
     weights: Array,
@@ -429,7 +429,7 @@ def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, begi
 
 @njit(**INSIDE)
 def advance_least(
-    least: Array, spare: Array, begin: int, end: int, steps: Steps, events: Events, values: Array, valued: Array
+    least: Array, spare: Array, begin: int, end: int, steps: Steps, events: TimedLetters, values: Array, valued: Array
 ) -> None:
     """Carry the least values of all slots, `least[slot, lane]`, over events; see `advance`.
 
@@ -463,7 +463,9 @@ def _bring(into: Array, to: int, of: Array, source: int, value: int) -> None:
 
 
 @njit(**INSIDE)
-def _apply_least(least: Array, spare: Array, terms: Terms, kind: int, slots: int, value: int, valued: Array) -> None:
+def _apply_least(
+    least: Array, spare: Array, terms: MatrixTerms, kind: int, slots: int, value: int, valued: Array
+) -> None:
     begin, end = terms.begin[kind], terms.begin[kind + 1]
     for at in range(begin, end):
         if terms.row[at] < slots:
@@ -478,7 +480,7 @@ def _apply_least(least: Array, spare: Array, terms: Terms, kind: int, slots: int
 
 @njit(**INSIDE)
 def _enter_least(
-    least: Array, spare: Array, slot: int, terms: Terms, kind: int, slots: int, value: int, valued: Array
+    least: Array, spare: Array, slot: int, terms: MatrixTerms, kind: int, slots: int, value: int, valued: Array
 ) -> None:
     for at in range(terms.begin[kind], terms.begin[kind + 1]):
         if terms.row[at] == slot:

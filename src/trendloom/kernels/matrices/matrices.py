@@ -1,8 +1,8 @@
 """The matrices of a program as flat tables, for the kinds of events that a block holds.
 
-Rows of numbers: first all slots, then all slots once more per linear measure. `Terms` lists, per letter, the rows that
-change and what each becomes: Σ coefficient · row, or Σ weight of the event · row. A letter is what happens at one point
-in time: one event of a kind, or several of some kinds.
+Rows of numbers: first all slots, then all slots once more per linear measure. `MatrixTerms` lists, per letter, the rows
+that change and what each becomes: Σ coefficient · row, or Σ weight of the event · row. A letter is what happens at one
+point in time: one event of a kind, or several of some kinds.
 
 *Words*: where no term has a weight, several letters in a row are read as one letter of a larger alphabet, whose matrix
 is the product of theirs, so that one product stands for up to eight points in time.
@@ -17,7 +17,7 @@ import numpy as np
 
 from trendloom.kernels.columns.numbers import Combination
 from trendloom.kernels.matrices.program import Program
-from trendloom.kernels.totals.summing import Job
+from trendloom.kernels.totals.summing import Addends
 
 Array = np.ndarray[Any, Any]
 
@@ -28,7 +28,7 @@ MOST_COEFFICIENTS = 1 << 24
 """The coefficients of a row of a word add up to less, so that small numbers times a word stay small."""
 
 
-class Terms(NamedTuple):
+class MatrixTerms(NamedTuple):
     """Letter l changes rows `row[r]`, r from `begin[l]` to `begin[l + 1]`, to Σ of terms `first[r]` to `first[r + 1]`.
 
     `late`: the source of a term is what events of the same time have entered. `enters`: the term brings the event in
@@ -55,26 +55,26 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """What every kind of event does to the rows of a job: the source of all tables."""
+    """What every kind of event does to the rows: the source of all tables."""
 
     program: Program
-    job: Job
+    addends: Addends
     kinds: list[frozenset[int]]
 
     @property
     def size(self) -> int:
-        return len(self.program.slots) * (1 + self.job.linear)
+        return len(self.program.slots) * (1 + self.addends.linear)
 
     def entering(self, kind: int) -> list[Term]:
         """What one event adds to the rows it enters."""
         slots, found = len(self.program.slots), []
         for target, source, late in sorted(self.program.entering(self.kinds[kind])):
             found.append(Term(target, source, late=late, enters=True))
-            for measure in range(self.job.linear):
+            for measure in range(self.addends.linear):
                 ahead = (measure + 1) * slots
                 found.append(Term(target + ahead, source + ahead, late=late, enters=True))
-                if self.job.weighs[measure, self.program.position_of[target]]:
-                    weight = int(self.job.weight_of[measure])
+                if self.addends.weighs[measure, self.program.position_of[target]]:
+                    weight = int(self.addends.weight_of[measure])
                     found.append(Term(target + ahead, source, weight=weight, late=late, enters=True))
         return found
 
@@ -86,16 +86,16 @@ class Matrices:
             for ahead in range(0, self.size, len(self.program.slots))
         ]
 
-    def single(self) -> Terms:
+    def single(self) -> MatrixTerms:
         """Events alone at their time, by kind."""
         alone = [[t for t in self.entering(kind) if not t.late] for kind in range(len(self.kinds))]
         return flat([[*self.keeping(p), *more] for p, more in zip(self.kinds, alone, strict=True)], self.size)
 
-    def entered(self) -> Terms:
+    def entered(self) -> MatrixTerms:
         """Of several events of one time: what each adds."""
         return flat([self.entering(kind) for kind in range(len(self.kinds))], self.size, adds=True)
 
-    def kept(self) -> Terms:
+    def kept(self) -> MatrixTerms:
         """Of several events of one time: what their union leaves."""
         return flat([self.keeping(positions) for positions in self.kinds], self.size)
 
@@ -143,7 +143,7 @@ def terms_of(matrix: Array) -> list[Term]:
     return [Term(int(r), int(s), int(matrix[r, s])) for r, s in zip(rows, sources, strict=True)]
 
 
-def flat(letters: list[list[Term]], rows: int, *, adds: bool = False) -> Terms:
+def flat(letters: list[list[Term]], rows: int, *, adds: bool = False) -> MatrixTerms:
     """Terms by letter and row. Rows that stay as they are are left out; rows that become zero have no terms.
 
     `adds`: the terms are added to what a row holds, so that rows without terms are left out instead.
@@ -160,7 +160,7 @@ def flat(letters: list[list[Term]], rows: int, *, adds: bool = False) -> Terms:
                 first.append(len(listed))
         begin.append(len(row))
     columns = [[term[field] for term in listed] for field in range(1, 6)]
-    return Terms(
+    return MatrixTerms(
         np.array(begin, np.int64),
         np.array(row, np.int64),
         np.array(first, np.int64),

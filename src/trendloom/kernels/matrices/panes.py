@@ -38,7 +38,7 @@ from trendloom.kernels.totals.summing import ABSENT
 Array = np.ndarray[Any, Any]
 
 
-class Shape(NamedTuple):
+class MatrixLayout(NamedTuple):
     """How rows and lanes of matrices are laid out."""
 
     slots: int
@@ -50,7 +50,7 @@ class Shape(NamedTuple):
 
 
 @operation
-def compose(to: Numbers, later: Numbers, second: int, earlier: Numbers, first: int, shape: Shape) -> None:
+def compose(to: Numbers, later: Numbers, second: int, earlier: Numbers, first: int, shape: MatrixLayout) -> None:
     """to = later · earlier; `second` and `first` are the first rows of their matrices.
 
     `earlier` may be a vector: it has as many lanes as `to`. O(slots · columns · lanes · measures).
@@ -89,7 +89,7 @@ def _compose(to: Any, later: Any, second: Any, earlier: Any, first: Any, shape: 
 
 
 @njit(**INSIDE, forceinline=True)
-def compose_least(to: Array, later: Array, earlier: Array, shape: Shape) -> None:
+def compose_least(to: Array, later: Array, earlier: Array, shape: MatrixLayout) -> None:
     """The same for least values: [slot, lane] each."""
     for slot in range(shape.slots):
         for lane in range(to.shape[1]):
@@ -102,7 +102,7 @@ def compose_least(to: Array, later: Array, earlier: Array, shape: Shape) -> None
 
 
 @njit(**INSIDE, forceinline=True)
-def give_out(out: Numbers, span: int, rows: Numbers, first: int, shape: Shape) -> None:
+def give_out(out: Numbers, span: int, rows: Numbers, first: int, shape: MatrixLayout) -> None:
     """What the accepting slots hold is the result of a span."""
     for measure in range(shape.measures + 1):
         for slot in shape.accepts:
@@ -110,7 +110,7 @@ def give_out(out: Numbers, span: int, rows: Numbers, first: int, shape: Shape) -
 
 
 @njit(**INSIDE, forceinline=True)
-def accepted_least(least: Array, shape: Shape) -> int:
+def accepted_least(least: Array, shape: MatrixLayout) -> int:
     """The least value of the accepting slots; `least` is [slot, lane]."""
     best = ABSENT
     for slot in shape.accepts:
@@ -145,7 +145,7 @@ def _put_least(to: Array, of: Array) -> None:
 
 def slide(
     out: Numbers, bad_out: Array, least_out: Array, first: Array, last: Array, pieces: Numbers, bad: Array,
-    least: Array, shape: Shape,
+    least: Array, shape: MatrixLayout,
 ) -> None:  # fmt: skip
     """Results of spans, each the product of pieces first..last. `least` is [extreme, piece, slot, lane].
 
@@ -194,7 +194,7 @@ class LeastStacks(NamedTuple):
 
 def _slide(
     out: Numbers, bad_out: Array, least_out: Array, first: Array, last: Array, pieces: Numbers, bad: Array,
-    least: Array, shape: Shape, stacks: Stacks, least_stacks: LeastStacks, bad_front: Array,
+    least: Array, shape: MatrixLayout, stacks: Stacks, least_stacks: LeastStacks, bad_front: Array,
 ) -> None:  # fmt: skip
     product, other, back, fronts, result = stacks.product, stacks.other, stacks.back, stacks.fronts, stacks.result
     least_product, least_other, least_back = least_stacks.product, least_stacks.other, least_stacks.back

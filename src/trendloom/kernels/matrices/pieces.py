@@ -20,13 +20,13 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, copy, like, zeros, zeros_like
 from trendloom.kernels.columns.words import STEP
 from trendloom.kernels.compiled import njit
-from trendloom.kernels.matrices.panes import Shape, any_spilled, compose, compose_least, slide
+from trendloom.kernels.matrices.panes import MatrixLayout, any_spilled, compose, compose_least, slide
 from trendloom.kernels.matrices.type_grained import Prepared, pieces_of, reduce
 from trendloom.kernels.totals.spans import spans_between
-from trendloom.kernels.totals.spec import Aggregation
-from trendloom.kernels.totals.summing import ABSENT, Found, Job, Sortable, Spans, prepare, sortable
+from trendloom.kernels.totals.spec import AggregationSpec
+from trendloom.kernels.totals.summing import ABSENT, Addends, Sortable, Spans, SpanTotals, prepare, sortable
 from trendloom.kernels.totals.totals import Totals, linear_of, totals_of
-from trendloom.kernels.totals.widen import Layout, allowed, layout_of, words_of
+from trendloom.kernels.totals.widen import Layout, bits_of, layout_of, repeat_wider, words_of
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]
@@ -109,7 +109,7 @@ def pane_of(window: Window) -> int | None:
     return math.gcd(window.within, window.slide)
 
 
-def reduce_block(spec: Aggregation, block: Block, numeric: str) -> Pieces | None:
+def reduce_block(spec: AggregationSpec, block: Block, numeric: str) -> Pieces | None:
     """The pieces of a block; None where values have no meaning outside of it (texts, integers beyond 64 bits)."""
     layout, pane = layout_of(spec, numeric), pane_of(spec.detection.window)
     extremes = [(m, sortable(m, block.columns[m.column])) for m in layout.extremes if m.column]
@@ -125,7 +125,7 @@ def reduce_block(spec: Aggregation, block: Block, numeric: str) -> Pieces | None
         prepared = Prepared(prepare(spec, block, linear, extremes if number == 0 else []))
         if number == 0:
             least = reduce(prepared, begin, end, zeros(Wides, 1, 1))[2]
-        prepared = Prepared(_without_least(prepared.job))
+        prepared = Prepared(_without_least(prepared.addends))
         stacks.append(_stack(_reducing(prepared, begin, end), len(begin), prepared, exact=part.exact))
     key = block.key[begin]
     time = block.time[begin]
@@ -146,7 +146,7 @@ def join(parts: list[Pieces]) -> Pieces:
     return whole.take(np.lexsort((whole.first, whole.pane, whole.key)))
 
 
-def compact(spec: Aggregation, numeric: str, pieces: Pieces) -> Pieces:
+def compact(spec: AggregationSpec, numeric: str, pieces: Pieces) -> Pieces:
     """One piece per key and pane; pieces of a key must not overlap in time."""
     begin = np.flatnonzero(np.r_[True, np.diff(pieces.key) | np.diff(pieces.pane)]) if len(pieces) else np.zeros(0, int)
     if len(begin) == len(pieces):
@@ -165,7 +165,7 @@ def compact(spec: Aggregation, numeric: str, pieces: Pieces) -> Pieces:
 
 
 def results(
-    spec: Aggregation, numeric: str, pieces: Pieces, block_columns: dict[str, Any],
+    spec: AggregationSpec, numeric: str, pieces: Pieces, block_columns: dict[str, Any],
     starts: tuple[int, int] | None = None,
 ) -> Totals:  # fmt: skip
     """What all windows amount to. `block_columns` are the columns of MIN and MAX, for the way back to values.
@@ -199,13 +199,13 @@ class Multiplied:
 
     stack: Stack
     least: Array
-    shape: Shape
+    shape: MatrixLayout
 
     @property
     def lanes(self) -> int:
         return self.shape.measures + 1
 
-    def sweep(self, spans: Spans, numbers: Numbers) -> Found:
+    def sweep(self, spans: Spans, numbers: Numbers) -> SpanTotals:
         """Windows as products of pieces."""
         words = numbers.words.shape[2] if isinstance(numbers, Limbs) else 2
         used = np.zeros(len(self.stack.low) + 1, np.int64)
@@ -213,7 +213,7 @@ class Multiplied:
         np.add.at(used, spans.high, -1)
         some = np.flatnonzero(np.cumsum(used)[:-1] > 0)
         matrices, bad = self.stack.take(some).numbers(type(numbers), words)
-        found = Found(zeros_like(matrices, len(spans), self.lanes), np.zeros(len(spans), np.bool_),
+        found = SpanTotals(zeros_like(matrices, len(spans), self.lanes), np.zeros(len(spans), np.bool_),
                       np.full((len(spans), len(self.least)), ABSENT))  # fmt: skip
         first, last = np.searchsorted(some, spans.low), np.searchsorted(some, spans.high)
         slide(found.numbers, found.spilled, found.least, first, last, matrices, bad, self.least[:, some], self.shape)
@@ -242,23 +242,18 @@ def _matrices(compute: Compute, count: int, size: int, lanes: int, *, exact: boo
     found, bad = compute(everything, zeros(Wides, 1, 1))
     assert isinstance(found, Wides)
     again = np.flatnonzero(bad)
+
+    def compute_wider(rows: Array, words: int) -> Array:
+        limbs, spilt = compute(rows, zeros(Limbs, 1, 1, words))
+        assert isinstance(limbs, Limbs)
+        matrices = limbs.words.reshape(len(rows), size, lanes, words)
+        for row, matrix in zip(rows, matrices, strict=True):
+            wide[row] = matrix
+        return spilt
+
     if len(again):
-        scaled, _ = compute(again, zeros(Scaled, 1, 1))
-        assert isinstance(scaled, Scaled)
-        bits = np.frexp(scaled.mantissa)[1] + STEP * scaled.exponent
-        words = words_of(bits.reshape(len(again), -1).max(axis=1))
-    while len(again):
-        left = []
-        for width in np.unique(words):
-            rows = np.flatnonzero(words == width)
-            limbs, spilt = compute(again[rows], zeros(Limbs, 1, 1, int(width)))
-            assert isinstance(limbs, Limbs)
-            matrices = limbs.words.reshape(len(rows), size, lanes, int(width))
-            for row, matrix in zip(rows, matrices, strict=True):
-                wide[again[row]] = matrix
-            left.append(rows[spilt])
-        more = np.concatenate(left)
-        again, words = again[more], allowed(words[more] * 2)
+        bits = bits_of(compute(again, zeros(Scaled, 1, 1))[0])
+        repeat_wider(again, words_of(bits.reshape(len(again), -1).max(axis=1)), compute_wider)
     return Stack(found.low.reshape(shape), found.high.reshape(shape), True, wide)
 
 
@@ -269,7 +264,7 @@ def _reducing(prepared: Prepared, begin: Array, end: Array) -> Compute:
     return compute
 
 
-def _multiplying(stack: Stack, begin: Array, end: Array, shape: Shape) -> Compute:
+def _multiplying(stack: Stack, begin: Array, end: Array, shape: MatrixLayout) -> Compute:
     def compute(rows: Array, numbers: Numbers) -> tuple[Numbers, Array]:
         words = numbers.words.shape[2] if isinstance(numbers, Limbs) else 2
         sizes = end[rows] - begin[rows]
@@ -292,8 +287,8 @@ def _whole_keys(block: Block) -> Array:
     return np.stack([block.key_starts[some], block.key_starts[some + 1]], axis=1)
 
 
-def _without_least(job: Job) -> Job:
-    return replace(job, values=job.values[:0], valued=job.valued[:0])
+def _without_least(addends: Addends) -> Addends:
+    return replace(addends, values=addends.values[:0], valued=addends.valued[:0])
 
 
 def _joined(stacks: tuple[Stack, ...]) -> Stack:
@@ -302,21 +297,23 @@ def _joined(stacks: tuple[Stack, ...]) -> Stack:
     return Stack(low, high, stacks[0].exact, np.concatenate([stack.wide for stack in stacks]))
 
 
-def _shapes(spec: Aggregation, layout: Layout) -> list[Shape]:
+def _shapes(spec: AggregationSpec, layout: Layout) -> list[MatrixLayout]:
     """The shape of the matrices of every part; it needs no events."""
     nothing = Block(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), {})
     shape = Prepared(prepare(spec, nothing, [], [])).shape
     return [shape._replace(measures=len(part.measures)) for part in layout.parts]
 
 
-def sortables(spec: Aggregation, block: Block) -> dict[str, Sortable]:
+def sortables(spec: AggregationSpec, block: Block) -> dict[str, Sortable]:
     """How values of MIN and MAX come back from the integers they were compared as."""
     extremes = [m for m in spec.measures if m.function in ("min", "max") and m.column]
     return {m.name: sortable(m, block.columns[m.column]) for m in extremes if m.column}
 
 
 @njit(nogil=True)
-def _multiply(out: Numbers, spilt: Array, pieces: Numbers, bad: Array, begin: Array, end: Array, shape: Shape) -> None:
+def _multiply(
+    out: Numbers, spilt: Array, pieces: Numbers, bad: Array, begin: Array, end: Array, shape: MatrixLayout
+) -> None:
     """The product of pieces begin..end, in order, of every group."""
     size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
     product, other = like(pieces, size, lanes), like(pieces, size, lanes)
@@ -334,7 +331,7 @@ def _multiply(out: Numbers, spilt: Array, pieces: Numbers, bad: Array, begin: Ar
 
 
 @njit(nogil=True)
-def _multiply_least(out: Array, least: Array, begin: Array, end: Array, shape: Shape) -> None:
+def _multiply_least(out: Array, least: Array, begin: Array, end: Array, shape: MatrixLayout) -> None:
     for group in range(len(begin)):
         product = least[begin[group]].copy()
         for piece in range(begin[group] + 1, end[group]):

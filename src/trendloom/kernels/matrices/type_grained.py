@@ -22,14 +22,14 @@ from trendloom.kernels.columns import few
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, Wides, add_unit, clear, copy, zeros_like
 from trendloom.kernels.compiled import njit
-from trendloom.kernels.matrices.advance import NO_WORDS, Events, Steps, advance, advance_least
+from trendloom.kernels.matrices.advance import NO_WORDS, Steps, TimedLetters, advance, advance_least
 from trendloom.kernels.matrices.kinds import Kinds, Letters, kinds_of, letters_of
 from trendloom.kernels.matrices.matrices import LONGEST_WORD, Matrices, flat, terms_of, words_of
-from trendloom.kernels.matrices.panes import Shape, accepted_least, any_spilled, give_out, slide
+from trendloom.kernels.matrices.panes import MatrixLayout, accepted_least, any_spilled, give_out, slide
 from trendloom.kernels.matrices.plain_steps import add_up_integers
 from trendloom.kernels.matrices.program import Program
 from trendloom.kernels.totals.spans import grown, not_before
-from trendloom.kernels.totals.summing import ABSENT, EMPTY, Found, Job, Spans
+from trendloom.kernels.totals.summing import ABSENT, EMPTY, Addends, Spans, SpanTotals
 
 Array = np.ndarray[Any, Any]
 
@@ -43,51 +43,53 @@ FEW_STEPS = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A job's events and tables, ready to be run in any number system."""
+    """The events and tables of a block to be added up, ready to be run in any number system."""
 
-    job: Job
+    addends: Addends
 
     @cached_property
     def program(self) -> Program:
-        return Program(self.job.machine)
+        return Program(self.addends.machine)
 
     @cached_property
     def kinds(self) -> Kinds:
-        return kinds_of(self.job.block)
+        return kinds_of(self.addends.block)
 
     @cached_property
     def matrices(self) -> Matrices:
-        return Matrices(self.program, self.job, self.kinds.positions)
+        return Matrices(self.program, self.addends, self.kinds.positions)
 
     @cached_property
     def letters(self) -> Letters | None:
         """Points in time as letters, where there are ties and no event has a weight of its own."""
-        if len(self.kinds.own) == 0 or len(self.job.weights):
+        if len(self.kinds.own) == 0 or len(self.addends.weights):
             return None
-        return letters_of(self.job.block, self.kinds)
+        return letters_of(self.addends.block, self.kinds)
 
     @cached_property
-    def by_event(self) -> tuple[Events, Steps]:
+    def by_event(self) -> tuple[TimedLetters, Steps]:
         """For what goes from event to event: weights and least values."""
         kinds, matrices = self.kinds, self.matrices
         start, offset = np.zeros(0, np.int64), np.zeros(2, np.int64)
-        events = Events(kinds.code, kinds.tied, start, kinds.own, kinds.union, self.job.block.instant, self.job.weights)
+        events = TimedLetters(
+            kinds.code, kinds.tied, start, kinds.own, kinds.union, self.addends.block.instant, self.addends.weights
+        )
         order = np.array(self.program.order, np.int64)
         kept, entered, letters = matrices.kept(), matrices.entered(), len(kinds.positions)
         steps = Steps(matrices.single(), NO_WORDS, NO_WORDS, offset, letters, kept, entered, order, matrices.size)
         return events, steps
 
     @cached_property
-    def by_time(self) -> tuple[Events, Steps]:
+    def by_time(self) -> tuple[TimedLetters, Steps]:
         """For numbers: letters, and words of them where the stream is long enough."""
         events, steps = self.by_event
         matrices, letters = self.matrices, self.letters
-        if len(self.job.weights):
+        if len(self.addends.weights):
             return _without_ties(events), steps
         counts = [{kind: 1} for kind in range(len(matrices.kinds))] if letters is None else letters.counts
         alphabet = [matrices.letter(each) for each in counts]
         steps = steps._replace(single=flat([terms_of(matrix) for matrix in alphabet], matrices.size))
-        if len(self.job.block) >= WORTH_WORDS:
+        if len(self.addends.block) >= WORTH_WORDS:
             words, offset = words_of(alphabet, matrices.size, longest=LONGEST_WORD)
             steps = steps._replace(words=words, words_of_doubles=words.astype(np.float64))
             steps = steps._replace(offset=offset, letters=len(counts))
@@ -100,62 +102,62 @@ class Prepared:
         return events if self.letters is None else np.searchsorted(self.letters.start, events)
 
     @cached_property
-    def shape(self) -> Shape:
+    def shape(self) -> MatrixLayout:
         program, slots = self.program, len(self.program.slots)
         grows = np.ones(slots, np.bool_)
         grows[list(program.sources)] = False
         begin = program.sources.index(program.begin)
         columns, accepts = np.array(program.sources, np.int64), np.array(program.accepts, np.int64)
-        return Shape(slots, self.job.linear, columns, grows, begin, accepts)
+        return MatrixLayout(slots, self.addends.linear, columns, grows, begin, accepts)
 
     @cached_property
     def valued(self) -> Array:
         """[extreme, slot]: whether events that enter a slot bring a value along."""
-        found = np.zeros((self.job.extremes, len(self.program.slots)), np.bool_)
+        found = np.zeros((self.addends.extremes, len(self.program.slots)), np.bool_)
         for slot, position in enumerate(self.program.position_of):
             if position >= 0:
-                found[:, slot] = self.job.valued[:, position]
+                found[:, slot] = self.addends.valued[:, position]
         return found
 
 
-def _without_ties(events: Events) -> Events:
+def _without_ties(events: TimedLetters) -> TimedLetters:
     """The same events; without what ties need where each has a letter."""
     return events if (events.code == events.tied).any() else events._replace(own=None, union=None)
 
 
-def sweep(job: Job, spans: Spans, numbers: Numbers) -> Found:
+def sweep(addends: Addends, spans: Spans, numbers: Numbers) -> SpanTotals:
     """Add up all matches of every span; `numbers` says in which system."""
-    return run(Prepared(job), spans, numbers)
+    return run(Prepared(addends), spans, numbers)
 
 
-def run(prepared: Prepared, spans: Spans, numbers: Numbers, *, panes: bool | None = None) -> Found:
+def run(prepared: Prepared, spans: Spans, numbers: Numbers, *, panes: bool | None = None) -> SpanTotals:
     """As `sweep`; `panes` forces windows as products of panes, or one by one."""
-    job = prepared.job
-    found = Found(
-        zeros_like(numbers, len(spans), job.linear + 1),
+    addends = prepared.addends
+    found = SpanTotals(
+        zeros_like(numbers, len(spans), addends.linear + 1),
         np.zeros(len(spans), np.bool_),
-        np.full((len(spans), job.extremes), ABSENT),
+        np.full((len(spans), addends.extremes), ABSENT),
     )
     if panes is None:
         panes = _worth_panes(prepared, spans)
     if len(spans) == 0:
         return found
-    size = prepared.shape.slots * (job.linear + 1)
+    size = prepared.shape.slots * (addends.linear + 1)
     if not panes:
         each = _roomy_each if isinstance(numbers, Limbs) else _lean_each
         each(found.numbers, found.spilled, prepared.points(spans.low), prepared.points(spans.high), prepared.shape,
              *prepared.by_time, zeros_like(numbers, size, 1), zeros_like(numbers, 2 * size, 1))  # fmt: skip
-        if job.extremes:
-            _each_least(found.least, spans.low, spans.high, prepared.shape, *prepared.by_event, job.values,
+        if addends.extremes:
+            _each_least(found.least, spans.low, spans.high, prepared.shape, *prepared.by_event, addends.values,
                         prepared.valued)  # fmt: skip
         return found
-    window = job.spec.detection.window
+    window = addends.spec.detection.window
     assert window.within is not None
     assert window.slide is not None
-    pieces = pieces_of(job.block, math.gcd(window.within, window.slide))
+    pieces = pieces_of(addends.block, math.gcd(window.within, window.slide))
     needed = np.unique(spans.key)
-    if len(needed) < job.block.keys:
-        pieces = pieces[np.isin(np.searchsorted(job.block.key_starts, pieces[:, 0], side="right") - 1, needed)]
+    if len(needed) < addends.block.keys:
+        pieces = pieces[np.isin(np.searchsorted(addends.block.key_starts, pieces[:, 0], side="right") - 1, needed)]
     matrices, bad, least = reduce(prepared, pieces[:, 0], pieces[:, 1], numbers)
     first, last = np.searchsorted(pieces[:, 0], spans.low), np.searchsorted(pieces[:, 0], spans.high)
     slide(found.numbers, found.spilled, found.least, first, last, matrices, bad, least, prepared.shape)
@@ -164,29 +166,29 @@ def run(prepared: Prepared, spans: Spans, numbers: Numbers, *, panes: bool | Non
 
 def reduce(prepared: Prepared, begin: Array, end: Array, numbers: Numbers) -> tuple[Numbers, Array, Array]:
     """The matrix of every stretch of events: rows, which of them spilled, and [extreme, stretch, slot, lane]."""
-    shape, job = prepared.shape, prepared.job
+    shape, addends = prepared.shape, prepared.addends
     size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
     matrices = zeros_like(numbers, len(begin) * size, lanes)
     bad = np.zeros(len(begin), np.bool_)
-    least = np.empty((job.extremes, len(begin), shape.slots, lanes), np.int64)
+    least = np.empty((addends.extremes, len(begin), shape.slots, lanes), np.int64)
     reducing = _roomy_reduce if isinstance(numbers, Limbs) else _lean_reduce
     reducing(matrices, bad, prepared.points(begin), prepared.points(end), shape, *prepared.by_time,
              zeros_like(numbers, size, lanes), zeros_like(numbers, 2 * size, lanes))  # fmt: skip
-    if job.extremes:
-        _reduce_least(least, begin, end, shape, *prepared.by_event, job.values, prepared.valued)
+    if addends.extremes:
+        _reduce_least(least, begin, end, shape, *prepared.by_event, addends.values, prepared.valued)
     return matrices, bad, least
 
 
 def _worth_panes(prepared: Prepared, spans: Spans) -> bool:
     """Whether matrices of panes cost less than walking through every window."""
-    window = prepared.job.spec.detection.window
+    window = prepared.addends.spec.detection.window
     if window.slide is None or window.within is None or window.within <= window.slide or len(spans) == 0:
         return False
     columns, slots = len(prepared.shape.columns), prepared.shape.slots
     walked = int((spans.high - spans.low).sum())
     if walked <= FEW_STEPS:
         return False
-    events = len(prepared.job.block)
+    events = len(prepared.addends.block)
     steps = (int(spans.start.max()) - int(spans.start.min())) // math.gcd(window.within, window.slide)
     panes = min(events, (steps + 1) * len(np.unique(spans.key)))
     return events * (1 + columns / 8) + (panes + len(spans)) * slots * columns * columns < walked
@@ -215,8 +217,8 @@ def _pieces(key_starts: Array, time: Array, pane: int) -> Array:
 
 
 def _each(
-    out: Numbers, bad: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps, rows: Numbers,
-    spare: Numbers,
+    out: Numbers, bad: Array, low: Array, high: Array, shape: MatrixLayout, events: TimedLetters, steps: Steps,
+    rows: Numbers, spare: Numbers,
 ) -> None:  # fmt: skip
     """One vector through the points in time of every span."""
     for span in range(len(low)):
@@ -229,8 +231,8 @@ def _each(
 
 
 def _each_interpreted(
-    out: Numbers, bad: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps, rows: Numbers,
-    spare: Numbers,
+    out: Numbers, bad: Array, low: Array, high: Array, shape: MatrixLayout, events: TimedLetters, steps: Steps,
+    rows: Numbers, spare: Numbers,
 ) -> None:  # fmt: skip
     if isinstance(rows, Wides | Limbs) and not (events.code == events.tied).any():
         add_up_integers(out, bad, low, high, shape.accepts, shape.slots, int(shape.columns[shape.begin]), steps.size,
@@ -241,7 +243,14 @@ def _each_interpreted(
 
 @njit(nogil=True)
 def _each_least(
-    out: Array, low: Array, high: Array, shape: Shape, events: Events, steps: Steps, values: Array, valued: Array
+    out: Array,
+    low: Array,
+    high: Array,
+    shape: MatrixLayout,
+    events: TimedLetters,
+    steps: Steps,
+    values: Array,
+    valued: Array,
 ) -> None:
     least, spare = np.empty((shape.slots, 1), np.int64), np.empty((2 * shape.slots, 1), np.int64)
     for span in range(len(low)):
@@ -253,8 +262,8 @@ def _each_least(
 
 
 def _reduce(
-    matrices: Numbers, bad: Array, begin: Array, end: Array, shape: Shape, events: Events, steps: Steps, rows: Numbers,
-    spare: Numbers,
+    matrices: Numbers, bad: Array, begin: Array, end: Array, shape: MatrixLayout, events: TimedLetters, steps: Steps,
+    rows: Numbers, spare: Numbers,
 ) -> None:  # fmt: skip
     """One matrix for the events of every stretch: lane k begins with one in slot `columns[k]`."""
     lanes = len(shape.columns)
@@ -276,7 +285,14 @@ _lean_reduce, _roomy_reduce = njit(**LEAN)(_reduce), njit(nogil=True)(_reduce)
 
 @njit(nogil=True)
 def _reduce_least(
-    least: Array, begin: Array, end: Array, shape: Shape, events: Events, steps: Steps, values: Array, valued: Array
+    least: Array,
+    begin: Array,
+    end: Array,
+    shape: MatrixLayout,
+    events: TimedLetters,
+    steps: Steps,
+    values: Array,
+    valued: Array,
 ) -> None:
     spare = np.empty((2 * shape.slots, len(shape.columns)), np.int64)
     for piece in range(len(begin)):

@@ -14,7 +14,7 @@ from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.spec import Pair
 from trendloom.kernels.runs.runs import follow_runs, matches_of, prepare_runs
 from trendloom.kernels.runs.unfinished import unfinished
-from trendloom.kernels.search.kernel import SearchKernel, State
+from trendloom.kernels.search.kernel import SearchKernel, SearchState
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class RunsKernel(SearchKernel):
     def keeps(self) -> str:
         return "the events of runs that may go on" if self.prunes else super().keeps
 
-    def step(self, state: State, block: Block, watermark: int | None) -> tuple[Iterator[Matches], State]:
+    def step(self, state: SearchState, block: Block, watermark: int | None) -> tuple[Iterator[Matches], SearchState]:
         """Take events; give out the matches that have become certain."""
         if watermark is None or not self.prunes or not len(block):
             return super().step(state, block, watermark)
         runs = prepare_runs(self.detection, self.pairs, block)
         kept = unfinished(runs, self.clock.forgotten(block.time) > watermark)
-        return self.fresh(block, matches_of(runs), state.before, watermark), State(block, watermark, kept)
+        return self.fresh(block, matches_of(runs), state.before, watermark), SearchState(block, watermark, kept)

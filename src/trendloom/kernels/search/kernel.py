@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class SearchState:
     """`before`: what was certain at this watermark has been given out. `kept`: events of the block that are needed."""
 
     block: Block | None = None
@@ -92,35 +92,35 @@ class SearchKernel(ABC):
             return Clock(window, Certain.FIRST, reach=2)
         return Clock(window, Certain.LAST)
 
-    def start(self) -> State:
-        return State()
+    def start(self) -> SearchState:
+        return SearchState()
 
-    def step(self, state: State, block: Block, watermark: int | None) -> tuple[Iterator[Matches], State]:
+    def step(self, state: SearchState, block: Block, watermark: int | None) -> tuple[Iterator[Matches], SearchState]:
         """Take events; give out the matches that have become certain."""
         if watermark is None:
             return iter(()), replace(state, block=block)
-        return self._found(block, state.before, watermark), State(block, watermark)
+        return self._found(block, state.before, watermark), SearchState(block, watermark)
 
-    def expected(self, state: State, *, beforehand: bool) -> Expected | None:
+    def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
         """Counted where there are many: few matches are there sooner than their number."""
         if beforehand or self.count is None or state.block is None:
             return None
         return self.count.expected(state.block)
 
-    def finish(self, state: State, hear: Hear | None = None) -> Iterator[Matches]:
+    def finish(self, state: SearchState, hear: Hear | None = None) -> Iterator[Matches]:
         """The matches that were not given out yet, in bounded chunks."""
         return iter(()) if state.block is None else self._found(state.block, state.before, None)
 
-    def kept(self, state: State) -> Array | None:
+    def kept(self, state: SearchState) -> Array | None:
         """All that the clock asks for, unless an algorithm knows better."""
         return state.kept
 
-    def dump(self, state: State, *, whole: bool = False) -> pa.Table | None:
+    def dump(self, state: SearchState, *, whole: bool = False) -> pa.Table | None:
         """Nothing: events are kept by the engine."""
         return None
 
-    def load(self, summaries: pa.Table | None, before: int | None) -> State:
-        return State(None, before)
+    def load(self, summaries: pa.Table | None, before: int | None) -> SearchState:
+        return SearchState(None, before)
 
     def _found(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Matches]:
         if before is None and watermark is None:

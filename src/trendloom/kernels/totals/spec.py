@@ -56,7 +56,7 @@ class Pivot:
 
 
 @dataclass(frozen=True)
-class Aggregation:
+class AggregationSpec:
     """Aggregates over all matches of `detection`, whose rules are in `pairs`, `tests` and `pivot`.
 
     `algebra`: every kind of event is a matrix, see `program`.

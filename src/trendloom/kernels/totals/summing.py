@@ -1,9 +1,9 @@
 """The common ground of all grains: what is added up, over which stretches of events, and what comes out.
 
-Every grain is a function `sweep(job, spans, like) -> Found`: for each span (one key, one window) it adds up all matches
-whose events lie in the span. `like` says in which number system. Two kinds of measures exist:
+Every grain is a function `sweep(addends, spans, like) -> SpanTotals`: for each span (one key, one window) it adds up
+all matches whose events lie in the span. `like` says in which number system. Two kinds of measures exist:
 
-- *linear*: the number of matches (always lane 0 of `Found.numbers`), and sums over the occurrences of events of
+- *linear*: the number of matches (always lane 0 of `SpanTotals.numbers`), and sums over the occurrences of events of
   `weight` (1 for COUNT). With c the matches that reach an event, the event adds weight · c to the sum;
 - *least values*: MIN and MAX as the least of int64 columns that sort like the values (MAX inverted). `ABSENT` is the
   least value of no match at all, `EMPTY` that of matches without a value; both are greater than every value.
@@ -21,7 +21,7 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import Numbers
 from trendloom.kernels.ground.machine import Machine
-from trendloom.kernels.totals.spec import Aggregation, Measure
+from trendloom.kernels.totals.spec import AggregationSpec, Measure
 from trendloom.model.schema import Kind
 
 Array = np.ndarray[Any, Any]
@@ -54,7 +54,7 @@ class Spans:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SpanTotals:
     """Per span: `numbers[span]` with lane 0 the matches and lane 1 + m linear measure m; `least[span, extreme]`.
 
     `spilled`: spans whose exact numbers did not fit; they are added up again with more words.
@@ -66,13 +66,13 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
-    """One block to be added up. Row `weight_of[m]` of `weights` holds the weights of linear measure m (−1: all are 1).
+class Addends:
+    """One block to be added up: row `weight_of[m]` of `weights` holds the weights of linear measure m (−1: all are 1).
 
     `weighs[m, p]`: whether events at position p count for linear measure m; `valued[x, p]`: for least value x.
     """
 
-    spec: Aggregation
+    spec: AggregationSpec
     block: Block
     weights: Array  # [row, event], int64 or float64
     weight_of: Array
@@ -144,13 +144,15 @@ def _touches_bounds(values: Array) -> bool:
     return bool(values.max() >= EMPTY or values.min() <= -EMPTY)
 
 
-def prepare(spec: Aggregation, block: Block, linear: list[Linear], values: list[tuple[Measure, Sortable]]) -> Job:
+def prepare(
+    spec: AggregationSpec, block: Block, linear: list[Linear], values: list[tuple[Measure, Sortable]]
+) -> Addends:
     """Weights and values as the tables that kernels read."""
     positions = len(spec.detection.places)
     rows = [one.weight for one in linear if one.weight is not None]
     kind = np.float64 if any(row.dtype == np.float64 for row in rows) else np.int64
     numbers = iter(range(len(rows)))
-    return Job(
+    return Addends(
         spec,
         block,
         np.stack([row.astype(kind, copy=False) for row in rows]) if rows else np.zeros((0, 0), np.int64),

@@ -11,7 +11,7 @@ import numpy as np
 from trendloom.expr.decimals import as_doubles
 from trendloom.expr.vectors import Vector, joined
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.totals.spec import Aggregation, Measure
+from trendloom.kernels.totals.spec import AggregationSpec, Measure
 from trendloom.kernels.totals.summing import Linear
 from trendloom.kernels.totals.widen import Amounts, join_amounts
 
@@ -55,7 +55,7 @@ def join_totals(parts: Sequence[Totals]) -> Totals:
 
 
 def totals_of(
-    spec: Aggregation, key: Array, start: Array, matches: Amounts, values: dict[str, Amounts | Vector]
+    spec: AggregationSpec, key: Array, start: Array, matches: Amounts, values: dict[str, Amounts | Vector]
 ) -> Totals:
     """The results that have a match."""
     values |= {m.name: matches for m in spec.measures if m.function == "matches"}

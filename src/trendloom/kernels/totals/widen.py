@@ -18,11 +18,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from trendloom.errors import RunError, option
+from trendloom.errors import RunError
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
 from trendloom.kernels.columns.words import STEP
-from trendloom.kernels.totals.spec import Aggregation, Measure
-from trendloom.kernels.totals.summing import Found, Spans
+from trendloom.kernels.totals.spec import AggregationSpec, Measure
+from trendloom.kernels.totals.summing import Spans, SpanTotals
 
 Array = np.ndarray[Any, Any]
 
@@ -65,19 +65,26 @@ class Widening:
 OnWidening = Callable[[Widening], None]
 
 
+class TooManyDigits(RunError):
+    """Exact numbers that are longer than any that is computed."""
+
+    def __init__(self) -> None:
+        super().__init__(f"exact numbers of more than {MOST_WORDS * 64 * 3 // 10:,} digits are not computed")
+
+
 class Sweeper(Protocol):
     """Something that adds up spans in any number system."""
 
     @property
     def lanes(self) -> int: ...
 
-    def sweep(self, spans: Spans, numbers: Numbers) -> Found: ...
+    def sweep(self, spans: Spans, numbers: Numbers) -> SpanTotals: ...
 
     def without_least(self) -> Sweeper: ...
 
 
 @dataclass(frozen=True)
-class Part:
+class MeasureGroup:
     """Measures that are added up together, after the number of matches."""
 
     measures: tuple[Measure, ...]
@@ -98,19 +105,19 @@ class Part:
 class Layout:
     """All measures of an aggregation; the least values go with the first part."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[MeasureGroup, ...]
     extremes: tuple[Measure, ...]
 
 
-def layout_of(spec: Aggregation, numeric: str) -> Layout:
+def layout_of(spec: AggregationSpec, numeric: str) -> Layout:
     """Which measures go together. Depends on the query alone, so that results of different tasks fit together."""
     extremes = tuple(m for m in spec.measures if m.function in ("min", "max"))
     sums = tuple(m for m in spec.measures if m.function in ("count", "sum"))
     if numeric != "exact":
-        return Layout((Part(sums, Doubles if numeric == "float" else Scaled),), extremes)
+        return Layout((MeasureGroup(sums, Doubles if numeric == "float" else Scaled),), extremes)
     fractional = tuple(m for m in sums if m.fractional)
-    exact = Part(tuple(m for m in sums if not m.fractional), Wides)
-    return Layout((exact, Part(fractional, Scaled)) if fractional else (exact,), extremes)
+    exact = MeasureGroup(tuple(m for m in sums if not m.fractional), Wides)
+    return Layout((exact, MeasureGroup(fractional, Scaled)) if fractional else (exact,), extremes)
 
 
 def _exactly(sweeper: Sweeper, spans: Spans, widening: OnWidening | None) -> tuple[list[Amounts], Array]:
@@ -121,28 +128,40 @@ def _exactly(sweeper: Sweeper, spans: Spans, widening: OnWidening | None) -> tup
     if len(again):
         lanes = [lane.astype(object) for lane in lanes]
         only = sweeper.without_least()
-        bits = _bits_needed(only, spans.take(again))
+        bits = bits_of(only.sweep(spans.take(again), zeros(Scaled, 1, 1)).numbers)
         words = words_of(bits.max(axis=1))
         if widening is not None:
             widening(_foreseen(spans.take(again), bits, words))
-        while len(again):
-            left = []
-            for size in np.unique(words):
-                rows = np.flatnonzero(words == size)
-                widened = only.sweep(spans.take(again[rows]), zeros(Limbs, 1, 1, int(size)))
-                assert isinstance(widened.numbers, Limbs)
-                for lane in range(sweeper.lanes):
-                    lanes[lane][again[rows]] = integers(widened.numbers, lane)
-                left.append(rows[widened.spilled])
-            more = np.concatenate(left)
-            again, words = again[more], allowed(words[more] * 2)
+
+        def add_up_wider(rows: Array, size: int) -> Array:
+            widened = only.sweep(spans.take(rows), zeros(Limbs, 1, 1, size))
+            assert isinstance(widened.numbers, Limbs)
+            for lane in range(sweeper.lanes):
+                lanes[lane][rows] = integers(widened.numbers, lane)
+            return widened.spilled
+
+        repeat_wider(again, words, add_up_wider)
     return [Amounts(lane) for lane in lanes], found.least
 
 
-def _bits_needed(sweeper: Sweeper, spans: Spans) -> Array:
-    found = sweeper.sweep(spans, zeros(Scaled, 1, 1)).numbers
-    assert isinstance(found, Scaled)
-    bits: Array = np.frexp(found.mantissa)[1] + STEP * found.exponent
+def repeat_wider(again: Array, words: Array, compute: Callable[[Array, int], Array]) -> None:
+    """Compute the rows `again` with so many words each, and with twice as many where these do not hold them.
+
+    `compute(rows, words)` keeps what it finds, and says which of the rows spill.
+    """
+    while len(again):
+        left = []
+        for size in np.unique(words):
+            rows = np.flatnonzero(words == size)
+            left.append(rows[compute(again[rows], int(size))])
+        more = np.concatenate(left)
+        again, words = again[more], _allowed(words[more] * 2)
+
+
+def bits_of(estimates: Numbers) -> Array:
+    """How many bits each of some scaled numbers has before the point."""
+    assert isinstance(estimates, Scaled)
+    bits: Array = np.frexp(estimates.mantissa)[1] + STEP * estimates.exponent
     return bits
 
 
@@ -155,16 +174,13 @@ def _foreseen(spans: Spans, bits: Array, words: Array) -> Widening:
 
 def words_of(bits: Array) -> Array:
     """Words for numbers of so many bits, rounded up to a power of two."""
-    return allowed(2 ** np.ceil(np.log2(np.maximum(bits / 64 + 1, 4))).astype(np.int64))
+    return _allowed(2 ** np.ceil(np.log2(np.maximum(bits / 64 + 1, 4))).astype(np.int64))
 
 
-def allowed(words: Array) -> Array:
+def _allowed(words: Array) -> Array:
     """The same, unless it is beyond reason."""
     if len(words) and words.max() > MOST_WORDS:
-        raise RunError(
-            f"exact numbers of more than {MOST_WORDS * 64 * 3 // 10:,} digits are not computed",
-            hint=f"use {option('numeric', 'log')}",
-        )
+        raise TooManyDigits
     return words
 
 

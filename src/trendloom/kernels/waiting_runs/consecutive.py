@@ -31,7 +31,7 @@ from trendloom.kernels.ground.tables import (
     moves_of,
     possible,
 )
-from trendloom.kernels.totals.summing import EMPTY, Job, Spans
+from trendloom.kernels.totals.summing import EMPTY, Addends, Spans
 from trendloom.kernels.waiting_runs.ledger import (
     Bounds,
     Gains,
@@ -62,7 +62,7 @@ MOST_PAIRS = 64
 """Predicates whose truth fits into a word; with more of them every event is treated as one of a group."""
 
 
-class Course(NamedTuple):
+class ConsecutiveCourse(NamedTuple):
     """How runs move: what each event fits, and the moves between states."""
 
     fits: Array
@@ -73,22 +73,22 @@ class Course(NamedTuple):
     group: int  # events of equal time, at most
 
 
-def add_up_consecutive(job: Job, spans: Spans, results: Results) -> None:
+def add_up_consecutive(addends: Addends, spans: Spans, results: Results) -> None:
     """Fill the results of every span."""
-    machine, block, pairs = job.machine, job.block, job.spec.pairs
+    machine, block, pairs = addends.machine, addends.block, addends.spec.pairs
     moves, checks, gains, bounds = (
         moves_of(machine, pairs),
         checks_of(machine, pairs, block),
-        gains_of(job),
-        bounds_of(job),
+        gains_of(addends),
+        bounds_of(addends),
     )
     course = _course(fitting_bits(block), np.array(machine.spec.scopes[0].template.position_of), moves, checks, bounds)
-    lanes, width, states = most_lanes(spans), job.linear + 1, len(course.start_of)
+    lanes, width, states = most_lanes(spans), addends.linear + 1, len(course.start_of)
     entries = 1 + (2 * course.group + 1) * states  # the lone one, two groups, and the sum of the last by state
     words = results.numbers.words.shape[2] if isinstance(results.numbers, Limbs) else 2
     numbers = zeros(type(results.numbers), entries * width, lanes, words)
     total = zeros(type(results.numbers), width, lanes, words)
-    least, total_least = (np.empty((size, job.extremes, lanes), np.int64) for size in (entries, 1))
+    least, total_least = (np.empty((size, addends.extremes, lanes), np.int64) for size in (entries, 1))
     stands = np.zeros(entries, np.bool_)
     pass_ = _with_scratch if isinstance(numbers, Limbs) else _lean
     pass_(
@@ -97,7 +97,7 @@ def add_up_consecutive(job: Job, spans: Spans, results: Results) -> None:
     )  # fmt: skip
 
 
-def _course(fits: Array, position: Array, moves: Moves, checks: Checks, bounds: Bounds) -> Course:
+def _course(fits: Array, position: Array, moves: Moves, checks: Checks, bounds: Bounds) -> ConsecutiveCourse:
     source = np.repeat(np.arange(len(position)), np.diff(moves.begin))
     move_of = np.full((len(position), len(position)), NOBODY, np.int64)
     move_of[source, moves.target] = np.arange(len(source))
@@ -109,7 +109,7 @@ def _course(fits: Array, position: Array, moves: Moves, checks: Checks, bounds: 
     group = _find_fates(lone, fate, fits, position, always, move_of, needs, _truths(checks), checks.tie_end)
     if len(checks.operators) > MOST_PAIRS:
         lone[:] = MANY
-    return Course(fits, lone, fate, source, start_of, group)
+    return ConsecutiveCourse(fits, lone, fate, source, start_of, group)
 
 
 def _bits(pairs: Array) -> int:
@@ -141,7 +141,7 @@ def _find_fates(
     lone: Array, fate: Array, fits: Array, position: Array, always: Array, move_of: Array, needs: Array, truths: Array,
     tie_end: Array,
 ) -> int:  # fmt: skip
-    """Fill the columns of `Course`; returns the size of the greatest group of events of equal time.
+    """Fill the columns of `ConsecutiveCourse`; returns the size of the greatest group of events of equal time.
 
     `always`: what happens at every event of a state; `needs`: the truths that each move asks for. That the event before
     is one of another key does no harm, for no run stands there when a pass begins.
@@ -174,7 +174,7 @@ def _zero() -> int:
 
 
 def _pass(
-    spans: Stretches, lanes: int, course: Course, moves: Moves, checks: Checks, gains: Gains, bounds: Bounds,
+    spans: Stretches, lanes: int, course: ConsecutiveCourse, moves: Moves, checks: Checks, gains: Gains, bounds: Bounds,
     numbers: Numbers, least: Array, stands: Array, total: Numbers, total_least: Array, results: Results,
 ) -> None:  # fmt: skip
     """All spans, as many at once as there are lanes."""
@@ -210,7 +210,7 @@ def _pass(
 
 @njit(**INSIDE)
 def _one_by_one(
-    at: int, stop: int, standing: int, closed: int, first: int, end: int, spans: Stretches, course: Course,
+    at: int, stop: int, standing: int, closed: int, first: int, end: int, spans: Stretches, course: ConsecutiveCourse,
     gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, total: Numbers, total_least: Array,
     results: Results,
 ) -> tuple[int, int, int]:  # fmt: skip
@@ -235,8 +235,8 @@ def _one_by_one(
 
 @njit(**INSIDE)
 def _one_by_one_alone(
-    at: int, stop: int, standing: int, course: Course, gains: Gains, width: int, numbers: Numbers, least: Array,
-    total: Numbers, total_least: Array,
+    at: int, stop: int, standing: int, course: ConsecutiveCourse, gains: Gains, width: int, numbers: Numbers,
+    least: Array, total: Numbers, total_least: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """The same for a pass of one window, if no NOT leads or trails: nothing depends on the window but its ends."""
     lone, fates, values, extremes = course.lone, course.fate, gains.values, least.shape[1]
@@ -269,7 +269,7 @@ def _one_by_one_alone(
 
 @njit(**INSIDE, forceinline=True)
 def _leave_group(
-    size: int, side: int, course: Course, width: int, numbers: Numbers, least: Array, stands: Array
+    size: int, side: int, course: ConsecutiveCourse, width: int, numbers: Numbers, least: Array, stands: Array
 ) -> int:
     """The state in which runs stand at the lone event of the last group, or NOBODY; their entry becomes entry 0."""
     states = len(course.start_of)
@@ -282,7 +282,7 @@ def _leave_group(
 
 @njit(**INSIDE, forceinline=True)
 def _enter_group(
-    standing: int, side: int, course: Course, width: int, numbers: Numbers, least: Array, stands: Array
+    standing: int, side: int, course: ConsecutiveCourse, width: int, numbers: Numbers, least: Array, stands: Array
 ) -> int:
     """Make a group of entry 0, where runs stand in that state; returns its size."""
     states = len(course.start_of)
@@ -296,9 +296,9 @@ def _enter_group(
 
 @njit(**INSIDE)
 def _group(
-    at: int, after: int, size: int, side: int, first: int, end: int, spans: Stretches, course: Course, moves: Moves,
-    checks: Checks, gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, stands: Array,
-    total: Numbers, total_least: Array,
+    at: int, after: int, size: int, side: int, first: int, end: int, spans: Stretches, course: ConsecutiveCourse,
+    moves: Moves, checks: Checks, gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array,
+    stands: Array, total: Numbers, total_least: Array,
 ) -> None:  # fmt: skip
     """Events of one time, after a group of `size` events."""
     states = len(course.start_of)
@@ -348,8 +348,8 @@ def _arrive(entry: int, other: int, width: int, numbers: Numbers, least: Array, 
 
 @njit(**INSIDE)
 def _go_on(
-    e: int, mine: int, before: int, size: int, old: int, sums: int, course: Course, moves: Moves, checks: Checks,
-    width: int, numbers: Numbers, least: Array, stands: Array,
+    e: int, mine: int, before: int, size: int, old: int, sums: int, course: ConsecutiveCourse, moves: Moves,
+    checks: Checks, width: int, numbers: Numbers, least: Array, stands: Array,
 ) -> None:  # fmt: skip
     """All runs that stand at the last group and can go on to event e."""
     states = len(course.start_of)

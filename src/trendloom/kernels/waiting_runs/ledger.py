@@ -24,7 +24,7 @@ from trendloom.kernels.columns.numbers import Numbers, add, add_lane, add_times,
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.ground.expansion import Expansion
 from trendloom.kernels.ground.gaps import Gaps
-from trendloom.kernels.totals.summing import ABSENT, EMPTY, Job, Spans
+from trendloom.kernels.totals.summing import ABSENT, EMPTY, Addends, Spans
 from trendloom.pattern.template import Crossings
 
 Array = np.ndarray[Any, Any]
@@ -34,7 +34,7 @@ MOST_LANES = 16
 
 
 class Gains(NamedTuple):
-    """What a run gains by binding an event in a state: see `Job`, by state instead of position."""
+    """What a run gains by binding an event in a state: see `Addends`, by state instead of position."""
 
     weights: Array
     weight_of: Array
@@ -74,7 +74,7 @@ class Stretches(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What is found out about each span; see `job.Found`."""
+    """What is found out about each span; see `addends.Found`."""
 
     numbers: Numbers
     least: Array
@@ -84,15 +84,15 @@ class Results(NamedTuple):
 # ------------------------------------------------------------------------------------------------ tables
 
 
-def gains_of(job: Job) -> Gains:
-    position_of = list(job.spec.detection.scopes[0].template.position_of)
-    weighs = np.ascontiguousarray(job.weighs[:, position_of])
-    valued = np.ascontiguousarray(job.valued[:, position_of])
-    return Gains(job.weights, job.weight_of, weighs, job.values, valued)
+def gains_of(addends: Addends) -> Gains:
+    position_of = list(addends.spec.detection.scopes[0].template.position_of)
+    weighs = np.ascontiguousarray(addends.weighs[:, position_of])
+    valued = np.ascontiguousarray(addends.valued[:, position_of])
+    return Gains(addends.weights, addends.weight_of, weighs, addends.values, valued)
 
 
-def bounds_of(job: Job) -> Bounds:
-    machine, block = job.machine, job.block
+def bounds_of(addends: Addends) -> Bounds:
+    machine, block = addends.machine, addends.block
     gaps = Gaps(machine, block, lambda gaps, scope: Expansion(machine, block, gaps, scope))
     starts = machine.starts[0]
     before = [step.ways for step in starts]

@@ -29,7 +29,7 @@ from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, zeros
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.ground.successors import NONE, successors_of
 from trendloom.kernels.ground.tables import Checks, Moves, checks_of, fits_at, fitting_bits, moves_of, possible
-from trendloom.kernels.totals.summing import ABSENT, Found, Job, Spans
+from trendloom.kernels.totals.summing import ABSENT, Addends, Spans, SpanTotals
 from trendloom.kernels.waiting_runs.consecutive import add_up_consecutive
 from trendloom.kernels.waiting_runs.ledger import (
     Bounds,
@@ -55,23 +55,23 @@ from trendloom.kernels.waiting_runs.waiting import add_up_waiting, is_simple
 Array = np.ndarray[Any, Any]
 
 
-def sweep(job: Job, spans: Spans, like: Numbers) -> Found:
+def sweep(addends: Addends, spans: Spans, like: Numbers) -> SpanTotals:
     """The totals of every span. `like` says in which number system."""
     words = like.words.shape[2] if isinstance(like, Limbs) else 2
-    found = Found(
-        zeros(type(like), len(spans), job.linear + 1, words),
+    found = SpanTotals(
+        zeros(type(like), len(spans), addends.linear + 1, words),
         np.zeros(len(spans), np.bool_),
-        np.full((len(spans), job.extremes), ABSENT, np.int64),
+        np.full((len(spans), addends.extremes), ABSENT, np.int64),
     )
     if len(spans):
-        _way_to_add_up(job)(job, spans, Results(found.numbers, found.least, found.spilled))
+        _way_to_add_up(addends)(addends, spans, Results(found.numbers, found.least, found.spilled))
     return found
 
 
-def _way_to_add_up(job: Job) -> Callable[[Job, Spans, Results], None]:
-    if job.machine.spec.adjacent:
+def _way_to_add_up(addends: Addends) -> Callable[[Addends, Spans, Results], None]:
+    if addends.machine.spec.adjacent:
         return add_up_consecutive
-    return add_up_waiting if is_simple(job) else add_up_by_table
+    return add_up_waiting if is_simple(addends) else add_up_by_table
 
 
 class Table(NamedTuple):
@@ -85,10 +85,10 @@ class Table(NamedTuple):
     reserve: int  # entries that one event can take
 
 
-def add_up_by_table(job: Job, spans: Spans, results: Results) -> None:
-    machine, block, pairs = job.machine, job.block, job.spec.pairs
+def add_up_by_table(addends: Addends, spans: Spans, results: Results) -> None:
+    machine, block, pairs = addends.machine, addends.block, addends.spec.pairs
     moves, checks, fits = moves_of(machine, pairs), checks_of(machine, pairs, block), fitting_bits(block)
-    gains, bounds, lanes = gains_of(job), bounds_of(job), most_lanes(spans)
+    gains, bounds, lanes = gains_of(addends), bounds_of(addends), most_lanes(spans)
     key_end = np.repeat(block.key_starts[1:], np.diff(block.key_starts))
     successors = successors_of(machine, block, fits, key_end, moves, checks)
     states = np.array(machine.spec.scopes[0].template.position_of, np.int64)

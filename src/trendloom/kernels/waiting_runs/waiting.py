@@ -22,7 +22,7 @@ import numpy as np
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, zeros
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.ground.tables import OPERATORS, Checks, Moves, checks_of, fits_at, fitting_bits, moves_of
-from trendloom.kernels.totals.summing import Job, Spans
+from trendloom.kernels.totals.summing import Addends, Spans
 from trendloom.kernels.waiting_runs.ledger import (
     Bounds,
     Gains,
@@ -52,7 +52,7 @@ MOST_NUMBERS = 1 << 27
 """Numbers that may wait at a time; more windows than that allows are not added up side by side."""
 
 
-class Course(NamedTuple):
+class WaitingCourse(NamedTuple):
     """How runs move. `pair[s]` is the predicate that state s waits for, or NONE; `others[s]`: it has moves without one.
 
     A predicate is `left < right` after both are flipped by ^ `flip` (−1 turns the order around), or `left <= right`.
@@ -79,27 +79,31 @@ class Queues(NamedTuple):
     size: Array
 
 
-def is_simple(job: Job) -> bool:
+def is_simple(addends: Addends) -> bool:
     """Whether every state waits for one inequality at most, and no NOT lies between two events."""
-    pairs = job.spec.pairs
-    for state, steps in enumerate(job.machine.moves[0]):
+    pairs = addends.spec.pairs
+    for state, steps in enumerate(addends.machine.moves[0]):
         asked = [pair.operator for step in steps for pair in pairs if (state, step.number) in pair.steps]
         if len(asked) > 1 or any(operator not in ORDERED for operator in asked) or any(any(s.ways) for s in steps):
             return False
     return True
 
 
-def add_up_waiting(job: Job, spans: Spans, results: Results) -> None:
+def add_up_waiting(addends: Addends, spans: Spans, results: Results) -> None:
     """Fill the results of every span."""
-    machine, block, pairs = job.machine, job.block, job.spec.pairs
+    machine, block, pairs = addends.machine, addends.block, addends.spec.pairs
     moves, checks, gains, bounds = (
         moves_of(machine, pairs),
         checks_of(machine, pairs, block),
-        gains_of(job),
-        bounds_of(job),
+        gains_of(addends),
+        bounds_of(addends),
     )
     course = _course(fitting_bits(block), np.array(machine.spec.scopes[0].template.position_of), moves, checks, bounds)
-    group, states, width = int((block.tie_end - block.tie_start).max(initial=1)), len(course.position), job.linear + 1
+    group, states, width = (
+        int((block.tie_end - block.tie_start).max(initial=1)),
+        len(course.position),
+        addends.linear + 1,
+    )
     most = MOST_NUMBERS // (width * int((spans.high - spans.low).max(initial=1)))
     lanes = max(1, min(most_lanes(spans), most))
     reserve = 2 * states * (group + 1)  # entries that events of one time can take
@@ -107,7 +111,7 @@ def add_up_waiting(job: Job, spans: Spans, results: Results) -> None:
     words = results.numbers.words.shape[2] if isinstance(results.numbers, Limbs) else 2
     numbers = zeros(type(results.numbers), entries * width, lanes, words)
     total = zeros(type(results.numbers), width, lanes, words)
-    least, total_least = (np.empty((size, job.extremes, lanes), np.int64) for size in (entries, 1))
+    least, total_least = (np.empty((size, addends.extremes, lanes), np.int64) for size in (entries, 1))
     free, place = np.arange(entries), np.array([0, 0, -1, 0, entries, reserve], np.int64)
     queues, arrived = _queues(states, entries), np.full((group, states), NONE, np.int64)
     pass_ = _with_scratch if isinstance(numbers, Limbs) else _lean
@@ -120,7 +124,7 @@ def add_up_waiting(job: Job, spans: Spans, results: Results) -> None:
         place[UNUSED] += len(least) // 2
 
 
-def _course(fits: Array, position: Array, moves: Moves, checks: Checks, bounds: Bounds) -> Course:
+def _course(fits: Array, position: Array, moves: Moves, checks: Checks, bounds: Bounds) -> WaitingCourse:
     states = len(position)
     start_of, pair = np.full(states, NONE, np.int64), np.full(states, NONE, np.int64)
     others, or_equal, flip = np.zeros(states, np.bool_), np.zeros(states, np.bool_), np.zeros(states, np.int64)
@@ -133,7 +137,7 @@ def _course(fits: Array, position: Array, moves: Moves, checks: Checks, bounds: 
             pair[state] = checks.pairs[checks.pairs_begin[move]]
             operator = OPERATORS[checks.operators[pair[state]]]
             or_equal[state], flip[state] = operator in ("<=", ">="), -1 if operator in (">", ">=") else 0
-    return Course(fits, position.astype(np.int64), start_of, others, pair, flip, or_equal)
+    return WaitingCourse(fits, position.astype(np.int64), start_of, others, pair, flip, or_equal)
 
 
 def _queues(states: int, capacity: int) -> Queues:
@@ -154,7 +158,7 @@ how many must be."""
 
 
 def _pass(
-    place: Array, spans: Stretches, lanes: int, course: Course, queues: Queues, arrived: Array, moves: Moves,
+    place: Array, spans: Stretches, lanes: int, course: WaitingCourse, queues: Queues, arrived: Array, moves: Moves,
     checks: Checks, gains: Gains, bounds: Bounds, numbers: Numbers, least: Array, free: Array, total: Numbers,
     total_least: Array, results: Results,
 ) -> bool:  # fmt: skip
@@ -222,8 +226,9 @@ def _empty(state: int, place: Array, queues: Queues, free: Array) -> None:
 
 @njit(**INSIDE, forceinline=True)
 def _stand(
-    e: int, state: int, entry: int, first: int, end: int, place: Array, spans: Stretches, course: Course, gains: Gains,
-    bounds: Bounds, width: int, numbers: Numbers, least: Array, free: Array, total: Numbers, total_least: Array,
+    e: int, state: int, entry: int, first: int, end: int, place: Array, spans: Stretches, course: WaitingCourse,
+    gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, free: Array, total: Numbers,
+    total_least: Array,
 ) -> int:  # fmt: skip
     """Runs that have arrived at event e, and those that start: bind it, count matches. Their entry, or NONE."""
     stands, start = entry != NONE, course.start_of[state]
@@ -244,7 +249,7 @@ def _stand(
 
 @njit(nogil=True, forceinline=True)
 def _wait(
-    entry: int, e: int, state: int, place: Array, course: Course, queues: Queues, checks: Checks, width: int,
+    entry: int, e: int, state: int, place: Array, course: WaitingCourse, queues: Queues, checks: Checks, width: int,
     numbers: Numbers, least: Array, free: Array,
 ) -> None:  # fmt: skip
     """The runs of an entry wait for what can extend them."""
@@ -295,7 +300,7 @@ def _drop(lefts: Array, entries: Array, size: int) -> None:
 
 @njit(**INSIDE, forceinline=True)
 def _take(
-    state: int, at: int, after: int, place: Array, course: Course, queues: Queues, arrived: Array, moves: Moves,
+    state: int, at: int, after: int, place: Array, course: WaitingCourse, queues: Queues, arrived: Array, moves: Moves,
     checks: Checks, width: int, numbers: Numbers, least: Array, free: Array,
 ) -> None:  # fmt: skip
     """Events at..after, of one time, take the runs that wait in a state and that one of them can extend."""
@@ -324,7 +329,7 @@ def _take(
 
 
 @njit(**INSIDE, forceinline=True)
-def _limit(state: int, f: int, course: Course, checks: Checks) -> tuple[bool, int]:
+def _limit(state: int, f: int, course: WaitingCourse, checks: Checks) -> tuple[bool, int]:
     """Whether event f can extend runs by the move with the predicate, and the greatest `left` that lets it."""
     pair = course.pair[state]
     right = checks.right[pair, f] ^ course.flip[state]
@@ -334,7 +339,7 @@ def _limit(state: int, f: int, course: Course, checks: Checks) -> tuple[bool, in
 
 @njit(**INSIDE, forceinline=True)
 def _takers(
-    state: int, at: int, after: int, course: Course, moves: Moves, checks: Checks
+    state: int, at: int, after: int, course: WaitingCourse, moves: Moves, checks: Checks
 ) -> tuple[bool, int, int, int, int]:
     """Whether events of one time take all that wait in a state, else up to which `left`; how many do, and the last."""
     all_, limit, takers, last, target = False, LOWEST, 0, at, 0
@@ -367,8 +372,8 @@ def _pop(state: int, all_: bool, limit: int, queues: Queues) -> tuple[int, int, 
 
 @njit(**INSIDE)
 def _share(
-    entry: int, state: int, left: int, known: bool, at: int, after: int, place: Array, course: Course, arrived: Array,
-    moves: Moves, checks: Checks, width: int, numbers: Numbers, least: Array, free: Array,
+    entry: int, state: int, left: int, known: bool, at: int, after: int, place: Array, course: WaitingCourse,
+    arrived: Array, moves: Moves, checks: Checks, width: int, numbers: Numbers, least: Array, free: Array,
 ) -> None:  # fmt: skip
     """The runs of an entry go on to every event of one time that can extend them; each takes a copy."""
     for f in range(at, after):

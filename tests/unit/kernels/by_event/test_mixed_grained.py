@@ -29,32 +29,32 @@ from trendloom.kernels.ground.gaps import Gaps
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.spec import Detection, Pair
 from trendloom.kernels.totals.spans import spans_of
-from trendloom.kernels.totals.spec import Aggregation, Grain, Measure
+from trendloom.kernels.totals.spec import AggregationSpec, Grain, Measure
 from trendloom.kernels.totals.spec import Test as Condition
-from trendloom.kernels.totals.summing import ABSENT, EMPTY, Found, Job, Linear, Spans, prepare, sortable
+from trendloom.kernels.totals.summing import ABSENT, EMPTY, Addends, Linear, Spans, SpanTotals, prepare, sortable
 from trendloom.lang.parser import parse_query
 from trendloom.physical.adjacent import adjacent
 from trendloom.physical.aggregation import totals_of
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
-Kernel = Callable[[Job, Spans, Numbers], Found]
+Kernel = Callable[[Addends, Spans, Numbers], SpanTotals]
 
 
-def aggregation(detection: Detection) -> Aggregation:
+def aggregation(detection: Detection) -> AggregationSpec:
     """All rules speak of adjacent events: as pairs where they compare columns, else as tests."""
     machine = Machine(detection)
     rules = [adjacent(rule, detection, machine)[0] for rule in detection.scopes[0].rules]
     assert None not in rules
     pairs, tests = [r for r in rules if isinstance(r, Pair)], [r for r in rules if isinstance(r, Condition)]
-    return Aggregation(detection, Grain.MIXED, (), tuple(pairs), tuple(tests))
+    return AggregationSpec(detection, Grain.MIXED, (), tuple(pairs), tuple(tests))
 
 
 @dataclass(frozen=True)
 class Prepared:
     """A query over a stream, ready for the kernel; `totals` are its aggregates in the order of its columns."""
 
-    job: Job
+    addends: Addends
     spans: Spans
     keys: Keys
     totals: list[Total]
@@ -82,16 +82,16 @@ def prepared(query: str, table: pa.Table) -> Prepared:
         else:
             measure = Measure(total.function, total.function, total.positions, total.column, column.kind)
             values.append((measure, sortable(measure, column)))
-    job = prepare(spec, block, linear, values)
+    addends = prepare(spec, block, linear, values)
     spans = spans_of(block, spec.detection.window)
-    return Prepared(job, spans, keys, totals, [one for _, one in values])
+    return Prepared(addends, spans, keys, totals, [one for _, one in values])
 
 
 def _known(column: Vector) -> Any:
     return np.ones(len(column), np.bool_) if column.valid is None else column.valid
 
 
-def rows(some: Prepared, found: Found) -> dict[tuple[int, int], list[Any]]:
+def rows(some: Prepared, found: SpanTotals) -> dict[tuple[int, int], list[Any]]:
     """Results by key and window: the aggregates of the query in order; spans without a match have none."""
     numbers = _plain(found.numbers)
     least = [one.restore(found.least[:, x]).to_list() for x, one in enumerate(some.least)]
@@ -208,7 +208,7 @@ def check_small(seed: int, kernel: Kernel = sweep) -> None:
     some = prepared(query, table)
     expected = by_reference(query, table, some)
     name = dice.choice(list(SYSTEMS))
-    found = kernel(some.job, some.spans, like(name))
+    found = kernel(some.addends, some.spans, like(name))
     assert rows(some, found) == expected, (seed, name, query, table.to_pylist())
     assert not found.spilled.any()
 
@@ -238,27 +238,27 @@ def test_little_memory_changes_no_answer(seed: int, monkeypatch: pytest.MonkeyPa
 
 def by_dynamic_program(some: Prepared, span: int) -> tuple[list[int], list[int]]:
     """Linear measures and least values of one span, by the definition of c(e, s), in Python integers."""
-    job, machine = some.job, some.job.machine
-    template = job.spec.detection.scopes[0].template
+    addends, machine = some.addends, some.addends.machine
+    template = addends.spec.detection.scopes[0].template
     low, high = int(some.spans.low[span]), int(some.spans.high[span])
-    gaps = Gaps(machine, job.block, lambda gaps, scope: Expansion(machine, job.block, gaps, scope))
-    fits = [set(members.tolist()) for members in job.block.members]
+    gaps = Gaps(machine, addends.block, lambda gaps, scope: Expansion(machine, addends.block, gaps, scope))
+    fits = [set(members.tolist()) for members in addends.block.members]
 
     def possible(ways: Any, begin: int, end: int) -> bool:
         return any(all(gaps.threshold(c.scope)[end] < begin for c in way) for way in ways)
 
-    passes = _adjacency(job)
-    tie_start, tie_end = job.block.tie_start.tolist(), job.block.tie_end.tolist()
+    passes = _adjacency(addends)
+    tie_start, tie_end = addends.block.tie_start.tolist(), addends.block.tie_end.tolist()
     held: list[dict[int, tuple[list[int], list[int]]]] = [{} for _ in template.position_of]
-    total, least = [0] * (1 + job.linear), [int(ABSENT)] * job.extremes
+    total, least = [0] * (1 + addends.linear), [int(ABSENT)] * addends.extremes
     for f in range(low, high):
         for state, position in enumerate(template.position_of):
             if f not in fits[position]:
                 continue
-            mine, best = [0] * (1 + job.linear), [int(ABSENT)] * job.extremes
+            mine, best = [0] * (1 + addends.linear), [int(ABSENT)] * addends.extremes
             for step in machine.starts[0]:
                 if step.target == state and possible(step.ways, low, tie_start[f]):
-                    mine[0], best = 1, [int(EMPTY)] * job.extremes
+                    mine[0], best = 1, [int(EMPTY)] * addends.extremes
             for source, steps in enumerate(machine.moves[0]):
                 for step in (step for step in steps if step.target == state):
                     for e, (numbers, values) in held[source].items():
@@ -266,11 +266,11 @@ def by_dynamic_program(some: Prepared, span: int) -> tuple[list[int], list[int]]
                         if free and passes(source, step.number, e, f):
                             mine = [a + b for a, b in zip(mine, numbers, strict=True)]
                             best = [min(a, b) for a, b in zip(best, values, strict=True)]
-            for m in range(job.linear):
-                weight = 1 if job.weight_of[m] < 0 else int(job.weights[job.weight_of[m], f])
-                mine[1 + m] += weight * mine[0] * int(job.weighs[m, position])
+            for m in range(addends.linear):
+                weight = 1 if addends.weight_of[m] < 0 else int(addends.weights[addends.weight_of[m], f])
+                mine[1 + m] += weight * mine[0] * int(addends.weighs[m, position])
             best = [
-                min(value, int(job.values[x, f])) if mine[0] and job.valued[x, position] else value
+                min(value, int(addends.values[x, f])) if mine[0] and addends.valued[x, position] else value
                 for x, value in enumerate(best)
             ]
             held[state][f] = (mine, best)
@@ -280,12 +280,12 @@ def by_dynamic_program(some: Prepared, span: int) -> tuple[list[int], list[int]]
     return total, least
 
 
-def _adjacency(job: Job) -> Callable[[int, int, int, int], bool]:
+def _adjacency(addends: Addends) -> Callable[[int, int, int, int], bool]:
     """Whether the pairs and tests of a step from a state let event f follow event e, one pair of events at a time."""
-    conditions = [(test.expr, test.steps) for test in job.spec.tests]
+    conditions = [(test.expr, test.steps) for test in addends.spec.tests]
     conditions += [(Comparison(p.operator, _of(p.left, Which.EACH), _of(p.right, Which.NEXT)), p.steps)
-                   for p in job.spec.pairs]  # fmt: skip
-    tables = [(steps, _matrix(expr, job)) for expr, steps in conditions]
+                   for p in addends.spec.pairs]  # fmt: skip
+    tables = [(steps, _matrix(expr, addends)) for expr, steps in conditions]
 
     def passes(state: int, step: int, e: int, f: int) -> bool:
         return all(table[e, f] for steps, table in tables if (state, step) in steps)
@@ -301,13 +301,13 @@ def _of(expr: Expr, which: Which) -> Expr:
     return replace(expr, **changed) if changed else expr
 
 
-def _matrix(expr: Expr, job: Job) -> Any:
-    size = len(job.block)
+def _matrix(expr: Expr, addends: Addends) -> Any:
+    size = len(addends.block)
     earlier, later = np.repeat(np.arange(size), size), np.tile(np.arange(size), size)
 
     def leaf(node: Expr) -> Vector:
         assert isinstance(node, Attribute)
-        return job.block.columns[node.column].take(later if node.which in (Which.NEXT, Which.CURRENT) else earlier)
+        return addends.block.columns[node.column].take(later if node.which in (Which.NEXT, Which.CURRENT) else earlier)
 
     return is_true(evaluate(expr, leaf)).reshape(size, size)
 
@@ -318,7 +318,7 @@ def check_large(seed: int) -> None:
     query = query.replace("WITHIN 6 SLIDE 2", "WITHIN 60 SLIDE 3").replace("WITHIN 7 SLIDE 1", "WITHIN 30 SLIDE 20")
     some = prepared(query, table)
     chosen = dice.sample(range(len(some.spans)), min(4, len(some.spans)))
-    exact, near = sweep(some.job, some.spans, like("limbs")), sweep(some.job, some.spans, like("scaled"))
+    exact, near = sweep(some.addends, some.spans, like("limbs")), sweep(some.addends, some.spans, like("scaled"))
     numbers, close = _plain(exact.numbers), _plain(near.numbers)
     assert not exact.spilled.any()
     for span in chosen:
@@ -346,23 +346,23 @@ def test_counts_beyond_two_words_are_noted_in_their_span_alone() -> None:
     """130 falling values have 2^130 − 1 falling subsequences; each shorter window fits."""
     query = "RETURN COUNT(*) PATTERN A a+ WHERE a.x > NEXT(a).x WITHIN 130 SLIDE 65"
     some = prepared(query, falling(130))
-    found = sweep(some.job, some.spans, like("wides"))
+    found = sweep(some.addends, some.spans, like("wides"))
     assert found.spilled.tolist() == [False, True, False]
     assert [row[0] for row in _plain(found.numbers)][::2] == [2**65 - 1, 2**65 - 1]
-    assert _plain(sweep(some.job, some.spans, like("limbs")).numbers)[1] == [2**130 - 1]
+    assert _plain(sweep(some.addends, some.spans, like("limbs")).numbers)[1] == [2**130 - 1]
 
 
 def test_a_window_that_has_ended_does_not_spill_while_others_go_on() -> None:
     query = "RETURN COUNT(*) PATTERN A a+ WHERE a.x > NEXT(a).x WITHIN 120 SLIDE 1"
     some = prepared(query, falling(300))
-    found = sweep(some.job, some.spans, like("wides"))
+    found = sweep(some.addends, some.spans, like("wides"))
     assert not found.spilled.any()
     assert max(row[0] for row in _plain(found.numbers)) == 2**120 - 1
 
 
 def test_scaled_numbers_go_beyond_doubles() -> None:
     some = prepared("RETURN COUNT(*) PATTERN A a+ WHERE a.x >= NEXT(a).x", falling(3000))
-    found = sweep(some.job, some.spans, like("scaled")).numbers
+    found = sweep(some.addends, some.spans, like("scaled")).numbers
     assert isinstance(found, Scaled)
     assert math.log2(found.mantissa[0, 0]) + 512 * found.exponent[0, 0] == pytest.approx(3000)
 
@@ -376,7 +376,7 @@ def test_small_counts_survive_beside_infinite_ones(condition: str, group: str) -
     table = to_table([{"id": i, "y": 0.0, "k": 1} | dict(zip(names, e, strict=True)) for i, e in enumerate(events)])
     chains = "a.g = NEXT(a).g AND a.x < NEXT(a).x"
     some = prepared(f"RETURN COUNT(*) PATTERN SEQ(A a+, B c) WHERE {chains} AND {condition}", table)
-    assert _plain(sweep(some.job, some.spans, like("doubles")).numbers) == [[7.0]]
+    assert _plain(sweep(some.addends, some.spans, like("doubles")).numbers) == [[7.0]]
 
 
 @pytest.mark.parametrize(
@@ -401,5 +401,5 @@ def test_the_structure_follows_from_the_predicates(where: str, structure: str) -
 
 def test_no_spans_no_results() -> None:
     some = prepared("RETURN COUNT(*), MIN(a.x) PATTERN A a+ WHERE a.x < NEXT(a).x", to_table([]))
-    found = sweep(some.job, some.spans, like("wides"))
+    found = sweep(some.addends, some.spans, like("wides"))
     assert (len(found.spilled), found.least.shape) == (0, (0, 1))

@@ -11,7 +11,6 @@ from trendloom.engines.events import Stream, build_block
 from trendloom.engines.task import show
 from trendloom.errors import RunError
 from trendloom.io.events import prepare
-from trendloom.kernels.collapsed import merge
 from trendloom.kernels.collapsed.distinct import distinct, packed
 from trendloom.kernels.collapsed.fill import Asked, Filled, Filling
 from trendloom.kernels.collapsed.kernel import SpinesKernel
@@ -20,11 +19,14 @@ from trendloom.kernels.collapsed.spec import MATCHES
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.matches import Matches, join
 from trendloom.lang.parser import parse_query
+from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 
 
-def scene(pattern: str, types: str, x: list[int | None] | None = None) -> tuple[Physical, Stream]:
+def scene(
+    pattern: str, types: str, x: list[int | None] | None = None, limits: Limits = NO_LIMITS
+) -> tuple[Physical, Stream]:
     """A planned query and a stream of events at times 0, 1, 2, ..."""
     table = pa.table(
         {
@@ -34,14 +36,15 @@ def scene(pattern: str, types: str, x: list[int | None] | None = None) -> tuple[
         }
     )
     events = prepare(table)
-    physical = plan_physically(bind(parse_query(f"RETURN COLLAPSED TRENDS PATTERN {pattern}"), events.schema))
+    plan = bind(parse_query(f"RETURN COLLAPSED TRENDS PATTERN {pattern}"), events.schema)
+    physical = plan_physically(plan, limits)
     assert events.ticks is not None
     kinds = {column.name: column.kind for column in events.schema.columns}
     return physical, Stream(table, kinds, events.ticks)
 
 
-def collapsed(pattern: str, types: str, x: list[int | None] | None = None) -> Matches:
-    physical, stream = scene(pattern, types, x)
+def collapsed(pattern: str, types: str, x: list[int | None] | None = None, limits: Limits = NO_LIMITS) -> Matches:
+    physical, stream = scene(pattern, types, x, limits)
     return join(list(Run(physical.kernel, show(physical, stream).block).results()))
 
 
@@ -141,10 +144,9 @@ class TestMerging:
         found = collapsed("SEQ(OR(A, SEQ(A, NOT X, C?)), B+ b[])", "AB")
         assert numbers(found) == [1, 1]
 
-    def test_too_many_matches(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(merge, "MOST_MATCHES", 10)
+    def test_too_many_matches(self) -> None:
         with pytest.raises(RunError, match="more than 10 matches to enumerate for collapsed trends") as caught:
-            collapsed("SEQ(A a, NOT X, B+ b[])", "ABBBB")
+            collapsed("SEQ(A a, NOT X, B+ b[])", "ABBBB", limits=Limits(enumerated=10))
         assert "COUNT(*)" in str(caught.value.hint)
 
     def test_numbers_that_leave_64_bits_together(self) -> None:

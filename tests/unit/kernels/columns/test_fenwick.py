@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numba import njit
 
-from trendloom.kernels.by_event.tree_places import sort_words
 from trendloom.kernels.columns.cells import NOTHING, Cells, empty_cells, merge, merge_lane, wipe
 from trendloom.kernels.columns.fenwick import (
     arrange,
@@ -22,6 +21,7 @@ from trendloom.kernels.columns.fenwick import (
     insert_nested,
     nested_cells,
 )
+from trendloom.kernels.columns.merge_sort import sort_words
 from trendloom.kernels.columns.numbers import Doubles, zeros
 
 LANES = 2

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trendloom.errors import RunError
-from trendloom.kernels.complete import compared as complete
 from trendloom.kernels.complete.compared import complete_only
 from trendloom.kernels.ground.matches import Matches, join
 
@@ -64,7 +63,7 @@ def test_nothing_joined_is_nothing() -> None:
 @given(lists, st.data())
 def test_complete_matches_are_those_no_other_contains(found: list[list[int]], data: st.DataObject) -> None:
     group = data.draw(st.lists(st.integers(0, 2), min_size=len(found), max_size=len(found)))
-    kept = listed(complete_only(matches_of(found), np.array(group, np.int64)))
+    kept = listed(complete_only(matches_of(found), np.array(group, np.int64), most=100))
     expected = [
         match
         for number, match in enumerate(found)
@@ -73,7 +72,6 @@ def test_complete_matches_are_those_no_other_contains(found: list[list[int]], da
     assert kept == expected
 
 
-def test_too_many_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(complete, "MOST_MATCHES", 3)
+def test_too_many_to_compare() -> None:
     with pytest.raises(RunError, match="4 matches in one window and partition"):
-        complete_only(matches_of([[0], [1], [2], [3]]), np.zeros(4, np.int64))
+        complete_only(matches_of([[0], [1], [2], [3]]), np.zeros(4, np.int64), most=3)

@@ -22,8 +22,8 @@ from trendloom.kernels.columns.numbers import Doubles, Limbs, Scaled, Wides, int
 from trendloom.kernels.expansion.enumerate import enumerate_matches
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.totals.spans import spans_of
-from trendloom.kernels.totals.spec import Aggregation, Grain, Measure
-from trendloom.kernels.totals.summing import Found, Job, Linear, Sortable, prepare, sortable
+from trendloom.kernels.totals.spec import AggregationSpec, Grain, Measure
+from trendloom.kernels.totals.summing import Addends, Linear, Sortable, SpanTotals, prepare, sortable
 from trendloom.kernels.waiting_runs import pattern_grained
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.pairs import pairs_of
@@ -97,8 +97,10 @@ def without_open_nots(detection: Detection) -> Detection:
     return replace(detection, scopes=(replace(first, template=template), *detection.scopes[1:]))
 
 
-def job_of(query: str, table: pa.Table) -> tuple[Job, list[tuple[Measure, Sortable]], list[Measure], Any] | None:
-    """The job of a query, or None where a run does not depend on its last event alone."""
+def addends_of(
+    query: str, table: pa.Table
+) -> tuple[Addends, list[tuple[Measure, Sortable]], list[Measure], Any] | None:
+    """What a query adds up, or None where a run does not depend on its last event alone."""
     events = load(table, Options())
     physical = plan_physically(bind(queries_of(query)[0], events.schema))
     detection = physical.detection
@@ -114,9 +116,9 @@ def job_of(query: str, table: pa.Table) -> tuple[Job, list[tuple[Measure, Sortab
         for m in measures
         if m.function in ("min", "max")
     ]
-    spec = Aggregation(detection, Grain.PATTERN, measures, pairs)
-    job = prepare(spec, block, [linear_of(m, stream, block.row) for m in linear], extremes)
-    return job, extremes, linear, [stream.vector("k").values[row] for row in keys.rows]
+    spec = AggregationSpec(detection, Grain.PATTERN, measures, pairs)
+    addends = prepare(spec, block, [linear_of(m, stream, block.row) for m in linear], extremes)
+    return addends, extremes, linear, [stream.vector("k").values[row] for row in keys.rows]
 
 
 def stream_of(physical: Physical, events: Any) -> Stream:
@@ -137,7 +139,7 @@ def linear_of(measure: Measure, stream: Stream, row: Any) -> Linear:
     return Linear(measure.positions, np.where(valid, vector.values, 0))
 
 
-def numbers_of(found: Found) -> list[list[Any]]:
+def numbers_of(found: SpanTotals) -> list[list[Any]]:
     if isinstance(found.numbers, Doubles):
         return found.numbers.value.tolist()  # type: ignore[no-any-return]
     if isinstance(found.numbers, Scaled):
@@ -154,12 +156,12 @@ Rows = dict[tuple[int, int], tuple[Any, ...]]
 
 def added_up(query: str, table: pa.Table, system: Any) -> Rows | None:
     """By key and start of window: the totals in the order of TOTALS."""
-    prepared = job_of(query, table)
+    prepared = addends_of(query, table)
     if prepared is None:
         return None
-    job, extremes, linear, key_values = prepared
-    spans = spans_of(job.block, job.spec.detection.window)
-    found = pattern_grained.sweep(job, spans, zeros(system, 1, 1, 3))
+    addends, extremes, linear, key_values = prepared
+    spans = spans_of(addends.block, addends.spec.detection.window)
+    found = pattern_grained.sweep(addends, spans, zeros(system, 1, 1, 3))
     assert not found.spilled.any()
     ends = [one.restore(found.least[:, x]) for x, (_, one) in enumerate(extremes)]
     rows: Rows = {}
@@ -194,14 +196,14 @@ def answered(query: str, table: pa.Table) -> Rows:
 
 def enumerated(query: str, table: pa.Table) -> Rows:
     """The same by a kernel that finds every match, for streams too long for the definition."""
-    prepared = job_of(query, table)
+    prepared = addends_of(query, table)
     assert prepared is not None
-    job, _, _, key_values = prepared
-    block = job.block
+    addends, _, _, key_values = prepared
+    block = addends.block
     x, y = (table[name].take(pa.array(block.row)).to_pylist() for name in "xy")
-    places = job.spec.detection.places
+    places = addends.spec.detection.places
     bound: dict[tuple[int, int], list[list[int]]] = {}
-    for matches in enumerate_matches(job.spec.detection, block):
+    for matches in enumerate_matches(addends.spec.detection, block):
         for match, (begin, end) in enumerate(pairwise(matches.offsets.tolist())):
             window = 0 if matches.window_start is None else int(matches.window_start[match])
             pairs = zip(matches.events[begin:end].tolist(), matches.positions[begin:end].tolist(), strict=True)
@@ -258,7 +260,7 @@ def test_a_table_of_successors_gives_the_same(condition: str, monkeypatch: pytes
         table = events_of(chance, 200)
         found = added_up(query, table, Wides)
         with monkeypatch.context() as patch:
-            patch.setattr(pattern_grained, "is_simple", lambda job: False)
+            patch.setattr(pattern_grained, "is_simple", lambda addends: False)
             assert added_up(query, table, Wides) == found
         assert found
 
@@ -308,19 +310,19 @@ def test_numbers_of_any_size(semantics: str) -> None:
     """Two events at each of 300 times: the number of runs doubles each time, far beyond two words."""
     times = [number // 2 for number in range(600)]
     columns = {"time": times, "type": ["A"] * 600, "k": [1] * 600, "x": times, "y": [0.5] * 600}
-    prepared = job_of(query_of("A+", semantics, ("A.x < NEXT(A).x",), ""), pa.table(columns))
+    prepared = addends_of(query_of("A+", semantics, ("A.x < NEXT(A).x",), ""), pa.table(columns))
     assert prepared is not None
-    job = prepared[0]
-    spans = spans_of(job.block, job.spec.detection.window)
+    addends = prepared[0]
+    spans = spans_of(addends.block, addends.spec.detection.window)
     runs, matches = 0, 0
     for _ in range(300):
         runs = 2 * (1 + runs)
         matches += runs
-    assert pattern_grained.sweep(job, spans, zeros(Wides, 1, 1)).spilled.all()
-    found = pattern_grained.sweep(job, spans, zeros(Limbs, 1, 1, 6))
+    assert pattern_grained.sweep(addends, spans, zeros(Wides, 1, 1)).spilled.all()
+    found = pattern_grained.sweep(addends, spans, zeros(Limbs, 1, 1, 6))
     assert not found.spilled.any()
     assert numbers_of(found)[0][0] == matches
-    scaled = pattern_grained.sweep(job, spans, zeros(Scaled, 1, 1)).numbers
+    scaled = pattern_grained.sweep(addends, spans, zeros(Scaled, 1, 1)).numbers
     assert isinstance(scaled, Scaled)
     logarithm = math.log2(scaled.mantissa[0, 0]) + 512 * int(scaled.exponent[0, 0])
     assert math.isclose(logarithm, math.log2(matches), rel_tol=1e-12)
@@ -332,17 +334,17 @@ def test_only_the_windows_that_overflow_are_told() -> None:
     size = len(times)
     columns = {"time": times, "type": ["A"] * size, "k": [1] * size, "x": times, "y": [0.5] * size}
     query = query_of("A+", SEMANTICS[0], ("A.x < NEXT(A).x",), "WITHIN 200 SLIDE 100")
-    prepared = job_of(query, pa.table(columns))
+    prepared = addends_of(query, pa.table(columns))
     assert prepared is not None
-    job = prepared[0]
-    spans = spans_of(job.block, job.spec.detection.window)
-    found = pattern_grained.sweep(job, spans, zeros(Wides, 1, 1))
+    addends = prepared[0]
+    spans = spans_of(addends.block, addends.spec.detection.window)
+    found = pattern_grained.sweep(addends, spans, zeros(Wides, 1, 1))
     assert dict(zip(spans.start.tolist(), found.spilled.tolist(), strict=True)) == {-100: False, 0: True, 100: False}
 
 
 def test_no_spans() -> None:
-    prepared = job_of(query_of("A+", "contiguous", (), ""), events_of(random.Random(1), 5))
+    prepared = addends_of(query_of("A+", "contiguous", (), ""), events_of(random.Random(1), 5))
     assert prepared is not None
-    job = prepared[0]
-    spans = spans_of(job.block, job.spec.detection.window).take(np.zeros(0, np.int64))
-    assert len(pattern_grained.sweep(job, spans, zeros(Doubles, 1, 1)).spilled) == 0
+    addends = prepared[0]
+    spans = spans_of(addends.block, addends.spec.detection.window).take(np.zeros(0, np.int64))
+    assert len(pattern_grained.sweep(addends, spans, zeros(Doubles, 1, 1)).spilled) == 0

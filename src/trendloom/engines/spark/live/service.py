@@ -53,14 +53,14 @@ class Service:
 
 
 @dataclass(frozen=True)
-class Watch:
+class StreamWatch:
     """What a caller wants to hear: every batch that is done, and every failure that will be tried again."""
 
     batch: Callable[[Metrics], None] = lambda _: None
     failed: Callable[[TrendloomError, float], None] = lambda _error, _pause: None
 
 
-UNWATCHED = Watch()
+UNWATCHED = StreamWatch()
 
 
 @dataclass
@@ -84,7 +84,7 @@ class _Gate:
             raise
 
 
-def serve(rows: DataFrame, sink: Sink, service: Service, stop: Event, watch: Watch = UNWATCHED) -> Metrics:
+def serve(rows: DataFrame, sink: Sink, service: Service, stop: Event, watch: StreamWatch = UNWATCHED) -> Metrics:
     """Run a stream until it ends or `stop` is set; its metrics at the end. An error is one of ours."""
     ledger, failures = Ledger(), 0
     while True:
@@ -118,7 +118,7 @@ def start(rows: DataFrame, sink: Sink, service: Service) -> StreamingQuery:
     return writer.foreachBatch(sink).start()
 
 
-def _follow(query: StreamingQuery, ledger: Ledger, stop: Event, watch: Watch) -> None:
+def _follow(query: StreamingQuery, ledger: Ledger, stop: Event, watch: StreamWatch) -> None:
     """Tell of every batch until the query ends; raise its error if it has one."""
     try:
         while query.isActive and not stop.is_set():
@@ -134,7 +134,7 @@ def _follow(query: StreamingQuery, ledger: Ledger, stop: Event, watch: Watch) ->
         raise error
 
 
-def _tell(query: StreamingQuery, ledger: Ledger, watch: Watch) -> None:
+def _tell(query: StreamingQuery, ledger: Ledger, watch: StreamWatch) -> None:
     for metrics in ledger.add(reports_of(query, ledger.metrics.batch)):
         watch.batch(metrics)
 

@@ -60,7 +60,7 @@ CYCLE, KEYS = "ABC", 10
 
 
 @dataclass(frozen=True)
-class Source:
+class EventSource:
     """A place of events: a folder of files of one kind, `HOST:PORT/TOPIC`, or rows per second."""
 
     kind: str
@@ -76,14 +76,14 @@ class Source:
 
 def source_of(
     text: str, *, schema: str | None = None, max_files: int | None = None, options: Mapping[str, str] | None = None
-) -> Source:
+) -> EventSource:
     """What is meant by `parquet:FOLDER`, `kafka:HOST:PORT/TOPIC`, ...; what cannot be meant is refused."""
     kind, colon, place = text.partition(":")
     if colon and kind not in KINDS and re.fullmatch(r"\w+", kind) and not place.startswith("//"):
         raise OptionError(f"there is no source '{kind}'", hint=did_you_mean(kind, KINDS))
     if not colon or kind not in KINDS:
         kind, place = _kind_of_folder(text), text
-    found = Source(kind, place, schema, max_files, dict(options or {}))
+    found = EventSource(kind, place, schema, max_files, dict(options or {}))
     _CHECKS.get(kind, _check_folder)(found)
     if max_files is not None and (max_files < 1 or not found.is_folder):
         raise OptionError(f"{option('max_files')} is a number of files, at least 1, and for folders only")
@@ -91,7 +91,7 @@ def source_of(
 
 
 def open_source(
-    spark: SparkSession, source: Source, *, time: str = "time", time_zone: str | None = None, strict: bool = True,
+    spark: SparkSession, source: EventSource, *, time: str = "time", time_zone: str | None = None, strict: bool = True,
     checkpoint: str | None = None,
 ) -> DataFrame:  # fmt: skip
     """The events as a streaming DataFrame.
@@ -166,7 +166,7 @@ def _refuse_no_folder(folder: Path) -> None:
         raise DataError(f"the folder {folder} does not exist", hint=f"make it first; a source is {WAYS}")
 
 
-def _check_folder(source: Source) -> None:
+def _check_folder(source: EventSource) -> None:
     if not source.place:
         raise OptionError(f"the source {source.kind} needs a folder", hint=f"{source.kind}:FOLDER")
     if "://" not in source.place:
@@ -180,7 +180,7 @@ def _check_folder(source: Source) -> None:
         raise OptionError(f"the columns of {source.place} are not known", hint=f"give {option('schema', SOME_COLUMNS)}")
 
 
-def _check_rate(source: Source) -> None:
+def _check_rate(source: EventSource) -> None:
     if not source.place.isdecimal() or int(source.place) < 1:
         raise OptionError(f"'{source.place}' is no rate", hint="rate:ROWS is a number of events per second: rate:1000")
     if source.schema is not None:
@@ -189,7 +189,7 @@ def _check_rate(source: Source) -> None:
         )
 
 
-def _check_kafka(source: Source) -> None:
+def _check_kafka(source: EventSource) -> None:
     servers, slash, topics = source.place.rpartition("/")
     if not slash or not topics or not all(re.fullmatch(r".+:\d+", one) for one in servers.split(",")):
         raise OptionError(f"'{source.place}' does not name a broker and a topic", hint="kafka:HOST:PORT/TOPIC")
@@ -207,7 +207,7 @@ _CHECKS = {"rate": _check_rate, "kafka": _check_kafka}
 
 
 def _files(
-    spark: SparkSession, source: Source, time: str, time_zone: str | None, strict: bool, checkpoint: str | None
+    spark: SparkSession, source: EventSource, time: str, time_zone: str | None, strict: bool, checkpoint: str | None
 ) -> DataFrame:
     local = "://" not in source.place
     path = str(Path(source.place).resolve()) if local else source.place
@@ -232,7 +232,7 @@ def _files(
     return _without_unreadable(read, schema.names)
 
 
-def _reader(spark: SparkSession, source: Source, form: str, options: Mapping[str, str]) -> DataStreamReader:
+def _reader(spark: SparkSession, source: EventSource, form: str, options: Mapping[str, str]) -> DataStreamReader:
     reader = spark.readStream.format(form)
     if source.max_files is not None:
         reader = reader.option("maxFilesPerTrigger", source.max_files)
@@ -240,7 +240,7 @@ def _reader(spark: SparkSession, source: Source, form: str, options: Mapping[str
 
 
 def _read_by_tasks(
-    spark: SparkSession, source: Source, path: str, schema: StructType, time: str, zone: str, strict: bool
+    spark: SparkSession, source: EventSource, path: str, schema: StructType, time: str, zone: str, strict: bool
 ) -> DataFrame:
     """Spark finds the files, tasks read them; files that are not on a disk are handed to them as bytes."""
     from pyspark.sql import functions as F
@@ -256,7 +256,7 @@ def _read_by_tasks(
     return events.observe(READ, F.count(F.lit(1)).alias("rows"))
 
 
-def _nanoseconds(source: Source) -> dict[str, bool]:
+def _nanoseconds(source: EventSource) -> dict[str, bool]:
     """The columns in nanoseconds of the files that are there."""
     found: dict[str, bool] = {}
     for file in _files_in(Path(source.place), source.kind)[:FILES_LOOKED_AT]:
@@ -269,7 +269,7 @@ def _nanoseconds(source: Source) -> dict[str, bool]:
 
 
 def _found_schema(
-    spark: SparkSession, source: Source, path: str, time: str, nanoseconds: Mapping[str, bool]
+    spark: SparkSession, source: EventSource, path: str, time: str, nanoseconds: Mapping[str, bool]
 ) -> StructType:
     """The columns of the files that are there; text of times stays text, and is parsed as `trendloom run` does."""
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -280,13 +280,13 @@ def _found_schema(
     return from_arrow_schema(_columns_of_text(source, time), prefer_timestamp_ntz=True)
 
 
-def _columns_of_text(source: Source, time: str) -> pa.Schema:
+def _columns_of_text(source: EventSource, time: str) -> pa.Schema:
     found = read([str(file) for file in _files_in(Path(source.place), source.kind)[:FILES_LOOKED_AT]]).schema
     joint = [(f.name, _as_read(f.type, is_time=f.name == time)) for f in found]
     return pa.schema([(name, pa.string() if pa.types.is_null(kind) else kind) for name, kind in joint])
 
 
-def known_columns(source: Source, time: str, checkpoint: str | None = None) -> pa.Schema | None:
+def known_columns(source: EventSource, time: str, checkpoint: str | None = None) -> pa.Schema | None:
     """The columns as far as they are known without Spark; None: only Spark can tell."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -350,7 +350,7 @@ def _without_unreadable(df: DataFrame, names: list[str]) -> DataFrame:
 # -------------------------------------------------------------------------------------------------- Kafka
 
 
-def _messages(spark: SparkSession, source: Source) -> DataFrame:
+def _messages(spark: SparkSession, source: EventSource) -> DataFrame:
     """The messages of topics, from the earliest on where the checkpoint does not know better."""
     import pyspark
     from pyspark.errors import AnalysisException
@@ -404,7 +404,7 @@ def events_of_kafka(
 # -------------------------------------------------------------------------------------------- made-up events
 
 
-def _made_up(spark: SparkSession, source: Source) -> DataFrame:
+def _made_up(spark: SparkSession, source: EventSource) -> DataFrame:
     """So many events a second, now: types A, B, C in turn, ten keys, a number that grows."""
     from pyspark.sql import functions as F
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import Row
 
+from trendloom.engines.floods import naming_the_way_out
 from trendloom.engines.live.advance import Advance
 from trendloom.engines.live.chunks import pack, unpack
 from trendloom.engines.live.flow import Flow
@@ -55,7 +56,7 @@ class Stepping:
             return
         arrived = pa.concat_tables([unpack(one) for one in payloads]) if payloads else None
         try:
-            with at_door(self.door):
+            with at_door(self.door), naming_the_way_out():
                 yield from self._stepped(at, flow, bucket, arrived, timers)
         except TrendloomError as error:
             yield _given_out(flow, bucket, told=complaint(error))
