@@ -5,7 +5,7 @@ RULES turn one logical plan into another; WORKLOAD_RULES turn a workload into an
 
 from __future__ import annotations
 
-from trendloom.optimize.group_by_attributes import group_by_attributes
+from trendloom.optimize.find_key_sets import find_key_sets
 from trendloom.optimize.push_predicates_to_positions import push_predicates_to_positions
 from trendloom.optimize.read_once import read_once
 from trendloom.optimize.rewrite_running_extremes import rewrite_running_extremes
@@ -23,7 +23,7 @@ RULES = (
 
 WORKLOAD_RULES = (
     read_once,
-    group_by_attributes,
+    find_key_sets,
 )
 
 

@@ -1,7 +1,7 @@
 """Several queries over one stream, planned together: what is read, moved and sorted once, and an algorithm for each.
 
-A group is where queries meet: an engine shows the events of its attributes to all its members. A kernel that answers
-several members at once belongs to the group, beside the kernels of those that it does not answer.
+A set of keys is where queries meet: an engine shows its events to all its members. A kernel that answers several of
+them at once belongs to the set, beside the kernels of those that it does not answer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from trendloom.optimize import optimize_workload
 from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.logical import Plan, Scan
-from trendloom.plan.workload import Group, Workload
+from trendloom.plan.workload import KeySet, Workload
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class PhysicalWorkload:
     queries: tuple[Physical, ...]
 
     @property
-    def groups(self) -> tuple[Group, ...]:
-        return self.optimized.groups
+    def key_sets(self) -> tuple[KeySet, ...]:
+        return self.optimized.key_sets
 
     @property
     def scan(self) -> Scan:

@@ -15,7 +15,7 @@ Attributes = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Group:
+class KeySet:
     """Queries whose events meet by the same attributes, in whatever order; `members`: their numbers in the workload."""
 
     attributes: Attributes
@@ -26,13 +26,13 @@ class Group:
 class Workload:
     """The plans, in the order in which their answers are given out.
 
-    `scan`: what all of them together need of the input, so that it is read once. `groups`: every query is in one, and
-    the events of a group are moved and sorted once.
+    `scan`: what all of them together need of the input, so that it is read once. `key_sets`: every query has one, and
+    the events of a set are moved and sorted once.
     """
 
     plans: tuple[Plan, ...]
     scan: Scan | None = None
-    groups: tuple[Group, ...] = ()
+    key_sets: tuple[KeySet, ...] = ()
 
     @property
     def shared_attributes(self) -> frozenset[Attributes]:

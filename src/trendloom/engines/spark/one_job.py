@@ -60,12 +60,12 @@ def meetings_of(workload: PhysicalWorkload, job_of: Callable[[Physical], Job]) -
     without keys meet in one task.
     """
     found = []
-    for group in workload.groups:
-        queries = [(number, workload.queries[number]) for number in group.members]
-        joined = [one for one in queries if group.attributes or ways(one[1])[0].path is Path.GENERAL]
+    for keys in workload.key_sets:
+        queries = [(number, workload.queries[number]) for number in keys.members]
+        joined = [one for one in queries if keys.attributes or ways(one[1])[0].path is Path.GENERAL]
         if joined:
             members = tuple(Member(number, job_of(physical)) for number, physical in joined)
-            found.append(Meeting(group.attributes, members))
+            found.append(Meeting(keys.attributes, members))
     return tuple(found) if sum(len(meeting.members) for meeting in found) > 1 else ()
 
 
