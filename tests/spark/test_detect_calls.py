@@ -15,10 +15,7 @@ from trendloom.spark import detect, session
 WORKLOAD = "QUERY first: PATTERN A QUERY second: PATTERN SEQ(A, B)"
 
 
-def test_a_workload_needs_a_choice(events: Any, ids: Any) -> None:
-    with pytest.raises(OptionError, match="rows of one query") as caught:
-        detect(events, WORKLOAD)
-    assert "first, second" in str(caught.value)
+def test_one_query_of_a_workload_can_be_chosen(events: Any, ids: Any) -> None:
     assert ids(detect(events, WORKLOAD, query="second")) == ["a1 b2", "a1 b4", "a3 b4"]
 
 

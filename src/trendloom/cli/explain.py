@@ -20,7 +20,7 @@ EPILOG = """
 
   trendloom explain kites.tql --events checks.parquet --memory-limit 512M --analyze
 """
-HEADINGS = r"^((Logical|Optimized|Physical) plan|Trend graph|How far matching gets.*|Measured  .*)$"
+HEADINGS = r"^((Logical|Optimized|Physical) plan|Workload|Trend graph|How far matching gets.*|Measured  .*)$"
 GUIDES = r"(?m)^[│├└─ ]+"
 
 

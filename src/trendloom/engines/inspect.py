@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -56,7 +56,20 @@ def explain_text(text: str, events: object, options: Options, *, analyze: bool =
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
     told = ([ASSUMED] if events is None and options.schema is None else []) + [str(warning) for warning in reading]
     remarks = ["\n".join(f"-- {line}" for line in one.splitlines()) for one in told]
-    return "\n\n".join([*remarks, *sections])
+    return "\n\n".join([*remarks, *sections, *_workload_section(plans, options)])
+
+
+def _workload_section(plans: list[Plan], options: Options) -> list[str]:
+    """What the queries have in common; nothing for one alone, or where not all of them can run."""
+    from trendloom.physical.workload import plan_workload
+
+    if len(plans) < 2 or options.engine == "reference":
+        return []
+    try:
+        workload = plan_workload(tuple(plans), options.limits)
+    except PlanError:
+        return []
+    return ["\n".join(draw(Branch("Workload", below=(_steps_on(options.engine).describe_workload(workload),))))]
 
 
 def _section(plan: Plan, engine: str) -> str:
@@ -71,13 +84,19 @@ def _section(plan: Plan, engine: str) -> str:
 
 
 def _physical_on(engine: str, plan: Plan) -> Branch:
-    from trendloom.engines.local import steps as local
-    from trendloom.engines.spark import steps as spark
     from trendloom.physical.display import describe_definitions, describe_physical
 
     if engine == "reference":
         return describe_definitions(plan)
-    return describe_physical(plan, (spark if engine == "spark" else local).describe_execution)
+    return describe_physical(plan, _steps_on(engine).describe_execution)
+
+
+def _steps_on(engine: str) -> Any:
+    """The room of an engine that tells what it does."""
+    from trendloom.engines.local import steps as local
+    from trendloom.engines.spark import steps as spark
+
+    return spark if engine == "spark" else local
 
 
 def _with_events(plan: Plan, events: object, options: Options, analyze: bool) -> list[str]:

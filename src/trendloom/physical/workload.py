@@ -6,6 +6,7 @@ them at once belongs to the set, beside the kernels of those that it does not an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trendloom.optimize import optimize_workload
@@ -36,6 +37,10 @@ class PhysicalWorkload:
     @property
     def several(self) -> bool:
         return len(self.queries) > 1
+
+    def named(self, numbers: Iterable[int]) -> str:
+        """Some queries by their names."""
+        return ", ".join(str(self.queries[number].plan.name) for number in numbers)
 
 
 def plan_workload(plans: tuple[Plan, ...], limits: Limits = NO_LIMITS) -> PhysicalWorkload:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trendloom.physical.display import numbered, scanned
 from trendloom.physical.plan import Physical
+from trendloom.physical.workload import PhysicalWorkload
 from trendloom.plan.display import Branch
 from trendloom.plan.logical import Plan
 
 
 def describe_execution(physical: Physical) -> tuple[Branch, ...]:
     return (numbered("execution", "engine local", _steps(physical.plan)),)
+
+
+def describe_workload(workload: PhysicalWorkload) -> Branch:
+    return numbered("execution", "engine local", _shared_steps(workload))
+
+
+def _shared_steps(workload: PhysicalWorkload) -> Iterator[str]:
+    yield f"read {scanned(replace(workload.queries[0].plan, scan=workload.scan))} into memory, once for all queries"
+    for names in sorted(workload.optimized.shared_attributes):
+        members = [n for n, one in enumerate(workload.queries) if one.plan.partition == names]
+        yield f"sort all events once by {' and '.join([*names, 'time'])}: for {workload.named(members)}"
+    yield "run one query after the other; columns and keys are converted once"
 
 
 def _steps(plan: Plan) -> Iterator[str]:

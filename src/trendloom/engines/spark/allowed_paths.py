@@ -6,12 +6,14 @@ among those that are listed here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from trendloom.kernels.totals.spec import AggregationSpec
 from trendloom.physical.plan import Physical
 from trendloom.physical.summaries import summary_obstacle
+from trendloom.physical.workload import PhysicalWorkload
+from trendloom.plan.workload import KeySet
 
 
 class Path(Enum):
@@ -63,3 +65,16 @@ def obstacle(physical: Physical, path: Path) -> str | None:
     if kernel.aggregation is None:
         return "its algorithm adds up events in a way of its own"
     return summary_obstacle(physical.plan, kernel.aggregation)
+
+
+def joined(workload: PhysicalWorkload) -> tuple[KeySet, ...]:
+    """The sets of keys with the queries that one job answers; none where it would be a single query.
+
+    A query without keys runs alone where tasks can divide its time or add up their own events: in this job all events
+    without keys meet in one task.
+    """
+    found = []
+    for keys in workload.key_sets:
+        spread = [n for n in keys.members if keys.attributes or ways(workload.queries[n])[0].path is Path.GENERAL]
+        found += [replace(keys, members=tuple(spread))] if spread else []
+    return tuple(found) if sum(len(keys.members) for keys in found) > 1 else ()

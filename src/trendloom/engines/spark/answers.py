@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from trendloom.engines.reading import is_spark_frame
 from trendloom.engines.results import aggregate_schema, row_schema
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.ahead import checked
+from trendloom.engines.spark.allowed_paths import joined
 from trendloom.engines.spark.batch import FIRST, LAST
 from trendloom.engines.spark.complaints import in_our_words
 from trendloom.engines.spark.counting import TiesCounter, counter_of, counting, ties_counter
@@ -121,13 +123,13 @@ class _OneJob:
     def __init__(self, workload: PhysicalWorkload, frame: Frame, options: Options, watch: Watch) -> None:
         self.frame, self.options, self.watch = frame, options, watch
         self.counter = counter_of(frame.df) if watch.progress is not None else None
-        self.meetings = meetings_of(workload, partial(_job, frame, options, self.counter))
+        self.meetings = meetings_of(joined(workload), workload.queries, partial(_job, frame, options, self.counter))
         self.members = {member.number: member for meeting in self.meetings for member in meeting.members}
 
     @cached_property
     def found(self) -> dict[int, list[pa.Table]]:
         with in_our_words(), counting(self.counter, self.watch.progress):
-            return by_query(parcels(self.frame.df, self.meetings).toArrow())
+            return by_query(parcels(self.frame.df, self.meetings).toArrow().to_batches())
 
     def rows(self, number: int) -> Iterator[pa.RecordBatch]:
         member = self.members[number]
@@ -137,16 +139,16 @@ class _OneJob:
 
 
 def _job(frame: Frame, options: Options, counter: Accumulator[int] | None, physical: Physical) -> Job:
-    by_match = not physical.aggregates
-    return Job(
-        physical,
-        pa.schema([frame.arrow.field(name) for name in physical.plan.scan.columns]),
-        options.numeric,
-        limit=options.limit if by_match else None,
-        order=by_match,
-        counter=counter if by_match else None,
-        tied=ties_counter(frame.df),
-    )
+    """What tasks need to know of a query whose rows are collected."""
+    job = job_of(frame, options.numeric, physical)
+    if not physical.aggregates:
+        job = replace(job, limit=options.limit, order=True, counter=counter)
+    return replace(job, tied=ties_counter(frame.df))
+
+
+def job_of(frame: Frame, numeric: str, physical: Physical) -> Job:
+    """What tasks need to know of a query."""
+    return Job(physical, pa.schema([frame.arrow.field(name) for name in physical.plan.scan.columns]), numeric)
 
 
 def _given_out(job: Job, table: pa.Table, frame: Frame, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:

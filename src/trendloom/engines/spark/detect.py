@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trendloom.engines.options import Options, columns_named
@@ -52,6 +53,8 @@ def detect(
     (types that none of them has, whole numbers of time that hardly count seconds, equal times) is told by
     `trendloom.run`, not here. `memory_limit`, of each task, is for trends that are stored to find others faster.
 
+    A text with several queries gives one DataFrame, in which every row carries the name of its query.
+
     Batch: more than `max_trends` rows per match in one task are refused. `partitions` is the number of tasks (default:
     Spark decides). `path` says how aggregates are spread over tasks: "general" moves all events by key; "auto" lets the
     engine choose, and for that may look at the times and keys at once, in a small job; "reduced" and "cut" ask for one
@@ -60,7 +63,7 @@ def detect(
     Streaming: `watermark` says how long to wait for events that come late, e.g. "10 seconds". Rows are given out once
     they are certain (output mode append). Later events are counted (see the metrics of the query's progress) and
     written to the Parquet folder `late_to`, if there is one. Keys are spread over `buckets`; their number belongs to
-    the checkpoint. A text with several queries runs as one stream, and every row carries the name of its query.
+    the checkpoint.
     `checkpoint`: the folder that the stream will be started with; a workload that does not fit it is refused.
     `early`: windows that are still open give rows, too, whenever events arrive for them (output mode update).
     """
@@ -85,19 +88,25 @@ def _detect_batch(
     events: object, queries: tuple[Query, ...], options: Options, partitions: int | None, path: Path | None
 ) -> DataFrame:
     from trendloom.engines.spark import batch
-    from trendloom.engines.spark.answers import bind_all, framed
-    from trendloom.physical.plan import plan_physically
+    from trendloom.engines.spark.answers import bind_all, framed, job_of
+    from trendloom.engines.spark.one_job import in_one_table, meetings_of, parcels
+    from trendloom.physical.workload import plan_workload
 
-    if len(queries) > 1:
+    if len(queries) > 1 and path is not Path.GENERAL:
         names = ", ".join(str(one.name) for one in queries)
         raise OptionError(
-            "a batch DataFrame holds the rows of one query", hint=f"choose with {option('query')}: {names}"
+            "several queries in one DataFrame take the path 'general'",
+            hint=f"leave {option('path')} out, or choose one with {option('query')}: {names}",
         )
     frame = framed(queries, events, options)
-    (plan,) = bind_all(queries, frame)
-    tell_warnings(frame.warnings, [plan], warn_in_python)
-    physical = plan_physically(plan, options.limits)
-    return batch.run(frame.df, physical, frame.arrow, numeric=options.numeric, partitions=partitions, path=path)
+    plans = bind_all(queries, frame)
+    tell_warnings(frame.warnings, plans, warn_in_python)
+    workload = plan_workload(tuple(plans), options.limits)
+    if not workload.several:
+        (physical,) = workload.queries
+        return batch.run(frame.df, physical, frame.arrow, numeric=options.numeric, partitions=partitions, path=path)
+    meetings = meetings_of(workload.key_sets, workload.queries, partial(job_of, frame, options.numeric))
+    return in_one_table(parcels(frame.df, meetings, partitions), meetings, partitions)
 
 
 def _path(name: str) -> Path | None:

@@ -9,7 +9,7 @@ Cost: reading, one shuffle of the columns that any query needs, per task one sor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -21,20 +21,30 @@ from trendloom.engines import task
 from trendloom.engines.events import Shared, Stream, stream_of_table
 from trendloom.engines.live.chunks import pack, unpack
 from trendloom.engines.partials import merge_partials
-from trendloom.engines.spark.allowed_paths import Path, ways
 from trendloom.engines.spark.batch import rows_of, rows_schema
 from trendloom.engines.spark.columns import column, needed_rows
+from trendloom.engines.spark.one_table import aligned, joint_schema
 from trendloom.engines.spark.session import set_arrow_rows
-from trendloom.engines.spark.tasks import Batches, Job, Task, as_partials, by_key, finished, key_columns, mapped
+from trendloom.engines.spark.tasks import (
+    Batches,
+    Job,
+    Task,
+    as_partials,
+    by_key,
+    finished,
+    key_columns,
+    mapped,
+    task_number,
+)
 from trendloom.physical.plan import Physical
-from trendloom.physical.workload import PhysicalWorkload
-from trendloom.plan.workload import Attributes, Workload
+from trendloom.plan.workload import Attributes, KeySet, Workload
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-GROUP, QUERY, PAYLOAD = " group", "number", "payload"
-PARCEL = pa.schema([(QUERY, pa.int32()), (PAYLOAD, pa.binary())])
+GROUP, QUERY, ROUTE, PAYLOAD = " group", "number", "route", "payload"
+PARCEL = pa.schema([(QUERY, pa.int32()), (ROUTE, pa.int32()), (PAYLOAD, pa.binary())])
+"""Parcels of one query and route belong together: they hold parts of the same groups, if its tasks give parts."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +63,14 @@ class Meeting:
     members: tuple[Member, ...]
 
 
-def meetings_of(workload: PhysicalWorkload, job_of: Callable[[Physical], Job]) -> tuple[Meeting, ...]:
-    """The queries that one job answers, by the attributes of their events; none where it would be a single query.
-
-    A query without keys runs alone where tasks can divide its time or add up their own events: in this job all events
-    without keys meet in one task.
-    """
-    found = []
-    for keys in workload.key_sets:
-        queries = [(number, workload.queries[number]) for number in keys.members]
-        joined = [one for one in queries if keys.attributes or ways(one[1])[0].path is Path.GENERAL]
-        if joined:
-            members = tuple(Member(number, job_of(physical)) for number, physical in joined)
-            found.append(Meeting(keys.attributes, members))
-    return tuple(found) if sum(len(meeting.members) for meeting in found) > 1 else ()
+def meetings_of(
+    key_sets: tuple[KeySet, ...], queries: tuple[Physical, ...], job_of: Callable[[Physical], Job]
+) -> tuple[Meeting, ...]:
+    """What tasks need to know of these queries."""
+    return tuple(
+        Meeting(keys.attributes, tuple(Member(number, job_of(queries[number])) for number in keys.members))
+        for keys in key_sets
+    )
 
 
 def parcels(df: DataFrame, meetings: tuple[Meeting, ...], partitions: int | None = None) -> DataFrame:
@@ -82,6 +86,14 @@ def parcels(df: DataFrame, meetings: tuple[Meeting, ...], partitions: int | None
     else:
         moved = _by_keys_of_all(df, names, meetings, tests, partitions)
     return mapped(moved, Task(None, Together(meetings)), PARCEL)
+
+
+def in_one_table(found: DataFrame, meetings: tuple[Meeting, ...], partitions: int | None) -> DataFrame:
+    """Parcels as rows with the columns of all queries, and the name of each row's query."""
+    members = tuple(member for meeting in meetings for member in meeting.members)
+    if any(member.job.adds_up for member in members):
+        found = by_key(found, (QUERY, ROUTE), partitions)
+    return mapped(found, Task(None, Opening(members)), joint_schema(_schemas(members), named=True))
 
 
 def _any_needs(meeting: Meeting, df: DataFrame) -> Column | None:
@@ -141,9 +153,10 @@ def _results(meeting: Meeting, events: pa.Table) -> Batches:
         names = list(member.job.plan.scan.columns)
         stream = replace(whole, table=whole.table.select(names), tied=member.job.tied)
         for rows in _rows(member.job, stream):
+            route = 0 if member.job.adds_up else 1 + task_number()
             payload = pack(pa.Table.from_batches([rows]), compress=False)
-            arrays = [pa.array([member.number], pa.int32()), pa.array([payload], pa.binary())]
-            yield pa.RecordBatch.from_arrays(arrays, schema=PARCEL)
+            arrays = [pa.array([number], pa.int32()) for number in (member.number, route)]
+            yield pa.RecordBatch.from_arrays([*arrays, pa.array([payload], pa.binary())], schema=PARCEL)
 
 
 def _rows(job: Job, stream: Stream) -> Batches:
@@ -153,6 +166,24 @@ def _rows(job: Job, stream: Stream) -> Batches:
         return
     partial = task.partial(job.physical, stream, numeric=job.numeric, decimals=True)
     yield from as_partials(job, partial) if job.adds_up else finished(job, partial)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a task makes of parcels: rows with the columns of all queries."""
+
+    members: tuple[Member, ...]
+
+    def __call__(self, _: object, batches: Batches) -> Batches:
+        joint = joint_schema(_schemas(self.members), named=True)
+        found = by_query(batches)
+        for member in self.members:
+            if member.number in found:
+                yield from aligned(opened(member, found.pop(member.number)), member.job.plan.name, joint)
+
+
+def _schemas(members: tuple[Member, ...]) -> list[pa.Schema]:
+    return [rows_schema(member.job) for member in members]
 
 
 # --------------------------------------------------------------------------------------------- afterwards
@@ -169,15 +200,10 @@ def opened(member: Member, found: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(found).cast(schema)
 
 
-def by_query(received: pa.Table) -> dict[int, list[pa.Table]]:
+def by_query(received: Iterable[pa.RecordBatch]) -> dict[int, list[pa.Table]]:
     """What is in parcels, by the number of the query."""
     found: dict[int, list[pa.Table]] = {}
-    for number, payload in _pairs(received):
-        found.setdefault(number, []).append(unpack(payload))
+    for batch in received:
+        for number, payload in zip(batch.column(QUERY).to_pylist(), batch.column(PAYLOAD), strict=True):
+            found.setdefault(number, []).append(unpack(payload.as_buffer()))
     return found
-
-
-def _pairs(received: pa.Table) -> Iterator[tuple[int, pa.Buffer]]:
-    for batch in received.to_batches():
-        numbers = batch.column(QUERY).to_pylist()
-        yield from zip(numbers, (payload.as_buffer() for payload in batch.column(PAYLOAD)), strict=True)

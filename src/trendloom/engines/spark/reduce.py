@@ -20,7 +20,7 @@ from trendloom.engines.giving import totals_table
 from trendloom.engines.spark.allowed_paths import summed
 from trendloom.engines.spark.freight import CUT, event_rows, freight_schema, piece_rows
 from trendloom.engines.spark.overlap import Zones
-from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, keyed_by, mapped, stream_of
+from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, keyed_by, mapped, stream_of, task_number
 from trendloom.errors import RunError
 from trendloom.io.events import without_nan
 from trendloom.kernels.columns.block import Block
@@ -83,14 +83,7 @@ class Reduce:
             table = stream.table.select(list(job.plan.partition)).take(pa.array(keys.rows[pieces.key]))
             yield from piece_rows(freight_of(job), table, pieces)
         else:
-            yield from event_rows(freight_of(job), stream.table, zone + len(self.zones) * (1 + _task_number()))
-
-
-def _task_number() -> int:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return context.partitionId() if context is not None else 0
+            yield from event_rows(freight_of(job), stream.table, zone + len(self.zones) * (1 + task_number()))
 
 
 def _pieces_by_cut(job: Job, stream: Stream, cut: Array) -> tuple[Block, Keys, Pieces]:

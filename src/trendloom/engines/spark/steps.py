@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from trendloom.engines.spark.allowed_paths import Path, Way, ways
+from trendloom.engines.spark.allowed_paths import Path, Way, joined, ways
 from trendloom.physical.display import numbered, scanned
 from trendloom.physical.live import describe_live
 from trendloom.physical.plan import Physical
+from trendloom.physical.workload import PhysicalWorkload
 from trendloom.plan.display import Branch
 from trendloom.plan.logical import Plan
 
@@ -17,6 +19,28 @@ def describe_execution(physical: Physical) -> tuple[Branch, ...]:
         numbered("execution", "engine spark", _steps(physical)),
         numbered("live", "on a live stream", describe_live(physical)),
     )
+
+
+def describe_workload(workload: PhysicalWorkload) -> Branch:
+    return numbered("execution", "engine spark", _shared_steps(workload))
+
+
+def _shared_steps(workload: PhysicalWorkload) -> Iterator[str]:
+    together = joined(workload)
+    if together:
+        yield f"one job for {workload.named(n for keys in together for n in keys.members)}: read {_scanned(workload)}"
+    for keys in together:
+        by = f"by {', '.join(keys.attributes)}" if keys.attributes else "to one task, there is no partition key"
+        yield f"move events once {by}, sort them once in each task: for {workload.named(keys.members)}"
+    of_job = {number for keys in together for number in keys.members}
+    alone = [number for number in range(len(workload.queries)) if number not in of_job]
+    if alone:
+        yield f"a job of its own for {workload.named(alone)}: no partition key, and tasks need not see all events"
+    yield "on a live stream: one stream for all of them"
+
+
+def _scanned(workload: PhysicalWorkload) -> str:
+    return scanned(replace(workload.queries[0].plan, scan=workload.scan))
 
 
 def _steps(physical: Physical) -> Iterator[str]:

@@ -42,8 +42,8 @@ class Job:
     physical: Physical
     schema: pa.Schema
     numeric: str
-    limit: int | None
-    order: bool  # add the times of the first and last event, for sorting
+    limit: int | None = None
+    order: bool = False  # add the times of the first and last event, for sorting
     counter: Accumulator[int] | None = None  # of rows per match, for whoever watches
     tied: Tied | None = None  # counts events of equal time
 
@@ -155,6 +155,14 @@ def stream_of(job: Job, batches: Batches, tied: Tied | None = None) -> Stream | 
     """The events of a task; None where there are none."""
     found = [batch for batch in batches if batch.num_rows]
     return stream_of_table(job.plan, pa.Table.from_batches(found), tied) if found else None
+
+
+def task_number() -> int:
+    """The number of the task that runs this; 0 outside of Spark."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0
 
 
 def keyed_by(physical: Physical, name: str) -> Physical:

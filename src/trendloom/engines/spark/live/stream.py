@@ -9,7 +9,6 @@ that span buckets are therefore added up by a plain shuffle within the batch: no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,10 +24,11 @@ from trendloom.engines.spark.live.packing import BUCKET, PARCEL, PAYLOAD, QUERY,
 from trendloom.engines.spark.live.processor import OUTPUT, Processor
 from trendloom.engines.spark.live.setting import Setting
 from trendloom.engines.spark.live.stepping import Stepping
+from trendloom.engines.spark.one_table import aligned, joint_schema
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import Batches, Task, key_columns, mapped
 from trendloom.engines.spark.zones import moment_of
-from trendloom.errors import OptionError, open_door
+from trendloom.errors import open_door
 from trendloom.model.schema import Schema
 
 if TYPE_CHECKING:
@@ -63,13 +63,7 @@ def run(df: DataFrame, flows: tuple[Flow, ...], schema: Schema, setting: Setting
 
 def result_schema(flows: tuple[Flow, ...]) -> pa.Schema:
     """The columns of all queries together; a workload adds `query`."""
-    try:
-        joint = pa.unify_schemas([flow.result for flow in flows], promote_options="permissive")
-    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
-        raise OptionError(
-            f"the queries cannot share one table of results: {error}", hint="rename columns that differ with AS"
-        ) from None
-    return pa.schema([pa.field(QUERY, pa.string()), *joint]) if any(flow.name for flow in flows) else joint
+    return joint_schema([flow.result for flow in flows], named=any(flow.name for flow in flows))
 
 
 def _prepare(spark: SparkSession) -> None:
@@ -130,21 +124,8 @@ class Unpacking:
                 if known[name].adds_up:
                     parts.setdefault(name, []).append(table)
                 else:
-                    yield from _aligned(table, name, result)
+                    yield from aligned(table, name, result)
         for name, tables in parts.items():
             whole = merge_partials(known[name].physical.plan, tables)
             for rows in known[name].finished(whole):
-                yield from _aligned(pa.Table.from_batches([rows]), name, result)
-
-
-def _aligned(table: pa.Table, name: str, result: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows with all columns of the workload."""
-    columns = [
-        pa.array([name] * len(table), pa.string())
-        if field.name == QUERY and QUERY not in table.column_names
-        else table[field.name].cast(field.type)
-        if field.name in table.column_names
-        else pa.nulls(len(table), field.type)
-        for field in result
-    ]
-    yield from pa.table(columns, schema=result).to_batches()
+                yield from aligned(pa.Table.from_batches([rows]), name, result)
