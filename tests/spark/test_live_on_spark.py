@@ -80,13 +80,21 @@ def write_file(folder: Path, number: int, rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "buckets", "stops", "watermark", "order"),
-    [(1, 1, [3], "3 seconds", ()), (2, 3, [1, 4], "3 seconds", ("g", "x")), (3, 8, [], f"{20 * GAP} seconds", ())],
+    ("number", "buckets", "stops", "watermark", "order", "together"),
+    [
+        (1, 1, [3], "3 seconds", (), False),
+        (2, 3, [1, 4], "3 seconds", ("g", "x"), True),
+        (3, 8, [], f"{20 * GAP} seconds", (), True),
+    ],
 )
 def test_a_workload_gives_what_its_queries_give_alone(
-    spark: SparkSession, tmp_path: Path, number: int, buckets: int, stops: list[int], watermark: str, order: Order
-) -> None:
-    """With a short watermark some events are late, and are written to the side table; with a long one there is none."""
+    spark: SparkSession, tmp_path: Path, number: int, buckets: int, stops: list[int], watermark: str, order: Order,
+    together: bool,
+) -> None:  # fmt: skip
+    """With a short watermark some events are late, and are written to the side table; with a long one there is none.
+
+    Queries travel together where the checkpoint is known beforehand, else each has parcels and state of its own.
+    """
     queries, rows = workload(number)
     text = "\n".join(f"QUERY {name}:\n{query}" for name, query in queries.items())
     source, late_to = tmp_path / "source", tmp_path / "late" if watermark == "3 seconds" else None
@@ -100,7 +108,10 @@ def test_a_workload_gives_what_its_queries_give_alone(
             write_file(source, at, part)
             at += 1
         df = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(str(source))
-        out = detect(df, text, watermark=watermark, buckets=buckets, late_to=late_to and str(late_to), order=order)
+        out = detect(
+            df, text, watermark=watermark, buckets=buckets, late_to=late_to and str(late_to), order=order,
+            checkpoint=str(tmp_path / "checkpoint") if together else None,
+        )  # fmt: skip
         running = (
             out.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
             .foreachBatch(lambda batch, epoch: found.update({epoch: batch.toArrow()}))

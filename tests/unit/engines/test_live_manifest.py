@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from tests.unit.engines.live_streams import flow
 
 from trendloom.engines.live.flow import Flow
-from trendloom.engines.spark.live.manifest import NAME, agreed
+from trendloom.engines.spark.live.manifest import NAME, agreed, travel_together
 from trendloom.errors import OptionError, RunError
 
 PAIRS = "RETURN a.x PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10"
@@ -64,3 +65,16 @@ def test_a_garbled_manifest_is_told(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("{")
     with pytest.raises(RunError, match="cannot be read"):
         agreed(str(tmp_path), (named("p", PAIRS),), 8)
+
+
+def test_queries_of_a_new_checkpoint_travel_together_and_those_of_an_old_one_as_ever(tmp_path: Path) -> None:
+    new, old = str(tmp_path / "new"), tmp_path / "old"
+    agreed(new, (named("p", PAIRS),), 8)
+    assert travel_together(new)
+    agreed(str(old), (named("p", PAIRS),), 8)
+    told = json.loads((old / NAME).read_text())
+    del told["together"]  # as earlier versions wrote it
+    (old / NAME).write_text(json.dumps(told))
+    for _ in range(2):
+        agreed(str(old), (named("p", PAIRS), named("c", COUNTS)), 8)
+        assert not travel_together(str(old))

@@ -36,7 +36,7 @@ def _shared_steps(workload: PhysicalWorkload) -> Iterator[str]:
     alone = [number for number in range(len(workload.queries)) if number not in of_job]
     if alone:
         yield f"a job of its own for {workload.named(alone)}: no partition key, and tasks need not see all events"
-    yield "on a live stream: one stream for all of them"
+    yield "on a live stream: one stream, in which events travel once for the queries that have their keys in common"
 
 
 def _scanned(workload: PhysicalWorkload) -> str:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from trendloom.engines.live.bundles import alone, bundles_of
 from trendloom.engines.live.flow import flow_of
 from trendloom.engines.options import Options
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.live.files import MARKS
-from trendloom.engines.spark.live.manifest import agreed
+from trendloom.engines.spark.live.manifest import agreed, travel_together
 from trendloom.engines.spark.live.setting import Setting, absolute
 from trendloom.engines.spark.live.stream import run
 from trendloom.engines.telling import tell_warnings, warn_in_python
@@ -42,9 +43,11 @@ def detect_live(
     flows = tuple(
         flow_of(plan_physically(plan, options.limits), frame.arrow, options.numeric, early=early) for plan in plans
     )
-    if checkpoint is not None:
-        flows = agreed(absolute(checkpoint), flows, buckets)
-    return run(frame.df, flows, frame.schema, setting)
+    if checkpoint is None:  # whatever state there is, was made for each query
+        return run(frame.df, alone(flows), frame.schema, setting)
+    flows = agreed(absolute(checkpoint), flows, buckets)
+    bundles = bundles_of(flows) if travel_together(absolute(checkpoint)) else alone(flows)
+    return run(frame.df, bundles, frame.schema, setting)
 
 
 def without_marks(frame: Frame) -> Frame:

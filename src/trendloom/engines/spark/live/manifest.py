@@ -40,8 +40,20 @@ def agreed(checkpoint: str, flows: tuple[Flow, ...], buckets: int) -> tuple[Flow
     gone = {name: {**one, "state": None} for name, one in known.items() if name not in present}
     system.create_dir(folder, recursive=True)
     with system.open_output_stream(f"{folder}/{NAME}") as sink:
-        sink.write(json.dumps({"buckets": buckets, "queries": gone | present}, indent=2).encode())
+        told = {"buckets": buckets, "together": old is None or _together(old), "queries": gone | present}
+        sink.write(json.dumps(told, indent=2).encode())
     return flows
+
+
+def travel_together(checkpoint: str) -> bool:
+    """Whether the queries of a checkpoint share parcels and buckets of state; those of older ones have their own."""
+    system, folder = place(checkpoint)
+    known = _read(system, f"{folder}/{NAME}")
+    return known is not None and _together(known)
+
+
+def _together(known: dict[str, Any]) -> bool:
+    return bool(known.get("together", False))
 
 
 def _with_generation(flow: Flow, known: dict[str, Any] | None) -> Flow:

@@ -1,4 +1,4 @@
-"""What the stateful operator does: one columnar step per query and bucket, its state in Spark's store.
+"""What the stateful operator does: one columnar step per query and bucket, the state of a bundle in Spark's store.
 
 State is a map from numbers to chunks of bytes, and an index. A timer in event time calls a bucket whose windows end
 though nothing arrives; when nothing is left to wait for, everything of the bucket is removed.
@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import Row
 
-from trendloom.engines.floods import naming_the_way_out
 from trendloom.engines.live.advance import Advance
+from trendloom.engines.live.bundles import Bundle
 from trendloom.engines.live.chunks import pack, unpack
+from trendloom.engines.live.drawers import Drawers
 from trendloom.engines.live.flow import Flow
+from trendloom.engines.live.memory import Memory
 from trendloom.engines.spark.complaints import COMPLAINT, complaint
 from trendloom.engines.spark.live.late import refuse_untimed, write_late
+from trendloom.engines.spark.live.packing import events_for
 from trendloom.errors import Door, TrendloomError, at_door
 from trendloom.model.time import TimeAxis
 
@@ -40,33 +43,47 @@ def milliseconds_of(axis: TimeAxis, ticks: int) -> int:
 
 @dataclass(frozen=True)
 class Stepping:
-    """Steps the flows of a workload; `door`: how the user of the driver spells options."""
+    """Steps the bundles of a workload; `door`: how the user of the driver spells options."""
 
-    flows: dict[str, Flow]
+    bundles: tuple[Bundle, ...]
     buckets: int
     late_to: str | None
     door: Door
 
     def rows(self, at: Processor, key: Any, payloads: list[bytes], timers: TimerValues) -> Iterator[Row]:
-        """What a query and bucket gives out when events have arrived, or time has passed."""
-        query, bucket = str(key[0]), int(key[1])
-        flow = self.flows.get(query)
-        if flow is None:  # a query that was removed from the workload
+        """What the queries of a bundle give out in a bucket when events have arrived, or time has passed."""
+        name, bucket = str(key[0]), int(key[1])
+        bundle = next((one for one in self.bundles if one.name == name), None)
+        if bundle is None:  # all its queries were removed from the workload
             Store(at.handle, at.indexes, at.chunks, None).clear()
             return
         arrived = pa.concat_tables([unpack(one) for one in payloads]) if payloads else None
+        store = Store(at.handle, at.indexes, at.chunks, bundle.flows[0].physical.plan.schema.axis)
+        if not bundle.shared:
+            yield from self._heard(bundle.flows[0], store, bucket, arrived, timers)
+            return
+        drawers = Drawers(store)
+        drawers.keep_only([flow.name for flow in bundle.flows])
+        for number, flow in enumerate(bundle.flows):
+            events = None if arrived is None else events_for(number, arrived)
+            yield from self._heard(flow, drawers.of(flow.name), bucket, events, timers)
+        drawers.close()
+
+    def _heard(
+        self, flow: Flow, memory: Memory, bucket: int, arrived: pa.Table | None, timers: TimerValues
+    ) -> Iterator[Row]:
+        """The rows of a step; what it refuses leaves it as a row, too."""
         try:
-            with at_door(self.door), naming_the_way_out():
-                yield from self._stepped(at, flow, bucket, arrived, timers)
+            with at_door(self.door):
+                yield from self._stepped(flow, memory, bucket, arrived, timers)
         except TrendloomError as error:
             yield _given_out(flow, bucket, told=complaint(error))
 
     def _stepped(
-        self, at: Processor, flow: Flow, bucket: int, arrived: pa.Table | None, timers: TimerValues
+        self, flow: Flow, memory: Memory, bucket: int, arrived: pa.Table | None, timers: TimerValues
     ) -> Iterator[Row]:
-        axis = flow.physical.plan.schema.axis
-        store = Store(at.handle, at.indexes, at.chunks, axis)
-        step = Advance(flow, store, ticks_of(axis, timers.getCurrentWatermarkInMs()), self.buckets)
+        watermark = ticks_of(flow.physical.plan.schema.axis, timers.getCurrentWatermarkInMs())
+        step = Advance(flow, memory, watermark, self.buckets)
         for batch in step.rows(arrived):
             yield _given_out(flow, bucket, payload=pack(pa.Table.from_batches([batch]), compress=False))
         if step.late is not None:
@@ -88,7 +105,7 @@ def _given_out(
 
 @dataclass
 class Store:
-    """The memory of one query and bucket in Spark's state store."""
+    """The memory of one bundle and bucket in Spark's state store."""
 
     handle: StatefulProcessorHandle
     indexes: Any

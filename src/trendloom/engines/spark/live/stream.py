@@ -3,6 +3,7 @@
 The watermark is Spark's own. Spark does not drop late events here, because what reaches the stateful operator are
 parcels without a time; the step itself sets late events apart, and counts them.
 
+Queries that keep events apart by the same attributes travel together (`bundles`): one set of parcels, one state each.
 Buckets of one query step at the same watermark, so all that is known of a window leaves them in one micro-batch. Groups
 that span buckets are therefore added up by a plain shuffle within the batch: no second state is needed.
 """
@@ -15,16 +16,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from trendloom.engines.live.bundles import Bundle
 from trendloom.engines.live.chunks import unpack
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.partials import merge_partials
 from trendloom.engines.spark.columns import column, needed_rows
 from trendloom.engines.spark.complaints import heeded
-from trendloom.engines.spark.live.packing import BUCKET, PARCEL, PAYLOAD, QUERY, Label, Packing
+from trendloom.engines.spark.live.packing import BUCKET, BUNDLE, PARCEL, PAYLOAD, Label, Packing
 from trendloom.engines.spark.live.processor import OUTPUT, Processor
 from trendloom.engines.spark.live.setting import Setting
 from trendloom.engines.spark.live.stepping import Stepping
-from trendloom.engines.spark.one_table import aligned, joint_schema
+from trendloom.engines.spark.one_table import QUERY, aligned, joint_schema
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import Batches, Task, key_columns, mapped
 from trendloom.engines.spark.zones import moment_of
@@ -41,17 +43,18 @@ EVENTS, RESULTS = "trendloom_events", "trendloom_results"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def run(df: DataFrame, flows: tuple[Flow, ...], schema: Schema, setting: Setting) -> DataFrame:
+def run(df: DataFrame, bundles: tuple[Bundle, ...], schema: Schema, setting: Setting) -> DataFrame:
     """The rows of a workload over a streaming DataFrame."""
+    flows = tuple(flow for bundle in bundles for flow in bundle.flows)
     _prepare(df.sparkSession)
     result = result_schema(flows)
     assert setting.watermark is not None
     timed = df.withColumn(CLOCK, _clock(df, schema)).withWatermark(CLOCK, setting.watermark)
-    parcels = _parcels(timed, flows, setting)
-    stepping = Stepping({flow.name: flow for flow in flows}, setting.buckets, setting.late_to, open_door())
+    parcels = _parcels(timed, bundles, setting)
+    stepping = Stepping(bundles, setting.buckets, setting.late_to, open_door())
     processor = Processor(stepping)
     mode = "update" if any(flow.early for flow in flows) else "append"
-    stepped = parcels.groupBy(QUERY, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
+    stepped = parcels.groupBy(BUNDLE, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
     stepped = heeded(stepped).observe(
         EVENTS, *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("kept", "late", "untimed"))
     )
@@ -83,25 +86,29 @@ def _clock(df: DataFrame, schema: Schema) -> Column:
     return moment_of(time)
 
 
-def _parcels(df: DataFrame, flows: tuple[Flow, ...], setting: Setting) -> DataFrame:
-    labels, flags = [], []
+def _parcels(df: DataFrame, bundles: tuple[Bundle, ...], setting: Setting) -> DataFrame:
     given = [name for name in df.columns if name != CLOCK]
-    for number, flow in enumerate(flows):
-        plan = flow.physical.plan
-        keys = [F.xxhash64(*key_columns(df, plan.partition))] if plan.partition else [F.lit(0)]
-        flags.append(F.pmod(keys[0], F.lit(setting.buckets)).cast("int").alias(f" bucket {number}"))
-        test = needed_rows(plan, df.schema)
-        wanted = None
-        if test is not None:
-            # The clock is named so that Spark does not move the test below the watermark, which all events shall move.
-            wanted = f" wanted {number}"
-            flags.append((F.coalesce(test, F.lit(False)) | column(CLOCK).isNull()).alias(wanted))
-        kept = given if setting.late_to is not None else flow.schema.names
-        labels.append(Label(flow.name, tuple(kept), f" bucket {number}", wanted))
+    labels: list[Label] = []
+    flags: list[Column] = []
+    for bundle in bundles:
+        keys = F.xxhash64(*key_columns(df, bundle.attributes)) if bundle.attributes else F.lit(0)
+        bucket = f" bucket {len(labels)}"
+        flags.append(F.pmod(keys, F.lit(setting.buckets)).cast("int").alias(bucket))
+        wanted: list[str | None] = []
+        for flow in bundle.flows:
+            test = needed_rows(flow.physical.plan, df.schema)
+            wanted.append(None if test is None else f" wanted {len(labels)} {len(wanted)}")
+            if test is not None and wanted[-1] is not None:
+                # Naming the clock keeps Spark from moving the test below the watermark, which all events shall move.
+                flags.append((F.coalesce(test, F.lit(False)) | column(CLOCK).isNull()).alias(wanted[-1]))
+        needed = {name for flow in bundle.flows for name in flow.schema.names}
+        kept = [name for name in given if setting.late_to is not None or name in needed]
+        labels.append(Label(bundle.name, tuple(kept), bucket, tuple(wanted)))
     columns = [name for name in given if any(name in label.columns for label in labels)]
     chosen = df.select(*(column(name) for name in columns), *flags)
-    if all(label.wanted is not None for label in labels):
-        chosen = chosen.filter(" OR ".join(f"`{label.wanted}`" for label in labels))
+    tests = [name for label in labels for name in label.wanted]
+    if None not in tests:
+        chosen = chosen.filter(" OR ".join(f"`{name}`" for name in tests))
     return mapped(chosen, Task(None, Packing(tuple(labels))), PARCEL)
 
 

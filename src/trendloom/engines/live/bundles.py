@@ -1,0 +1,34 @@
+"""Queries of a live stream whose events travel together: one parcel of events for all of them, in each bucket of keys.
+
+A checkpoint made before bundles existed has a state for every query and bucket; its queries travel alone, as ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trendloom.engines.live.flow import Flow
+from trendloom.plan.workload import Attributes
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """`name` stands in parcels and keys of state. `shared`: state has a drawer for each of the flows."""
+
+    name: str
+    attributes: Attributes
+    flows: tuple[Flow, ...]
+    shared: bool = True
+
+
+def bundles_of(flows: tuple[Flow, ...]) -> tuple[Bundle, ...]:
+    """The flows by their sets of partition attributes."""
+    found: dict[Attributes, list[Flow]] = {}
+    for flow in flows:
+        found.setdefault(tuple(sorted(flow.physical.plan.partition)), []).append(flow)
+    return tuple(Bundle(f" by {', '.join(names)}", names, tuple(members)) for names, members in found.items())
+
+
+def alone(flows: tuple[Flow, ...]) -> tuple[Bundle, ...]:
+    """Every flow by itself, under its own name."""
+    return tuple(Bundle(flow.name, flow.physical.plan.partition, (flow,), shared=False) for flow in flows)
