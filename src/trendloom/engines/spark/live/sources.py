@@ -25,7 +25,7 @@ from trendloom.engines.spark.live.files import FILE, LISTED, MARKS, TEXT, Dialec
 from trendloom.engines.spark.live.late import place
 from trendloom.engines.spark.live.metrics import READ
 from trendloom.engines.spark.nanoseconds import nanosecond_columns, schema_with_numbers, with_times
-from trendloom.errors import DataError, OptionError, RunError, did_you_mean, option
+from trendloom.errors import DataError, OptionError, StateError, did_you_mean, option
 from trendloom.io.read import read
 from trendloom.io.schema_text import parse_schema
 from trendloom.model.zone import UTC
@@ -127,7 +127,7 @@ def _noted_columns(checkpoint: str) -> StructType | None:
         with system.open_input_stream(path) as source:
             return StructType.fromJson(json.loads(source.read()))
     except (ValueError, KeyError) as error:
-        raise RunError(
+        raise StateError(
             f"the checkpoint {checkpoint} cannot be read: {COLUMNS}: {error}",
             hint=f"put back a copy of the whole folder, or say the columns with {option('schema')}",
         ) from None
