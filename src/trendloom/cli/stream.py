@@ -199,6 +199,6 @@ def _pairs(given: list[str] | None, name: str) -> dict[str, str]:
     for pair in given or ():
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise OptionError(f"'{pair}' is no setting", hint=f"{name} KEY=VALUE")
+            raise OptionError(f"'{pair}' is not a setting", hint=f"{name} KEY=VALUE")
         found[key] = value
     return found

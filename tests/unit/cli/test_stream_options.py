@@ -47,8 +47,8 @@ def refused(result: Result, status: int, *parts: str) -> None:
         ("days/1.csv", "is a file"),
         ("s3://bucket/days", "does not tell its format"),
         ("csv:s3://bucket/days", "are not known"),
-        ("rate:many", "'many' is no rate"),
-        ("rate:0", "'0' is no rate"),
+        ("rate:many", "'many' is not a rate"),
+        ("rate:0", "'0' is not a rate"),
         ("kafka:broker/topic", "does not name a broker and a topic"),
         ("kafka:broker:9092", "does not name a broker and a topic"),
         ("kafka:broker:9092/topic", "give --schema"),
@@ -74,7 +74,7 @@ def test_a_folder_that_is_not_there_is_bad_data(stream: Command) -> None:
         ("rows", "give console, memory:NAME"),
         ("console:here", "needs no place"),
         ("parquet:", "needs a place"),
-        ("memory:two words", "no name of a table"),
+        ("memory:two words", "not a name of a table"),
         ("sqlite:rows.db", "does not name a file and a table"),
         ("sqlite:/rows.db", "does not name a file and a table"),
         ("sqlite:days/matches", "days is a folder"),
@@ -88,7 +88,7 @@ def test_a_bad_sink(stream: Command, sink: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--watermark", "soon"], "'soon' is no delay"),
+        (["--watermark", "soon"], "'soon' is not a delay"),
         (["--trigger", "now and then"], "available-now"),
         (["--buckets", "0"], "at least one bucket"),
         (["--retries", "-1"], "0 or more"),

@@ -1,4 +1,4 @@
-"""A stream that fails: what is tried again, how often, and what people are told. The query stands in for Spark's."""
+"""A stream that fails: what is tried again, how often, and what people read. The query stands in for Spark's."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_the_query_says_which_paths_are_possible() -> None:
     assert paths(COMPARED) == [Path.CUT, Path.GENERAL]
     assert paths(COMPARED.replace(WINDOW, "")) == [Path.GENERAL]
     texts = "RETURN MIN(A.type) PATTERN A+"
-    assert "no numbers" in str(obstacle(job_of(texts, table).physical, Path.REDUCED))
+    assert "not numbers" in str(obstacle(job_of(texts, table).physical, Path.REDUCED))
     assert "no windows" in str(obstacle(job_of(texts, table).physical, Path.CUT))
 
 

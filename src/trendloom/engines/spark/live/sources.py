@@ -182,7 +182,9 @@ def _check_folder(source: Source) -> None:
 
 def _check_rate(source: Source) -> None:
     if not source.place.isdecimal() or int(source.place) < 1:
-        raise OptionError(f"'{source.place}' is no rate", hint="rate:ROWS is a number of events per second: rate:1000")
+        raise OptionError(
+            f"'{source.place}' is not a rate", hint="rate:ROWS is a number of events per second: rate:1000"
+        )
     if source.schema is not None:
         raise OptionError(
             "made-up events have columns of their own: time, type, key, value", hint=f"leave out {option('schema')}"
@@ -375,8 +377,8 @@ def events_of_kafka(
     """Kafka's messages (key, value, topic, partition, offset, timestamp) as events: the JSON in their values, decoded.
 
     `schema` names the fields. Columns named kafka_key, kafka_topic, kafka_partition, kafka_offset or kafka_timestamp
-    come from the message. A message without a value (a tombstone) is no event. One that does not fit the schema stops
-    the stream, or, if not `strict`, becomes an event without a time; topic, partition and offset then tell which.
+    come from the message. A message without a value (a tombstone) is not an event. One that does not fit the schema
+    stops the stream, or, if not `strict`, becomes an event without a time; topic, partition and offset then tell which.
     `time_zone`: that of times in the JSON that do not say theirs; UTC if not given.
     """
     from pyspark.sql import functions as F
