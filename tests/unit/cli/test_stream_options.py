@@ -45,7 +45,7 @@ def refused(result: Result, status: int, *parts: str) -> None:
         ("csv:empty", "its columns are not known"),
         ("csv:", "needs a folder"),
         ("days/1.csv", "is a file"),
-        ("s3://bucket/days", "does not tell its format"),
+        ("s3://bucket/days", "does not show its format"),
         ("csv:s3://bucket/days", "are not known"),
         ("rate:many", "'many' is not a rate"),
         ("rate:0", "'0' is not a rate"),

@@ -138,7 +138,7 @@ def _noted_columns(checkpoint: str) -> StructType | None:
 
 def _kind_of_folder(text: str) -> str:
     if "://" in text:
-        raise OptionError(f"{text} does not tell its format", hint=f"give {WAYS}")
+        raise OptionError(f"{text} does not show its format", hint=f"give {WAYS}")
     folder = Path(text)
     _refuse_no_folder(folder)
     present = {kind for kind in ENDINGS if _files_in(folder, kind)}
