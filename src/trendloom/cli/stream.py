@@ -33,7 +33,7 @@ def stream(
         typer.Option(
             "--source", "-s", metavar="KIND:PLACE", rich_help_panel=o.INPUT, show_default=False,
             help="parquet:FOLDER, csv:FOLDER or jsonl:FOLDER (or a folder whose files tell), kafka:HOST:PORT/TOPIC, "
-            "rate:ROWS (made-up events, so many a second).",
+            "rate:ROWS (made-up events, that many a second).",
         ),
     ],
     checkpoint: Annotated[
