@@ -33,7 +33,7 @@ The paper speaks of selectivity, matches per event, from 10⁻⁶ to 1.6: that i
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition as a query says it and as the baseline is told it."""
+    """A condition as a query says it and as the baseline receives it."""
 
     condition: str
     rules: dict[str, int]

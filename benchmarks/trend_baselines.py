@@ -201,7 +201,7 @@ def stack_pointers(time: Any, left: Any, right: Any, kind: int) -> Any:
     """Pointers of event e: `pointers[first[e] : first[e + 1]]`; `last[e]`: nothing points to e.
 
     Earlier events are visited from the latest on. One that reaches the new event through a later one is marked by that
-    one, is no predecessor itself, and marks its own.
+    one, is not a predecessor itself, and marks its own.
     """
     size = len(time)
     first, pointers = np.zeros(size + 1, np.int64), np.empty(max(16, 4 * size), np.int32)

@@ -149,6 +149,10 @@ class RunError(TrendloomError):
     """A run that had started could not be completed."""
 
 
+class StateError(RunError):
+    """What a live stream has stored cannot be read, or belongs to something else: trying again would not help."""
+
+
 @dataclass(frozen=True)
 class QueryWarning:
     """Something that is allowed but probably not meant."""

@@ -28,7 +28,7 @@ BEHIND = 300
 
 @dataclass
 class Feed:
-    """Writes files in a thread, until it is told to stop."""
+    """Writes files in a thread, until it is asked to stop."""
 
     folder: Path
     rate: int

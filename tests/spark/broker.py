@@ -15,7 +15,7 @@ COLUMNS = "key binary, value binary, topic string, partition int, offset bigint,
 
 
 def produce(folder: Path, partition: int, *values: object, key: str | None = None) -> None:
-    """Append messages to a partition; what is no text is sent as JSON, None is a tombstone."""
+    """Append messages to a partition; what is not text is sent as JSON, None is a tombstone."""
     folder.mkdir(exist_ok=True)
     with (folder / f"{partition}.log").open("a") as log:
         for value in values:

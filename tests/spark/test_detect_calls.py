@@ -43,7 +43,7 @@ def test_warnings_are_python_warnings(events: Any) -> None:
     ("query", "options", "message"),
     [
         ("PATTERN A WITHIN 1 h", {}, "needs a watermark"),
-        ("PATTERN A WITHIN 1 h", {"watermark": "soon"}, "'soon' is no delay"),
+        ("PATTERN A WITHIN 1 h", {"watermark": "soon"}, "'soon' is not a delay"),
         ("PATTERN A WITHIN 1 h", {"watermark": "1 second", "buckets": 0}, "at least one bucket"),
         ("PATTERN A", {"watermark": "1 second"}, "a live stream has no end"),
         ("PATTERN A WITHIN 1 h", {"watermark": "1 second", "early": True}, "cannot be given out early"),

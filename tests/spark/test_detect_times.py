@@ -130,7 +130,7 @@ def test_text_in_parquet(spark: Any, tmp_path: Path) -> None:
 
 
 def test_no_plain_numbers_for_timestamps(text: Any) -> None:
-    with pytest.raises(BindError, match="a plain number is no duration"):
+    with pytest.raises(BindError, match="a plain number is not a duration"):
         detect(text, "PATTERN SEQ(A, B) WITHIN 10")
 
 

@@ -53,7 +53,7 @@ def choose_delivery(format: str | None, output: str | None, events: list[str]) -
         raise OptionError("a table is for looking at, not for a file", hint="use --format jsonl, csv or parquet")
     chosen = format or ENDINGS.get(path.suffix.lower())
     if chosen is None:
-        raise OptionError(f"{path} does not tell its format", hint="give --format jsonl, csv or parquet")
+        raise OptionError(f"{path} does not show its format", hint="give --format jsonl, csv or parquet")
     return Delivery(chosen, path)
 
 

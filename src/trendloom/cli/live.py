@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """A stream that was asked for: everything that can be told without Spark."""
+    """A stream that was asked for: everything that can be known without Spark."""
 
     text: str
     source: EventSource

@@ -1,7 +1,7 @@
 """What Spark itself prints: into a log, or nowhere, so that standard error is ours.
 
 Java and Spark's workers inherit standard error when they start and keep it, so it is exchanged for just as long as
-Spark starts. Errors of Spark's reach us as exceptions, and are told in our words.
+Spark starts. Errors of Spark's reach us as exceptions, and are shown in our words.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def spark_prints_into(log: str | None, *, debug: bool) -> Iterator[None]:
     if debug and log is None:
         yield
         return
-    # The link to Spark logs a traceback for every failure, which is told in our words anyway.
+    # The link to Spark logs a traceback for every failure, which is shown in our words anyway.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     sys.stderr.flush()
     ours = os.dup(2)

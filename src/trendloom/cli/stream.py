@@ -33,7 +33,7 @@ def stream(
         typer.Option(
             "--source", "-s", metavar="KIND:PLACE", rich_help_panel=o.INPUT, show_default=False,
             help="parquet:FOLDER, csv:FOLDER or jsonl:FOLDER (or a folder whose files tell), kafka:HOST:PORT/TOPIC, "
-            "rate:ROWS (made-up events, so many a second).",
+            "rate:ROWS (made-up events, that many a second).",
         ),
     ],
     checkpoint: Annotated[
@@ -199,6 +199,6 @@ def _pairs(given: list[str] | None, name: str) -> dict[str, str]:
     for pair in given or ():
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise OptionError(f"'{pair}' is no setting", hint=f"{name} KEY=VALUE")
+            raise OptionError(f"'{pair}' is not a setting", hint=f"{name} KEY=VALUE")
         found[key] = value
     return found

@@ -44,5 +44,5 @@ def bytes_of(text: str | int | None) -> int | None:
         return None
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", str(text), re.IGNORECASE)
     if found is None:
-        raise OptionError(f"'{text}' is no amount of memory", hint="write 512M, 2G or a number of bytes")
+        raise OptionError(f"'{text}' is not an amount of memory", hint="write 512M, 2G or a number of bytes")
     return int(float(found[1]) * UNITS[found[2].upper()])

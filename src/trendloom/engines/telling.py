@@ -1,6 +1,6 @@
 """Warnings reach the caller by one way, whatever engine runs: as data to whoever listens, else as Python's warnings.
 
-What reading the events brings up is told once; what a query brings up is told with its name. A warning of Python's
+What reading the events brings up is said once; what a query brings up is said with its name. A warning of Python's
 points at the first line outside this package, so that it is shown once for each call that people wrote.
 """
 

@@ -45,7 +45,7 @@ class MatchValues:
             case Group():
                 rows = self.key_rows[self.block.key[self.matches.first]]
                 return self.stream.vector(expr.column).take(rows)
-        raise AssertionError(f"{expr} is no value of a match")
+        raise AssertionError(f"{expr} is not a value of a match")
 
     def entry(self, variable: str, which: Which) -> Array:
         """Per match the entry of the chunk where a variable is bound first or last; −1: nowhere."""

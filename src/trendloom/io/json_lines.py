@@ -66,7 +66,7 @@ def _read_fast(file: File, schema: Mapping[str, pa.DataType]) -> FileColumns | N
     except (pa.ArrowException, UnicodeDecodeError):
         return None
     absent = [name for name in named if table.column(name).null_count == table.num_rows and not _names(file, name)]
-    order = dict.fromkeys([*first, *table.column_names])  # Arrow puts the columns that it was told of first
+    order = dict.fromkeys([*first, *table.column_names])  # Arrow puts the columns that it was given first
     columns = {name: table.column(name) for name in order if name not in absent}
     return FileColumns(
         file, table.num_rows, {name: Recognised(_form(values), values) for name, values in columns.items()}

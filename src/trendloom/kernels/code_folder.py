@@ -158,7 +158,7 @@ class CodeFolder:
         return None
 
     def save(self, name: str, content: bytes) -> None:
-        """Keep a file; where that is not possible the next process compiles again, which is no error."""
+        """Keep a file; where that is not possible the next process compiles again, which is not an error."""
         path = self.written / name
         part = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
         try:

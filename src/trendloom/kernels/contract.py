@@ -35,7 +35,7 @@ KEY, PANE = " key", " pane"
 """Columns of what is dumped: the number of the key, and the number of the pane (time // length of a pane)."""
 
 Hear = Callable[[object], None]
-"""Who is told of something that takes long, before it begins: kernels say what that can be."""
+"""Who hears of something that takes long, before it begins: kernels say what that can be."""
 
 EXACT_DOUBLE = 2.0**53
 

@@ -49,7 +49,7 @@ def is_reserved(word: str) -> bool:
 
 
 def write_name(name: str, *, reserved_allowed: bool = False) -> str:
-    """A name as it must be written: in backquotes where it is no plain word, or a reserved one."""
+    """A name as it must be written: in backquotes where it is not a plain word, or a reserved one."""
     if _PLAIN.fullmatch(name) and (reserved_allowed or not is_reserved(name)):
         return name
     return "`" + name.replace("`", "``") + "`"

@@ -35,7 +35,7 @@ class Grained:
 
 @dataclass(frozen=True)
 class _Adjacent:
-    """A pattern without its rules, which are all about adjacent events; `no_program`: why events are no matrices."""
+    """A pattern without its rules, which are all about adjacent events; `no_program`: why events are not matrices."""
 
     bare: Detection
     machine: Machine
@@ -132,7 +132,7 @@ def _by_event(detection: Detection) -> _Adjacent | str:
         return "AND with predicates, with NOTs or over the same types"
     if bare.earliest or bare.adjacent:
         if rules.tests:
-            return "a predicate is no comparison of one event with the other"
+            return "a predicate is not a comparison of one event with the other"
         return run_obstacle(bare, machine) or rules
     if machine.ambiguous:
         return "there are several ways to derive a match"

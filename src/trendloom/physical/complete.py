@@ -15,14 +15,14 @@ from trendloom.physical.monotone import monotone
 
 
 def complete_of(detection: Detection) -> tuple[Complete | None, str]:
-    """What the kernel of complete trends is told, and the reason for it or against it."""
+    """What the kernel of complete trends receives, and the reason for it or against it."""
     template = detection.scopes[0].template
     if len(detection.scopes) > 1 or len(detection.places) > 1:
         return None, "the pattern is more than one variable with +"
     machine = Machine(detection)
     steps = (len(machine.starts[0]), [len(moves) for moves in machine.moves[0]])
     if steps != (1, [1]) or not template.accepts[0]:
-        return None, "the pattern is no variable with +"
+        return None, "the pattern is not one variable with +"
     found: list[Pair | Test] = []
     whole: list[Expr] = []
     for rule in detection.scopes[0].rules:

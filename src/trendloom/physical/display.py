@@ -61,7 +61,7 @@ def _components_of(detection: Detection) -> dict[int, str]:
 
 
 def describe_physical(plan: Plan, execution: Callable[[Physical], tuple[Branch, ...]]) -> Branch:
-    """The algorithm and its reason, the template, and the way of the events through an engine, which tells it."""
+    """The algorithm and its reason, the template, and the way of the events through an engine, as the engine says."""
     templates = tuple(_templates(optimize(plan)))
     try:
         physical = plan_physically(plan)

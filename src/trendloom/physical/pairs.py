@@ -21,7 +21,7 @@ def pairs_of(detection: Detection) -> tuple[tuple[Pair, ...], str | None]:
     for rule in detection.scopes[0].rules if obstacle is None else ():
         found, obstacle = adjacent(rule, detection, machine)
         if not isinstance(found, Pair):
-            return (), obstacle or "a predicate is no comparison of one event with the other"
+            return (), obstacle or "a predicate is not a comparison of one event with the other"
         pairs.append(found)
     return tuple(pairs), obstacle
 

@@ -12,7 +12,7 @@ NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT, Kind.BOOL)
 def summary_obstacle(plan: Plan, spec: AggregationSpec) -> str | None:
     """Why not; None: they can."""
     if not spec.algebra or spec.pivot is not None:
-        return "its predicates relate events, so stretches of events are no matrices"
+        return "its predicates relate events, so stretches of events are not matrices"
     summed = [plan.schema.column(m.column) for m in spec.measures if m.function != "count" and m.column]
     if any(column is not None and column.wide for column in summed):
         return "its decimals may be beyond 64 bits"
@@ -20,5 +20,5 @@ def summary_obstacle(plan: Plan, spec: AggregationSpec) -> str | None:
         m.column for m in spec.measures if m.function in ("min", "max") and m.column and m.column != plan.schema.time
     ]
     if any(plan.schema.kind(name) not in NUMBERS for name in extremes):
-        return "MIN or MAX of values that are no numbers"
+        return "MIN or MAX of values that are not numbers"
     return None

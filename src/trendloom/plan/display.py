@@ -212,7 +212,7 @@ def show_duration(ticks: int, axis: TimeAxis) -> str:
 
 
 def show_expression(expr: nodes.Expr, axis: TimeAxis) -> str:
-    """A bound expression in the words of the language; operands that are no leaves stand in brackets."""
+    """A bound expression in the words of the language; operands that are not leaves stand in brackets."""
     match expr:
         case nodes.Constant():
             return _constant(expr, axis)

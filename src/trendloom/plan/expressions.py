@@ -397,7 +397,7 @@ def bind_ticks(schema: Schema, amount: Fraction, unit: str | None, span: Span | 
     """A duration in ticks of the stream's time, or an error that says why it does not fit."""
     if unit is None and schema.axis.timestamp:
         raise BindError(
-            "a plain number is no duration where the time column holds timestamps",
+            "a plain number is not a duration where the time column holds timestamps",
             span,
             hint=f"write a unit: {amount} s",
         )

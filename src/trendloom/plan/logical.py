@@ -1,8 +1,8 @@
 """The logical plan: what a bound query means, free of how it is run.
 
 Everything is resolved: the pattern has numbered positions, conditions are conjuncts that know what they restrict,
-durations are ticks. The reference evaluator executes this plan as it stands; the optimizer may only add to `scan`
-and `filters`, never change the answer.
+durations are ticks. The reference evaluator executes this plan as it stands. The optimizer narrows `scan`, and moves
+conditions to `filters` or rewrites them, without changing the answer.
 """
 
 from __future__ import annotations

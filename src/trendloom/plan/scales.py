@@ -1,7 +1,7 @@
 """How many digits stand after the point of an exact value: known before anything runs, so results have one type.
 
 As on paper: a sum, a difference or a remainder has as many as the longer operand, a product as many as both together;
-`round` leaves no more than it is told. What evaluation does with vectors (`expr.arithmetic`) follows the same rules.
+`round` leaves at most as many as it says. What evaluation does with vectors (`expr.arithmetic`) follows the same rules.
 """
 
 from __future__ import annotations

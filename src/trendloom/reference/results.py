@@ -56,7 +56,7 @@ def without_hidden(bindings: Iterable[Binding], hidden: frozenset[str]) -> list[
 
 
 def complete_only(bindings: Sequence[Binding]) -> list[Binding]:
-    """COMPLETE: the matches whose set of events is no proper subset of another match's."""
+    """COMPLETE: the matches whose set of events is not a proper subset of another match's."""
     sets = [frozenset(event for event, _ in binding) for binding in bindings]
     distinct = set(sets)
     return [

@@ -59,7 +59,7 @@ def test_events_in_memory_also_tell_their_types(source: object) -> None:
 
 def test_events_in_memory_of_pandas_timestamps() -> None:
     frame = pd.DataFrame({"time": [datetime.datetime(2024, 1, 1)], "type": ["A"]})
-    with pytest.raises(BindError, match="plain number is no duration"):
+    with pytest.raises(BindError, match="plain number is not a duration"):
         tl.check("PATTERN A WITHIN 5", frame)
 
 

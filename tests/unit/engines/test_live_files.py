@@ -63,7 +63,7 @@ def test_lines_that_cannot_be_read_keep_their_text_and_file(tmp_path: Path) -> N
     ("text", "reason"),
     [
         ("time,type,x\n1,A,many\n", "'1,A,many': column 'x' is not of type double"),
-        ("time,type,x\n1,A\n", "'1,A': it has not as many fields as the header"),
+        ("time,type,x\n1,A\n", "'1,A': its number of fields is not that of the header"),
         ("time,kind,x\n1,A,2\n", "'1,A,2': its header has no column 'type' \\(there is 'kind'\\)"),
         ("time,type,x,x\n1,A,2,3\n", "its header has column 'x' more than once"),
     ],

@@ -1,4 +1,4 @@
-"""A stream that fails: what is tried again, how often, and what people are told. The query stands in for Spark's."""
+"""A stream that fails: what is tried again, how often, and what people read. The query stands in for Spark's."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from trendloom.engines.spark.complaints import complaint
 from trendloom.engines.spark.live import service
-from trendloom.engines.spark.live.failures import explained
+from trendloom.engines.spark.live.failures import explained, is_lasting
 from trendloom.engines.spark.live.service import Service, StreamWatch, serve
-from trendloom.errors import DataError, OptionError, RunError, TrendloomError
+from trendloom.errors import DataError, OptionError, RunError, StateError, TrendloomError
 
 PLAN = "\n=== Streaming Query ===\nLogical Plan: CHECKPOINT_ No space left on device"
 
@@ -85,12 +86,18 @@ def test_what_would_fail_again_is_not_tried_again(serving: Callable[..., Any], t
         (OSError(errno.ENOSPC, "No space left on device"), RunError, ("the disk is full", "make room")),
         (RuntimeError("java.io.IOException: No space left on device"), RunError, ("the disk is full",)),
         (RuntimeError("database or disk is full"), RunError, ("the disk is full",)),
-        (RuntimeError("assertion failed" + PLAN), RunError, ("the checkpoint state cannot be read", "copy")),
-        (RuntimeError("[CANNOT_LOAD_STATE_STORE.X] An error occurred"), RunError, ("the checkpoint state",)),
-        (RuntimeError("the state directory is empty or missing."), RunError, ("the checkpoint state",)),
+        (RuntimeError("assertion failed" + PLAN), StateError, ("the checkpoint state cannot be read", "copy")),
+        (RuntimeError("[CANNOT_LOAD_STATE_STORE.X] An error occurred"), StateError, ("the checkpoint state",)),
+        (
+            RuntimeError("[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] No."),
+            StateError,
+            ("the checkpoint state",),
+        ),
+        (RuntimeError("Failed to read log file file:/a/1. Incomplete log file"), StateError, ("the checkpoint state",)),
+        (RuntimeError("[STREAMING_CHECKPOINT_LOG_WRITE_FAILURE.OFFSET_LOG] No."), RunError, ("the stream failed",)),
         (RuntimeError("This query does not support recovering from checkpoint location."), OptionError, ("memory",)),
         (
-            RuntimeError("Malformed records are detected in record parsing: [1,x]"),
+            RuntimeError("[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected: [1,x]"),
             DataError,
             ("[1,x]", "late_to="),
         ),
@@ -106,6 +113,32 @@ def test_failures_in_our_words(error: Exception, kind: type[TrendloomError], par
     assert "=== Streaming" not in str(found)
     for part in parts:
         assert part in str(found)
+
+
+def test_a_cause_decides_by_its_name_not_by_the_words_around_it() -> None:
+    from pyspark.errors import PySparkException, PySparkRuntimeError
+
+    class Named(PySparkException):
+        def getCondition(self) -> str:
+            return "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED"
+
+    failed = PySparkRuntimeError("no word of it")
+    failed._cause = Named("nor here")  # type: ignore[attr-defined]
+    assert type(explained(failed, "state")) is StateError
+    assert type(explained(RuntimeError("CANNOT_LOAD_STATE_STORE and MALFORMED_LOG are words"), "state")) is RunError
+
+
+def test_a_disk_that_is_full_is_tried_again_whatever_the_folder_is_called(serving: Callable[..., Any]) -> None:
+    error = OSError(errno.ENOSPC, "No space left on device", "checkpoint/offsets/3")
+    assert serving(error, None)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "lasting"), [(StateError("of another query"), True), (RunError("the checkpoint is busy"), False)]
+)
+def test_classes_say_what_lasts(error: TrendloomError, lasting: bool) -> None:
+    carried = explained(RuntimeError(f"[USER_RAISED_EXCEPTION] {complaint(error)} SQLSTATE: P0001"), "state")
+    assert is_lasting(carried) is lasting
 
 
 def test_the_last_cause_in_a_long_message_is_told() -> None:

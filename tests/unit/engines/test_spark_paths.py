@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.unit.engines.toy_kernel import Toy
 
 import trendloom as tl
 from trendloom.engines.finish import finish_aggregates
@@ -180,8 +182,15 @@ def test_the_query_says_which_paths_are_possible() -> None:
     assert paths(COMPARED) == [Path.CUT, Path.GENERAL]
     assert paths(COMPARED.replace(WINDOW, "")) == [Path.GENERAL]
     texts = "RETURN MIN(A.type) PATTERN A+"
-    assert "no numbers" in str(obstacle(job_of(texts, table).physical, Path.REDUCED))
+    assert "not numbers" in str(obstacle(job_of(texts, table).physical, Path.REDUCED))
     assert "no windows" in str(obstacle(job_of(texts, table).physical, Path.CUT))
+
+
+def test_a_kernel_that_says_only_that_it_adds_up_can_be_cut_in_time() -> None:
+    physical = job_of(COMPARED, events(10, seed=1)).physical
+    toy = replace(physical, chosen=replace(physical.chosen, kernel=Toy(physical.plan.window, "total")))
+    assert [way.path for way in ways(toy)] == [Path.CUT, Path.GENERAL]
+    assert obstacle(toy, Path.REDUCED) == "its algorithm adds up events in a way of its own"
 
 
 def test_explain_names_the_paths() -> None:

@@ -142,7 +142,7 @@ class TestMemory:
 
     @pytest.mark.parametrize("text", ["much", "-1", "1X", "", "G"])
     def test_no_amounts(self, text: str) -> None:
-        with pytest.raises(OptionError, match="no amount of memory"):
+        with pytest.raises(OptionError, match="not an amount of memory"):
             tl.run(COMPLETE, chain_of_choices(1), memory_limit=text)
 
     def test_something_is_free(self) -> None:

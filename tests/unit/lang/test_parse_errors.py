@@ -1,4 +1,4 @@
-"""Texts that are no queries: what the error says, where it points, and the way out it offers."""
+"""Texts that are not queries: what the error says, where it points, and the way out it offers."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_one_variable_with_conditions_on_neighbours(query: str, pairs: int, test
     [
         ("SEQ(A a+, B b)", "more than one variable"),
         ("A a{2,}", "more than one variable"),
-        ("A a", "no variable with +"),
+        ("A a", "not one variable with +"),
         ("SEQ(A a+, NOT B b)", "more than one variable"),
         ("A+ a[] WHERE count(a[]) < 2", "may fail for the longer of two"),
         ("A+ a[] WHERE count(a[]) = 2", "may fail for the longer of two"),

@@ -61,7 +61,7 @@ def test_one_step(query: str, grain: Grain, reason: str) -> None:
         ("PATTERN SEQ(A a, B+ b[], C c, D d) WHERE a.x < c.x AND b.x < d.x", "no single event of a match decides"),
         ("PATTERN SEQ((A a)?, B+ b[], C c) WHERE a.x < c.x AND b.x < a.x", "no single event of a match decides"),
         (f"PATTERN SEQ(A a, B, C c) {NEXT} WHERE a.x < c.x", "decides how a run goes on"),
-        (f"PATTERN A+ {NEXT} WHERE abs(A.x - NEXT(A).x) < 2", "no comparison of one event with the other"),
+        (f"PATTERN A+ {NEXT} WHERE abs(A.x - NEXT(A).x) < 2", "not a comparison of one event with the other"),
         ("PATTERN AND(A, A)", "over the same types"),
         ("PATTERN SEQ(A, NOT SEQ(B, NOT C), D)", "a NOT depends on the match around it"),
     ],

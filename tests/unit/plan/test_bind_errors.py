@@ -186,7 +186,7 @@ class TestDurations:
         check("PATTERN A a WHERE a.time < ⟨5 ms⟩", "5 ms is not a whole number", 'time_unit="ms"')
 
     def test_a_plain_number_needs_an_integer_time(self) -> None:
-        check("PATTERN A WITHIN ⟨5⟩", "a plain number is no duration", "5 s", TIMESTAMPS)
+        check("PATTERN A WITHIN ⟨5⟩", "a plain number is not a duration", "5 s", TIMESTAMPS)
 
     def test_differences_of_times_are_durations(self) -> None:
         query = "PATTERN SEQ(A a, B b) WHERE ⟨b.time - a.time < 5⟩"

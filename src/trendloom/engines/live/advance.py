@@ -29,7 +29,7 @@ from trendloom.engines.live.chunks import (
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.live.memory import Memory
 from trendloom.engines.live.scene import KeyWindows, scene_of, valued
-from trendloom.errors import RunError
+from trendloom.errors import StateError
 from trendloom.io.events import ticks
 from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.contract import PANE
@@ -263,17 +263,17 @@ def _checked(flow: Flow, index: ChunkIndex, buckets: int) -> ChunkIndex:
     """Refuse the state of another query."""
     named = f"query '{flow.name}'" if flow.name else "the query"
     if index.fingerprint != flow.fingerprint:
-        raise RunError(
+        raise StateError(
             f"{named} has changed, and what the checkpoint holds for it belongs to the old one",
             hint="put the old query back, or give the new one another name (QUERY name: ...): it then starts afresh",
         )
     if index.buckets != buckets:
-        raise RunError(
+        raise StateError(
             f"the state of {named} was made with {index.buckets} buckets, not {buckets}",
             hint=f"use {index.buckets} buckets, or a new checkpoint",
         )
     if index.kernel != flow.kernel.version:
-        raise RunError(
+        raise StateError(
             f"the state of {named} was written by version {index.kernel} of its kernel, this is {flow.kernel.version}",
             hint="go on with the version of Trendloom that wrote it, or start with a new checkpoint",
         )

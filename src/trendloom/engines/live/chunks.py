@@ -14,7 +14,7 @@ from enum import Enum
 
 import pyarrow as pa
 
-from trendloom.errors import RunError
+from trendloom.errors import StateError
 
 FORMAT = 1
 """The version of indexes and chunks; see `UPGRADES`."""
@@ -103,7 +103,7 @@ def unpack_index(content: bytes) -> ChunkIndex:
     while version in UPGRADES:
         version, told = version + 1, UPGRADES[version](told)
     if version != FORMAT:
-        raise RunError(
+        raise StateError(
             f"the state has format {version}, and this version of Trendloom reads formats up to {FORMAT}",
             hint="go on with the version that wrote it, or start with a new checkpoint",
         )

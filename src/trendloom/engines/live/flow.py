@@ -34,7 +34,7 @@ class Flow:
     """`schema`: the columns of the events that are kept. `name`: that of the query, empty if it has none.
 
     `early`: rows of windows that are still open are given out, too, whenever events arrive for them. `generation`:
-    how often the query was taken out of the workload and put back; state of an earlier one is no use.
+    how often the query was taken out of the workload and put back; state of an earlier one is of no use.
     """
 
     name: str

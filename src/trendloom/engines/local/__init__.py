@@ -36,8 +36,8 @@ def run(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one query, in batches; at least one batch, so that columns are known where there is no row.
 
-    `beforehand` is told of exact numbers that take long, before they are computed. `threads`: all cores, if not given.
-    `shared`: what other queries over these events have made already.
+    `beforehand` receives a warning of exact numbers that take long, before they are computed. `threads`: all cores, if
+    not given. `shared`: what other queries over these events have made already.
     """
 
     def hear(found: object) -> None:

@@ -93,7 +93,7 @@ def _with_keys(stored: StructType, found: ParquetFiles) -> StructType:
 
 
 def _base(file: File) -> str | None:
-    """The folder below which folders are keys, which to Spark is no glob; None if none is."""
+    """The folder below which folders are keys, which is not a glob to Spark; None if none is."""
     if not file.keys:
         return None
     parts = (file.path if file.local is not None else file.name).split("/")

@@ -1,4 +1,4 @@
-"""What the kernel of collapsed trends is told: the spine of a pattern, and what may lie in its gaps. Frozen, picklable.
+"""What the kernel of collapsed trends gets: the spine of a pattern, and what may lie in its gaps. Frozen, picklable.
 
 The *spine* of a match are its events outside Kleene variables. Matches with the same spine are one row. Between two
 neighbours of a spine lies a *gap*: its Kleene events depend on these neighbours and on each other, not on other gaps.

@@ -34,7 +34,7 @@ class Graphed(SearchState):
 
 @dataclass(frozen=True)
 class TrendGraphKernel(SearchKernel):
-    """What the graph is told, and how many bytes trends of graphlets may take."""
+    """What the graph is made of, and how many bytes trends of graphlets may take."""
 
     graph: Complete
     memory: int | None = None

@@ -6,7 +6,7 @@ candidates by value; if it is the only condition, the first one that is an ances
 back to the same value lies after it and so after all that are earlier). An inequality passes over words of 64 events
 whose least value is too great. Other conditions are evaluated for all pairs of a window, in columns.
 
-Cost: O(events of a window / 64) per edge kept, and per event one step for each candidate that is no ancestor; in
+Cost: O(events of a window / 64) per edge kept, and per event one step for each candidate that is not an ancestor; in
 memory one bit per pair of events of a window. Where that is more than a quarter of the memory allowed, or a window has
 more than `MOST_BITS` events, ancestors are marked instead: O(edges of a window) per event, in memory O(events).
 """
@@ -258,7 +258,7 @@ def _is_ancestor(bits: Array, f: int, e: int) -> bool:
 
 @njit(**INSIDE)
 def _no_ancestor(bits: Array, f: int, e: int) -> int:
-    """The first event from e downwards in its word that is no ancestor of f so far, or the last of the word before."""
+    """The first event from e down in its word that is not an ancestor of f so far, or the last of the word before."""
     rows, words = bits.shape
     one, top = np.uint64(1), np.uint64(1) << np.uint64(WORD - 1)
     left_over = ~bits[f % rows, (e // WORD) % words] << np.uint64(WORD - 1 - e % WORD)

@@ -1,4 +1,4 @@
-"""What the kernel of complete trends is told: the conditions on events of `v+`, and the window."""
+"""What the kernel of complete trends receives: the conditions on events of `v+`, and the window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a detection kernel is told: a pattern as tables, conditions as rules, free of plans and engines.
+"""What a detection kernel receives: a pattern as tables, conditions as rules, free of plans and engines.
 
 A specification is frozen and picklable, so it travels to Spark's workers as it is.
 """

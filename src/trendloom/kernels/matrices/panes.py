@@ -6,7 +6,7 @@ product from it to the end of the front, the back the product of all newer panes
 matrix and a vector; a pane costs two products of matrices, whatever the number of windows.
 
 Matrices are rows of numbers: row = piece · size + slot (and once more all slots per linear measure); lanes are columns,
-one for each slot in `columns`. Slots that are no column only ever grow (`grows`). Measures share the columns of the
+one for each slot in `columns`. Slots that are not columns only ever grow (`grows`). Measures share the columns of the
 matches: with C the matches and N a measure, C' = M·C and N' = M·N + D·C.
 """
 
@@ -44,7 +44,7 @@ class MatrixLayout(NamedTuple):
     slots: int
     measures: int  # linear measures besides the matches
     columns: Array  # the slot of every lane
-    grows: Array  # by slot, whether it is no column
+    grows: Array  # by slot, whether it is not a column
     begin: int  # the lane of the empty match
     accepts: Array  # slots that hold matches
 

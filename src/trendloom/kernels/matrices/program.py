@@ -44,7 +44,7 @@ class Slot:
 
 
 def obstacle(detection: Detection) -> str | None:
-    """Why a pattern is no such algebra, or None. Rules on adjacent events are not looked at."""
+    """Why a pattern is not such an algebra, or None. Rules on adjacent events are not looked at."""
     machine = Machine(detection)
     if machine.ambiguous:
         return "there are several ways to derive a match"

@@ -1,4 +1,4 @@
-"""What an aggregation kernel is told: the pattern as tables, what to measure, and at which grain. Frozen, picklable."""
+"""What an aggregation kernel gets: the pattern as tables, what to measure, and at which grain. Frozen, picklable."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Test:
-    """A condition on two adjacent events that is no comparison of one with the other (`abs(s.x - NEXT(s).x) < 2`).
+    """A condition on two adjacent events that does not compare one with the other (`abs(s.x - NEXT(s).x) < 2`).
 
     Attributes read with `Which.NEXT` or `Which.CURRENT` belong to the later event, all others to the earlier one.
     `steps` are (state before, step), as in `Pair`.

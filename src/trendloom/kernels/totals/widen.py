@@ -6,7 +6,7 @@
 - `log`: scaled numbers.
 
 Cost: one sweep; a span that needs w words costs about w/2 times as much once more. How many they are is known before
-that (`Widening`), so whoever waits can be told.
+that (`Widening`), so whoever waits can hear of it.
 """
 
 from __future__ import annotations

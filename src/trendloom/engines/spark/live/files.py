@@ -144,10 +144,10 @@ class Reading:
         broken: list[str] = []
         with self._lines(name, content, header, broken) as reader:
             for batch in _blocks(reader):
-                yield from self._set_apart(name, broken, "it has not as many fields as the header")
+                yield from self._set_apart(name, broken, "its number of fields is not that of the header")
                 broken.clear()
                 yield from self._checked(name, batch, reason)
-        yield from self._set_apart(name, broken, "it has not as many fields as the header")
+        yield from self._set_apart(name, broken, "its number of fields is not that of the header")
 
     def _header(self, name: str, content: bytes | None) -> list[str] | None:
         """The names in the first line; None: the file is empty."""

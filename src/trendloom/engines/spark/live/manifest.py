@@ -15,7 +15,7 @@ import pyarrow.fs as fs
 
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.spark.live.late import place
-from trendloom.errors import OptionError, RunError
+from trendloom.errors import OptionError, StateError
 
 NAME = "trendloom.json"
 
@@ -81,7 +81,7 @@ def _read(system: fs.FileSystem, path: str) -> dict[str, Any] | None:
         with system.open_input_stream(path) as source:
             found: dict[str, Any] = json.loads(source.read())
     except ValueError as error:
-        raise RunError(
+        raise StateError(
             f"the checkpoint cannot be read: {path}: {error}",
             hint="put back a copy of the whole folder, or give a new checkpoint, which begins from the start",
         ) from None

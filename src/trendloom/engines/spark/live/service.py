@@ -2,7 +2,7 @@
 
 A failure of the sink, of the source or of a machine loses nothing: the checkpoint knows the last batch that is done,
 and Spark does the one after it again. So the query is simply started again, a few times, with growing pauses; a batch
-that is done in between makes the count begin anew. What would fail again in the same way (a bad query, unreadable
+that is done in between makes the count begin again. What would fail again in the same way (a bad query, unreadable
 events, a broken checkpoint) is not tried again.
 """
 
@@ -46,7 +46,7 @@ class Service:
     def __post_init__(self) -> None:
         if self.trigger is not None and self.trigger != AVAILABLE_NOW and not INTERVAL.fullmatch(self.trigger):
             raise OptionError(
-                f"'{self.trigger}' says not when to run a batch", hint='"5 seconds", "1 minute" or available-now'
+                f"'{self.trigger}' does not say when to run a batch", hint='"5 seconds", "1 minute" or available-now'
             )
         if self.retries < 0:
             raise OptionError(f"{option('retries')} is a number of times, 0 or more")
@@ -67,7 +67,7 @@ UNWATCHED = StreamWatch()
 class _Gate:
     """Before a sink: no new batch enters when the stream is to stop, and what the sink raised is kept.
 
-    Spark tells of it only in a long text.
+    Spark reports it only in a long text.
     """
 
     sink: Sink

@@ -27,7 +27,7 @@ class Setting:
             )
         if DELAY.fullmatch(self.watermark) is None:
             raise OptionError(
-                f"'{self.watermark}' is no delay", hint='a number and a unit, e.g. "10 seconds" or "2 minutes"'
+                f"'{self.watermark}' is not a delay", hint='a number and a unit, e.g. "10 seconds" or "2 minutes"'
             )
         if self.buckets < 1:
             raise OptionError("there must be at least one bucket")

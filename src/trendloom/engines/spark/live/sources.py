@@ -25,7 +25,7 @@ from trendloom.engines.spark.live.files import FILE, LISTED, MARKS, TEXT, Dialec
 from trendloom.engines.spark.live.late import place
 from trendloom.engines.spark.live.metrics import READ
 from trendloom.engines.spark.nanoseconds import nanosecond_columns, schema_with_numbers, with_times
-from trendloom.errors import DataError, OptionError, RunError, did_you_mean, option
+from trendloom.errors import DataError, OptionError, StateError, did_you_mean, option
 from trendloom.io.read import read
 from trendloom.io.schema_text import parse_schema
 from trendloom.model.zone import UTC
@@ -127,7 +127,7 @@ def _noted_columns(checkpoint: str) -> StructType | None:
         with system.open_input_stream(path) as source:
             return StructType.fromJson(json.loads(source.read()))
     except (ValueError, KeyError) as error:
-        raise RunError(
+        raise StateError(
             f"the checkpoint {checkpoint} cannot be read: {COLUMNS}: {error}",
             hint=f"put back a copy of the whole folder, or say the columns with {option('schema')}",
         ) from None
@@ -138,7 +138,7 @@ def _noted_columns(checkpoint: str) -> StructType | None:
 
 def _kind_of_folder(text: str) -> str:
     if "://" in text:
-        raise OptionError(f"{text} does not tell its format", hint=f"give {WAYS}")
+        raise OptionError(f"{text} does not show its format", hint=f"give {WAYS}")
     folder = Path(text)
     _refuse_no_folder(folder)
     present = {kind for kind in ENDINGS if _files_in(folder, kind)}
@@ -182,7 +182,9 @@ def _check_folder(source: EventSource) -> None:
 
 def _check_rate(source: EventSource) -> None:
     if not source.place.isdecimal() or int(source.place) < 1:
-        raise OptionError(f"'{source.place}' is no rate", hint="rate:ROWS is a number of events per second: rate:1000")
+        raise OptionError(
+            f"'{source.place}' is not a rate", hint="rate:ROWS is a number of events per second: rate:1000"
+        )
     if source.schema is not None:
         raise OptionError(
             "made-up events have columns of their own: time, type, key, value", hint=f"leave out {option('schema')}"
@@ -375,8 +377,8 @@ def events_of_kafka(
     """Kafka's messages (key, value, topic, partition, offset, timestamp) as events: the JSON in their values, decoded.
 
     `schema` names the fields. Columns named kafka_key, kafka_topic, kafka_partition, kafka_offset or kafka_timestamp
-    come from the message. A message without a value (a tombstone) is no event. One that does not fit the schema stops
-    the stream, or, if not `strict`, becomes an event without a time; topic, partition and offset then tell which.
+    come from the message. A message without a value (a tombstone) is not an event. One that does not fit the schema
+    stops the stream, or, if not `strict`, becomes an event without a time; topic, partition and offset then tell which.
     `time_zone`: that of times in the JSON that do not say theirs; UTC if not given.
     """
     from pyspark.sql import functions as F

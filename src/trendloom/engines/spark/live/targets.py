@@ -51,7 +51,7 @@ def target_of(text: str) -> Target:
         raise OptionError(f"the sink {kind} needs a place", hint=f"give {WAYS}")
     if kind == "memory":
         if not place.isidentifier():
-            raise OptionError(f"'{place}' is no name of a table", hint="letters, digits and _: memory:matches")
+            raise OptionError(f"'{place}' is not a name of a table", hint="letters, digits and _: memory:matches")
         return Target(kind, place)
     if kind in FOLDERS:
         check_folder(place, "the folder of rows")
