@@ -25,13 +25,13 @@ from trendloom.kernels.by_event.events_by_state import Items, items_of
 from trendloom.kernels.by_event.moves import FREE, MoveGraph, graph_of, terms_of
 from trendloom.kernels.by_event.structure_codes import Arms, arms_of
 from trendloom.kernels.by_event.structures import MOST_ORDERS, NESTED, Move, moves_of
-from trendloom.kernels.by_event.sweep import Sink, SweepPart, Work, sweep_part
+from trendloom.kernels.by_event.sweep import SweepPart, Work, sweep_part
 from trendloom.kernels.by_event.tested_pairs import Truths, parts_without_tests
 from trendloom.kernels.by_event.tree_places import cells_of, empty_places
-from trendloom.kernels.columns.cells import empty_cells, words_of
-from trendloom.kernels.columns.numbers import Numbers, zeros
+from trendloom.kernels.columns.cells import empty_cells
+from trendloom.kernels.columns.numbers import Numbers
 from trendloom.kernels.ground.comparable import comparable
-from trendloom.kernels.totals.summing import ABSENT, Addends, Spans, SpanTotals
+from trendloom.kernels.totals.summing import Addends, Spans, SpanTotals, no_totals
 
 Array = np.ndarray[Any, Any]
 
@@ -52,11 +52,7 @@ def quadratic(addends: Addends, spans: Spans, like: Numbers) -> SpanTotals:
 
 
 def _sweep(addends: Addends, spans: Spans, like: Numbers, most_orders: int) -> SpanTotals:
-    found = SpanTotals(
-        zeros(type(like), len(spans), 1 + addends.linear, words_of(like)),
-        np.zeros(len(spans), np.bool_),
-        np.full((len(spans), addends.extremes), ABSENT),
-    )
+    found = no_totals(addends, spans, like)
     if len(spans):
         prepared = _prepare(addends, most_orders)
         groups = prepared.fitting_batches(spans, like)
@@ -66,12 +62,8 @@ def _sweep(addends: Addends, spans: Spans, like: Numbers, most_orders: int) -> S
         if groups is None:
             groups = batches_of(spans, prepared.items, 1)
         for batches in groups:
-            prepared.sweep(spans, batches, like, Sink(*_fields(found)))
+            prepared.sweep(spans, batches, like, found)
     return found
-
-
-def _fields(found: SpanTotals) -> tuple[Numbers, Array, Array]:
-    return found.numbers, found.spilled, found.least
 
 
 def _prepare(addends: Addends, most_orders: int) -> _PreparedSweep:
@@ -108,12 +100,12 @@ class _PreparedSweep:
             lanes //= 2
         return None
 
-    def sweep(self, spans: Spans, batches: Batches, like: Numbers, sink: Sink) -> None:
+    def sweep(self, spans: Spans, batches: Batches, like: Numbers, found: SpanTotals) -> None:
         most = self._most_items(batches)
         places = empty_places(self.arms, most, plain=self.graph.plain)
         work, terms = self._work(batches, most, like), terms_of(self.addends, like)
         for part in self._parts(batches):
-            sweep_part(self.graph, terms, self.items, self.arms, places, batches, spans, work, part, sink)
+            sweep_part(self.graph, terms, self.items, self.arms, places, batches, spans, work, part, found)
 
     def _parts(self, batches: Batches) -> Iterator[SweepPart]:
         tested = [move for move in self.moves if move.tests]

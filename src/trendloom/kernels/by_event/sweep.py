@@ -27,7 +27,6 @@ from trendloom.kernels.columns.numbers import (
     BORROWED,
     LEAN,
     Limbs,
-    Numbers,
     add,
     add_lane,
     add_times,
@@ -38,7 +37,7 @@ from trendloom.kernels.columns.numbers import (
 )
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.ground.tables import pairs_hold
-from trendloom.kernels.totals.summing import ABSENT, EMPTY, Spans
+from trendloom.kernels.totals.summing import ABSENT, EMPTY, Spans, SpanTotals
 
 Array = np.ndarray[Any, Any]
 
@@ -79,17 +78,9 @@ class SweepPart(NamedTuple):
     truth: Array
 
 
-class Sink(NamedTuple):
-    """Where results go; see `Found`."""
-
-    numbers: Numbers
-    spilled: Array
-    least: Array
-
-
 def _sweep_part(
     graph: Any, terms: Any, items: Any, arms: Any, places: Any, batches: Any, low: Any, high: Any, work: Any, part: Any,
-    sink: Any,
+    found: Any,
 ) -> None:  # fmt: skip
     """Sweep a part; `low` and `high` are the spans' events."""
     swept = 0
@@ -102,7 +93,7 @@ def _sweep_part(
             event, after = items.event[item], item
             while after < stop and items.event[after] < items.tie_end[event]:
                 after += 1
-            _move_lanes(low, high, span, event, work, sink)
+            _move_lanes(low, high, span, event, work, found)
             cell = item - batches.low[batch] if work.kept else 0
             for one in range(item, after):
                 _reach(graph, items, arms, places, low, span, work, part, one, cell + one - item, swept + one - item)
@@ -113,15 +104,15 @@ def _sweep_part(
             swept += after - item
             item = after
         if part.high >= batches.high[batch]:
-            _close(arms, places, span, work, sink)
+            _close(arms, places, span, work, found)
 
 
 def _sweep_interpreted(
     graph: Any, terms: Any, items: Any, arms: Any, places: Any, batches: Any, low: Any, high: Any, work: Any, part: Any,
-    sink: Any,
+    found: Any,
 ) -> None:  # fmt: skip
-    if not sweep_plainly(graph, terms, items, arms, batches, low, high, part, sink):
-        _sweep_part(graph, terms, items, arms, places, batches, low, high, work, part, sink)
+    if not sweep_plainly(graph, terms, items, arms, batches, low, high, part, found):
+        _sweep_part(graph, terms, items, arms, places, batches, low, high, work, part, found)
 
 
 # Without a runtime for allocation Numba does not count references to the arrays of a tuple each time one is read: that
@@ -132,11 +123,11 @@ _sweep_allocating = njit(nogil=True, interpreted=_sweep_interpreted)(_sweep_part
 
 def sweep_part(
     graph: MoveGraph, terms: EventTerms, items: Items, arms: Arms, places: Places, batches: Batches, spans: Spans,
-    work: Work, part: SweepPart, sink: Sink,
+    work: Work, part: SweepPart, found: SpanTotals,
 ) -> None:  # fmt: skip
     """Sweep some items of some batches of the spans."""
-    compiled = _sweep_allocating if isinstance(sink.numbers, Limbs) else _sweep_borrowing
-    compiled(graph, terms, items, arms, places, batches, spans.low, spans.high, work, part, sink)
+    compiled = _sweep_allocating if isinstance(found.numbers, Limbs) else _sweep_borrowing
+    compiled(graph, terms, items, arms, places, batches, spans.low, spans.high, work, part, found)
 
 
 # ---------------------------------------------------------------------------------------- batches and lanes
@@ -175,34 +166,34 @@ def _not_before(items: Any, bound: Any) -> Any:
 
 
 @njit(**INSIDE, inline="always")
-def _move_lanes(low: Any, high: Any, span: Any, event: Any, work: Any, sink: Any) -> None:
+def _move_lanes(low: Any, high: Any, span: Any, event: Any, work: Any, found: Any) -> None:
     """Close the lanes that end before an event, open those that begin at it. Spans of a key are in order."""
     lanes = work.total.least.shape[1]
     while work.lanes[0] < lanes and high[span + work.lanes[0]] <= event:
-        _read_off(span, work, sink)
+        _read_off(span, work, found)
     while work.lanes[1] < lanes and low[span + work.lanes[1]] <= event:
         work.lanes[1] += 1
 
 
 @njit(**INSIDE)
-def _read_off(span: Any, work: Any, sink: Any) -> None:
+def _read_off(span: Any, work: Any, found: Any) -> None:
     """The result of the first lane that is not closed, and close it."""
     lane = work.lanes[0]
     for m in range(work.total.width):
-        add_lane(sink.numbers, span + lane, m, work.total.numbers, m, lane)
-    for x in range(sink.least.shape[1]):
-        sink.least[span + lane, x] = work.total.least[0, lane, x]
-    sink.spilled[span + lane] = (
+        add_lane(found.numbers, span + lane, m, work.total.numbers, m, lane)
+    for x in range(found.least.shape[1]):
+        found.least[span + lane, x] = work.total.least[0, lane, x]
+    found.spilled[span + lane] = (
         spilled(work.nodes.numbers, lane) or spilled(work.values.numbers, lane) or spilled(work.total.numbers, lane)
     )
     work.lanes[0] += 1
 
 
 @njit(**INSIDE, inline="always")
-def _close(arms: Any, places: Any, span: Any, work: Any, sink: Any) -> None:
+def _close(arms: Any, places: Any, span: Any, work: Any, found: Any) -> None:
     """End a batch: read off what is open, and leave sums and tables empty (trees are emptied when placed)."""
     while work.lanes[0] < work.total.least.shape[1]:
-        _read_off(span, work, sink)
+        _read_off(span, work, found)
     for arm in range(len(arms.kind)):
         source = arms.source[arm]
         if arms.kind[arm] == SUM:

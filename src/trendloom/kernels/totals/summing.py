@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.numbers import Numbers
+from trendloom.kernels.columns.cells import words_of
+from trendloom.kernels.columns.numbers import Numbers, zeros
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.totals.spec import AggregationSpec, Measure
 from trendloom.model.schema import Kind
@@ -53,8 +54,7 @@ class Spans:
         return self.take(np.flatnonzero((self.start >= first) & (self.start < end)))
 
 
-@dataclass(frozen=True, eq=False)
-class SpanTotals:
+class SpanTotals(NamedTuple):
     """Per span: `numbers[span]` with lane 0 the matches and lane 1 + m linear measure m; `least[span, extreme]`.
 
     `spilled`: spans whose exact numbers did not fit; they are added up again with more words.
@@ -92,6 +92,15 @@ class Addends:
     @property
     def extremes(self) -> int:
         return len(self.values)
+
+
+def no_totals(addends: Addends, spans: Spans, like: Numbers) -> SpanTotals:
+    """Totals of spans in which nothing was found yet, in the number system of `like`."""
+    return SpanTotals(
+        zeros(type(like), len(spans), 1 + addends.linear, words_of(like)),
+        np.zeros(len(spans), np.bool_),
+        np.full((len(spans), addends.extremes), ABSENT),
+    )
 
 
 @dataclass(frozen=True, eq=False)

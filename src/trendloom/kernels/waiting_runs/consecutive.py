@@ -19,38 +19,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_lane, add_unit, clear, zeros
+from trendloom.kernels.columns.numbers import LEAN, Limbs, add_lane, add_unit, clear
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.ground.tables import (
-    Checks,
-    Moves,
-    checks_of,
-    compare,
-    fits_at,
-    fitting_bits,
-    moves_of,
-    possible,
-)
-from trendloom.kernels.totals.summing import EMPTY, Addends, Spans
+from trendloom.kernels.ground.tables import Checks, Moves, compare, fits_at, fitting_bits, possible
+from trendloom.kernels.totals.summing import EMPTY, Addends, Spans, SpanTotals
 from trendloom.kernels.waiting_runs.ledger import (
-    Bounds,
-    Gains,
-    Results,
+    Lanes,
+    RunLedger,
     Stretches,
     batch_end,
-    bounds_of,
+    bind_event,
     close_lanes,
     count,
     gain,
     gain_number,
-    gains_of,
     join_entry,
+    ledger_of,
     most_lanes,
     move_entry,
     open_lanes,
     start_entry,
     wipe,
 )
+from trendloom.kernels.waiting_runs.rules import Gains, RunRules, rules_of
 
 Array = np.ndarray[Any, Any]
 
@@ -69,47 +60,33 @@ class ConsecutiveCourse(NamedTuple):
     lone: Array  # the one state of an event that is alone at its time; NOBODY, MANY
     fate: Array  # of such an event: GOES_ON, STARTS, ENDS, added
     source: Array  # of each move
-    start_of: Array  # by state: the start that leads there, or NOBODY
     group: int  # events of equal time, at most
+    stands: Array  # by entry: whether runs stand there
 
 
-def add_up_consecutive(addends: Addends, spans: Spans, results: Results) -> None:
-    """Fill the results of every span."""
-    machine, block, pairs = addends.machine, addends.block, addends.spec.pairs
-    moves, checks, gains, bounds = (
-        moves_of(machine, pairs),
-        checks_of(machine, pairs, block),
-        gains_of(addends),
-        bounds_of(addends),
-    )
-    course = _course(fitting_bits(block), np.array(machine.spec.scopes[0].template.position_of), moves, checks, bounds)
-    lanes, width, states = most_lanes(spans), addends.linear + 1, len(course.start_of)
-    entries = 1 + (2 * course.group + 1) * states  # the lone one, two groups, and the sum of the last by state
-    words = results.numbers.words.shape[2] if isinstance(results.numbers, Limbs) else 2
-    numbers = zeros(type(results.numbers), entries * width, lanes, words)
-    total = zeros(type(results.numbers), width, lanes, words)
-    least, total_least = (np.empty((size, addends.extremes, lanes), np.int64) for size in (entries, 1))
-    stands = np.zeros(entries, np.bool_)
-    pass_ = _with_scratch if isinstance(numbers, Limbs) else _lean
-    pass_(
-        Stretches(spans.key, spans.low, spans.high), lanes, course, moves, checks, gains, bounds, numbers, least,
-        stands, total, total_least[0], results,
-    )  # fmt: skip
+def add_up_consecutive(addends: Addends, spans: Spans, found: SpanTotals) -> None:
+    """Fill the totals of every span."""
+    rules, lanes = rules_of(addends), most_lanes(spans)
+    course = _course(fitting_bits(addends.block), rules)
+    pass_ = _with_scratch if isinstance(found.numbers, Limbs) else _lean
+    ledger = ledger_of(addends, found, len(course.stands), lanes)
+    pass_(Stretches(spans.key, spans.low, spans.high), lanes, course, rules, ledger, found)
 
 
-def _course(fits: Array, position: Array, moves: Moves, checks: Checks, bounds: Bounds) -> ConsecutiveCourse:
+def _course(fits: Array, rules: RunRules) -> ConsecutiveCourse:
+    position, moves, checks = rules.position_of, rules.moves, rules.checks
     source = np.repeat(np.arange(len(position)), np.diff(moves.begin))
     move_of = np.full((len(position), len(position)), NOBODY, np.int64)
     move_of[source, moves.target] = np.arange(len(source))
-    start_of = np.full(len(position), NOBODY, np.int64)
-    start_of[bounds.start_state] = np.arange(len(bounds.start_state))
     needs = np.array([_bits(checks.pairs[a:b]) for a, b in pairwise(checks.pairs_begin.tolist())], np.uint64)
-    always = np.where(start_of == NOBODY, 0, STARTS) + np.where(np.diff(bounds.end_begin) == 0, 0, ENDS)
+    ends = np.diff(rules.bounds.end_begin) > 0
+    always = np.where(rules.start_of == NOBODY, 0, STARTS) + np.where(ends, ENDS, 0)
     lone, fate = np.empty(len(fits), np.int8), np.empty(len(fits), np.int8)
     group = _find_fates(lone, fate, fits, position, always, move_of, needs, _truths(checks), checks.tie_end)
     if len(checks.operators) > MOST_PAIRS:
         lone[:] = MANY
-    return ConsecutiveCourse(fits, lone, fate, source, start_of, group)
+    entries = 1 + (2 * group + 1) * len(position)  # the lone one, two groups, and the sum of the last by state
+    return ConsecutiveCourse(fits, lone, fate, source, group, np.zeros(entries, np.bool_))
 
 
 def _bits(pairs: Array) -> int:
@@ -174,60 +151,51 @@ def _zero() -> int:
 
 
 def _pass(
-    spans: Stretches, lanes: int, course: ConsecutiveCourse, moves: Moves, checks: Checks, gains: Gains, bounds: Bounds,
-    numbers: Numbers, least: Array, stands: Array, total: Numbers, total_least: Array, results: Results,
-) -> None:  # fmt: skip
+    spans: Stretches, most: int, course: ConsecutiveCourse, rules: RunRules, ledger: RunLedger, found: SpanTotals
+) -> None:
     """All spans, as many at once as there are lanes."""
-    zero = _zero()
-    width, end, simple = len(gains.weight_of) + 1, zero, len(bounds.thresholds) == 0
+    zero, lone, tie_end = _zero(), course.lone, rules.checks.tie_end
+    end, simple = zero, len(rules.bounds.thresholds) == 0
     while end < len(spans.key):
-        first, end = end, batch_end(end, lanes, spans.key, spans.low, spans.high)
-        open_lanes(width, numbers, total, total_least)
+        first, end = end, batch_end(end, most, spans)
+        lanes = Lanes(first, end, spans)
+        open_lanes(ledger)
         at, stop, closed, size, side = spans.low[first], spans.high[end - 1], zero, zero, zero
         while at < stop:
-            if course.lone[at] != MANY and (size == 0 or course.lone[at - 1] != MANY):
-                standing = _leave_group(size, side, course, width, numbers, least, stands)
-                if lanes == 1 and simple:
-                    at, standing = _one_by_one_alone(
-                        at, stop, standing, course, gains, width, numbers, least, total, total_least
-                    )
+            if lone[at] != MANY and (size == 0 or lone[at - 1] != MANY):
+                standing = _leave_group(size, side, course, rules.position_of, ledger)
+                if most == 1 and simple:
+                    at, standing = _one_by_one_alone(at, stop, standing, course, rules.gains, ledger)
                 else:
-                    at, closed, standing = _one_by_one(
-                        at, stop, standing, closed, first, end, spans, course, gains, bounds, width, numbers, least,
-                        total, total_least, results,
-                    )  # fmt: skip
-                size = _enter_group(standing, side, course, width, numbers, least, stands)
+                    at, closed, standing = _one_by_one(at, stop, standing, closed, lanes, course, rules, ledger, found)
+                size = _enter_group(standing, side, course, rules.position_of, ledger)
                 continue
-            closed = close_lanes(at, closed, first, end, spans, width, numbers, total, total_least, results)
-            after = checks.tie_end[at]
-            _group(
-                at, after, size, side, first, end, spans, course, moves, checks, gains, bounds, width, numbers, least,
-                stands, total, total_least,
-            )  # fmt: skip
+            closed = close_lanes(at, closed, lanes, ledger, found)
+            after = tie_end[at]
+            _group(at, after, size, side, lanes, course, rules, ledger)
             size, side, at = after - at, 1 - side, after
-        close_lanes(stop, closed, first, end, spans, width, numbers, total, total_least, results)
+        close_lanes(stop, closed, lanes, ledger, found)
 
 
 @njit(**INSIDE)
 def _one_by_one(
-    at: int, stop: int, standing: int, closed: int, first: int, end: int, spans: Stretches, course: ConsecutiveCourse,
-    gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, total: Numbers, total_least: Array,
-    results: Results,
+    at: int, stop: int, standing: int, closed: int, lanes: Lanes, course: ConsecutiveCourse, rules: RunRules,
+    ledger: RunLedger, found: SpanTotals,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Follow events that are alone at their time, as long as there are some. All runs stand in entry 0."""
-    mine = _zero()
+    mine, bounds = _zero(), rules.bounds
     while at < stop and course.lone[at] != MANY:
-        closed = close_lanes(at, closed, first, end, spans, width, numbers, total, total_least, results)
+        closed = close_lanes(at, closed, lanes, ledger, found)
         state, fate = int(course.lone[at]), course.fate[at]
         stands = standing != NOBODY and fate & GOES_ON != 0
         if not stands:
-            wipe(mine, width, numbers, least)
+            wipe(mine, ledger)
         if fate & STARTS:
-            stands |= start_entry(mine, course.start_of[state], at, first, end, spans, bounds, width, numbers, least)
+            stands |= start_entry(mine, rules.start_of[state], at, lanes, bounds, ledger)
         if stands:
-            gain(mine, at, state, gains, width, numbers, least)
+            gain(mine, at, state, rules.gains, ledger)
             if fate & ENDS:
-                count(mine, at, state, first, end, spans, bounds, width, numbers, least, total, total_least)
+                count(mine, at, state, lanes, bounds, ledger)
         standing = state if stands else NOBODY
         at += 1
     return at, closed, standing
@@ -235,11 +203,11 @@ def _one_by_one(
 
 @njit(**INSIDE)
 def _one_by_one_alone(
-    at: int, stop: int, standing: int, course: ConsecutiveCourse, gains: Gains, width: int, numbers: Numbers,
-    least: Array, total: Numbers, total_least: Array,
-) -> tuple[int, int]:  # fmt: skip
+    at: int, stop: int, standing: int, course: ConsecutiveCourse, gains: Gains, ledger: RunLedger
+) -> tuple[int, int]:
     """The same for a pass of one window, if no NOT leads or trails: nothing depends on the window but its ends."""
-    lone, fates, values, extremes = course.lone, course.fate, gains.values, least.shape[1]
+    lone, fates, values, width, numbers = course.lone, course.fate, gains.values, ledger.width, ledger.numbers
+    least, total, total_least, extremes = ledger.least, ledger.total, ledger.total_least, ledger.least.shape[1]
     stands, mine = standing != NOBODY, _zero()
     while at < stop and lone[at] != MANY:
         state, fate = int(lone[at]), fates[at]
@@ -254,7 +222,7 @@ def _one_by_one_alone(
             add_unit(numbers, 0, 0, 1)
         if stands:
             for m in range(width - 1):
-                gain_number(mine, m, at, state, gains, width, numbers)
+                gain_number(mine, m, at, state, gains, ledger)
             for x in range(extremes):
                 if gains.valued[x, state]:
                     least[0, x, 0] = min(least[0, x, 0], values[x, at])
@@ -268,101 +236,88 @@ def _one_by_one_alone(
 
 
 @njit(**INSIDE, forceinline=True)
-def _leave_group(
-    size: int, side: int, course: ConsecutiveCourse, width: int, numbers: Numbers, least: Array, stands: Array
-) -> int:
+def _leave_group(size: int, side: int, course: ConsecutiveCourse, position_of: Array, ledger: RunLedger) -> int:
     """The state in which runs stand at the lone event of the last group, or NOBODY; their entry becomes entry 0."""
-    states = len(course.start_of)
+    states = len(position_of)
     for state in range(states if size == 1 else 0):
-        if stands[1 + side * course.group * states + state]:
-            move_entry(_zero(), 1 + side * course.group * states + state, width, numbers, least)
+        if course.stands[1 + side * course.group * states + state]:
+            move_entry(_zero(), 1 + side * course.group * states + state, ledger)
             return state
     return NOBODY
 
 
 @njit(**INSIDE, forceinline=True)
-def _enter_group(
-    standing: int, side: int, course: ConsecutiveCourse, width: int, numbers: Numbers, least: Array, stands: Array
-) -> int:
+def _enter_group(standing: int, side: int, course: ConsecutiveCourse, position_of: Array, ledger: RunLedger) -> int:
     """Make a group of entry 0, where runs stand in that state; returns its size."""
-    states = len(course.start_of)
+    states = len(position_of)
     mine = 1 + side * course.group * states
     for state in range(states):
-        stands[mine + state] = state == standing
+        course.stands[mine + state] = state == standing
     if standing != NOBODY:
-        move_entry(mine + standing, _zero(), width, numbers, least)
+        move_entry(mine + standing, _zero(), ledger)
     return 1
 
 
 @njit(**INSIDE)
 def _group(
-    at: int, after: int, size: int, side: int, first: int, end: int, spans: Stretches, course: ConsecutiveCourse,
-    moves: Moves, checks: Checks, gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array,
-    stands: Array, total: Numbers, total_least: Array,
+    at: int, after: int, size: int, side: int, lanes: Lanes, course: ConsecutiveCourse, rules: RunRules,
+    ledger: RunLedger,
 ) -> None:  # fmt: skip
     """Events of one time, after a group of `size` events."""
-    states = len(course.start_of)
+    states, stands = len(rules.position_of), course.stands
     old, sums = 1 + side * course.group * states, 1 + 2 * course.group * states
     new = 1 + (1 - side) * course.group * states
-    _sum_group(old, size, sums, states, width, numbers, least, stands)
+    _sum_group(old, size, sums, states, stands, ledger)
     for e in range(at, after):
         mine = new + (e - at) * states
         for state in range(states):
             stands[mine + state] = False
-        _go_on(e, mine, at - size, size, old, sums, course, moves, checks, width, numbers, least, stands)
+        _go_on(e, mine, at - size, size, old, sums, course, rules.moves, rules.checks, ledger)
         for state in range(states):
-            start = course.start_of[state]
-            if start != NOBODY and fits_at(course.fits[e], bounds.start_position[start]):
-                if not stands[mine + state]:
-                    wipe(mine + state, width, numbers, least)
-                stands[mine + state] |= start_entry(
-                    mine + state, start, e, first, end, spans, bounds, width, numbers, least
-                )
-            if stands[mine + state]:
-                gain(mine + state, e, state, gains, width, numbers, least)
-                if bounds.end_begin[state] < bounds.end_begin[state + 1]:
-                    count(mine + state, e, state, first, end, spans, bounds, width, numbers, least, total, total_least)
+            start = rules.start_of[state]
+            if start != NOBODY and not fits_at(course.fits[e], rules.bounds.start_position[start]):
+                start = NOBODY
+            entry = mine + state
+            stands[entry] = bind_event(entry, stands[entry], e, state, start, lanes, rules, ledger)
 
 
 @njit(**INSIDE)
-def _sum_group(
-    old: int, size: int, sums: int, states: int, width: int, numbers: Numbers, least: Array, stands: Array
-) -> None:
+def _sum_group(old: int, size: int, sums: int, states: int, stands: Array, ledger: RunLedger) -> None:
     """The sum of the last group, by state."""
     for state in range(states):
         stands[sums + state] = False
         for p in range(size):
-            _arrive(sums + state, old + p * states + state, width, numbers, least, stands)
+            _arrive(sums + state, old + p * states + state, stands, ledger)
 
 
 @njit(**INSIDE, forceinline=True)
-def _arrive(entry: int, other: int, width: int, numbers: Numbers, least: Array, stands: Array) -> None:
+def _arrive(entry: int, other: int, stands: Array, ledger: RunLedger) -> None:
     """The runs of another entry, if there are any, go on to this one."""
     if stands[other]:
         if stands[entry]:
-            join_entry(entry, other, width, numbers, least)
+            join_entry(entry, other, ledger)
         else:
-            move_entry(entry, other, width, numbers, least)
+            move_entry(entry, other, ledger)
             stands[entry] = True
 
 
 @njit(**INSIDE)
 def _go_on(
     e: int, mine: int, before: int, size: int, old: int, sums: int, course: ConsecutiveCourse, moves: Moves,
-    checks: Checks, width: int, numbers: Numbers, least: Array, stands: Array,
+    checks: Checks, ledger: RunLedger,
 ) -> None:  # fmt: skip
     """All runs that stand at the last group and can go on to event e."""
-    states = len(course.start_of)
+    states, stands = len(moves.begin) - 1, course.stands
     for move in range(len(course.source)):
         if not fits_at(course.fits[e], moves.position[move]):
             continue
         entry, source = mine + moves.target[move], course.source[move]
         if moves.free[move]:
-            _arrive(entry, sums + source, width, numbers, least, stands)
+            _arrive(entry, sums + source, stands, ledger)
             continue
         for p in range(size):
             if stands[old + p * states + source] and possible(before + p, e, move, checks):
-                _arrive(entry, old + p * states + source, width, numbers, least, stands)
+                _arrive(entry, old + p * states + source, stands, ledger)
 
 
 _lean = njit(**LEAN)(_pass)

@@ -25,31 +25,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, zeros
+from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.ground.successors import NONE, successors_of
-from trendloom.kernels.ground.tables import Checks, Moves, checks_of, fits_at, fitting_bits, moves_of, possible
-from trendloom.kernels.totals.summing import ABSENT, Addends, Spans, SpanTotals
+from trendloom.kernels.ground.tables import Checks, Moves, fits_at, fitting_bits, possible
+from trendloom.kernels.totals.summing import Addends, Spans, SpanTotals, no_totals
 from trendloom.kernels.waiting_runs.consecutive import add_up_consecutive
 from trendloom.kernels.waiting_runs.ledger import (
-    Bounds,
-    Gains,
-    Results,
+    AT,
+    CLOSED,
+    END,
+    FIRST,
+    RESERVE,
+    UNUSED,
+    Lanes,
+    Progress,
+    RunLedger,
     Stretches,
     batch_end,
-    bounds_of,
+    before_all,
     close_lanes,
-    count,
-    gain,
-    gains_of,
+    give_back,
     join_entry,
+    ledger_of,
     most_lanes,
     move_entry,
-    open_lanes,
-    start_entry,
-    wipe,
+    open_pass,
+    stand,
+    take_entry,
     with_more,
 )
+from trendloom.kernels.waiting_runs.rules import RunRules, rules_of
 from trendloom.kernels.waiting_runs.waiting import add_up_waiting, is_simple
 
 Array = np.ndarray[Any, Any]
@@ -57,190 +63,115 @@ Array = np.ndarray[Any, Any]
 
 def sweep(addends: Addends, spans: Spans, like: Numbers) -> SpanTotals:
     """The totals of every span. `like` says in which number system."""
-    words = like.words.shape[2] if isinstance(like, Limbs) else 2
-    found = SpanTotals(
-        zeros(type(like), len(spans), addends.linear + 1, words),
-        np.zeros(len(spans), np.bool_),
-        np.full((len(spans), addends.extremes), ABSENT, np.int64),
-    )
+    found = no_totals(addends, spans, like)
     if len(spans):
-        _way_to_add_up(addends)(addends, spans, Results(found.numbers, found.least, found.spilled))
+        _way_to_add_up(addends)(addends, spans, found)
     return found
 
 
-def _way_to_add_up(addends: Addends) -> Callable[[Addends, Spans, Results], None]:
+def _way_to_add_up(addends: Addends) -> Callable[[Addends, Spans, SpanTotals], None]:
     if addends.machine.spec.adjacent:
         return add_up_consecutive
     return add_up_waiting if is_simple(addends) else add_up_by_table
 
 
 class Table(NamedTuple):
-    """What the pass reads of every event: the states it fits, and where runs that stand there go on."""
+    """What the pass reads of every event: the positions it fits, and where runs that stand there go on.
 
-    position: Array  # by state
-    start_of: Array  # by state: the start that leads there, or NONE
+    `pending[e, state]`: the entry of runs that will arrive at event e of the pass, or NONE.
+    """
+
     fits: Array
     next_event: Array  # by state and event
     next_move: Array
-    reserve: int  # entries that one event can take
+    pending: Array
 
 
-def add_up_by_table(addends: Addends, spans: Spans, results: Results) -> None:
-    machine, block, pairs = addends.machine, addends.block, addends.spec.pairs
-    moves, checks, fits = moves_of(machine, pairs), checks_of(machine, pairs, block), fitting_bits(block)
-    gains, bounds, lanes = gains_of(addends), bounds_of(addends), most_lanes(spans)
+def add_up_by_table(addends: Addends, spans: Spans, found: SpanTotals) -> None:
+    """Fill the totals of every span: the pass, interrupted whenever it needs more entries."""
+    block, rules, fits = addends.block, rules_of(addends), fitting_bits(addends.block)
+    states, lanes, stretches = len(rules.position_of), most_lanes(spans), Stretches(spans.key, spans.low, spans.high)
     key_end = np.repeat(block.key_starts[1:], np.diff(block.key_starts))
-    successors = successors_of(machine, block, fits, key_end, moves, checks)
-    states = np.array(machine.spec.scopes[0].template.position_of, np.int64)
-    start_of = np.full(len(states), NONE, np.int64)
-    start_of[bounds.start_state] = np.arange(len(bounds.start_state))
-    group = int((block.tie_end - block.tie_start).max(initial=1))
-    reserve = len(states) * (1 + len(states) * group)
-    table = Table(states, start_of, fits, successors.event, successors.move, reserve)
-    stretches = Stretches(spans.key, spans.low, spans.high)
-    _run(stretches, lanes, table, moves, checks, gains, bounds, results)
-
-
-def _run(
-    spans: Stretches, lanes: int, table: Table, moves: Moves, checks: Checks, gains: Gains, bounds: Bounds,
-    results: Results,
-) -> None:  # fmt: skip
-    """The pass, interrupted whenever it needs more entries."""
-    width, extremes, entries = len(gains.weight_of) + 1, len(gains.valued), 4 * table.reserve
-    words = results.numbers.words.shape[2] if isinstance(results.numbers, Limbs) else 2
-    numbers = zeros(type(results.numbers), entries * width, lanes, words)
-    total = zeros(type(results.numbers), width, lanes, words)
-    least, total_least = (np.empty((size, extremes, lanes), np.int64) for size in (entries, 1))
-    free = np.arange(entries, dtype=np.int64)
-    pending = np.full((_longest(lanes, *spans), len(table.position)), NONE, np.int32)
-    place = np.array([0, 0, -1, 0, entries], np.int64)
-    pass_ = _with_scratch if isinstance(numbers, Limbs) else _lean
-    while not pass_(
-        place, spans, lanes, table, moves, checks, gains, bounds, numbers, least, free, pending, total, total_least[0],
-        results,
-    ):  # fmt: skip
-        numbers, least = with_more(numbers), np.concatenate([least, least])
-        free = np.concatenate([free[: place[UNUSED]], np.arange(len(free), len(least)), free[place[UNUSED] :]])
-        place[UNUSED] += len(least) // 2
+    successors = successors_of(addends.machine, block, fits, key_end, rules.moves, rules.checks)
+    pending = np.full((_longest(lanes, stretches), states), NONE, np.int32)
+    table = Table(fits, successors.event, successors.move, pending)
+    reserve = states * (1 + states * int((block.tie_end - block.tie_start).max(initial=1)))
+    ledger, progress = ledger_of(addends, found, 4 * reserve, lanes), before_all(4 * reserve, reserve)
+    pass_ = _with_scratch if isinstance(found.numbers, Limbs) else _lean
+    while not pass_(stretches, lanes, table, rules, progress, ledger, found):
+        ledger, progress = with_more(ledger, progress)
 
 
 @njit(nogil=True)
-def _longest(lanes: int, key: Array, low: Array, high: Array) -> int:
+def _longest(lanes: int, spans: Stretches) -> int:
     """The most events of a pass."""
     longest, end = 0, 0
-    while end < len(key):
-        first, end = end, batch_end(end, lanes, key, low, high)
-        longest = max(longest, high[end - 1] - low[first])
+    while end < len(spans.key):
+        first, end = end, batch_end(end, lanes, spans)
+        longest = max(longest, spans.high[end - 1] - spans.low[first])
     return longest
 
 
-FIRST, END, AT, CLOSED, UNUSED = range(5)
-"""What `place` holds: the spans of the pass under way, its next event, its closed lanes; how many entries are free."""
-
-
 def _pass(
-    place: Array, spans: Stretches, lanes: int, table: Table, moves: Moves, checks: Checks, gains: Gains,
-    bounds: Bounds, numbers: Numbers, least: Array, free: Array, pending: Array, total: Numbers, total_least: Array,
-    results: Results,
-) -> bool:  # fmt: skip
-    """All spans, as many at once as there are lanes, from `place` on; False: there are too few free entries."""
-    width = len(gains.weight_of) + 1
-    while True:
-        if place[AT] < 0:
-            place[FIRST] = place[END]
-            if place[FIRST] >= len(spans.key):
-                return True
-            place[END] = batch_end(place[FIRST], lanes, spans.key, spans.low, spans.high)
-            place[AT], place[CLOSED] = spans.low[place[FIRST]], 0
-            open_lanes(width, numbers, total, total_least)
-        first, end, closed = place[FIRST], place[END], place[CLOSED]
-        base, stop = spans.low[first], spans.high[end - 1]
+    spans: Stretches, most: int, table: Table, rules: RunRules, progress: Progress, ledger: RunLedger, found: SpanTotals
+) -> bool:
+    """All spans, at most so many at once, from where they were left; False: there are too few free entries."""
+    place, fits, pending, position_of = progress.place, table.fits, table.pending, rules.position_of
+    while open_pass(most, spans, progress, ledger):
+        lanes, closed = Lanes(place[FIRST], place[END], spans), place[CLOSED]
+        base, stop = spans.low[lanes.first], spans.high[lanes.end - 1]
         for e in range(place[AT], stop):
-            if place[UNUSED] < table.reserve:
+            if place[UNUSED] < place[RESERVE]:
                 place[AT], place[CLOSED] = e, closed
                 return False
-            closed = close_lanes(e, closed, first, end, spans, width, numbers, total, total_least, results)
-            _event(
-                e, base, stop, first, end, place, spans, table, moves, checks, gains, bounds, width, numbers, least,
-                free, pending, total, total_least,
-            )  # fmt: skip
-        close_lanes(stop, closed, first, end, spans, width, numbers, total, total_least, results)
+            closed = close_lanes(e, closed, lanes, ledger, found)
+            for state in range(len(position_of)):
+                if fits_at(fits[e], position_of[state]):
+                    entry = stand(int(pending[e - base, state]), e, state, lanes, rules, progress, ledger)
+                    pending[e - base, state] = NONE
+                    if entry != NONE:
+                        _push(entry, e, state, base, stop, table, rules.moves, rules.checks, progress, ledger)
+        close_lanes(stop, closed, lanes, ledger, found)
         place[AT] = -1
-
-
-@njit(**INSIDE, forceinline=True)
-def _take(place: Array, free: Array) -> int:
-    place[UNUSED] -= 1
-    return free[place[UNUSED]]
-
-
-@njit(**INSIDE, forceinline=True)
-def _give_back(entry: int, place: Array, free: Array) -> None:
-    free[place[UNUSED]] = entry
-    place[UNUSED] += 1
-
-
-@njit(nogil=True, forceinline=True)
-def _event(
-    e: int, base: int, stop: int, first: int, end: int, place: Array, spans: Stretches, table: Table, moves: Moves,
-    checks: Checks, gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, free: Array,
-    pending: Array, total: Numbers, total_least: Array,
-) -> None:  # fmt: skip
-    """All runs that reach or start at event e: count their matches and push them on."""
-    for state in range(len(table.position)):
-        if not fits_at(table.fits[e], table.position[state]):
-            continue
-        entry, start = int(pending[e - base, state]), table.start_of[state]
-        stands = entry != NONE
-        pending[e - base, state] = NONE
-        if start != NONE:
-            if not stands:
-                entry = _take(place, free)
-                wipe(entry, width, numbers, least)
-            stands |= start_entry(entry, start, e, first, end, spans, bounds, width, numbers, least)
-            if not stands:
-                _give_back(entry, place, free)
-        if stands:
-            gain(entry, e, state, gains, width, numbers, least)
-            if bounds.end_begin[state] < bounds.end_begin[state + 1]:
-                count(entry, e, state, first, end, spans, bounds, width, numbers, least, total, total_least)
-            _push(entry, e, state, base, stop, place, table, moves, checks, width, numbers, least, free, pending)
+    return True
 
 
 @njit(**INSIDE, forceinline=True)
 def _push(
-    entry: int, e: int, state: int, base: int, stop: int, place: Array, table: Table, moves: Moves, checks: Checks,
-    width: int, numbers: Numbers, least: Array, free: Array, pending: Array,
+    entry: int, e: int, state: int, base: int, stop: int, table: Table, moves: Moves, checks: Checks,
+    progress: Progress, ledger: RunLedger,
 ) -> None:  # fmt: skip
     """The runs of an entry go on to their successors inside the pass."""
+    pending = table.pending
     f = table.next_event[state, e] if moves.begin[state] < moves.begin[state + 1] else NONE
     move = table.next_move[state, e] if f != NONE and f < stop else NONE
     if move != NONE and pending[f - base, moves.target[move]] == NONE:
         pending[f - base, moves.target[move]] = entry
         return
     if move != NONE:
-        join_entry(pending[f - base, moves.target[move]], entry, width, numbers, least)
+        join_entry(pending[f - base, moves.target[move]], entry, ledger)
     elif f != NONE and f < stop:
-        _branch(entry, e, state, f, base, place, table.fits, moves, checks, width, numbers, least, free, pending)
-    _give_back(entry, place, free)
+        _branch(entry, e, state, f, base, table, moves, checks, progress, ledger)
+    give_back(entry, progress)
 
 
 @njit(**INSIDE)
 def _branch(
-    entry: int, e: int, state: int, first: int, base: int, place: Array, fits: Array, moves: Moves, checks: Checks,
-    width: int, numbers: Numbers, least: Array, free: Array, pending: Array,
+    entry: int, e: int, state: int, first: int, base: int, table: Table, moves: Moves, checks: Checks,
+    progress: Progress, ledger: RunLedger,
 ) -> None:  # fmt: skip
     """Several events or moves of one time extend the runs of an entry: each takes a copy."""
+    pending = table.pending
     for f in range(first, checks.tie_end[first]):
         for move in range(moves.begin[state], moves.begin[state + 1]):
-            if fits_at(fits[f], moves.position[move]) and (moves.free[move] or possible(e, f, move, checks)):
+            if fits_at(table.fits[f], moves.position[move]) and (moves.free[move] or possible(e, f, move, checks)):
                 other = int(pending[f - base, moves.target[move]])
                 if other == NONE:
-                    other = _take(place, free)
+                    other = take_entry(progress)
                     pending[f - base, moves.target[move]] = other
-                    move_entry(other, entry, width, numbers, least)
+                    move_entry(other, entry, ledger)
                 else:
-                    join_entry(other, entry, width, numbers, least)
+                    join_entry(other, entry, ledger)
 
 
 _lean = njit(**LEAN)(_pass)

@@ -19,33 +19,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, zeros
+from trendloom.kernels.columns.numbers import LEAN, Limbs
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.ground.tables import OPERATORS, Checks, Moves, checks_of, fits_at, fitting_bits, moves_of
-from trendloom.kernels.totals.summing import Addends, Spans
+from trendloom.kernels.ground.successors import NONE
+from trendloom.kernels.ground.tables import OPERATORS, Checks, Moves, fits_at, fitting_bits
+from trendloom.kernels.totals.summing import Addends, Spans, SpanTotals
 from trendloom.kernels.waiting_runs.ledger import (
-    Bounds,
-    Gains,
-    Results,
+    AT,
+    CLOSED,
+    END,
+    FIRST,
+    RESERVE,
+    UNUSED,
+    Lanes,
+    Progress,
+    RunLedger,
     Stretches,
-    batch_end,
-    bounds_of,
+    before_all,
     close_lanes,
-    count,
-    gain,
-    gains_of,
+    give_back,
     join_entry,
+    ledger_of,
     most_lanes,
     move_entry,
-    open_lanes,
-    start_entry,
-    wipe,
+    open_pass,
+    stand,
+    take_entry,
     with_more,
 )
+from trendloom.kernels.waiting_runs.rules import RunRules, rules_of
 
 Array = np.ndarray[Any, Any]
 
-NONE = -1
 LOWEST = -(2**63)
 ORDERED = ("<", "<=", ">", ">=")
 MOST_NUMBERS = 1 << 27
@@ -59,8 +64,6 @@ class WaitingCourse(NamedTuple):
     """
 
     fits: Array
-    position: Array  # by state
-    start_of: Array  # by state: the start that leads there, or NONE
     others: Array
     pair: Array
     flip: Array
@@ -68,7 +71,10 @@ class WaitingCourse(NamedTuple):
 
 
 class Queues(NamedTuple):
-    """Entries that wait, by state: `rest` in one for moves without predicate only, the others in order of `left`."""
+    """Entries that wait, by state: `rest` in one for moves without predicate only, the others in order of `left`.
+
+    `arrived[i, s]`: the entry of runs that have come to the i-th event of this time in state s, or NONE.
+    """
 
     rest: Array
     stack_left: Array
@@ -77,6 +83,7 @@ class Queues(NamedTuple):
     heap_left: Array
     heap: Array
     size: Array
+    arrived: Array
 
 
 def is_simple(addends: Addends) -> bool:
@@ -89,46 +96,26 @@ def is_simple(addends: Addends) -> bool:
     return True
 
 
-def add_up_waiting(addends: Addends, spans: Spans, results: Results) -> None:
-    """Fill the results of every span."""
-    machine, block, pairs = addends.machine, addends.block, addends.spec.pairs
-    moves, checks, gains, bounds = (
-        moves_of(machine, pairs),
-        checks_of(machine, pairs, block),
-        gains_of(addends),
-        bounds_of(addends),
-    )
-    course = _course(fitting_bits(block), np.array(machine.spec.scopes[0].template.position_of), moves, checks, bounds)
-    group, states, width = (
-        int((block.tie_end - block.tie_start).max(initial=1)),
-        len(course.position),
-        addends.linear + 1,
-    )
-    most = MOST_NUMBERS // (width * int((spans.high - spans.low).max(initial=1)))
+def add_up_waiting(addends: Addends, spans: Spans, found: SpanTotals) -> None:
+    """Fill the totals of every span: the pass, interrupted whenever it needs more entries."""
+    block, rules = addends.block, rules_of(addends)
+    course, states = _course(fitting_bits(block), rules), len(rules.position_of)
+    group = int((block.tie_end - block.tie_start).max(initial=1))
+    most = MOST_NUMBERS // ((addends.linear + 1) * int((spans.high - spans.low).max(initial=1)))
     lanes = max(1, min(most_lanes(spans), most))
     reserve = 2 * states * (group + 1)  # entries that events of one time can take
-    entries = 4 * reserve
-    words = results.numbers.words.shape[2] if isinstance(results.numbers, Limbs) else 2
-    numbers = zeros(type(results.numbers), entries * width, lanes, words)
-    total = zeros(type(results.numbers), width, lanes, words)
-    least, total_least = (np.empty((size, addends.extremes, lanes), np.int64) for size in (entries, 1))
-    free, place = np.arange(entries), np.array([0, 0, -1, 0, entries, reserve], np.int64)
-    queues, arrived = _queues(states, entries), np.full((group, states), NONE, np.int64)
-    pass_ = _with_scratch if isinstance(numbers, Limbs) else _lean
-    while not pass_(
-        place, Stretches(spans.key, spans.low, spans.high), lanes, course, queues, arrived, moves, checks, gains,
-        bounds, numbers, least, free, total, total_least[0], results,
-    ):  # fmt: skip
-        numbers, least, queues = with_more(numbers), np.concatenate([least, least]), _longer(queues)
-        free = np.concatenate([free[: place[UNUSED]], np.arange(len(free), len(least)), free[place[UNUSED] :]])
-        place[UNUSED] += len(least) // 2
+    ledger, progress = ledger_of(addends, found, 4 * reserve, lanes), before_all(4 * reserve, reserve)
+    queues, stretches = _queues(states, 4 * reserve, group), Stretches(spans.key, spans.low, spans.high)
+    pass_ = _with_scratch if isinstance(found.numbers, Limbs) else _lean
+    while not pass_(stretches, lanes, course, rules, queues, progress, ledger, found):
+        ledger, progress = with_more(ledger, progress)
+        queues = _longer(queues)
 
 
-def _course(fits: Array, position: Array, moves: Moves, checks: Checks, bounds: Bounds) -> WaitingCourse:
-    states = len(position)
-    start_of, pair = np.full(states, NONE, np.int64), np.full(states, NONE, np.int64)
+def _course(fits: Array, rules: RunRules) -> WaitingCourse:
+    states, moves, checks = len(rules.position_of), rules.moves, rules.checks
+    pair = np.full(states, NONE, np.int64)
     others, or_equal, flip = np.zeros(states, np.bool_), np.zeros(states, np.bool_), np.zeros(states, np.int64)
-    start_of[bounds.start_state] = np.arange(len(bounds.start_state))
     for state in range(states):
         for move in range(moves.begin[state], moves.begin[state + 1]):
             if moves.free[move]:
@@ -137,128 +124,85 @@ def _course(fits: Array, position: Array, moves: Moves, checks: Checks, bounds: 
             pair[state] = checks.pairs[checks.pairs_begin[move]]
             operator = OPERATORS[checks.operators[pair[state]]]
             or_equal[state], flip[state] = operator in ("<=", ">="), -1 if operator in (">", ">=") else 0
-    return WaitingCourse(fits, position.astype(np.int64), start_of, others, pair, flip, or_equal)
+    return WaitingCourse(fits, others, pair, flip, or_equal)
 
 
-def _queues(states: int, capacity: int) -> Queues:
+def _queues(states: int, capacity: int, group: int) -> Queues:
+    """Empty queues, for events of which at most `group` have one time."""
     left, entry = np.empty((states, capacity), np.int64), np.empty((states, capacity), np.int64)
-    none = np.zeros(states, np.int64)
-    return Queues(none + NONE, left, entry, none.copy(), left.copy(), entry.copy(), none.copy())
+    none, arrived = np.zeros(states, np.int64), np.full((group, states), NONE, np.int64)
+    return Queues(none + NONE, left, entry, none.copy(), left.copy(), entry.copy(), none.copy(), arrived)
 
 
 def _longer(queues: Queues) -> Queues:
-    return Queues(*(np.concatenate([a, np.empty_like(a)], axis=1) if a.ndim > 1 else a for a in queues))
+    left, entry, heap_left, heap = (
+        np.concatenate([a, np.empty_like(a)], axis=1)
+        for a in (queues.stack_left, queues.stack, queues.heap_left, queues.heap)
+    )
+    return queues._replace(stack_left=left, stack=entry, heap_left=heap_left, heap=heap)
 
 
 # ---------------------------------------------------------------------------------------------- the pass
 
-FIRST, END, AT, CLOSED, UNUSED, RESERVE = range(6)
-"""What `place` holds: the spans of the pass under way, its next event, its closed lanes; how many entries are free, and
-how many must be."""
-
 
 def _pass(
-    place: Array, spans: Stretches, lanes: int, course: WaitingCourse, queues: Queues, arrived: Array, moves: Moves,
-    checks: Checks, gains: Gains, bounds: Bounds, numbers: Numbers, least: Array, free: Array, total: Numbers,
-    total_least: Array, results: Results,
+    spans: Stretches, most: int, course: WaitingCourse, rules: RunRules, queues: Queues, progress: Progress,
+    ledger: RunLedger, found: SpanTotals,
 ) -> bool:  # fmt: skip
-    """All spans, as many at once as there are lanes, from `place` on; False: there are too few free entries."""
-    width, states = len(gains.weight_of) + 1, len(course.position)
-    while True:
-        if place[AT] < 0:
-            place[FIRST] = place[END]
-            if place[FIRST] >= len(spans.key):
-                return True
-            place[END] = batch_end(place[FIRST], lanes, spans.key, spans.low, spans.high)
-            place[AT], place[CLOSED] = spans.low[place[FIRST]], 0
-            open_lanes(width, numbers, total, total_least)
-        first, end, at, closed = place[FIRST], place[END], place[AT], place[CLOSED]
-        stop = spans.high[end - 1]
+    """All spans, at most so many at once, from where they were left; False: there are too few free entries."""
+    place, position_of, arrived = progress.place, rules.position_of, queues.arrived
+    moves, checks, states = rules.moves, rules.checks, len(rules.position_of)
+    while open_pass(most, spans, progress, ledger):
+        lanes, at, closed = Lanes(place[FIRST], place[END], spans), place[AT], place[CLOSED]
+        stop = spans.high[lanes.end - 1]
         while at < stop:
             if place[UNUSED] < place[RESERVE]:
                 place[AT], place[CLOSED] = at, closed
                 return False
-            closed = close_lanes(at, closed, first, end, spans, width, numbers, total, total_least, results)
+            closed = close_lanes(at, closed, lanes, ledger, found)
             after = checks.tie_end[at]
             for state in range(states):
-                _take(state, at, after, place, course, queues, arrived, moves, checks, width, numbers, least, free)
+                _take(state, at, after, course, moves, checks, queues, progress, ledger)
             for e in range(at, after):
                 for state in range(states):
-                    if fits_at(course.fits[e], course.position[state]):
-                        entry = _stand(
-                            e, state, arrived[e - at, state], first, end, place, spans, course, gains, bounds, width,
-                            numbers, least, free, total, total_least,
-                        )  # fmt: skip
+                    if fits_at(course.fits[e], position_of[state]):
+                        entry = stand(arrived[e - at, state], e, state, lanes, rules, progress, ledger)
                         arrived[e - at, state] = NONE
                         if entry != NONE:
-                            _wait(entry, e, state, place, course, queues, checks, width, numbers, least, free)
+                            _wait(entry, e, state, course, checks, queues, progress, ledger)
             at = after
-        close_lanes(stop, closed, first, end, spans, width, numbers, total, total_least, results)
+        close_lanes(stop, closed, lanes, ledger, found)
         for state in range(states):
-            _empty(state, place, queues, free)
+            _empty(state, queues, progress)
         place[AT] = -1
-
-
-@njit(**INSIDE, forceinline=True)
-def _new(place: Array, free: Array) -> int:
-    place[UNUSED] -= 1
-    return free[place[UNUSED]]
-
-
-@njit(**INSIDE, forceinline=True)
-def _give_back(entry: int, place: Array, free: Array) -> None:
-    free[place[UNUSED]] = entry
-    place[UNUSED] += 1
+    return True
 
 
 @njit(nogil=True, forceinline=True)
-def _empty(state: int, place: Array, queues: Queues, free: Array) -> None:
+def _empty(state: int, queues: Queues, progress: Progress) -> None:
     """Nobody waits any more."""
     if queues.rest[state] != NONE:
-        _give_back(queues.rest[state], place, free)
+        give_back(queues.rest[state], progress)
         queues.rest[state] = NONE
     for at in range(queues.height[state]):
-        _give_back(queues.stack[state, at], place, free)
+        give_back(queues.stack[state, at], progress)
     for at in range(queues.size[state]):
-        _give_back(queues.heap[state, at], place, free)
+        give_back(queues.heap[state, at], progress)
     queues.height[state], queues.size[state] = 0, 0
-
-
-@njit(**INSIDE, forceinline=True)
-def _stand(
-    e: int, state: int, entry: int, first: int, end: int, place: Array, spans: Stretches, course: WaitingCourse,
-    gains: Gains, bounds: Bounds, width: int, numbers: Numbers, least: Array, free: Array, total: Numbers,
-    total_least: Array,
-) -> int:  # fmt: skip
-    """Runs that have arrived at event e, and those that start: bind it, count matches. Their entry, or NONE."""
-    stands, start = entry != NONE, course.start_of[state]
-    if start != NONE:
-        if not stands:
-            entry = _new(place, free)
-            wipe(entry, width, numbers, least)
-        stands |= start_entry(entry, start, e, first, end, spans, bounds, width, numbers, least)
-        if not stands:
-            _give_back(entry, place, free)
-            entry = NONE
-    if stands:
-        gain(entry, e, state, gains, width, numbers, least)
-        if bounds.end_begin[state] < bounds.end_begin[state + 1]:
-            count(entry, e, state, first, end, spans, bounds, width, numbers, least, total, total_least)
-    return entry
 
 
 @njit(nogil=True, forceinline=True)
 def _wait(
-    entry: int, e: int, state: int, place: Array, course: WaitingCourse, queues: Queues, checks: Checks, width: int,
-    numbers: Numbers, least: Array, free: Array,
+    entry: int, e: int, state: int, course: WaitingCourse, checks: Checks, queues: Queues, progress: Progress,
+    ledger: RunLedger,
 ) -> None:  # fmt: skip
     """The runs of an entry wait for what can extend them."""
     pair = course.pair[state]
     if pair != NONE and checks.known[0, pair, e]:
         left, top = checks.left[pair, e] ^ course.flip[state], queues.height[state]
         if top > 0 and queues.stack_left[state, top - 1] == left:
-            join_entry(queues.stack[state, top - 1], entry, width, numbers, least)
-            _give_back(entry, place, free)
+            join_entry(queues.stack[state, top - 1], entry, ledger)
+            give_back(entry, progress)
         elif top == 0 or left < queues.stack_left[state, top - 1]:
             queues.stack_left[state, top], queues.stack[state, top] = left, entry
             queues.height[state] = top + 1
@@ -269,8 +213,8 @@ def _wait(
         queues.rest[state] = entry
     else:
         if course.others[state]:
-            join_entry(queues.rest[state], entry, width, numbers, least)
-        _give_back(entry, place, free)
+            join_entry(queues.rest[state], entry, ledger)
+        give_back(entry, progress)
 
 
 @njit(**INSIDE)
@@ -300,31 +244,29 @@ def _drop(lefts: Array, entries: Array, size: int) -> None:
 
 @njit(**INSIDE, forceinline=True)
 def _take(
-    state: int, at: int, after: int, place: Array, course: WaitingCourse, queues: Queues, arrived: Array, moves: Moves,
-    checks: Checks, width: int, numbers: Numbers, least: Array, free: Array,
+    state: int, at: int, after: int, course: WaitingCourse, moves: Moves, checks: Checks, queues: Queues,
+    progress: Progress, ledger: RunLedger,
 ) -> None:  # fmt: skip
     """Events at..after, of one time, take the runs that wait in a state and that one of them can extend."""
     if queues.rest[state] == NONE and queues.height[state] == 0 and queues.size[state] == 0:
         return
     all_, limit, takers, f, target = _takers(state, at, after, course, moves, checks)
     if takers == 1:
-        mine = arrived[f - at, target]
+        mine = queues.arrived[f - at, target]
         entry, _, _ = _pop(state, all_, limit, queues)
         while entry != NONE:
             if mine == NONE:
                 mine = entry
             else:
-                join_entry(mine, entry, width, numbers, least)
-                _give_back(entry, place, free)
+                join_entry(mine, entry, ledger)
+                give_back(entry, progress)
             entry, _, _ = _pop(state, all_, limit, queues)
-        arrived[f - at, target] = mine
+        queues.arrived[f - at, target] = mine
     elif takers > 1:
         entry, left, known = _pop(state, all_, limit, queues)
         while entry != NONE:
-            _share(
-                entry, state, left, known, at, after, place, course, arrived, moves, checks, width, numbers, least, free
-            )  # fmt: skip
-            _give_back(entry, place, free)
+            _share(entry, state, left, known, at, after, course, moves, checks, queues.arrived, progress, ledger)
+            give_back(entry, progress)
             entry, left, known = _pop(state, all_, limit, queues)
 
 
@@ -372,8 +314,8 @@ def _pop(state: int, all_: bool, limit: int, queues: Queues) -> tuple[int, int, 
 
 @njit(**INSIDE)
 def _share(
-    entry: int, state: int, left: int, known: bool, at: int, after: int, place: Array, course: WaitingCourse,
-    arrived: Array, moves: Moves, checks: Checks, width: int, numbers: Numbers, least: Array, free: Array,
+    entry: int, state: int, left: int, known: bool, at: int, after: int, course: WaitingCourse, moves: Moves,
+    checks: Checks, arrived: Array, progress: Progress, ledger: RunLedger,
 ) -> None:  # fmt: skip
     """The runs of an entry go on to every event of one time that can extend them; each takes a copy."""
     for f in range(at, after):
@@ -384,11 +326,11 @@ def _share(
             if able and left <= limit and (known or moves.free[move]):
                 mine = arrived[f - at, moves.target[move]]
                 if mine != NONE:
-                    join_entry(mine, entry, width, numbers, least)
+                    join_entry(mine, entry, ledger)
                 else:
-                    mine = _new(place, free)
+                    mine = take_entry(progress)
                     arrived[f - at, moves.target[move]] = mine
-                    move_entry(mine, entry, width, numbers, least)
+                    move_entry(mine, entry, ledger)
 
 
 _lean = njit(**LEAN)(_pass)
