@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,10 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import trendloom as tl
-from trendloom.engines.analyze import trend_graph
+from trendloom.engines.analyze import arranged
 from trendloom.engines.workload import Options
+from trendloom.kernels.complete.kernel import TrendGraphKernel
 from trendloom.kernels.complete.spec import Plan as CetPlan
-from trendloom.kernels.complete.trends import Trends
+from trendloom.kernels.complete.trends import Trends, trends_of
 from trendloom.viz.aggregation import draw_panes, draw_running
 from trendloom.viz.query import draw_query_pattern, plan_of
 from trendloom.viz.timeline import draw_matches
@@ -103,6 +105,13 @@ def walk_in_all_ways(events: pa.Table) -> Iterator[Walked]:
             found = timed(trend_graph(COMPLETE, events, Options(memory_limit=memory), plan), name)
             if found.graphlets:
                 yield found
+
+
+def trend_graph(text: str, events: pa.Table, options: Options, plan: CetPlan = CetPlan.AUTO) -> Trends:
+    """The trend graph of some events, to be looked at or walked in other ways than the engine would."""
+    physical, block = arranged(text, events, options)
+    assert isinstance(physical.kernel, TrendGraphKernel)
+    return trends_of(replace(physical.kernel.graph, plan=plan), block, physical.limits.memory)
 
 
 def timed(trends: Trends, name: str) -> Walked:

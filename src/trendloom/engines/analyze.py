@@ -1,7 +1,7 @@
-"""EXPLAIN with events at hand: the trend graph, how it is cut, what that should cost; and what a run did cost.
+"""EXPLAIN with events at hand: what a kernel builds of them, and what a run takes.
 
-Estimates come from the graph, which is built for them; no trend is. `measured` runs the query in this process and
-watches the processor's time and the memory it holds.
+`describe_built` asks the kernel (`Kernel.describe`) and gives out no result. `measure` runs the query in this process
+and watches the processor's time and the memory it holds.
 """
 
 from __future__ import annotations
@@ -10,92 +10,47 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from trendloom.engines import local
 from trendloom.engines.budget import with_memory
 from trendloom.engines.events import build_block
 from trendloom.engines.workload import Options, load_needed, queries_of
-from trendloom.errors import PlanError, RunError
+from trendloom.errors import RunError
 from trendloom.io.events import Events
-from trendloom.kernels.complete.kernel import MOST_STEPS, TrendGraphKernel
-from trendloom.kernels.complete.spec import Plan
-from trendloom.kernels.complete.trends import Chosen, Trends, trends_of
-from trendloom.kernels.contract import Expected
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract import Built, Figure
+from trendloom.model.amounts import show_bytes
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 from trendloom.plan.display import Branch
 
-MOST_SHOWN = 3
-MOST_SIZES = 16
-MEBI = 1 << 20
 
-
-def trend_graph(text: str, source: object, options: Options, plan: Plan = Plan.AUTO) -> Trends:
-    """The trend graph of one query for complete trends over a stream, to be looked at or walked in other ways."""
+def arranged(text: str, source: object, options: Options) -> tuple[Physical, Block]:
+    """How one query would run over a stream, and the events as its kernel sees them: for whoever looks closer."""
     (query,) = queries_of(text, options.query)
     events = load_needed((query,), source, options.for_queries((query,)))
     physical = with_memory(plan_physically(bind(query, events.schema), options.limits))
+    return physical, build_block(physical, local.stream_of(physical, events))[0]
+
+
+def describe_built(physical: Physical, events: Events) -> Branch | None:
+    """What the kernel builds of these events before it gives out results; None where it builds nothing."""
+    built = built_of(with_memory(physical), events)
+    return None if built is None else Branch(built.name, below=tuple(map(_branch, built.figures)))
+
+
+def built_of(physical: Physical, events: Events) -> Built | None:
+    """The same, as the kernel says it."""
+    block, _ = build_block(physical, local.stream_of(physical, events))
     kernel = physical.kernel
-    if not isinstance(kernel, TrendGraphKernel):
-        raise PlanError("only RETURN COMPLETE TRENDS of one variable with + has a trend graph", text=text)
-    block, _ = build_block(physical, local.stream_of(physical, events))
-    return trends_of(replace(kernel.graph, plan=plan), block, physical.limits.memory)
+    _, state = kernel.step(kernel.start(), block, None)
+    return kernel.describe(state)
 
 
-def describe_trends(physical: Physical, events: Events) -> Branch | None:
-    """The trend graph of these events and the plan for walking it; None where a query has none."""
-    physical = with_memory(physical)
-    if not isinstance(physical.kernel, TrendGraphKernel):
-        return None
-    block, _ = build_block(physical, local.stream_of(physical, events))
-    trends = trends_of(physical.kernel.graph, block, physical.limits.memory)
-    return Branch("Trend graph", below=(*_graph(trends), *_plans(trends)))
-
-
-def _graph(trends: Trends) -> Iterator[Branch]:
-    graph = trends.graph
-    counted = trends.counting <= MOST_STEPS
-    forecast = Expected(trends.count(), not trends.spec.whole) if counted else None
-    yield Branch("events", f"{len(graph):,}, of which {len(trends.starts):,} can begin a complete trend")
-    yield Branch("edges", f"{graph.edges:,} that no longer path replaces, {_size(graph.bytes)}")
-    yield Branch("trends", f"{forecast if forecast is not None else 'not counted: that would take long'}")
-    yield Branch("memory", f"{_size(trends.memory)} at most")
-
-
-def _plans(trends: Trends) -> Iterator[Branch]:
-    plans = sorted(trends.plans(), key=lambda chosen: -chosen.cpu)
-    for chosen in plans[:MOST_SHOWN]:
-        yield _plan(trends, chosen)
-    if len(plans) > MOST_SHOWN:
-        cut = sum(chosen.bounds is not None for chosen in plans)
-        yield Branch("in all", f"{len(plans):,} stretches of the stream, {cut:,} of them cut into graphlets")
-
-
-def _plan(trends: Trends, chosen: Chosen) -> Branch:
-    first = trends.starts[chosen.stretch.first]
-    where = f"beginning at event {first:,}" if chosen.stretch.first else "from the first event on"
-    if chosen.bounds is None:
-        why = "few trends" if chosen.stretch.few else f"about {chosen.cpu / 1e6:,.1f} ms; storing parts would not pay"
-        return Branch(chosen.plan.value, f"{where}: one trend at a time ({why})")
-    sizes = np.diff(chosen.bounds).tolist()
-    shown = ", ".join(f"{size:,}" for size in sizes[:MOST_SIZES]) + (", ..." if len(sizes) > MOST_SIZES else "")
-    return Branch(
-        chosen.plan.value,
-        where,
-        (
-            Branch("graphlets", f"{len(sizes)}, of {shown} events"),
-            Branch("estimated", f"{chosen.cpu / 1e6:,.1f} ms besides copying, {_size(chosen.memory)} stored"),
-        ),
-    )
-
-
-def _size(number: float) -> str:
-    return f"{number / MEBI:,.1f} MiB" if number >= MEBI / 10 else f"{number / 1024:,.1f} KiB"
+def _branch(figure: Figure) -> Branch:
+    return Branch(figure.name, figure.text, tuple(map(_branch, figure.below)))
 
 
 # ------------------------------------------------------------------------------------------------ measured
@@ -119,7 +74,7 @@ class Measured:
             (
                 Branch("rows", f"{self.rows:,}" + (f" with {self.events:,} events" if self.events else "")),
                 Branch("time", f"{self.seconds:,.3f} s, {self.processor:,.3f} s of them on the processor{rate}"),
-                Branch("memory", f"{_size(self.memory)} more than before, at the most"),
+                Branch("memory", f"{show_bytes(self.memory)} more than before, at the most"),
             ),
         )
 

@@ -1,8 +1,8 @@
 """Look at queries without running them: CHECK and EXPLAIN.
 
 Both need no more than a schema. For Parquet that is in the footers of the files; of the events the type column alone is
-read, to tell which types there are, and whole numbers of time whose unit is not given. (Complete trends are explained
-with their graph, for which events are read.)
+read, to tell which types there are, and whole numbers of time whose unit is not given. (Where a kernel builds something
+of the events first, as a graph, it is shown; for that they are read.)
 Without any events a schema is *assumed*: every attribute that the query names is there and fits everywhere, so what is
 still wrong is wrong for all data (unknown variables, a NOT out of place, ...).
 """
@@ -76,17 +76,20 @@ def _section(plan: Plan, engine: str) -> str:
 
 
 def _with_events(plan: Plan, events: object, options: Options, analyze: bool) -> list[str]:
-    """What only the events can tell; they are read for complete trends and for `analyze`."""
-    if isinstance(events, Schema | pa.Schema) or not (analyze or plan.output is tree.Trends.COMPLETE):
+    """What only the events can tell; they are read for kernels that build something of them, and for `analyze`."""
+    if isinstance(events, Schema | pa.Schema):
         return []
-    from trendloom.engines.analyze import describe_run, describe_trends
+    physical = _runnable(plan, options)
+    builds = physical is not None and physical.chosen.builds
+    if not analyze and not builds:
+        return []
+    from trendloom.engines.analyze import describe_built, describe_run
     from trendloom.engines.funnel import describe_funnel
 
     loaded = load_needed((plan.query,), events, options.for_queries((plan.query,)))
     found = [describe_funnel(plan, loaded)] if analyze else []
-    physical = _runnable(plan, options)
-    trends = None if physical is None else describe_trends(physical, loaded)
-    found += [] if trends is None else [trends]
+    built = describe_built(physical, loaded) if physical is not None and builds else None
+    found += [] if built is None else [built]
     if physical is not None and analyze:
         found.append(describe_run(physical, loaded))
     return ["\n".join(draw(one)) for one in found]

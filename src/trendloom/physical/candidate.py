@@ -31,7 +31,8 @@ class Wanted:
 class Choice:
     """An algorithm that is right for a plan, and what EXPLAIN says of it: `result` is how rows come of its results.
 
-    `structures` are shown below the cost, `notes` after it.
+    `structures` are shown below the cost, `notes` after it. `builds`: the kernel builds something of the events before
+    it gives out results, which EXPLAIN shows where there are events (`Kernel.describe`).
     """
 
     kernel: Kernel[Any, Any]
@@ -41,6 +42,7 @@ class Choice:
     result: str
     structures: tuple[Branch, ...] = ()
     notes: tuple[Branch, ...] = ()
+    builds: bool = False
 
 
 @dataclass(frozen=True)

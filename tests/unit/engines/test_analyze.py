@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,10 +13,12 @@ from typer.testing import CliRunner
 
 import trendloom as tl
 from trendloom.cli.main import app
-from trendloom.engines.analyze import trend_graph
+from trendloom.engines.analyze import arranged
 from trendloom.engines.workload import Options
-from trendloom.errors import OptionError, PlanError
+from trendloom.errors import OptionError
+from trendloom.kernels.complete.kernel import TrendGraphKernel
 from trendloom.kernels.complete.spec import Plan
+from trendloom.kernels.complete.trends import trends_of
 
 
 def test_the_graph_and_its_graphlets_are_shown() -> None:
@@ -54,14 +57,16 @@ def test_analyze_needs_events() -> None:
         tl.explain(COMPLETE, analyze=True)
 
 
-def test_only_complete_trends_have_a_graph() -> None:
-    with pytest.raises(PlanError, match="has a trend graph"):
-        trend_graph("RETURN COUNT(*) PATTERN Check c+", chain_of_choices(1), Options())
+def test_other_kernels_build_nothing_that_is_shown() -> None:
+    assert "Trend graph" not in tl.explain("RETURN COUNT(*) PATTERN Check c+", chain_of_choices(1))
+    assert "Trend graph" not in tl.explain("RETURN COMPLETE TRENDS PATTERN SEQ(Check c+, Check d)", chain_of_choices(1))
 
 
 @pytest.mark.parametrize("plan", list(Plan))
 def test_a_graph_can_be_walked_in_any_way(plan: Plan) -> None:
-    graph = trend_graph(COMPLETE, chain_of_choices(6, 2, 3), Options(), plan)
+    physical, block = arranged(COMPLETE, chain_of_choices(6, 2, 3), Options())
+    assert isinstance(physical.kernel, TrendGraphKernel)
+    graph = trends_of(replace(physical.kernel.graph, plan=plan), block, physical.limits.memory)
     assert sum(len(found) for found in graph.matches()) == graph.count() == 64
     stored = [size for chosen, size in graph.measured if chosen.bounds is not None]
     assert bool(stored) == (plan in (Plan.ALL_STORED, Plan.BEST_CUTS, Plan.GREEDY_CUTS))

@@ -23,6 +23,7 @@ def consider(wanted: Wanted) -> Choice | str:
         reason,
         "O(edges · log events + events of trends), trends stored as far as the memory allows",
         "walk the graph: one trend at a time (M-CET), or by graphlets whose trends are stored (H-CET)",
+        builds=True,
     )
 
 
