@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.expr.evaluate import evaluate
-from trendloom.expr.nodes import Attribute, Expr, Which
-from trendloom.expr.vectors import Vector, is_true
+from trendloom.expr.nodes import Expr
 from trendloom.kernels.by_event.batches import Batches
 from trendloom.kernels.by_event.events_by_state import Items
 from trendloom.kernels.by_event.structures import Move
 from trendloom.kernels.by_event.sweep import Part
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.ground.true_of_pairs import true_of_pairs
 
 Array = np.ndarray[Any, Any]
 
@@ -81,7 +80,9 @@ class Truths:
                 pair = np.arange(begin, min(begin + SLICE, int(ends[-1])))
                 which = np.searchsorted(ends, pair, side="right")
                 nth = pair - (ends[which] - count[which])
-                passed = _passed(tests, self.block, earlier[pairs.first[number, low:high][which] + nth], later[which])
+                passed = true_of_pairs(
+                    tests, self.block, earlier[pairs.first[number, low:high][which] + nth], later[which]
+                )
                 truth[pairs.at[number, low:high][which] - pairs.offset[low] + nth] = passed
         return truth
 
@@ -116,17 +117,3 @@ class _Pairs:
             high = int(ends[high - 1])
             yield low, high
             low = high
-
-
-def _passed(tests: tuple[Expr, ...], block: Block, earlier: Array, later: Array) -> Array:
-    """Whether all tests are true of every pair."""
-
-    def leaf(expr: Expr) -> Vector:
-        assert isinstance(expr, Attribute)
-        side = later if expr.which in (Which.NEXT, Which.CURRENT) else earlier
-        return block.columns[expr.column].take(side)
-
-    passed = np.ones(len(earlier), np.bool_)
-    for test in tests:
-        passed &= is_true(evaluate(test, leaf))
-    return passed
