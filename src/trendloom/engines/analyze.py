@@ -1,7 +1,7 @@
 """EXPLAIN with events at hand: what a kernel builds of them, and what a run takes.
 
-`describe_built` asks the kernel (`Kernel.describe`) and gives out no result. `measure` runs the query in this process
-and watches the processor's time and the memory it holds.
+`look_at` asks the kernel (`Kernel.describe`) and gives out no result. `measure` runs the query in this process and
+watches the processor's time and the memory it holds. `compared` shows both beside what was estimated.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from trendloom.engines import local
 from trendloom.engines.budget import with_memory
 from trendloom.engines.events import build_block
 from trendloom.engines.workload import Options, load_needed, queries_of
-from trendloom.errors import RunError
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import Built, Figure
-from trendloom.model.amounts import show_bytes
+from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.contract import Built, Figure, Kernel
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 from trendloom.plan.display import Branch
@@ -35,18 +36,38 @@ def arranged(text: str, source: object, options: Options) -> tuple[Physical, Blo
     return physical, build_block(physical, local.stream_of(physical, events))[0]
 
 
-def describe_built(physical: Physical, events: Events) -> Branch | None:
-    """What the kernel builds of these events before it gives out results; None where it builds nothing."""
-    built = built_of(with_memory(physical), events)
-    return None if built is None else Branch(built.name, below=tuple(map(_branch, built.figures)))
+@dataclass(frozen=True, eq=False)
+class Look:
+    """The events of a stream as the kernel of a query sees them, and what it builds of them."""
+
+    kernel: Kernel[Any, Any]
+    block: Block
+    keys: Keys
+    state: Any
+
+    @cached_property
+    def built(self) -> Built | None:
+        return self.kernel.describe(self.state)
+
+    def seconds(self) -> float:
+        """What giving out all results takes on the processor, if nothing is made of them."""
+        used = time.process_time()
+        for _ in self.kernel.finish(self.state):
+            pass
+        return time.process_time() - used
+
+    def describe(self) -> Branch | None:
+        """What is built, for EXPLAIN; None where nothing is."""
+        return None if self.built is None else Branch(self.built.name, below=tuple(map(_branch, self.built.figures)))
 
 
-def built_of(physical: Physical, events: Events) -> Built | None:
-    """The same, as the kernel says it."""
-    block, _ = build_block(physical, local.stream_of(physical, events))
+def look_at(physical: Physical, events: Events) -> Look:
+    """Sort the events and let the kernel build what it builds; no result is given out."""
+    physical = with_memory(physical)
+    block, keys = build_block(physical, local.stream_of(physical, events))
     kernel = physical.kernel
     _, state = kernel.step(kernel.start(), block, None)
-    return kernel.describe(state)
+    return Look(kernel, block, keys, state)
 
 
 def _branch(figure: Figure) -> Branch:
@@ -65,26 +86,6 @@ class Measured:
     seconds: float
     processor: float
     memory: int
-
-    def describe(self) -> Branch:
-        rate = f", {self.events / self.processor / 1e6:,.1f} M events of trends per second" if self.events else ""
-        return Branch(
-            "Measured",
-            "one run in this process, after reading the events",
-            (
-                Branch("rows", f"{self.rows:,}" + (f" with {self.events:,} events" if self.events else "")),
-                Branch("time", f"{self.seconds:,.3f} s, {self.processor:,.3f} s of them on the processor{rate}"),
-                Branch("memory", f"{show_bytes(self.memory)} more than before, at the most"),
-            ),
-        )
-
-
-def describe_run(physical: Physical, events: Events) -> Branch:
-    """What a run took, or why there is none: a query that is refused is still to be explained."""
-    try:
-        return measure(physical, events).describe()
-    except RunError as refusal:
-        return Branch("Measured", f"nothing: {refusal.message}")
 
 
 def measure(physical: Physical, events: Events) -> Measured:

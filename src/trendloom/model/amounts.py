@@ -17,5 +17,7 @@ def show_count(number: float) -> str:
 
 
 def show_bytes(number: float) -> str:
-    """Mebibytes, or kibibytes where there are few."""
+    """Mebibytes, or kibibytes or bytes where there are few."""
+    if number < 100:
+        return f"{number:.0f} bytes"
     return f"{number / MEBI:,.1f} MiB" if number >= MEBI / 10 else f"{number / 1024:,.1f} KiB"

@@ -11,7 +11,7 @@ from trendloom.kernels.ground.spec import Detection
 from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.plan.display import Branch
 from trendloom.plan.logical import Aggregation, Plan
-from trendloom.plan.statistics import UNKNOWN, Statistics
+from trendloom.plan.statistics import UNKNOWN, Origin, Statistics
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,14 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run should come to: `events` that the kernel looks at, `results`, and `bytes` of its block.
+    """What a run should come to: events `read`, `events` that the kernel looks at, `results`, `bytes` of columns.
 
     `at_most`: there may be fewer results. `further`: what the kernel builds, by the names that it gives to it. None, or
     no name: unknown.
     """
 
+    origin: Origin
+    read: float | None = None
     events: float | None = None
     results: float | None = None
     at_most: bool = False

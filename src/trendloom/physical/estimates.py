@@ -5,9 +5,8 @@
 - edges of a trend graph: with D events of a key in a window and a share s of neighbours that pass, an edge leads from
   an event to the d-th after it if they pass and no event between them passes with both. As if pairs were independent,
   that is s·(1-s²)^(d-1), in all (1-(1-s²)^D)/s for each event. Equal values are a chain: 1-(1-s)^D. Where values of
-  one column are put in order, s is
-  about a half, and the event d after it is above it with none between them with probability 1/(d+1), so that each
-  has 2s·(1/2 + ... + 1/(D+1)) edges;
+  one column are put in order, s is about a half, and the d-th after an event is above it with none between them with
+  probability 1/(d+1), so that each has 2s·(1/2 + ... + 1/(D+1)) edges;
 - bytes: the numbers of a block, which holds the events that fit a position.
 """
 
@@ -63,9 +62,10 @@ def estimate_graph(wanted: Wanted, graph: Complete) -> Estimate | None:
 
 
 def _of_events(wanted: Wanted) -> Estimate:
-    events = wanted.statistics.relevant
+    statistics, events = wanted.statistics, wanted.statistics.relevant
     read = set().union(*(columns(rule.expr) for scope in wanted.detection.scopes for rule in scope.rules))
-    return Estimate(events, bytes=None if events is None else events * NUMBER * (TIME_AND_ROW + len(read)))
+    held = None if events is None else events * NUMBER * (TIME_AND_ROW + len(read))
+    return Estimate(statistics.origin, statistics.events, events, bytes=held)
 
 
 def _edges(wanted: Wanted, graph: Complete) -> float | None:
