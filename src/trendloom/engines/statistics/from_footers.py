@@ -22,7 +22,7 @@ def statistics_of_footers(files: ParquetFiles, schema: Schema) -> Statistics:
     bounds = _times(files, schema)
     return Statistics(
         Origin.FOOTERS,
-        sum(footer.num_rows for footer in files.footers),
+        files.rows,
         0,
         _types(files, schema.type),
         first=None if bounds is None else bounds[0],
