@@ -20,7 +20,7 @@ EPILOG = """
 
   trendloom explain kites.tql --events checks.parquet --memory-limit 512M --analyze
 """
-HEADINGS = r"^((Logical|Optimized|Physical) plan|Workload|Trend graph|How far matching gets.*|Measured  .*)$"
+HEADINGS = r"^\S.*(?=\n[├└])|^(How far matching gets|Measured)  .*$"
 GUIDES = r"(?m)^[│├└─ ]+"
 
 
@@ -44,14 +44,14 @@ def explain(
             "--analyze",
             rich_help_panel=o.ENGINE,
             help="Also show how many events pass each condition, how far matching gets and what stops it; and run the "
-            "query, in this process, to see what that takes.",
+            "query, in this process, to see what that takes beside what was estimated.",
         ),
     ] = False,
     debug: o.Debug = False,
 ) -> None:
     """Show the logical, optimized and physical plan of queries, and why each algorithm was chosen.
 
-    Nothing runs without --analyze. Of complete trends the graph is built, to show how it is cut.
+    Nothing runs without --analyze. Where an algorithm builds a graph first, it is built, to show how it is cut.
     """
     with reporting(debug=debug):
         from trendloom.engines.inspect import explain_text

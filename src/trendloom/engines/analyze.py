@@ -1,7 +1,7 @@
-"""EXPLAIN with events at hand: the trend graph, how it is cut, what that should cost; and what a run did cost.
+"""EXPLAIN with events at hand: what a kernel builds of them, and what a run takes.
 
-Estimates come from the graph, which is built for them; no trend is. `measured` runs the query in this process and
-watches the processor's time and the memory it holds.
+`look_at` asks the kernel (`Kernel.describe`) and gives out no result. `measure` runs the query in this process and
+watches the processor's time and the memory it holds. `compared` shows both beside what was estimated.
 """
 
 from __future__ import annotations
@@ -10,93 +10,69 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from trendloom.engines import local
 from trendloom.engines.budget import with_memory
 from trendloom.engines.events import build_block
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load_needed, queries_of
-from trendloom.errors import PlanError, RunError
 from trendloom.io.events import Events
-from trendloom.kernels.complete.kernel import MOST_STEPS, TrendGraphKernel
-from trendloom.kernels.complete.spec import WalkPlan
-from trendloom.kernels.complete.trends import ChosenWalk, TrendsOfGraph, trends_of
-from trendloom.kernels.contract import Expected
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.contract import Built, Figure, Kernel
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 from trendloom.plan.display import Branch
 
-MOST_SHOWN = 3
-MOST_SIZES = 16
-MEBI = 1 << 20
 
-
-def trend_graph(text: str, source: object, options: Options, plan: WalkPlan = WalkPlan.AUTO) -> TrendsOfGraph:
-    """The trend graph of one query for complete trends over a stream, to be looked at or walked in other ways."""
+def arranged(text: str, source: object, options: Options) -> tuple[Physical, Block]:
+    """How one query would run over a stream, and the events as its kernel sees them: for whoever looks closer."""
     (query,) = queries_of(text, options.query)
     events = load_needed((query,), source, options.for_queries((query,)))
     physical = with_memory(plan_physically(bind(query, events.schema), options.limits))
-    kernel = physical.kernel
-    if not isinstance(kernel, TrendGraphKernel):
-        raise PlanError("only RETURN COMPLETE TRENDS of one variable with + has a trend graph", text=text)
-    block, _ = build_block(physical, local.stream_of(physical, events))
-    return trends_of(replace(kernel.graph, plan=plan), block, physical.limits.memory)
+    return physical, build_block(physical, local.stream_of(physical, events))[0]
 
 
-def describe_trends(physical: Physical, events: Events) -> Branch | None:
-    """The trend graph of these events and the plan for walking it; None where a query has none."""
+@dataclass(frozen=True, eq=False)
+class Look:
+    """The events of a stream as the kernel of a query sees them, and what it builds of them."""
+
+    kernel: Kernel[Any, Any]
+    block: Block
+    keys: Keys
+    state: Any
+
+    @cached_property
+    def built(self) -> Built | None:
+        return self.kernel.describe(self.state)
+
+    def seconds(self) -> float:
+        """What giving out all results takes on the processor, if nothing is made of them."""
+        used = time.process_time()
+        for _ in self.kernel.finish(self.state):
+            pass
+        return time.process_time() - used
+
+    def describe(self) -> Branch | None:
+        """What is built, for EXPLAIN; None where nothing is."""
+        return None if self.built is None else Branch(self.built.name, below=tuple(map(_branch, self.built.figures)))
+
+
+def look_at(physical: Physical, events: Events) -> Look:
+    """Sort the events and let the kernel build what it builds; no result is given out."""
     physical = with_memory(physical)
-    if not isinstance(physical.kernel, TrendGraphKernel):
-        return None
-    block, _ = build_block(physical, local.stream_of(physical, events))
-    trends = trends_of(physical.kernel.graph, block, physical.limits.memory)
-    return Branch("Trend graph", below=(*_graph(trends), *_plans(trends)))
+    block, keys = build_block(physical, local.stream_of(physical, events))
+    kernel = physical.kernel
+    _, state = kernel.step(kernel.start(), block, None)
+    return Look(kernel, block, keys, state)
 
 
-def _graph(trends: TrendsOfGraph) -> Iterator[Branch]:
-    graph = trends.graph
-    counted = trends.counting <= MOST_STEPS
-    forecast = Expected(trends.count(), not trends.spec.whole) if counted else None
-    yield Branch("events", f"{len(graph):,}, of which {len(trends.starts):,} can begin a complete trend")
-    yield Branch("edges", f"{graph.edges:,} that no longer path replaces, {_size(graph.bytes)}")
-    yield Branch("trends", f"{forecast if forecast is not None else 'not counted: that would take long'}")
-    yield Branch("memory", f"{_size(trends.memory)} at most")
-
-
-def _plans(trends: TrendsOfGraph) -> Iterator[Branch]:
-    plans = sorted(trends.plans(), key=lambda chosen: -chosen.cpu)
-    for chosen in plans[:MOST_SHOWN]:
-        yield _plan(trends, chosen)
-    if len(plans) > MOST_SHOWN:
-        cut = sum(chosen.bounds is not None for chosen in plans)
-        yield Branch("in all", f"{len(plans):,} stretches of the stream, {cut:,} of them cut into graphlets")
-
-
-def _plan(trends: TrendsOfGraph, chosen: ChosenWalk) -> Branch:
-    first = trends.starts[chosen.stretch.first]
-    where = f"beginning at event {first:,}" if chosen.stretch.first else "from the first event on"
-    if chosen.bounds is None:
-        why = "few trends" if chosen.stretch.few else f"about {chosen.cpu / 1e6:,.1f} ms; storing parts would not pay"
-        return Branch(chosen.plan.value, f"{where}: one trend at a time ({why})")
-    sizes = np.diff(chosen.bounds).tolist()
-    shown = ", ".join(f"{size:,}" for size in sizes[:MOST_SIZES]) + (", ..." if len(sizes) > MOST_SIZES else "")
-    return Branch(
-        chosen.plan.value,
-        where,
-        (
-            Branch("graphlets", f"{len(sizes)}, of {shown} events"),
-            Branch("estimated", f"{chosen.cpu / 1e6:,.1f} ms besides copying, {_size(chosen.memory)} stored"),
-        ),
-    )
-
-
-def _size(number: float) -> str:
-    return f"{number / MEBI:,.1f} MiB" if number >= MEBI / 10 else f"{number / 1024:,.1f} KiB"
+def _branch(figure: Figure) -> Branch:
+    return Branch(figure.name, figure.text, tuple(map(_branch, figure.below)))
 
 
 # ------------------------------------------------------------------------------------------------ measured
@@ -111,26 +87,6 @@ class Measured:
     seconds: float
     processor: float
     memory: int
-
-    def describe(self) -> Branch:
-        rate = f", {self.events / self.processor / 1e6:,.1f} M events of trends per second" if self.events else ""
-        return Branch(
-            "Measured",
-            "one run in this process, after reading the events",
-            (
-                Branch("rows", f"{self.rows:,}" + (f" with {self.events:,} events" if self.events else "")),
-                Branch("time", f"{self.seconds:,.3f} s, {self.processor:,.3f} s of them on the processor{rate}"),
-                Branch("memory", f"{_size(self.memory)} more than before, at the most"),
-            ),
-        )
-
-
-def describe_run(physical: Physical, events: Events) -> Branch:
-    """What a run took, or why there is none: a query that is refused is still to be explained."""
-    try:
-        return measure(physical, events).describe()
-    except RunError as refusal:
-        return Branch("Measured", f"nothing: {refusal.message}")
 
 
 def measure(physical: Physical, events: Events) -> Measured:

@@ -1,7 +1,7 @@
 """The matches that one row of collapsed trends stands for, one batch after another, as long as the caller asks.
 
-The row's events are all that its matches can use, and its events outside Kleene variables all that they must. So the
-pattern, narrowed to these (`physical.one_spine`), is enumerated over the events of the row alone, in bounded memory.
+The row's events are all that its matches can use. So the kernel that found the row is shown these events alone, each
+where the row binds it, and asked for the matches that the row stands for (`Kernel.unfold`), in bounded memory.
 A NOT looks at events that no row holds: such a query needs the stream as well.
 """
 
@@ -22,28 +22,17 @@ from trendloom.engines.reading import load, queries_of
 from trendloom.engines.row_events import RowEvents, read_row
 from trendloom.errors import DataError, OptionError
 from trendloom.io.events import Events, prepare, ticks
-from trendloom.kernels.collapsed.kernel import CollapsedKernel, MergedKernel, SpinesKernel
-from trendloom.kernels.collapsed.spec import MATCHES
 from trendloom.kernels.columns.block import WORD, Block
-from trendloom.kernels.expansion.enumerate import enumerate_matches
-from trendloom.kernels.expansion.kernel import ExpansionKernel
+from trendloom.kernels.contract import Kernel
 from trendloom.kernels.ground.matches import Matches
-from trendloom.kernels.ground.spec import Detection
 from trendloom.lang.tree import Query
 from trendloom.model.semantics import Trends
 from trendloom.model.window import Window
-from trendloom.physical.collapsed import spine_of
-from trendloom.physical.detection import describe
-from trendloom.physical.limits import NO_LIMITS
-from trendloom.physical.one_spine import with_spine
-from trendloom.physical.plan import Physical, plan_physically
+from trendloom.physical.plan import Physical, choose, plan_physically
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Plan
 
 Array = np.ndarray[Any, Any]
-
-CHUNK = 1 << 16
-"""Entries of partial matches that are held for each event of a match."""
 
 
 def expand(text: str, row: object, source: object | None, options: Options) -> Iterator[pa.RecordBatch]:
@@ -77,7 +66,7 @@ class _RowOfStream:
 
     def __init__(self, physical: Physical, events: Events, given: RowEvents, *, from_source: bool) -> None:
         self.physical, self.given = physical, given
-        self.detection = describe(physical.plan)
+        self.detection = physical.detection
         self.stream = _stream_of(physical.plan, events)
         if len(self.detection.scopes) > 1 and not from_source:
             raise OptionError(
@@ -89,11 +78,18 @@ class _RowOfStream:
             raise OptionError(f"the query has no variable '{min(unknown)}', which the row binds")
         whole, self.keys = build_block(physical, self.stream)
         self.block = self._of_row(whole)
-        self.wanted = with_spine(self._in_window(), self._spine())
+        kernel = self._kernel_of_rows()
+        (self.column,) = kernel.columns
+        found = kernel.unfold(self.block, frozenset(given.variables), self._is_row)
+        if found is None:
+            raise DataError(
+                "these events are no row of the query", hint="a row must be as the query gave it, with all its events"
+            )
+        self.found: Iterator[Matches] = found
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         shown = Arranged(self.physical, self.stream, self.block, self.keys)
-        for found in enumerate_matches(self.wanted, self.block, CHUNK):
+        for found in self.found:
             matches = found if self.start is None else replace(found, window_start=np.full(len(found), self.start))
             yield from (batch for batch, _ in row_batches(shown, matches))
 
@@ -106,9 +102,10 @@ class _RowOfStream:
         start = self.given.window_start(self.stream.table.schema.field(plan.schema.time).type)
         return int(ticks(start, plan.schema.axis)[0])
 
-    def _in_window(self) -> Detection:
-        """All events lie in the row's window, so that it bounds nothing any more."""
-        return self.detection if self.start is None else replace(self.detection, window=Window())
+    def _kernel_of_rows(self) -> Kernel[Any, Any]:
+        """What finds such rows. All events lie in the row's window, so that it bounds nothing any more."""
+        plan = replace(self.physical.plan, output=Trends.COLLAPSED)
+        return choose(plan if self.start is None else replace(plan, window=Window())).kernel
 
     def _of_row(self, block: Block) -> Block:
         """The events of the row's partition and window; only the row's own fit positions outside NOTs."""
@@ -130,36 +127,12 @@ class _RowOfStream:
             words[position // WORD][fits] |= np.uint64(1 << position % WORD)
         return replace(block, fits=tuple(words), bits=tuple(range(len(places)))).only(kept)
 
-    def _spine(self) -> frozenset[int]:
-        """The positions of the row's events outside Kleene variables."""
-        detection, names = self.detection, set(self.given.variables) - self.detection.plural
-        choices = [p for p, place in enumerate(detection.places) if place.scope == 0 and place.variable in names]
-        detected = self._in_window()
-        found = spine_of(detected)
-        if isinstance(found, str) and len(choices) == len(names):
-            return frozenset(choices)  # nothing to choose, and no cheap way to look
-        kernel: CollapsedKernel = (
-            MergedKernel(detected, ExpansionKernel(detected), NO_LIMITS.enumerated)
-            if isinstance(found, str)
-            else SpinesKernel(detected, found.spine)
-        )
-        _, state = kernel.step(kernel.start(), self.block, None)
-        for rows in kernel.finish(state):
-            for number in range(len(rows)):
-                one = rows.part(number, number + 1)
-                if self._is_row(one):
-                    plural = {p for p, place in enumerate(detection.places) if place.variable in detection.plural}
-                    return frozenset(one.positions.tolist()) - plural
-        raise DataError(
-            "these events are no row of the query", hint="a row must be as the query gave it, with all its events"
-        )
-
     def _is_row(self, one: Matches) -> bool:
         """Whether a collapsed trend has the row's events, and stands for as many matches."""
         variables = [self.detection.places[position].variable for position in one.positions]
         found = sorted(zip(self.block.row[one.events].tolist(), variables, strict=True))
         asked = sorted(zip(self.given.rows.tolist(), self.given.variables, strict=True))
-        return found == asked and self.given.matches in (None, int(one.columns[MATCHES][0]))
+        return found == asked and self.given.matches in (None, int(one.columns[self.column][0]))
 
 
 def _stream_of(plan: Plan, events: Events) -> Stream:

@@ -1,6 +1,6 @@
 """Why there is no match, or so few: how many events pass, are reached, and by what they are stopped.
 
-Partial matches are grown over the events (`kernels.expansion.reached`), under the semantics of the query. Then once
+Partial matches are grown over the events (`kernels.search.reached`), under the semantics of the query. Then once
 more for every condition, NOT, partition attribute and window, with this one left out: what is reached then and was not
 before is what it stopped.
 
@@ -26,17 +26,15 @@ from trendloom.expr.nodes import Constant
 from trendloom.expr.shape import shape_of
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.expansion.kernel import ExpansionKernel
-from trendloom.kernels.expansion.reached import NOWHERE, Reached, reached
 from trendloom.kernels.ground.windows import horizons
+from trendloom.kernels.search.reached import NOWHERE, Reached, reached
 from trendloom.lang.keywords import write_name
 from trendloom.model.schema import Kind
 from trendloom.model.semantics import Semantics
 from trendloom.model.window import Window
 from trendloom.pattern.algebra import Negation, atoms, negations
-from trendloom.physical.candidate import Choice
 from trendloom.physical.detection import describe, refuse_open_negation_in_conjunction
-from trendloom.physical.plan import Physical
+from trendloom.physical.plan import Physical, choose
 from trendloom.physical.remembered import remembered
 from trendloom.plan.display import Branch, show_component, show_duration
 from trendloom.plan.logical import Plan
@@ -226,10 +224,8 @@ def _within(plan: Plan) -> str:
 
 
 def searched(plan: Plan) -> Physical:
-    """The plan, to be searched by expansion; nothing is made of its matches."""
-    optimized = matching_alone(plan)
-    detection = describe(optimized)
-    return Physical(optimized, detection, Choice(ExpansionKernel(detection), "expansion", "", "", ""))
+    """The plan of a search for matches of which nothing is made."""
+    return choose(matching_alone(plan))
 
 
 # ------------------------------------------------------------------------------------------- looked at

@@ -1,8 +1,8 @@
 """Look at queries without running them: CHECK and EXPLAIN.
 
 Both need no more than a schema. For Parquet that is in the footers of the files; of the events the type column alone is
-read, to tell which types there are, and whole numbers of time whose unit is not given. (Complete trends are explained
-with their graph, for which events are read.)
+read, to tell which types there are, and whole numbers of time whose unit is not given. (Where a kernel builds something
+of the events first, as a graph, it is shown; for that they are read.)
 Without any events a schema is *assumed*: every attribute that the query names is there and fits everywhere, so what is
 still wrong is wrong for all data (unknown variables, a NOT out of place, ...).
 """
@@ -18,7 +18,7 @@ import pyarrow as pa
 from trendloom.engines.options import Options
 from trendloom.engines.reading import is_spark_frame, load, load_needed, opened, queries_of, schema_of_columns
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
-from trendloom.io.events import check_order, doubts_of_times, short_unit
+from trendloom.io.events import Events, check_order, doubts_of_times, short_unit
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import refuse_schema
 from trendloom.io.schema_text import parse_schema
@@ -26,12 +26,12 @@ from trendloom.lang import tree
 from trendloom.lang.attributes import attributes_of
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
-from trendloom.model.semantics import Trends
 from trendloom.model.time import TimeAxis
 from trendloom.plan.bind import bind
 from trendloom.plan.depth import too_deep
 from trendloom.plan.display import Branch, describe_logical, draw
 from trendloom.plan.logical import Plan
+from trendloom.plan.statistics import UNKNOWN, Statistics
 
 if TYPE_CHECKING:
     from trendloom.physical.plan import Physical
@@ -41,7 +41,7 @@ ASSUMED = "no events given: every attribute the query names is assumed to be the
 
 def check_text(text: str, schema_or_events: object, options: Options) -> list[QueryWarning]:
     """The warnings of all queries of a text; raises `QueryError` for the first one that is wrong."""
-    reading, plans = _plans(text, schema_or_events, options)
+    reading, plans, _ = _plans(text, schema_or_events, options)
     return [*reading, *(warning for plan in plans for warning in plan.warnings)]
 
 
@@ -49,8 +49,8 @@ def explain_text(text: str, events: object, options: Options, *, analyze: bool =
     """The plans of all queries of a text, for people to read; `analyze` also runs them and says what that took."""
     if analyze and events is None:
         raise OptionError("analyze runs the query, so it needs events", hint=f"give {option('events', 'FILE')}")
-    reading, plans = _plans(text, events, options)
-    sections = [_section(plan, options.engine) for plan in plans]
+    reading, plans, source = _plans(text, events, options)
+    sections = [_section(plan, options.engine, source) for plan in plans]
     if events is not None:
         with_events = [_with_events(plan, events, options, analyze) for plan in plans]
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
@@ -72,23 +72,24 @@ def _workload_section(plans: list[Plan], options: Options) -> list[str]:
     return ["\n".join(draw(Branch("Workload", below=(_steps_on(options.engine).describe_workload(workload),))))]
 
 
-def _section(plan: Plan, engine: str) -> str:
+def _section(plan: Plan, engine: str, source: Events | ParquetFiles | None) -> str:
     # loads the kernels, which checking a query does not need
     from trendloom.physical.display import describe_optimized
 
     try:
-        trees = (describe_logical(plan), describe_optimized(plan), _physical_on(engine, plan))
+        physical = _physical_on(engine, plan, _statistics(plan, source))
+        trees = (describe_logical(plan), describe_optimized(plan), physical)
         return "\n\n".join([write(plan.query), *("\n".join(draw(tree)) for tree in trees)])
     except RecursionError:  # the plan of a long {n,m}, which runs nevertheless
         raise too_deep(plan.query) from None
 
 
-def _physical_on(engine: str, plan: Plan) -> Branch:
+def _physical_on(engine: str, plan: Plan, statistics: Statistics) -> Branch:
     from trendloom.physical.display import describe_definitions, describe_physical
 
     if engine == "reference":
         return describe_definitions(plan)
-    return describe_physical(plan, _steps_on(engine).describe_execution)
+    return describe_physical(plan, _steps_on(engine).describe_execution, statistics)
 
 
 def _steps_on(engine: str) -> Any:
@@ -99,44 +100,67 @@ def _steps_on(engine: str) -> Any:
     return spark if engine == "spark" else local
 
 
+def _statistics(plan: Plan, source: Events | ParquetFiles | None) -> Statistics:
+    """What is known of the events without reading more of them."""
+    from trendloom.engines.statistics.from_events import statistics_of_events
+    from trendloom.engines.statistics.from_footers import statistics_of_footers
+
+    if isinstance(source, ParquetFiles):
+        return statistics_of_footers(source, plan.schema)
+    try:
+        return UNKNOWN if source is None else statistics_of_events(plan, source)
+    except PlanError:
+        return UNKNOWN
+
+
 def _with_events(plan: Plan, events: object, options: Options, analyze: bool) -> list[str]:
-    """What only the events can tell; they are read for complete trends and for `analyze`."""
-    if isinstance(events, Schema | pa.Schema) or not (analyze or plan.output is Trends.COMPLETE):
+    """What only the events can tell; they are read for kernels that build something of them, and for `analyze`."""
+    if isinstance(events, Schema | pa.Schema):
         return []
-    from trendloom.engines.analyze import describe_run, describe_trends
+    physical = _runnable(plan, options)
+    if not analyze and (physical is None or not physical.chosen.builds):
+        return []
+    from trendloom.engines.analyze import look_at
+    from trendloom.engines.compared import describe_run
     from trendloom.engines.funnel import describe_funnel
 
     loaded = load_needed((plan.query,), events, options.for_queries((plan.query,)))
     found = [describe_funnel(plan, loaded)] if analyze else []
-    physical = _runnable(plan, options)
-    trends = None if physical is None else describe_trends(physical, loaded)
-    found += [] if trends is None else [trends]
-    if physical is not None and analyze:
-        found.append(describe_run(physical, loaded))
+    if physical is not None:
+        look = look_at(physical, loaded)
+        built = look.describe()
+        found += [] if built is None else [built]
+        if analyze:
+            statistics = _statistics(plan, loaded)
+            physical = _runnable(plan, options, statistics) or physical
+            found.append(describe_run(physical, loaded, statistics, look))
     return ["\n".join(draw(one)) for one in found]
 
 
-def _runnable(plan: Plan, options: Options) -> Physical | None:
+def _runnable(plan: Plan, options: Options, statistics: Statistics = UNKNOWN) -> Physical | None:
     """The plan of the local engine; None where another engine is asked for, or this one refuses."""
     from trendloom.physical.plan import plan_physically
 
     try:
-        return None if options.engine == "reference" else plan_physically(plan, options.limits)
+        wanted = options.engine != "reference"
+        return plan_physically(plan, options.limits, statistics=statistics) if wanted else None
     except PlanError:
         return None
 
 
-def _plans(text: str, source: object, options: Options) -> tuple[Sequence[QueryWarning], list[Plan]]:
-    """What the events bring up, and the queries bound to them."""
+def _plans(
+    text: str, source: object, options: Options
+) -> tuple[Sequence[QueryWarning], list[Plan], Events | ParquetFiles | None]:
+    """What the events bring up, the queries bound to them, and the events as far as they were looked at."""
     queries = queries_of(text, options.query)
     options = options.for_queries(queries)
     if source is None and options.schema is not None:
         columns = pa.schema(list(parse_schema(options.schema).items()))
-        return (), [bind(query, schema_of_columns(columns, options)) for query in queries]
+        return (), [bind(query, schema_of_columns(columns, options)) for query in queries], None
     if source is None:
-        return (), [_bind_assumed(query, options) for query in queries]
-    reading, schema = schema_of(source, options)
-    return reading, [bind(query, schema) for query in queries]
+        return (), [_bind_assumed(query, options) for query in queries], None
+    reading, schema, found = _looked_at(source, options)
+    return reading, [bind(query, schema) for query in queries], found
 
 
 # ----------------------------------------------------------------------------------------------- schemas
@@ -147,19 +171,25 @@ def schema_of(source: object, options: Options) -> tuple[Sequence[QueryWarning],
 
     Also what is probably not meant, as far as the events were looked at.
     """
+    reading, schema, _ = _looked_at(source, options)
+    return reading, schema
+
+
+def _looked_at(source: object, options: Options) -> tuple[Sequence[QueryWarning], Schema, Events | ParquetFiles | None]:
+    """The same, and the events, or the files whose footers were read."""
     if isinstance(source, Schema | pa.Schema):
         refuse_schema([] if options.schema is None else list(parse_schema(options.schema)), "what was given")
-        return (), source if isinstance(source, Schema) else schema_of_columns(source, options)
+        return (), source if isinstance(source, Schema) else schema_of_columns(source, options), None
     if is_spark_frame(source):
         from trendloom.engines.spark.frames import describe
 
         frame = describe(source, options.columns())
-        return frame.warnings, frame.schema
+        return frame.warnings, frame.schema, None
     found = opened(source, options)
     if isinstance(found, ParquetFiles) and options.type in found.columns.names:
-        return _schema_of_parquet(found, options)
+        return *_schema_of_parquet(found, options), found
     events = load(found, options)
-    return events.warnings, events.schema
+    return events.warnings, events.schema, events
 
 
 def _schema_of_parquet(found: ParquetFiles, options: Options) -> tuple[Sequence[QueryWarning], Schema]:

@@ -73,7 +73,7 @@ def begin(queries: tuple[Query, ...], source: object, options: Options) -> None:
 def _known(source: object) -> tuple[pa.Schema | None, int]:
     """The columns and the number of events, as far as they are known before the events are read."""
     if isinstance(source, ParquetFiles):
-        return source.columns, sum(one.num_rows for one in source.footers)
+        return source.columns, source.rows
     table = getattr(source, "table", None)
     return (table.schema, len(table)) if isinstance(table, pa.Table) else (None, 0)
 

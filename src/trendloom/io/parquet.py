@@ -38,6 +38,11 @@ class ParquetFiles:
     columns: pa.Schema
     keys: Mapping[str, pa.ChunkedArray]  # the values of the columns that folders give, one for each file
 
+    @property
+    def rows(self) -> int:
+        """How many there are in all files."""
+        return sum(footer.num_rows for footer in self.footers)
+
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All files as one table, or those of its columns that are named and there."""
         wanted = [field for field in self.columns if columns is None or field.name in set(columns)]
@@ -57,7 +62,6 @@ class ParquetFiles:
 
     def without_values(self) -> frozenset[str]:
         """Columns that are NULL in every row, as the footers tell."""
-        rows = sum(footer.num_rows for footer in self.footers)
         nulls: dict[str, int] = {}
         for footer in self.footers:
             for group in (footer.row_group(number) for number in range(footer.num_row_groups)):
@@ -65,7 +69,7 @@ class ParquetFiles:
                     statistics = chunk.statistics
                     known = statistics.null_count if statistics is not None and statistics.has_null_count else 0
                     nulls[chunk.path_in_schema] = nulls.get(chunk.path_in_schema, 0) + known
-        return frozenset(name for name, count in nulls.items() if 0 < rows == count and name not in self.keys)
+        return frozenset(name for name, count in nulls.items() if 0 < self.rows == count and name not in self.keys)
 
 
 def open_parquet(files: tuple[File, ...], schema: Mapping[str, pa.DataType], zone: str) -> ParquetFiles:

@@ -6,6 +6,7 @@ A kernel is a frozen, picklable specification with pure functions over columns:
     results, state = kernel.step(state, block, watermark)
     kernel.expected(state), results = kernel.finish(state)
     kernel.dump(state), kernel.load(summaries, before)
+    kernel.describe(state), kernel.unfold(block, variables, asked)
 
 The engine keeps events, a kernel keeps what it made of them. A block holds the events from `clock.needs(before)` on,
 below the watermark, sorted by key and time; `before` is the watermark of the step before. So a kernel may ask for
@@ -18,8 +19,8 @@ it loads: numbers mean nothing from one step to the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ import pyarrow as pa
 from trendloom.kernels.clock import Clock
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.totals.spec import AggregationSpec
+from trendloom.model.amounts import EXACT_DOUBLE
 
 Array = np.ndarray[Any, Any]
 
@@ -36,8 +38,6 @@ KEY, PANE = " key", " pane"
 
 Hear = Callable[[object], None]
 """Who hears of something that takes long, before it begins: kernels say what that can be."""
-
-EXACT_DOUBLE = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,34 @@ class Expected:
             return f"at most {number}"
         return number if self.number < EXACT_DOUBLE else f"about {number}"
 
+
+@dataclass(frozen=True)
+class Figure:
+    """A line that a kernel says of what it built, with more lines below it."""
+
+    name: str
+    text: str
+    below: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a kernel has built of a block, before it gives out results: for people to read, and in numbers by name.
+
+    `numbers` count what was built; `foreseen` is what giving out the results should come to, as far as the kernel can
+    tell: `RESULTS`, `SECONDS` of a processor, `BYTES` stored.
+    """
+
+    name: str
+    figures: tuple[Figure, ...]
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    foreseen: Mapping[str, float] = field(default_factory=dict)
+
+
+RESULTS, SECONDS, BYTES = "results", "seconds", "bytes"
+
+Asked = Callable[[Any], bool]
+"""Whether a single result is the one that somebody asks about."""
 
 State = TypeVar("State")
 Result = TypeVar("Result", covariant=True)
@@ -152,4 +180,16 @@ class Kernel(Protocol[State, Result]):
 
     def load(self, summaries: pa.Table | None, before: int | None) -> State:
         """A state with these summaries, after a step with the watermark `before`."""
+        ...
+
+    def describe(self, state: State) -> Built | None:
+        """What it built of the block of a step, for EXPLAIN; None: nothing worth a word."""
+        ...
+
+    def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Result] | None:
+        """The matches that the result which is `asked` for stands for, in bounded memory; None: no result is it.
+
+        Of the events of the block only those of that result fit positions outside NOTs, each where the result binds
+        it; `variables` are all that the result binds.
+        """
         ...

@@ -12,6 +12,7 @@ from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.totals.spec import AggregationSpec, Grain
 from trendloom.physical.aggregation import Grained, measures_of
 from trendloom.physical.candidate import Choice, Wanted
+from trendloom.physical.estimates import estimate_totals
 from trendloom.physical.summaries import summary_obstacle
 from trendloom.plan import logical
 from trendloom.plan.display import Branch
@@ -41,6 +42,7 @@ def added_up(wanted: Wanted, grained: Callable[[Detection], Grained | str]) -> C
         found.cost,
         f"one step: aggregates per group and window{having}",
         structures=tuple(_structures(spec)),
+        estimate=estimate_totals(wanted),
     )
 
 

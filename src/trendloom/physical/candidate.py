@@ -11,16 +11,21 @@ from trendloom.kernels.ground.spec import Detection
 from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.plan.display import Branch
 from trendloom.plan.logical import Aggregation, Plan
+from trendloom.plan.statistics import UNKNOWN, Origin, Statistics
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """An optimized plan, its pattern as tables, and how it is to run; `refused`: what stood in the way so far."""
+    """An optimized plan, its pattern as tables, and how it is to run; `refused`: what stood in the way so far.
+
+    `statistics`: what is known of the stream. They decide what is estimated, and never what is answered.
+    """
 
     plan: Plan
     detection: Detection
     limits: Limits = NO_LIMITS
     refused: Mapping[str, str] = field(default_factory=dict)
+    statistics: Statistics = UNKNOWN
 
     @property
     def aggregates(self) -> bool:
@@ -28,10 +33,29 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """What a run should come to: events `read`, `events` that the kernel looks at, `results`, `bytes` of columns.
+
+    `at_most`: there may be fewer results. `further`: what the kernel builds, by the names that it gives to it. None, or
+    no name: unknown.
+    """
+
+    origin: Origin
+    read: float | None = None
+    events: float | None = None
+    results: float | None = None
+    at_most: bool = False
+    bytes: float | None = None
+    further: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Choice:
     """An algorithm that is right for a plan, and what EXPLAIN says of it: `result` is how rows come of its results.
 
-    `structures` are shown below the cost, `notes` after it.
+    `structures` are shown below the cost, `notes` after it. `builds`: the kernel builds something of the events before
+    it gives out results, which EXPLAIN shows where there are events (`Kernel.describe`). `estimate`: the cost in
+    figures, where statistics tell.
     """
 
     kernel: Kernel[Any, Any]
@@ -41,6 +65,8 @@ class Choice:
     result: str
     structures: tuple[Branch, ...] = ()
     notes: tuple[Branch, ...] = ()
+    builds: bool = False
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True)

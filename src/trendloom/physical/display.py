@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 
 from trendloom.errors import PlanError
 from trendloom.kernels.ground.spec import Detection, Scope
+from trendloom.model.amounts import show_bytes, show_count
 from trendloom.optimize import RULES, optimize
 from trendloom.pattern.template import Crossings, Edge, Template
-from trendloom.physical.candidate import Choice
+from trendloom.physical.candidate import Choice, Estimate
 from trendloom.physical.detection import describe
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.display import Branch, describe_condition, show_component, show_expression
 from trendloom.plan.logical import Plan
+from trendloom.plan.statistics import UNKNOWN, Statistics
 
 # --------------------------------------------------------------------------------------------- optimized
 
@@ -60,11 +62,13 @@ def _components_of(detection: Detection) -> dict[int, str]:
 # ---------------------------------------------------------------------------------------------- physical
 
 
-def describe_physical(plan: Plan, execution: Callable[[Physical], tuple[Branch, ...]]) -> Branch:
+def describe_physical(
+    plan: Plan, execution: Callable[[Physical], tuple[Branch, ...]], statistics: Statistics = UNKNOWN
+) -> Branch:
     """The algorithm and its reason, the template, and the way of the events through an engine, as the engine says."""
     templates = tuple(_templates(optimize(plan)))
     try:
-        physical = plan_physically(plan)
+        physical = plan_physically(plan, statistics=statistics)
     except PlanError as refusal:
         hint = (Branch("hint", refusal.hint),) if refusal.hint else ()
         return Branch("Physical plan", below=(Branch("refused", refusal.message), *hint, *templates))
@@ -98,7 +102,21 @@ def _algorithm(chosen: Choice) -> Iterator[Branch]:
     yield Branch("algorithm", chosen.algorithm)
     yield Branch("why", chosen.why)
     yield Branch("cost", chosen.cost, chosen.structures)
+    if chosen.estimate is not None:
+        yield Branch("estimate", _estimated(chosen.estimate))
     yield from chosen.notes
+
+
+def _estimated(estimate: Estimate) -> str:
+    """The cost in figures, as far as it is known."""
+    looked_at = None if estimate.events is None else f"{show_count(estimate.events)} of "
+    said = [f"{looked_at or ''}{show_count(estimate.read)} events" if estimate.read is not None else None]
+    said += [f"{show_count(number)} {name}" for name, number in estimate.further.items()]
+    if estimate.results is not None:
+        rows = show_count(estimate.results)
+        said.append(f"{'at most' if estimate.at_most else 'about'} {rows} row{'' if rows == '1' else 's'}")
+    said.append(None if estimate.bytes is None else f"{show_bytes(estimate.bytes)} of columns")
+    return f"{', '.join(one for one in said if one is not None)}, by {estimate.origin.value}"
 
 
 # --------------------------------------------------------------------------------------------- templates

@@ -20,6 +20,7 @@ from trendloom.physical.detection import describe, refuse_open_negation_in_conju
 from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.plan.depth import too_deep
 from trendloom.plan.logical import Aggregation, Plan
+from trendloom.plan.statistics import UNKNOWN, Statistics
 
 
 @dataclass(frozen=True)
@@ -58,23 +59,31 @@ class Physical:
 
 
 def plan_physically(
-    plan: Plan, limits: Limits = NO_LIMITS, candidates: tuple[Candidate, ...] | None = None
+    plan: Plan,
+    limits: Limits = NO_LIMITS,
+    candidates: tuple[Candidate, ...] | None = None,
+    statistics: Statistics = UNKNOWN,
 ) -> Physical:
-    """Optimize a logical plan and choose its algorithm."""
+    """Optimize a logical plan and choose its algorithm; `statistics`: what is known of its stream."""
     try:
         _refuse_missing_features(plan)
-        return choose(optimize(plan), limits, candidates)
+        return choose(optimize(plan), limits, candidates, statistics)
     except RecursionError:
         raise too_deep(plan.query) from None
 
 
-def choose(plan: Plan, limits: Limits = NO_LIMITS, candidates: tuple[Candidate, ...] | None = None) -> Physical:
+def choose(
+    plan: Plan,
+    limits: Limits = NO_LIMITS,
+    candidates: tuple[Candidate, ...] | None = None,
+    statistics: Statistics = UNKNOWN,
+) -> Physical:
     """The first candidate that takes a plan, as it is."""
     refuse_open_negation_in_conjunction(plan)
     detection = describe(plan)
     refused: dict[str, str] = {}
     for candidate in CANDIDATES if candidates is None else candidates:
-        found = candidate.consider(Wanted(plan, detection, limits, refused))
+        found = candidate.consider(Wanted(plan, detection, limits, refused, statistics))
         if isinstance(found, Choice):
             return Physical(plan, detection, found, limits)
         refused[candidate.name] = found

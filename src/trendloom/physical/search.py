@@ -13,6 +13,7 @@ from trendloom.physical.candidate import Choice, Wanted
 from trendloom.physical.collapsed import TOGETHER
 from trendloom.physical.consistency import describe_predicates
 from trendloom.physical.counting import count_of_matches, count_of_tried
+from trendloom.physical.estimates import estimate_search
 from trendloom.plan.display import Branch
 from trendloom.plan.logical import Aggregation
 
@@ -37,7 +38,9 @@ def searched(
     elif isinstance(output, Aggregation):
         having = ", keep rows that pass HAVING" if output.having is not None else ""
         result = f"two steps: find the matches, then add up per group and window{having}"
-    return Choice(found, algorithm, why, cost, result, notes=_predicates(wanted, kernel, pairs))
+    return Choice(
+        found, algorithm, why, cost, result, notes=_predicates(wanted, kernel, pairs), estimate=estimate_search(wanted)
+    )
 
 
 def _predicates(wanted: Wanted, kernel: SearchKernel, pairs: tuple[Pair, ...] | None) -> tuple[Branch, ...]:

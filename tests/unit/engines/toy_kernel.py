@@ -82,6 +82,12 @@ class Toy:
         added = table.group_by([KEY, PANE]).aggregate([("sum", "sum")])
         return added.rename_columns([KEY, PANE, "sum"]) if len(added) else None
 
+    def describe(self, state: dict[str, Any]) -> None:
+        return None
+
+    def unfold(self, block: Block, variables: frozenset[str], asked: object) -> None:
+        return None
+
     def _ended(self, state: dict[str, Any], watermark: int | None) -> Iterator[Totals]:
         table, sums = pa.concat_tables([state["old"], state["new"]]), dict[tuple[int, int], int]()
         within, slide, pane = self.window.within or 0, self.window.slide or 1, self.clock.pane or 1

@@ -24,6 +24,8 @@ from trendloom.errors import DataError, OptionError
 from trendloom.io.events import ticks
 from trendloom.model.schema import DIGITS_IN_WORD
 from trendloom.physical.plan import Physical
+from trendloom.plan.logical import Plan
+from trendloom.plan.statistics import KeySpread, Origin, Statistics
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -197,24 +199,34 @@ def _refuse_missing(found: pa.Table) -> None:
 
 
 def _cut(rows: DataFrame, job: Job, partitions: int | None, *, forced: bool) -> Spread | str:
+    plan, width = job.plan, cores(rows)
+    known = _counted(rows, plan)
+    if known.first is None or known.last is None:
+        return by_key(rows, plan.partition, partitions), general
+    keys = known.spread(plan.partition)
+    if not forced and plan.partition and keys is not None and keys.distinct >= FEW_KEYS * width:
+        return "there are enough keys for all tasks"
+    segments = cut.segments_of(plan.window, known.first, known.last, SEGMENTS_PER_CORE * width)
+    if not forced and segments.count < 2:
+        return "a window is as long as the stream"
+    return cut.spread_by_segment(rows, job, segments, partitions), cut.CutPartial(segments)
+
+
+def _counted(rows: DataFrame, plan: Plan) -> Statistics:
+    """What one small job over the needed rows tells: how many there are, their times, about how many keys."""
     from pyspark.sql import functions as F
 
-    plan, width = job.plan, cores(rows)
-    time = column(plan.schema.time)
-    wanted = _first_last(time)
+    wanted = _first_last(column(plan.schema.time))
     if plan.partition:
         wanted.append(F.approx_count_distinct(F.struct(*map(column, plan.partition))).alias("keys"))
     found = rows.agg(*wanted).toArrow()
     _refuse_missing(found)
-    if found["events"][0].as_py() == 0:
-        return by_key(rows, plan.partition, partitions), general
-    if not forced and plan.partition and found["keys"][0].as_py() >= FEW_KEYS * width:
-        return "there are enough keys for all tasks"
+    events = found["events"][0].as_py()
+    if not events:
+        return Statistics(Origin.EVENTS, 0, 0)
     first, last = (int(ticks(found[name], plan.schema.axis)[0]) for name in ("first", "last"))
-    segments = cut.segments_of(plan.window, first, last, SEGMENTS_PER_CORE * width)
-    if not forced and segments.count < 2:
-        return "a window is as long as the stream"
-    return cut.spread_by_segment(rows, job, segments, partitions), cut.CutPartial(segments)
+    keys = {plan.partition: KeySpread(found["keys"][0].as_py())} if plan.partition else {}
+    return Statistics(Origin.EVENTS, events, events, first=first, last=last, keys=keys)
 
 
 def cores(df: DataFrame) -> int:

@@ -19,7 +19,7 @@ from trendloom.errors import DataError
 from trendloom.kernels.aggregation.aggregate import aggregate
 from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import KEY, Expected, Hear
+from trendloom.kernels.contract import KEY, Asked, Built, Expected, Hear
 from trendloom.kernels.matrices import pieces as stored
 from trendloom.kernels.matrices.packing import piece_columns, pieces_from
 from trendloom.kernels.matrices.pieces import Pieces
@@ -135,6 +135,14 @@ class AggregationKernel:
 
     def load(self, summaries: pa.Table | None, before: int | None) -> AggregationState:
         return AggregationState(old=summaries, before=before)
+
+    def describe(self, state: AggregationState) -> Built | None:
+        """Nothing: a batch is added up when it is asked for."""
+        return None
+
+    def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Totals] | None:
+        """Totals do not know their matches."""
+        return None
 
     def _reduced(self, state: AggregationState, events: Block) -> AggregationState:
         """Events become pieces; all are later than those of the pieces that are there."""

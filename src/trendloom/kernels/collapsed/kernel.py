@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 from trendloom.kernels.collapsed.collapse import collapse
 from trendloom.kernels.collapsed.merge import merged, up_to
+from trendloom.kernels.collapsed.one_spine import with_spine
 from trendloom.kernels.collapsed.spec import MATCHES, Spine
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import Expected
+from trendloom.kernels.contract import Asked, Expected
+from trendloom.kernels.expansion.enumerate import enumerate_matches
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.search.kernel import SearchKernel, SearchState
+
+CHUNK = 1 << 16
+"""Entries of partial matches of a row that are held for each event of a match."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,22 @@ class CollapsedKernel(SearchKernel):
     def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
         """There are polynomially many rows: nobody has to be told."""
         return None
+
+    def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Matches] | None:
+        """The pattern narrowed to the spine of the row, enumerated over the row's events."""
+        spine = self._spine(block, variables - self.detection.plural, asked)
+        return None if spine is None else enumerate_matches(with_spine(self.detection, spine), block, CHUNK)
+
+    def _spine(self, block: Block, variables: frozenset[str], asked: Asked) -> frozenset[int] | None:
+        """The positions of the row's events outside Kleene variables, which bind `variables`."""
+        row = self.one(block, asked)
+        return None if row is None else frozenset(row.positions.tolist()) - self._plural
+
+    @property
+    def _plural(self) -> frozenset[int]:
+        """The positions of Kleene variables."""
+        places = enumerate(self.detection.places)
+        return frozenset(position for position, place in places if place.variable in self.detection.plural)
 
 
 @dataclass(frozen=True)
@@ -50,3 +71,9 @@ class MergedKernel(CollapsedKernel):
 
     def all(self, block: Block) -> Iterator[Matches]:
         return merged(up_to(self.most, self.search.all(block)), self.detection, block)
+
+    def _spine(self, block: Block, variables: frozenset[str], asked: Asked) -> frozenset[int] | None:
+        """There is no cheap way to look for the row, and often no need: each variable has one position."""
+        places = enumerate(self.detection.places)
+        choices = [position for position, place in places if place.scope == 0 and place.variable in variables]
+        return frozenset(choices) if len(choices) == len(variables) else super()._spine(block, variables, asked)

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Self
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.complete.described import describe_trends
 from trendloom.kernels.complete.spec import Complete
 from trendloom.kernels.complete.trends import TrendsOfGraph, trends_of
-from trendloom.kernels.contract import Expected, Hear
+from trendloom.kernels.contract import Built, Expected, Hear
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.search.kernel import SearchKernel, SearchState
 
@@ -64,3 +65,11 @@ class TrendGraphKernel(SearchKernel):
 
     def finish(self, state: SearchState, hear: Hear | None = None) -> Iterator[Matches]:
         return state.trends.matches() if isinstance(state, Graphed) else super().finish(state, hear)
+
+    def describe(self, state: SearchState) -> Built | None:
+        """The graph, how it will be walked, and what that should take."""
+        if not isinstance(state, Graphed):
+            return None
+        trends = state.trends
+        counted = trends.counting <= MOST_STEPS
+        return describe_trends(trends, Expected(trends.count(), not self.graph.whole) if counted else None)

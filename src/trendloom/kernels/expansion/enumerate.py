@@ -19,9 +19,10 @@ from trendloom.kernels.ground.gaps import Gaps
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.paths import Paths, without_context
+from trendloom.kernels.ground.paths_in_windows import in_windows
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.ground.viability import end_bounds
-from trendloom.kernels.ground.windows import check_range, horizons, surroundings, windows_of
+from trendloom.kernels.ground.windows import check_range, horizons
 
 Array = np.ndarray[Any, Any]
 
@@ -46,28 +47,6 @@ def enumerate_matches(spec: Detection, block: Block, chunk: int = CHUNK) -> Iter
                 windowed, start = _unseen(windowed, start, seen)
             if len(windowed):
                 yield flat(windowed, start)
-
-
-def in_windows(gaps: Gaps, paths: Paths, spec: Detection, rows: int = 1 << 16) -> Iterator[tuple[Paths, Array | None]]:
-    """Complete matches per window that holds them, where leading and trailing NOTs agree."""
-    for begin in range(0, len(paths), rows):
-        some = paths.take(np.arange(begin, min(begin + rows, len(paths))))
-        start = None
-        if spec.window.sliding:
-            time = some.block.time
-            which, start = windows_of(time[some.events[:, 0]], time[some.events[:, -1]], spec.window)
-            some = some.take(which)
-        if looks_around(spec):
-            low, high = surroundings(some.block, some.events[:, 0], some.events[:, -1], start, spec.window)
-            numbered = Paths(gaps.machine, some.block, 0, 0, some.events, some.steps, np.arange(len(some)), {})
-            kept = gaps.enclosed(numbered, low, high)
-            some, start = kept, None if start is None else start[kept.root]
-        yield some, start
-
-
-def looks_around(spec: Detection) -> bool:
-    """Whether the pattern has leading or trailing NOTs."""
-    return spec.scopes[0].open_ended
 
 
 def flat(paths: Paths, start: Array | None) -> Matches:

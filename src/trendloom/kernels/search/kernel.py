@@ -19,7 +19,7 @@ import pyarrow as pa
 from trendloom.kernels.aggregation.counting import Count
 from trendloom.kernels.clock import Certain, Clock, between
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import Expected, Hear
+from trendloom.kernels.contract import Asked, Built, Expected, Hear
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.spec import Detection
 
@@ -121,6 +121,24 @@ class SearchKernel(ABC):
 
     def load(self, summaries: pa.Table | None, before: int | None) -> SearchState:
         return SearchState(None, before)
+
+    def describe(self, state: SearchState) -> Built | None:
+        """Nothing: matches are found when they are asked for."""
+        return None
+
+    def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Matches] | None:
+        """A match stands for itself."""
+        found = self.one(block, asked)
+        return None if found is None else iter([found])
+
+    def one(self, block: Block, asked: Asked) -> Matches | None:
+        """The result that is asked for, among all of a block."""
+        for matches in self.all(block):
+            for number in range(len(matches)):
+                single = matches.part(number, number + 1)
+                if asked(single):
+                    return single
+        return None
 
     def _found(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Matches]:
         if before is None and watermark is None:

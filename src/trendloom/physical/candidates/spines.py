@@ -6,6 +6,7 @@ from trendloom.kernels.collapsed.kernel import SpinesKernel
 from trendloom.model.semantics import Trends
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.collapsed import TOGETHER, spine_of
+from trendloom.physical.estimates import estimate_search
 
 
 def consider(wanted: Wanted) -> Choice | str:
@@ -20,6 +21,7 @@ def consider(wanted: Wanted) -> Choice | str:
         "what lies between two events outside Kleene variables does not depend on the rest of the match",
         found.cost,
         TOGETHER,
+        estimate=estimate_search(wanted),
     )
 
 

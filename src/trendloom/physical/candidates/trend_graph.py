@@ -9,6 +9,7 @@ from trendloom.kernels.complete.kernel import TrendGraphKernel
 from trendloom.model.semantics import Trends
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.complete import complete_of
+from trendloom.physical.estimates import estimate_graph
 
 
 def consider(wanted: Wanted) -> Choice | str:
@@ -23,6 +24,8 @@ def consider(wanted: Wanted) -> Choice | str:
         reason,
         "O(edges · log events + events of trends), trends stored as far as the memory allows",
         "walk the graph: one trend at a time (M-CET), or by graphlets whose trends are stored (H-CET)",
+        builds=True,
+        estimate=estimate_graph(wanted, graph),
     )
 
 

@@ -19,7 +19,8 @@ def with_spine(detection: Detection, spine: frozenset[int]) -> Detection:
     """The detection of the matches that bind exactly these positions outside Kleene variables."""
     first, *others = detection.scopes
     template = _Narrowing(detection, spine).template()
-    return replace(detection, scopes=(replace(first, template=template), *others))
+    narrowed = (replace(first, template=template), *others)
+    return replace(detection, scopes=narrowed, sieves=())  # which number the steps of the whole template
 
 
 @dataclass

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.expansion.enumerate import in_windows
 from trendloom.kernels.ground.expansion import Expansion
 from trendloom.kernels.ground.gaps import Gaps
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.paths import Paths, without_context
+from trendloom.kernels.ground.paths_in_windows import in_windows
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.ground.windows import check_range, horizons
 

@@ -1,0 +1,132 @@
+"""Statistics of events at hand: of all where they are few, else of a sample that is the same in every run.
+
+The sample is made of stretches of neighbouring rows that lie evenly over the stream, because what comes next to what is
+part of the question. The times that events span are taken from all of them.
+Cost: O(sample · log sample) for each column that the query reads, and one pass over the times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.engines.events import Stream, build_block, key_codes
+from trendloom.engines.passed import matching_alone
+from trendloom.io.events import Events
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import encode_keys
+from trendloom.kernels.ground.true_of_pairs import true_of_pairs
+from trendloom.model.schema import Kind
+from trendloom.physical.neighbours import neighbours_of
+from trendloom.physical.plan import choose
+from trendloom.plan.logical import Plan
+from trendloom.plan.statistics import KeySpread, Origin, Statistics
+
+Array = np.ndarray[Any, Any]
+
+MOST_EVENTS = 1 << 17
+STRETCHES = 64
+
+
+def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) -> Statistics:
+    """Statistics for a bound query over its stream, of at most so many events."""
+    rows, total = sampled_rows(len(events.types), most), len(events.types)
+    scale = total / max(len(rows), 1)
+    whole = len(rows) == total
+    origin = Origin.EVENTS if whole else Origin.SAMPLE
+    types = {name: count * scale for name, count in _by_type(events, rows)}
+    if events.ticks is None:
+        return Statistics(origin, total, len(rows), types)
+    search = choose(matching_alone(plan))
+    stream = _stream(search.plan, plan, events, rows)
+    block, _ = build_block(search, stream)
+    first, last = (int(events.ticks.min()), int(events.ticks.max())) if total else (None, None)
+    return Statistics(
+        origin,
+        total,
+        len(rows),
+        types,
+        first,
+        last,
+        keys={
+            names: _spread(key_codes(names, stream).codes, total) for names in {plan.partition, plan.group_by} if names
+        },
+        values={name: _spread(codes, total).distinct for name, codes in _columns(search.plan, stream)},
+        nulls={name: events.table[name].take(pa.array(rows)).null_count * scale for name in search.plan.scan.columns},
+        relevant=len(block) * scale,
+        fitting={position: len(members) * scale for position, members in enumerate(block.members)},
+        passing=dict(_passing(block, neighbours_of(search.detection).conditions)),
+    )
+
+
+def sampled_rows(total: int, most: int) -> Array:
+    """All rows, or stretches of them, evenly spread: `most` in all."""
+    if total <= most:
+        return np.arange(total)
+    stretches = min(STRETCHES, most)
+    length = most // stretches
+    begins = np.linspace(0, total - length, stretches).astype(np.int64)
+    return np.unique((begins[:, None] + np.arange(length)).reshape(-1))
+
+
+def distinct_in_all(counts: Array, total: int) -> float:
+    """How many distinct values a stream has of which a sample has these counts (Chao's estimator).
+
+    d + f1·(f1-1) / 2(f2+1), where f1 values were seen once and f2 twice: a lower bound in expectation, and close to
+    the number where values are about equally frequent.
+    """
+    seen = counts[counts > 0]
+    if seen.sum() >= total:
+        return float(len(seen))
+    once, twice = int((seen == 1).sum()), int((seen == 2).sum())
+    return min(len(seen) + once * (once - 1) / (2 * (twice + 1)), float(total))
+
+
+def _spread(codes: Array, total: int) -> KeySpread:
+    counts = np.bincount(codes[codes >= 0])
+    if not counts.sum():
+        return KeySpread(0.0)
+    known = (codes >= 0).sum() / len(codes)
+    return KeySpread(distinct_in_all(counts, round(total * known)), float(counts.max() / counts.sum()))
+
+
+def _by_type(events: Events, rows: Array) -> Iterator[tuple[str, int]]:
+    types = events.types.take(rows)
+    if types.dictionary is None:
+        return
+    values = types.values if types.valid is None else types.values[types.valid]
+    counts = np.bincount(values, minlength=len(types.dictionary))
+    yield from ((str(name), int(count)) for name, count in zip(types.dictionary, counts, strict=True) if count)
+
+
+def _stream(search: Plan, plan: Plan, events: Events, rows: Array) -> Stream:
+    """The sample, with the columns that matching and grouping read."""
+    assert events.ticks is not None
+    kinds = {column.name: column.kind for column in plan.schema.columns}
+    names = [*search.scan.columns, *(name for name in plan.group_by if name not in search.scan.columns)]
+    table = events.table.select(names).take(pa.array(rows))
+    return Stream(table, kinds, events.ticks[rows], {plan.schema.type: events.types.take(rows)})
+
+
+def _columns(plan: Plan, stream: Stream) -> Iterator[tuple[str, Array]]:
+    """The columns that are compared, as codes."""
+    for name in plan.scan.columns:
+        if name not in (plan.schema.time, plan.schema.type) and stream.kinds[name] not in (Kind.OTHER, Kind.NULL):
+            yield name, encode_keys([stream.vector(name)]).codes
+
+
+def _passing(
+    block: Block, conditions: dict[tuple[int, int], tuple[Any, ...]]
+) -> Iterator[tuple[tuple[int, int], float]]:
+    """The share of successive candidates that pass the conditions between them, where there are any."""
+    for (first, second), tests in conditions.items():
+        earlier, candidates = block.members[first], block.members[second]
+        at = np.searchsorted(candidates, block.tie_end[earlier])
+        there = at < len(candidates)
+        earlier, later = earlier[there], candidates[at[there]]
+        same = block.key[earlier] == block.key[later]
+        if same.any():
+            yield (first, second), float(true_of_pairs(tests, block, earlier[same], later[same]).mean())

@@ -1,0 +1,23 @@
+"""How people read amounts: counts that may be beyond what is worth writing out, and bytes."""
+
+from __future__ import annotations
+
+from math import isinf
+
+EXACT_DOUBLE = 2.0**53
+"""Below it doubles hold every whole number."""
+MEBI = 1 << 20
+
+
+def show_count(number: float) -> str:
+    """A count, rounded where it is an estimate or beyond what doubles hold."""
+    if isinf(number):
+        return "more than 1e308"
+    return f"{round(number):,}" if number < EXACT_DOUBLE else f"{number:.3g}"
+
+
+def show_bytes(number: float) -> str:
+    """Mebibytes, or kibibytes or bytes where there are few."""
+    if number < 100:
+        return f"{number:.0f} bytes"
+    return f"{number / MEBI:,.1f} MiB" if number >= MEBI / 10 else f"{number / 1024:,.1f} KiB"
