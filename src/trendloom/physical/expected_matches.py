@@ -48,7 +48,7 @@ def expected_matches(detection: Detection, statistics: Statistics, spread: KeySp
 
 
 @dataclass(frozen=True, eq=False)
-class _Chain:
+class _LikelySteps:
     """The template in numbers: `begin` and `steps` are probabilities, `accepts` is 1 where a match can end."""
 
     detection: Detection
@@ -109,14 +109,14 @@ class _Chain:
         return float(self.begin @ (self.accepts + counted))
 
 
-def _chain_of(detection: Detection, statistics: Statistics) -> _Chain | None:
+def _chain_of(detection: Detection, statistics: Statistics) -> _LikelySteps | None:
     template, events = detection.scopes[0].template, statistics.events
     size = len(template.position_of)
     known = all(position in statistics.fitting for position in template.position_of)
     if events is None or not known or size > MOST_STATES:
         return None
     if events < 1:
-        return _Chain(detection, 0.0, np.zeros(size), np.zeros((size, size)), np.zeros(size))
+        return _LikelySteps(detection, 0.0, np.zeros(size), np.zeros((size, size)), np.zeros(size))
     fits = {position: statistics.fitting[position] / events for position in template.position_of}
     begin, steps = np.zeros(size), np.zeros((size, size))
     for edge in template.starts:
@@ -129,7 +129,7 @@ def _chain_of(detection: Detection, statistics: Statistics) -> _Chain | None:
             if passing is None:
                 return None
             steps[state, edge.target] = fits[edge.position] * passing
-    return _Chain(detection, events, begin, steps, np.array([float(bool(ways)) for ways in template.accepts]))
+    return _LikelySteps(detection, events, begin, steps, np.array([float(bool(ways)) for ways in template.accepts]))
 
 
 def _integral(function: Callable[[float], float], until: float) -> float:

@@ -54,7 +54,7 @@ THROWN = re.compile(r"(?:^|: |Caused by: )((?:\w+\.){2,}\w*(?:Exception|Error))\
 
 
 @dataclass(frozen=True)
-class _Names:
+class _FailureNames:
     """What Spark calls a failure and its causes."""
 
     conditions: frozenset[str]
@@ -64,13 +64,13 @@ class _Names:
         return any(condition.startswith(beginnings) for condition in self.conditions)
 
 
-def _names_of(error: BaseException) -> _Names:
+def _names_of(error: BaseException) -> _FailureNames:
     conditions, classes = set[str](), set[str]()
     for one in _with_causes(error):
         text = said(one)
         conditions |= {_condition_of(one), *CONDITION.findall(text)}
         classes |= set(THROWN.findall(text))
-    return _Names(frozenset(conditions), frozenset(classes))
+    return _FailureNames(frozenset(conditions), frozenset(classes))
 
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
