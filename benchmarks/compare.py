@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.many_queries import in_one_text, plain_queries
 from trendloom.engines.usual import MORE, USUAL, usual_events
 
 HERE = Path(__file__).resolve().parents[1] / "src"
@@ -43,16 +44,6 @@ for line in sys.stdin:
             digest.update(repr(column[:1000].to_pylist()).encode())
     print(json.dumps([seconds, rows.num_rows, digest.hexdigest()]), file=told, flush=True)
 """
-
-
-def workload(queries: int) -> str:
-    """Plain queries with one key set, for one text."""
-    types = ("A", "B", "C")
-    return "\n".join(
-        f"QUERY q{n}: RETURN key, COUNT(*) PATTERN SEQ({types[n % 3]} a+, {types[(n + 1) % 3]} b) WHERE [key] "
-        f"AND a.price > {n} GROUP BY key WITHIN {n + 1} minutes SLIDE {n + 1} minutes"
-        for n in range(queries)
-    )
 
 
 @dataclass
@@ -83,7 +74,7 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--only", nargs="+", metavar="QUERY")
     chosen = options.parse_args()
-    queries = {**USUAL, **MORE, "20 queries of one key set": workload(20)}
+    queries = {**USUAL, **MORE, "20 queries of one key set": in_one_text(plain_queries(20))}
     table = Table("query", "rows", "other", "here", "ratio", "same rows")
     slower = []
     with tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,7 @@ Every rate stands beside a baseline of the same run, and every answer is checked
 Parts: `detection` (rows per match, local and Spark), `trends` (complete trends and postponing beside the papers'
 algorithms, on one core; over partitions on Spark), `kernels` (aggregation on one core), `growth` (one inequality),
 `local` (aggregates end to end, and their memory), `long` (10⁸ events in a window), `spark` (aggregates, path by path),
-`live` (live streams, beside Flink).
+`live` (live streams, beside Flink), `queries` (a workload beside its queries one by one).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from benchmarks.end_to_end import measure_end_to_end
 from benchmarks.growth import measure_growth
 from benchmarks.live import measure_live
 from benchmarks.long_window import measure_long_window
+from benchmarks.many_queries import measure_many_queries
 from benchmarks.on_spark import PATHS, drop_batches, measure_spark, run_all
 from benchmarks.report import Report, Result, best_of
 from benchmarks.trends import measure_trends
@@ -36,6 +37,7 @@ MEASURES = {
     "local": measure_end_to_end,
     "long": measure_long_window,
     "live": measure_live,
+    "queries": measure_many_queries,
 }
 PARTS = ("detection", "trends", *MEASURES, "spark")
 
