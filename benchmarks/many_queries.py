@@ -1,7 +1,7 @@
 """A workload of plain queries with one key set, beside the same queries one after another, each by a call of its own.
 
-All of them count trends of the same stream, with thresholds and windows of their own. On Spark the session is warm: what
-is compared is reading, moving and adding up, not the start of Java. How the time grows with the number of queries says
+All of them count trends of the same stream, with thresholds and windows of their own. On Spark the session is warm:
+reading, moving and adding up are compared, not the start of Java. How the time grows with the number of queries says
 what a further query costs.
 """
 
