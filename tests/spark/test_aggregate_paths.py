@@ -144,7 +144,7 @@ def test_a_path_that_does_not_fit_is_refused(spark: Any) -> None:
     df = spark.createDataFrame(events())
     with pytest.raises(OptionError, match="no windows to cut"):
         detect(df, QUERIES["no key"], path="cut")
-    with pytest.raises(OptionError, match="no matrices"):
+    with pytest.raises(OptionError, match="not matrices"):
         detect(df, QUERIES["compared"], path="reduced")
     with pytest.raises(OptionError, match="there is no path"):
         detect(df, QUERIES["compared"], path="reducd")
