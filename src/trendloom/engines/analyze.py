@@ -19,13 +19,13 @@ from trendloom.engines import local
 from trendloom.engines.budget import with_memory
 from trendloom.engines.events import build_block
 from trendloom.engines.options import Options
+from trendloom.engines.planning import planned_alone
 from trendloom.engines.reading import load_needed, queries_of
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import Built, Figure, Kernel
-from trendloom.physical.plan import Physical, plan_physically
-from trendloom.plan.bind import bind
+from trendloom.physical.plan import Physical
 from trendloom.plan.display import Branch
 
 
@@ -33,7 +33,7 @@ def arranged(text: str, source: object, options: Options) -> tuple[Physical, Blo
     """How one query would run over a stream, and the events as its kernel sees them: for whoever looks closer."""
     (query,) = queries_of(text, options.query)
     events = load_needed((query,), source, options.for_queries((query,)))
-    physical = with_memory(plan_physically(bind(query, events.schema), options.limits))
+    physical = with_memory(planned_alone(query, events.schema, options.limits))
     return physical, build_block(physical, local.stream_of(physical, events))[0]
 
 

@@ -18,13 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.options import Options
+from trendloom.engines.planning import planned_alone
 from trendloom.io.events import prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.kernels.columns.few import FEW
 from trendloom.kernels.interpreted import compiled_first
 from trendloom.lang.tree import Query
-from trendloom.physical.plan import plan_physically
-from trendloom.plan.bind import bind
 
 ROWS = 200
 """Made-up events, enough for all that is done with few of them."""
@@ -47,7 +46,7 @@ class Rehearsal:
         for rows in (ROWS, FEW + ROWS):
             for query in self.queries:
                 events = prepare(made_up(query, self.columns, rows, self.options), **self.options.columns())
-                physical = plan_physically(bind(query, events.schema), self.options.limits)
+                physical = planned_alone(query, events.schema, self.options.limits)
                 for _ in local.run(physical, events, numeric=self.options.numeric, limit=self.options.limit):
                     pass
 
@@ -100,7 +99,7 @@ def made_up(query: Query, columns: pa.Schema, rows: int, options: Options) -> pa
 
 def _types(query: Query, columns: pa.Schema, options: Options) -> list[str]:
     events = prepare(columns.empty_table(), **options.columns())
-    physical = plan_physically(bind(query, events.schema))
+    physical = planned_alone(query, events.schema)
     return sorted({place.type for place in physical.detection.places}) or [""]
 
 

@@ -13,15 +13,13 @@ import pyarrow as pa
 from trendloom.engines.inspect import schema_of
 from trendloom.engines.live.flow import flow_of
 from trendloom.engines.options import Options
+from trendloom.engines.planning import planned
 from trendloom.engines.reading import load, opened, schema_of_columns
 from trendloom.engines.spark.parquet import remote_parquet
 from trendloom.errors import BindError
 from trendloom.io.events import prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.lang.tree import Query
-from trendloom.model.schema import Schema
-from trendloom.physical.plan import plan_physically
-from trendloom.plan.bind import bind
 
 
 def checked(queries: tuple[Query, ...], source: object, options: Options) -> object:
@@ -32,24 +30,19 @@ def checked(queries: tuple[Query, ...], source: object, options: Options) -> obj
     found = opened(source, options)
     if not isinstance(found, ParquetFiles):
         events = load(found, options)
-        _plan(queries, events.schema, options)
+        planned(queries, events.schema, options.limits)
         return events
     try:
-        _plan(queries, schema_of_columns(found.columns, options), options)
+        planned(queries, schema_of_columns(found.columns, options), options.limits)
     except BindError:  # columns that are NULL everywhere fit everywhere, and the footers know them
         _, schema = schema_of(found, options)
-        _plan(queries, schema, options)
+        planned(queries, schema, options.limits)
     return found
-
-
-def _plan(queries: tuple[Query, ...], schema: Schema, options: Options) -> None:
-    for plan in [bind(query, schema) for query in queries]:
-        plan_physically(plan, options.limits)
 
 
 def check_live(queries: tuple[Query, ...], columns: pa.Schema, options: Options) -> None:
     """Refuse a workload that cannot run over a stream of events with these columns."""
     events = prepare(columns.empty_table(), **options.for_queries(queries).columns())
     schema = replace(events.schema, present=None)
-    for plan in [bind(query, schema) for query in queries]:
-        flow_of(plan_physically(plan, options.limits), events.table.schema, options.numeric)
+    for physical in planned(queries, schema, options.limits).queries:
+        flow_of(physical, events.table.schema, options.numeric)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from trendloom.engines.live.bundles import alone, bundles_of
 from trendloom.engines.live.flow import flow_of
 from trendloom.engines.options import Options
+from trendloom.engines.planning import planned
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.live.files import MARKS
 from trendloom.engines.spark.live.manifest import agreed, travel_together
@@ -17,8 +18,6 @@ from trendloom.engines.spark.live.setting import Setting, absolute
 from trendloom.engines.spark.live.stream import run
 from trendloom.engines.telling import tell_warnings, warn_in_python
 from trendloom.lang.tree import Query
-from trendloom.physical.plan import plan_physically
-from trendloom.plan.bind import bind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,11 +37,9 @@ def detect_live(
     """The rows of a workload over a streaming DataFrame; see `trendloom.spark.detect`."""
     setting = Setting(watermark, buckets, None if late_to is None else absolute(late_to))
     frame = without_marks(describe(df, options.columns()))
-    plans = [bind(query, frame.schema) for query in queries]
-    tell_warnings(frame.warnings, plans, warn_in_python)
-    flows = tuple(
-        flow_of(plan_physically(plan, options.limits), frame.arrow, options.numeric, early=early) for plan in plans
-    )
+    workload = planned(queries, frame.schema, options.limits)
+    tell_warnings(frame.warnings, workload.bound, warn_in_python)
+    flows = tuple(flow_of(one, frame.arrow, options.numeric, early=early) for one in workload.queries)
     if checkpoint is None:  # whatever state there is, was made for each query
         return run(frame.df, alone(flows), frame.schema, setting)
     flows = agreed(absolute(checkpoint), flows, buckets)
