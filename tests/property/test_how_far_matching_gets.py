@@ -21,7 +21,7 @@ from trendloom.engines.funnel import describe_funnel, searched
 from trendloom.engines.passed import stream_of
 from trendloom.engines.workload import Options, load, queries_of
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.expansion.reached import Reached, reached
+from trendloom.kernels.expansion.reached_events import Reached, reached
 from trendloom.physical.detection import refuse_open_negation_in_conjunction
 from trendloom.physical.remembered import remembered
 from trendloom.plan.bind import bind

@@ -27,7 +27,7 @@ from trendloom.expr.shape import shape_of
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.expansion.kernel import ExpansionKernel
-from trendloom.kernels.expansion.reached import NOWHERE, Reached, reached
+from trendloom.kernels.expansion.reached_events import NOWHERE, Reached, reached
 from trendloom.kernels.ground.windows import horizons
 from trendloom.lang.keywords import write_name
 from trendloom.lang.tree import Semantics
