@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import trendloom as tl
 from trendloom.engines.analyze import trend_graph
 from trendloom.engines.workload import Options
-from trendloom.kernels.complete.spec import Plan as CetPlan
-from trendloom.kernels.complete.trends import Trends
+from trendloom.kernels.complete.spec import WalkPlan
+from trendloom.kernels.complete.trends import TrendsOfGraph
 from trendloom.viz.aggregation import draw_panes, draw_running
 from trendloom.viz.query import draw_query_pattern, plan_of
 from trendloom.viz.timeline import draw_matches
@@ -97,15 +97,15 @@ def draw_complete_trends() -> None:
 
 def walk_in_all_ways(events: pa.Table) -> Iterator[Walked]:
     """The graph of some events walked one trend at a time, and cut for less and less memory; all trends copied out."""
-    yield timed(trend_graph(COMPLETE, events, Options(), CetPlan.ONE_BY_ONE), "one trend at a time (M-CET)")
-    for plan, name in ((CetPlan.BEST_CUTS, "best cuts (H-CET)"), (CetPlan.GREEDY_CUTS, "balanced cuts (greedy)")):
+    yield timed(trend_graph(COMPLETE, events, Options(), WalkPlan.ONE_BY_ONE), "one trend at a time (M-CET)")
+    for plan, name in ((WalkPlan.BEST_CUTS, "best cuts (H-CET)"), (WalkPlan.GREEDY_CUTS, "balanced cuts (greedy)")):
         for memory in (1 << 31, 24 << 20, 6 << 20, 2 << 20, 1 << 20, 600 << 10, 380 << 10, 300 << 10):
             found = timed(trend_graph(COMPLETE, events, Options(memory_limit=memory), plan), name)
             if found.graphlets:
                 yield found
 
 
-def timed(trends: Trends, name: str) -> Walked:
+def timed(trends: TrendsOfGraph, name: str) -> Walked:
     began = time.process_time()
     for _ in trends.matches():
         pass
