@@ -24,7 +24,7 @@ from trendloom.engines.events import build_block
 from trendloom.engines.local import stream_of
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of
-from trendloom.kernels.complete import linked, trends
+from trendloom.kernels.complete import linked_edges, trends
 from trendloom.kernels.complete.chunks import Chunks
 from trendloom.kernels.complete.graphlets import pieces_of, stitched
 from trendloom.kernels.complete.kernel import TrendGraphKernel
@@ -186,8 +186,8 @@ def test_edges_are_those_that_no_longer_path_replaces(condition: str, events: pa
     query = f"RETURN COMPLETE TRENDS PATTERN A a+ WHERE {condition}"
     with pytest.MonkeyPatch.context() as patch:
         if marks and "abs" not in condition and "+" not in condition:
-            patch.setattr(linked, "MOST_BITS", 0)
-        patch.setattr(linked, "MOST_PAIRS", 5)
+            patch.setattr(linked_edges, "MOST_BITS", 0)
+        patch.setattr(linked_edges, "MOST_PAIRS", 5)
         graph = graph_of(query, events).graph
     pairs = tl.run(f"RETURN TRENDS PATTERN A a+ WHERE {condition}", events, engine="reference").to_pylist()
     numbers = graph.block.row.tolist()

@@ -22,7 +22,7 @@ from trendloom.engines.options import Options
 from trendloom.engines.passed import stream_of
 from trendloom.engines.reading import load, queries_of
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.search.reached import Reached, reached
+from trendloom.kernels.search.reached_events import Reached, reached
 from trendloom.physical.detection import refuse_open_negation_in_conjunction
 from trendloom.physical.remembered import remembered
 from trendloom.plan.bind import bind

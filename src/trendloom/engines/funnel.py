@@ -1,6 +1,6 @@
 """Why there is no match, or so few: how many events pass, are reached, and by what they are stopped.
 
-Partial matches are grown over the events (`kernels.search.reached`), under the semantics of the query. Then once
+Partial matches are grown over the events (`kernels.search.reached_events`), under the semantics of the query. Then once
 more for every condition, NOT, partition attribute and window, with this one left out: what is reached then and was not
 before is what it stopped.
 
@@ -27,7 +27,7 @@ from trendloom.expr.shape import shape_of
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.windows import horizons
-from trendloom.kernels.search.reached import NOWHERE, Reached, reached
+from trendloom.kernels.search.reached_events import NOWHERE, Reached, reached
 from trendloom.lang.keywords import write_name
 from trendloom.model.schema import Kind
 from trendloom.model.semantics import Semantics

@@ -31,8 +31,8 @@ from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from trendloom.kernels.apart import Hear, Name, listeners, tell
 from trendloom.kernels.code_folder import CodeFolder, fingerprint_of, package_sources, state_of
+from trendloom.kernels.compiler_process import Hear, Name, listeners, tell
 from trendloom.kernels.interpreted import Interpretable
 
 INSIDE: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}

@@ -30,7 +30,7 @@ import numpy as np
 from numba.core.dispatcher import OmittedArg
 from numba.core.registry import CPUDispatcher
 
-from trendloom.kernels.apart import Compiler, Name, tell
+from trendloom.kernels.compiler_process import Compiler, Name, tell
 
 VARIABLE = "TRENDLOOM_COMPILE"
 LARGEST = 1 << 23

@@ -1,6 +1,6 @@
 """What of a partial match decides how it can go on: the variables that conditions look back at.
 
-Where it is the last event alone, all partial matches that end with it are alike. See `kernels.expansion.reached`.
+Where it is the last event alone, all partial matches that end with it are alike. See `kernels.search.reached_events`.
 """
 
 from __future__ import annotations

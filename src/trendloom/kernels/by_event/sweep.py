@@ -16,8 +16,8 @@ import numpy as np
 
 from trendloom.kernels.by_event.batches import Batches
 from trendloom.kernels.by_event.events_by_state import Items
+from trendloom.kernels.by_event.interpreted_sweep import sweep_interpreted
 from trendloom.kernels.by_event.moves import FREE, NEVER, EventTerms, MoveGraph
-from trendloom.kernels.by_event.plain_sweep import sweep_plainly
 from trendloom.kernels.by_event.structure_codes import Arms
 from trendloom.kernels.by_event.structures import HASH, SUM
 from trendloom.kernels.by_event.tree_places import Places, erase_item, gather_item, insert_item, place_arm
@@ -111,7 +111,7 @@ def _sweep_interpreted(
     graph: Any, terms: Any, items: Any, arms: Any, places: Any, batches: Any, low: Any, high: Any, work: Any, part: Any,
     found: Any,
 ) -> None:  # fmt: skip
-    if not sweep_plainly(graph, terms, items, arms, batches, low, high, part, found):
+    if not sweep_interpreted(graph, terms, items, arms, batches, low, high, part, found):
         _sweep_part(graph, terms, items, arms, places, batches, low, high, work, part, found)
 
 

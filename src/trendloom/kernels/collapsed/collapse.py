@@ -2,7 +2,7 @@
 
 Idea: the events outside Kleene variables are the *spine* of a match, and there are only polynomially many spines. Once
 a spine is known, each gap between two of its events is a small problem of its own: which events may lie in it, and in
-how many ways (see `fill`). The union is what lies in the gaps, the number of matches the product of the ways. A gap
+how many ways (`fill_gaps`). The union is what lies in the gaps, the number of matches the product of the ways. A gap
 that several spines share is filled once. Where a gap depends on more, matches are put together instead (`merge`).
 
 Cost: O(events of all rows), be the matches as many as they like. See Zhang, "High-Performance
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.collapsed.distinct import distinct
-from trendloom.kernels.collapsed.fill import NOBODY, Asked, Filled, Filling
+from trendloom.kernels.collapsed.fill_gaps import NOBODY, Asked, Filled, Filling
 from trendloom.kernels.collapsed.merge import merged
 from trendloom.kernels.collapsed.spec import MATCHES, Gap, Spine
 from trendloom.kernels.collapsed.spines import Spines, spines_of

@@ -4,7 +4,7 @@ Idea: an event is on a match at a position iff a partial match reaches it there 
 the two have nothing to do with each other. So one sweep forwards and one backwards over each key decide it. What a step
 asks of the events before (after) it is one word where it compares nothing, and one extreme value where it asks for an
 order; only for other comparisons are the events themselves tried, the nearest first. Conditions on two events that are
-no comparison are evaluated by columns (see `tested`), and only for what no other step decides.
+no comparison are evaluated by columns (see `tested_steps`), and only for what no other step decides.
 Cost: O(events · moves); with `=`, `!=` or two comparisons on a step O(events) more for an event that finds no partner.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.collapsed.tested import Tested
+from trendloom.kernels.collapsed.tested_steps import Tested
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.ground.machine import Machine

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.kernels.columns.interpreted_sums import merge_cells, wipe_cell
 from trendloom.kernels.columns.numbers import Limbs, Numbers, add, add_lane, clear, zeros
-from trendloom.kernels.columns.plain import merge_cells, wipe_cell
 from trendloom.kernels.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.by_types import class_of, implements, is_interpreted, operation
-from trendloom.kernels.columns.plain import add_rows, clear_rows
+from trendloom.kernels.columns.interpreted_sums import add_rows, clear_rows
 from trendloom.kernels.columns.words import (
     add_limbs,
     add_limbs_product,

@@ -13,7 +13,7 @@ least[f] ≤ to[e] and from_[e] ≤ most[f]:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,9 +23,21 @@ from trendloom.model.window import Window
 Array = np.ndarray[Any, Any]
 
 
+class FrameColumns(NamedTuple):
+    """`begins[e]`: whether a trend can begin there at all; `limit[e]`: the first event that it cannot hold."""
+
+    begins: Array
+    ends: Array
+    from_: Array
+    to: Array
+    least: Array
+    most: Array
+    limit: Array
+
+
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """`begins[e]`: whether a trend can begin there at all; `limit[e]`: the first event that it cannot hold."""
+    """The columns of `FrameColumns`, and the window that they are of."""
 
     window: Window
     begins: Array
@@ -35,6 +47,11 @@ class Frames:
     least: Array
     most: Array
     limit: Array
+
+    @property
+    def columns(self) -> FrameColumns:
+        """All of them, for compiled code."""
+        return FrameColumns(self.begins, self.ends, self.from_, self.to, self.least, self.most, self.limit)
 
     def windows(self, first: Array, last: Array) -> tuple[Array, Array]:
         """For trends from `first` to `last` the sliding windows in which they are complete: the first, and how many."""

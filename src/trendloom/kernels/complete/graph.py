@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.compiled import njit
-from trendloom.kernels.complete.linked import BELOW, EQUAL, NOT_ABOVE, OTHER, linked_edges
-from trendloom.kernels.complete.ordered import ordered_edges
+from trendloom.kernels.complete.linked_edges import BELOW, EQUAL, NOT_ABOVE, OTHER, linked_edges
+from trendloom.kernels.complete.ordered_edges import ordered_edges
 from trendloom.kernels.complete.spec import Complete
 from trendloom.kernels.ground.comparable import comparable
 from trendloom.model.window import Window
@@ -31,10 +31,19 @@ NEVER = 2**62
 CODES = {"=": EQUAL, "!=": OTHER, "<": BELOW, "<=": NOT_ABOVE, ">": BELOW, ">=": NOT_ABOVE}
 
 
-@dataclass(frozen=True, eq=False)
-class TrendGraph:
+class EdgeLists(NamedTuple):
     """Edges in both directions: from e to `target[begin[e]:begin[e+1]]`, earliest first; into f from
     `source[into[f]:into[f+1]]`, latest first."""
+
+    begin: Array
+    target: Array
+    into: Array
+    source: Array
+
+
+@dataclass(frozen=True, eq=False)
+class TrendGraph:
+    """Events, and the edges between them as in `EdgeLists`."""
 
     block: Block
     begin: Array
@@ -50,8 +59,13 @@ class TrendGraph:
         return len(self.target)
 
     @property
+    def lists(self) -> EdgeLists:
+        """The edges, for compiled code."""
+        return EdgeLists(self.begin, self.target, self.into, self.source)
+
+    @property
     def bytes(self) -> int:
-        return sum(one.nbytes for one in (self.begin, self.target, self.into, self.source))
+        return sum(one.nbytes for one in self.lists)
 
     @cached_property
     def before(self) -> Array:
@@ -71,7 +85,7 @@ class TrendGraph:
 
 
 def build_graph(spec: Complete, block: Block, memory: int) -> TrendGraph:
-    """All events of the block are vertices. Cost: see `ordered` and `linked`."""
+    """All events of the block are vertices. Cost: see `ordered_edges` and `linked_edges`."""
     low = companions(block, spec.window)
     operator, left, right, known = _columns(spec, block)
     if not spec.tests and _is_order(operator, left, right, known):

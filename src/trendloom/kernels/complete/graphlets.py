@@ -12,22 +12,28 @@ Memory: the pieces. See Poppe, "Event Stream Analytics", 5.3.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trendloom.kernels.columns.copying import copy_entries
 from trendloom.kernels.compiled import njit
-from trendloom.kernels.complete.chunks import Chunks
-from trendloom.kernels.complete.frames import Frames
-from trendloom.kernels.complete.graph import TrendGraph
+from trendloom.kernels.complete.chunks import Chunks, TrendBuffer
+from trendloom.kernels.complete.frames import FrameColumns, Frames
+from trendloom.kernels.complete.graph import EdgeLists, TrendGraph
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class TrendPieces:
+class Graphlets(NamedTuple):
+    """The graphlets of the events from `low` on: where that of each event begins and ends."""
+
+    low: int
+    begin_of: Array
+    end_of: Array
+
+
+class TrendPieces(NamedTuple):
     """Pieces of trends in the events from `low` up to `high`.
 
     Those that begin at event `low + i` are numbers `of[i]` up to `of[i+1]`; piece p is
@@ -45,24 +51,34 @@ class TrendPieces:
         return sum(one.nbytes for one in (self.of, self.offsets, self.events, self.onward))
 
 
+class StitchState(NamedTuple):
+    """A search under way: the trend so far, its levels, events from which nothing was found for a start, and `place`.
+
+    A level is an event where trends enter a graphlet: the next piece from there, the next edge onward from the end of
+    the piece under way (−1: none under way), the length of the trend before it, and whether a trend was found. `place`:
+    the next start, and the number of levels.
+    """
+
+    path: Array
+    entry: Array
+    piece: Array
+    edge: Array
+    length: Array
+    found: Array
+    dead: Array
+    place: Array
+
+
 def pieces_of(graph: TrendGraph, frames: Frames, bounds: Array) -> TrendPieces:
     """The pieces of the graphlets between neighbouring `bounds` (indices of events)."""
     low, high = int(bounds[0]), int(bounds[-1])
     sizes = np.diff(bounds)
-    begin_of, end_of = np.repeat(bounds[:-1], sizes), np.repeat(bounds[1:], sizes)
-    count, length = _measure(
-        graph.begin, graph.target, graph.into, graph.source, frames.begins, frames.ends, low, begin_of, end_of
-    )
-    of = np.zeros(high - low + 1, np.int64)
-    offsets, events = np.zeros(count + 1, np.int64), np.empty(length, np.int32)
-    onward = np.empty(high - low, np.int64)
-    longest = int(sizes.max(initial=0))
-    path = np.zeros((2, longest + 1), np.int64)
-    _fill(
-        graph.begin, graph.target, graph.into, graph.source, frames.begins, frames.ends, low, begin_of, end_of,
-        path[0], path[1], of, offsets, events, onward,
-    )  # fmt: skip
-    return TrendPieces(low, of, offsets, events, onward)
+    graphlets = Graphlets(low, np.repeat(bounds[:-1], sizes), np.repeat(bounds[1:], sizes))
+    count, length = _measure(graph.lists, frames.columns, graphlets)
+    of, onward = np.zeros(high - low + 1, np.int64), np.empty(high - low, np.int64)
+    pieces = TrendPieces(low, of, np.zeros(count + 1, np.int64), np.empty(length, np.int32), onward)
+    _fill(graph.lists, frames.columns, graphlets, np.zeros((2, int(sizes.max(initial=0)) + 1), np.int64), pieces)
+    return pieces
 
 
 def stitched(
@@ -70,27 +86,23 @@ def stitched(
 ) -> Iterator[tuple[Array, Array]]:
     """Offsets and events of the trends that begin at `starts`, a chunk at a time."""
     longest = int((frames.limit[starts] - starts).max(initial=0)) + 1
-    path = np.zeros(longest, np.int32)
-    levels = np.zeros((5, longest + 1), np.int64)
-    place = np.zeros(2, np.int64)
-    dead = np.full(len(pieces.onward), -1, np.int32)
+    path, levels = np.zeros(longest, np.int32), np.zeros((5, longest + 1), np.int64)
+    dead, place = np.full(len(pieces.onward), -1, np.int32), np.zeros(2, np.int64)
+    state = StitchState(path, levels[0], levels[1], levels[2], levels[3], levels[4], dead, place)
+    edges, columns = graph.lists, frames.columns
     while place[0] < len(starts) or place[1] > 0:
-        offsets, events = chunks.next(longest)
-        count = _stitch(
-            graph.begin, graph.target, starts, frames.from_, frames.to, frames.least, frames.most, frames.limit,
-            pieces.low, pieces.of, pieces.offsets, pieces.events, pieces.onward,
-            path, levels[0], levels[1], levels[2], levels[3], levels[4], dead, place, offsets, events,
-        )  # fmt: skip
+        buffer = chunks.next(longest)
+        count = _stitch(edges, columns, starts, pieces, state, buffer)
         if count:
-            yield offsets[: count + 1], events[: offsets[count]]
+            yield buffer.offsets[: count + 1], buffer.events[: buffer.offsets[count]]
 
 
 @njit(nogil=True)
-def _measure(
-    begin: Array, target: Array, into: Array, source: Array, begins: Array, ends: Array, low: int,
-    begin_of: Array, end_of: Array,
-) -> tuple[int, int]:  # fmt: skip
+def _measure(edges: EdgeLists, frames: FrameColumns, graphlets: Graphlets) -> tuple[int, int]:
     """How many pieces there are, and how many events they have in all."""
+    begin, target, into, source = edges.begin, edges.target, edges.into, edges.source
+    low, begin_of, end_of = graphlets.low, graphlets.begin_of, graphlets.end_of
+    begins, ends = frames.begins, frames.ends
     count, length = np.zeros(len(end_of), np.int64), np.zeros(len(end_of), np.int64)
     pieces, events = 0, 0
     for at in range(len(end_of)):
@@ -114,11 +126,13 @@ def _measure(
 
 
 @njit(nogil=True)
-def _fill(
-    begin: Array, target: Array, into: Array, source: Array, begins: Array, ends: Array, low: int,
-    begin_of: Array, end_of: Array, path: Array, cursor: Array, of: Array, offsets: Array, events: Array, onward: Array,
-) -> None:  # fmt: skip
-    """Walk each graphlet depth first from every event where trends enter it."""
+def _fill(edges: EdgeLists, frames: FrameColumns, graphlets: Graphlets, scratch: Array, pieces: TrendPieces) -> None:
+    """Walk each graphlet depth first from every event where trends enter it. `scratch`: two rows, for a path."""
+    begin, target, into, source = edges.begin, edges.target, edges.into, edges.source
+    low, begin_of, end_of = graphlets.low, graphlets.begin_of, graphlets.end_of
+    begins, ends = frames.begins, frames.ends
+    of, offsets, events, onward = pieces.of, pieces.offsets, pieces.events, pieces.onward
+    path, cursor = scratch[0], scratch[1]
     piece, used = 0, 0
     for at in range(len(end_of)):
         v = low + at
@@ -161,16 +175,14 @@ def _fill(
 
 @njit(nogil=True)
 def _stitch(
-    begin: Array, target: Array, starts: Array, from_: Array, to: Array, least: Array, most: Array, limit: Array,
-    low: int, of: Array, piece_at: Array, piece_events: Array, onward: Array,
-    path: Array, entry: Array, piece: Array, edge: Array, length: Array, found: Array, dead: Array, place: Array,
-    offsets: Array, events: Array,
-) -> int:  # fmt: skip
-    """Go on from `place` (next start, number of levels) until the chunk is full.
-
-    A level is an event where trends enter a graphlet: the next piece from there, the next edge onward from the end of
-    the piece under way (−1: none under way), the length of the trend before it, and whether a trend was found.
-    """
+    edges: EdgeLists, frames: FrameColumns, starts: Array, pieces: TrendPieces, state: StitchState, buffer: TrendBuffer
+) -> int:
+    """Go on from where the search was left until the buffer is full; returns the number of trends in it."""
+    begin, target, offsets, events = edges.begin, edges.target, buffer.offsets, buffer.events
+    from_, to, least, most, limit = frames.from_, frames.to, frames.least, frames.most, frames.limit
+    low, of, piece_at, piece_events, onward = pieces.low, pieces.of, pieces.offsets, pieces.events, pieces.onward
+    path, entry, piece, edge, length = state.path, state.entry, state.piece, state.edge, state.length
+    found, dead, place = state.found, state.dead, state.place
     count, used = 0, 0
     next_start, depth = place[0], place[1]
     while True:

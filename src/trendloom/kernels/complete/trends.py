@@ -20,11 +20,11 @@ import numpy as np
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.segments import gather_segments
 from trendloom.kernels.complete.chunks import Chunks
+from trendloom.kernels.complete.conditions_on_trends import passing
 from trendloom.kernels.complete.costs import Costs, graphlet_costs, rough_costs, weigh
 from trendloom.kernels.complete.frames import Frames, frames_of
 from trendloom.kernels.complete.graph import TrendGraph, build_graph
 from trendloom.kernels.complete.graphlets import pieces_of, stitched
-from trendloom.kernels.complete.kept import passing
 from trendloom.kernels.complete.partition import TooManyPlans, branch_and_bound, greedy
 from trendloom.kernels.complete.spec import Complete, WalkPlan
 from trendloom.kernels.complete.walk import one_by_one

@@ -10,15 +10,15 @@ The search can be resumed at any point. See Poppe, "Event Stream Analytics", 5.2
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trendloom.kernels.columns.copying import copy_entries
 from trendloom.kernels.compiled import njit
-from trendloom.kernels.complete.chunks import Chunks
-from trendloom.kernels.complete.frames import Frames
-from trendloom.kernels.complete.graph import TrendGraph
+from trendloom.kernels.complete.chunks import Chunks, TrendBuffer
+from trendloom.kernels.complete.frames import FrameColumns, Frames
+from trendloom.kernels.complete.graph import EdgeLists, TrendGraph
 
 Array = np.ndarray[Any, Any]
 
@@ -26,34 +26,43 @@ NEXT_START, DEPTH, BRANCHES, FRESH, GIVEN, CHAIN, CHAIN_GIVEN = range(7)
 """What `place` holds: how far the search has come, trends given out, where the chain since the last branch began."""
 
 
+class WalkState(NamedTuple):
+    """A search under way: the path, its branches, events from which nothing was found for a start, and `place`.
+
+    `branch`: depths at which the path branches, with the edge to take next (`cursor`), and where the chain of events
+    that leads there began and how many trends had been given out then.
+    """
+
+    path: Array
+    branch: Array
+    cursor: Array
+    chain_of: Array
+    given_at: Array
+    dead: Array
+    place: Array
+
+
 def one_by_one(graph: TrendGraph, frames: Frames, starts: Array, chunks: Chunks) -> Iterator[tuple[Array, Array]]:
     """Offsets and events of the trends that begin at `starts`, a chunk at a time."""
     longest = int((frames.limit[starts] - starts).max(initial=0)) + 1
-    path = np.zeros(longest, np.int32)
-    branches = np.zeros((4, longest), np.int64)
-    place = np.zeros(7, np.int64)
-    dead = np.full(len(graph) if frames.window.spanning else 0, -1, np.int32)
+    dead, place = np.full(len(graph) if frames.window.spanning else 0, -1, np.int32), np.zeros(7, np.int64)
+    path, branches = np.zeros(longest, np.int32), np.zeros((4, longest), np.int64)
+    state = WalkState(path, branches[0], branches[1], branches[2], branches[3], dead, place)
+    edges, columns = graph.lists, frames.columns
     while place[NEXT_START] < len(starts) or place[DEPTH] > 0:
-        offsets, events = chunks.next(longest)
-        count = _walk(
-            graph.begin, graph.target, starts, frames.from_, frames.to, frames.least, frames.most, frames.limit,
-            path, branches[0], branches[1], branches[2], branches[3], dead, place, offsets, events,
-        )  # fmt: skip
+        buffer = chunks.next(longest)
+        count = _walk(edges, columns, starts, state, buffer)
         if count:
-            yield offsets[: count + 1], events[: offsets[count]]
+            yield buffer.offsets[: count + 1], buffer.events[: buffer.offsets[count]]
 
 
 @njit(nogil=True)
-def _walk(
-    begin: Array, target: Array, starts: Array, from_: Array, to: Array, least: Array, most: Array, limit: Array,
-    path: Array, branch: Array, cursor: Array, chain_of: Array, given_at: Array, dead: Array, place: Array,
-    offsets: Array, events: Array,
-) -> int:  # fmt: skip
-    """Go on from `place` until the chunk is full.
-
-    `branch`: depths at which the path branches, with the edge to take next, and where the chain of events that leads
-    there began and how many trends had been given out then.
-    """
+def _walk(edges: EdgeLists, frames: FrameColumns, starts: Array, state: WalkState, buffer: TrendBuffer) -> int:
+    """Go on from where the search was left until the buffer is full; returns the number of trends in it."""
+    begin, target, offsets, events = edges.begin, edges.target, buffer.offsets, buffer.events
+    from_, to, least, most, limit = frames.from_, frames.to, frames.least, frames.most, frames.limit
+    path, branch, cursor, dead, place = state.path, state.branch, state.cursor, state.dead, state.place
+    chain_of, given_at = state.chain_of, state.given_at
     count, used = 0, 0
     next_start, depth, branches, fresh = place[0], place[1], place[2], place[3]
     given, chain, chain_given = place[4], place[5], place[6]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.ground.latest import latest_starts
+from trendloom.kernels.ground.latest_starts import latest_starts
 from trendloom.kernels.ground.machine import Machine, Step
 from trendloom.kernels.ground.paths import Paths, ready, without_context
 from trendloom.kernels.ground.spec import Rule, Scope

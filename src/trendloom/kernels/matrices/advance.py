@@ -26,8 +26,8 @@ from trendloom.kernels.columns.numbers import (
 )
 from trendloom.kernels.columns.words import wide_product
 from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.matrices.interpreted_steps import carry_integers
 from trendloom.kernels.matrices.matrices import MatrixTerms
-from trendloom.kernels.matrices.plain_steps import carry_integers
 from trendloom.kernels.totals.summing import ABSENT
 
 Array = np.ndarray[Any, Any]

@@ -23,10 +23,10 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, Wides, add_unit, clear, copy, zeros_like
 from trendloom.kernels.compiled import njit
 from trendloom.kernels.matrices.advance import NO_WORDS, Steps, TimedLetters, advance, advance_least
+from trendloom.kernels.matrices.interpreted_steps import add_up_integers
 from trendloom.kernels.matrices.kinds import Kinds, Letters, kinds_of, letters_of
 from trendloom.kernels.matrices.matrices import LONGEST_WORD, Matrices, flat, terms_of, words_of
 from trendloom.kernels.matrices.panes import MatrixLayout, accepted_least, any_spilled, give_out, slide
-from trendloom.kernels.matrices.plain_steps import add_up_integers
 from trendloom.kernels.matrices.program import Program
 from trendloom.kernels.totals.spans import grown, not_before
 from trendloom.kernels.totals.summing import ABSENT, EMPTY, Addends, Spans, SpanTotals

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,24 +49,54 @@ EVENT, POSITION, NODE, MOVE, CURSOR, UNTIL = range(6)
 """Rows of the stack: the path under way, and for every event on it which candidate comes next."""
 
 
-@dataclass(frozen=True, eq=False)
-class Postponed:
-    """The outcome of phase 1, ready to build matches from.
+class MatchTables(NamedTuple):
+    """What matches are built from.
 
     `limit[e]`: the first event that no match from e can hold. `starts`: nodes where matches begin, in order of time.
+    By state: `position_of`, and whether a match `accepts` to end there.
     """
+
+    starts: Array
+    limit: Array
+    position_of: Array
+    accepts: Array
+    nodes: Nodes
+    walks: Walks
+    moves: Moves
+    checks: Checks
+    cuts: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Postponed:
+    """The outcome of phase 1, ready to build matches from."""
 
     machine: Machine
     block: Block
-    moves: Moves
-    checks: Checks
-    nodes: Nodes
-    walks: Walks
-    cuts: Array
-    starts: Array
-    limit: Array
+    tables: MatchTables
     exact: bool
     work: int
+
+
+class MatchPath(NamedTuple):
+    """A search under way: rows of the path, what was given out when each event was entered, and `place`.
+
+    Candidates of state s end before node `stop[s]`: from there on nothing can be completed inside the horizon of the
+    first event, which only moves forward from start to start.
+    """
+
+    stop: Array
+    stack: Array
+    entered: Array
+    place: Array
+
+
+class MatchBuffer(NamedTuple):
+    """Room for matches: number i has the entries from `offsets[i]` to `offsets[i + 1]`."""
+
+    offsets: Array
+    events: Array
+    positions: Array
 
 
 def construct_matches(spec: Detection, pairs: tuple[Pair, ...], block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
@@ -91,10 +121,12 @@ def share_matching(spec: Detection, pairs: tuple[Pair, ...], block: Block) -> Po
     limit = horizons(block, spec.window)
     if limit is None:
         limit = np.repeat(block.key_starts[1:], np.diff(block.key_starts))
-    walks, starts = walks_of(nodes, moves, checks), _starts(machine, nodes)
-    return Postponed(
-        machine, block, moves, checks, nodes, walks, cuts, starts, limit, viability.exact, viability.work
+    position_of = np.array(spec.scopes[0].template.position_of, np.int32)
+    tables = MatchTables(
+        _starts(machine, nodes), limit, position_of, accepting(machine), nodes, walks_of(nodes, moves, checks), moves,
+        checks, cuts,
     )  # fmt: skip
+    return Postponed(machine, block, tables, viability.exact, viability.work)
 
 
 def _starts(machine: Machine, nodes: Nodes) -> Array:
@@ -108,12 +140,15 @@ class Construction:
 
     def __init__(self, shared: Postponed, chunk: int = CHUNK) -> None:
         self.shared, self.chunk = shared, chunk
-        self.place = np.zeros(6, np.int64)
-        longest = int(np.diff(shared.block.key_starts).max()) + 1
-        self._stack = np.empty((6, longest), np.int32)
-        self._entered = np.empty(longest, np.int64)
-        self._stop = shared.nodes.begin[:-1].copy()
-        self._ends = shared.nodes.ends.copy()  # raised where a node turns out to be dead
+        nodes, longest = shared.tables.nodes, int(np.diff(shared.block.key_starts).max()) + 1
+        stack, entered = np.empty((6, longest), np.int32), np.empty(longest, np.int64)
+        self._path = MatchPath(nodes.begin[:-1].copy(), stack, entered, np.zeros(6, np.int64))
+        ends = nodes.ends.copy()  # raised where a node turns out to be dead
+        self._tables = shared.tables._replace(nodes=nodes._replace(ends=ends))
+
+    @property
+    def place(self) -> Array:
+        return self._path.place
 
     @property
     def visited(self) -> int:
@@ -127,41 +162,28 @@ class Construction:
 
     def __iter__(self) -> Iterator[Matches]:
         size = min(self.chunk, FIRST_CHUNK)
-        while self.place[NEXT_START] < len(self.shared.starts) or self.place[DEPTH] > 0:
-            offsets = np.empty(size + 1, np.int64)
-            events, positions = np.empty(size, np.int32), np.empty(size, np.int32)
-            count = self._fill(offsets, events, positions)
-            used = int(offsets[count])
+        while self.place[NEXT_START] < len(self._tables.starts) or self.place[DEPTH] > 0:
+            buffer = MatchBuffer(np.empty(size + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.int32))
+            count = int(_construct(self._tables, self._path, buffer))
+            used = int(buffer.offsets[count])
             if count:
-                yield Matches(offsets[: count + 1], events[:used], positions[:used])
+                yield Matches(buffer.offsets[: count + 1], buffer.events[:used], buffer.positions[:used])
             size = min(2 * size, max(self.chunk, 1 + int(self.place[DEPTH])))
-
-    def _fill(self, offsets: Array, events: Array, positions: Array) -> int:
-        shared = self.shared
-        template = shared.machine.spec.scopes[0].template
-        return int(
-            _construct(
-                shared.starts, shared.limit, np.array(template.position_of, np.int32), accepting(shared.machine),
-                shared.nodes._replace(ends=self._ends), shared.walks, shared.moves, shared.checks, shared.cuts,
-                self._stop, self._stack, self._entered, self.place, offsets, events, positions,
-            )
-        )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------ compiled
 
 
 @njit(nogil=True)
-def _construct(
-    starts: Array, limit: Array, position_of: Array, accepts: Array, nodes: Nodes, walks: Walks, moves: Moves,
-    checks: Checks, cuts: Array, stop: Array, stack: Array, entered: Array, place: Array, offsets: Array,
-    events: Array, positions: Array,
-) -> int:  # fmt: skip
-    """Build matches from `place` on until the chunk is full; returns their number.
+def _construct(tables: MatchTables, path: MatchPath, buffer: MatchBuffer) -> int:
+    """Build matches from where the search was left until the buffer is full; returns their number.
 
-    Candidates of state s end before node `stop[s]`: from there on nothing can be completed inside the horizon of the
-    first event, which only moves forward from start to start. `until` is where a NOT cuts candidates off.
+    `until` is where a NOT cuts candidates off.
     """
+    starts, limit, position_of, accepts = tables.starts, tables.limit, tables.position_of, tables.accepts
+    nodes, walks, moves, checks, cuts = tables.nodes, tables.walks, tables.moves, tables.checks, tables.cuts
+    stop, stack, entered, place = path.stop, path.stack, path.entered, path.place
+    offsets, events, positions = buffer.offsets, buffer.events, buffer.positions
     count, used = 0, 0
     offsets[0] = 0
     next_start, depth, fresh = place[NEXT_START], place[DEPTH], place[FRESH]

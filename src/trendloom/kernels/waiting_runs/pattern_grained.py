@@ -8,7 +8,7 @@ bound before. So all runs that stand there share one entry (see `ledger`), and e
 and the number of matches is Σ runs(e, s) over the accepting states. Three ways to know the successors:
 
 - contiguous: they can only be at the next time (`consecutive`);
-- every state has at most one move with a predicate, an inequality: entries wait for it in order (`waiting`);
+- every state has at most one move with a predicate, an inequality: entries wait for it in order (`waiting_in_order`);
 - else a table of all successors (`ground.successors`), here. An entry lives only from its first predecessor to its
   own event: a pool holds those that are under way, and where a successor has one predecessor, the entry moves on
   without a copy.
@@ -56,7 +56,7 @@ from trendloom.kernels.waiting_runs.ledger import (
     with_more,
 )
 from trendloom.kernels.waiting_runs.rules import RunRules, rules_of
-from trendloom.kernels.waiting_runs.waiting import add_up_waiting, is_simple
+from trendloom.kernels.waiting_runs.waiting_in_order import add_up_waiting, is_simple
 
 Array = np.ndarray[Any, Any]
 

@@ -12,7 +12,7 @@ from trendloom.engines.task import show
 from trendloom.errors import RunError
 from trendloom.io.events import prepare
 from trendloom.kernels.collapsed.distinct import distinct, packed
-from trendloom.kernels.collapsed.fill import Asked, Filled, Filling
+from trendloom.kernels.collapsed.fill_gaps import Asked, Filled, Filling
 from trendloom.kernels.collapsed.kernel import SpinesKernel
 from trendloom.kernels.collapsed.prune import on_a_match
 from trendloom.kernels.collapsed.spec import MATCHES

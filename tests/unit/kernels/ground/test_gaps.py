@@ -14,7 +14,7 @@ from trendloom.engines.events import Stream, build_block
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.expansion import Expansion
 from trendloom.kernels.ground.gaps import Gaps
-from trendloom.kernels.ground.latest import latest_starts
+from trendloom.kernels.ground.latest_starts import latest_starts
 from trendloom.kernels.ground.machine import Machine
 from trendloom.lang.parser import parse_query
 from trendloom.physical.plan import plan_physically

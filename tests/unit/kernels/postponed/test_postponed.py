@@ -16,7 +16,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.matches import join
 from trendloom.kernels.ground.spec import Pair
 from trendloom.kernels.ground.tables import fits_at, fitting_bits, possible
-from trendloom.kernels.ground.viability import NEVER, accepting, cuts_of, earliest_ends, end_bounds
+from trendloom.kernels.ground.viability import NEVER, accepting, earliest_ends, end_bounds
 from trendloom.kernels.postponed.kernel import PostponedKernel
 from trendloom.kernels.postponed.postponed import (
     FIRST_CHUNK,
@@ -73,7 +73,7 @@ def random_stream(size: int, weights: tuple[float, ...] = (0.1, 0.8, 0.1), seed:
 
 def by_trial(found: Postponed) -> Array:
     """The earliest ends, by trying every two events."""
-    machine, block, moves, checks = found.machine, found.block, found.moves, found.checks
+    machine, block, moves, checks = found.machine, found.block, found.tables.moves, found.tables.checks
     positions, accepts, fits = machine.spec.scopes[0].template.position_of, accepting(machine), fitting_bits(block)
     ends = np.full((len(positions), len(block)), NEVER, np.int64)
     for e in range(len(block) - 1, -1, -1):
@@ -107,7 +107,8 @@ def test_earliest_ends_are_those_found_by_trial() -> None:
             raise
         assume(isinstance(physical.kernel, PostponedKernel) and len(block))
         found = share_matching(physical.detection, pairs_of(physical), block)
-        ends = earliest_ends(found.machine, block, found.moves, found.checks, cuts_of(found.checks)).ends
+        tables = found.tables
+        ends = earliest_ends(found.machine, block, tables.moves, tables.checks, tables.cuts).ends
         expected, bounds = by_trial(found), end_bounds(found.machine, block)
         assert bounds is not None
         assert (bounds <= ends).all(), case.query
@@ -127,7 +128,8 @@ def test_every_operator_finds_the_earliest_end(operator: str, seed: int) -> None
     table = stream("".join(random.choice(list("ABC"), 60)), x, x.astype(float))
     query = f"PATTERN SEQ(A a, B b, C c) WHERE a.x {operator} NEXT(b).y AND b.x {operator} NEXT(c).x"
     found = shared(query, table)
-    ends = earliest_ends(found.machine, found.block, found.moves, found.checks, cuts_of(found.checks)).ends
+    tables = found.tables
+    ends = earliest_ends(found.machine, found.block, tables.moves, tables.checks, tables.cuts).ends
     assert found.exact
     assert (ends == by_trial(found)).all()
 

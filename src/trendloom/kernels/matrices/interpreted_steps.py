@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.kernels.columns.interpreted_sums import integer_at, put_integer
 from trendloom.kernels.columns.numbers import Combination, Numbers
-from trendloom.kernels.columns.plain import integer_at, put_integer
 
 Array = np.ndarray[Any, Any]
 

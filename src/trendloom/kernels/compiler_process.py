@@ -2,7 +2,8 @@
 
 Numba holds a lock while it compiles, so a thread would not help. The process starts when it is first needed, leaves
 code in the folder that all processes of this user share, says when a kernel is done, and ends with the one that began
-it, after the kernel it is busy with. `python -m trendloom.kernels.apart` reads what to compile from its standard input.
+it, after the kernel it is busy with. `python -m trendloom.kernels.compiler_process` reads what to compile from its
+standard input.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Compiler:
             self._asked, self._done, self._owner = [], 0, os.getpid()
             atexit.register(self.leave)
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "trendloom.kernels.apart"],
+                [sys.executable, "-m", "trendloom.kernels.compiler_process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -20,8 +20,8 @@ from trendloom.kernels.by_event.events_by_state import Items
 from trendloom.kernels.by_event.moves import FREE, EventTerms, MoveGraph
 from trendloom.kernels.by_event.structure_codes import SOURCE, TARGET, Arms
 from trendloom.kernels.by_event.structures import HASH, NESTED, SUM, TREE
+from trendloom.kernels.columns.interpreted_sums import put_integer
 from trendloom.kernels.columns.numbers import Doubles, Scaled
-from trendloom.kernels.columns.plain import put_integer
 from trendloom.kernels.columns.words import add_scaled
 from trendloom.kernels.totals.summing import ABSENT, EMPTY
 
@@ -32,7 +32,7 @@ LARGEST = 2.0**512
 """Beyond, a double needs an exponent of its own to stay what it is."""
 
 
-def sweep_plainly(
+def sweep_interpreted(
     graph: MoveGraph, terms: EventTerms, items: Items, arms: Arms, batches: Batches, low: Array, high: Array, part: Any,
     sink: Any,
 ) -> bool:  # fmt: skip
