@@ -13,12 +13,12 @@ import trendloom as tl
 from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.spark.cut import CutPartial, segments_of
 from trendloom.engines.spark.direct import RowGroups, shares
-from trendloom.engines.spark.freight import PANE
 from trendloom.engines.spark.overlap import Part, Zones, contested
 from trendloom.engines.spark.reduce import Reduce, multiplied
 from trendloom.engines.spark.tasks import Job
 from trendloom.engines.workload import Options, load, queries_of
 from trendloom.errors import RunError
+from trendloom.kernels.contract import PANE
 from trendloom.model.window import Window
 from trendloom.physical.plan import plan_physically
 from trendloom.physical.spread import Path, obstacle, ways

@@ -35,6 +35,7 @@ class Toy:
     family = "Toy"
     adds_up = True
     light = True
+    summarising = None
     reads: frozenset[str] = frozenset()
     columns: tuple[str, ...] = ()
     keeps = "numbers of events, per key and pane"

@@ -48,6 +48,7 @@ class SearchKernel(ABC):
     family: ClassVar[str] = "DetectionKernel"
     adds_up: ClassVar[bool] = False
     light: ClassVar[bool] = False
+    summarising: ClassVar[None] = None
 
     @property
     def together(self) -> bool:
