@@ -22,6 +22,13 @@ HOMES = {"pyspark": "trendloom.engines.spark", "py4j": "trendloom.engines.spark"
 DOORS = {"trendloom", "trendloom.spark"}
 """Public modules at the top of the package: for users, and for what faces users."""
 
+ALGORITHMS = (
+    "aggregation", "by_event", "collapsed", "complete", "expansion", "matrices", "postponed", "runs", "waiting_runs",
+)  # fmt: skip
+"""Rooms of `kernels` that candidates alone know; all others learn of them through `kernels.contract`."""
+
+NAME_NO_ALGORITHM = ("trendloom.engines", "trendloom.cli")
+
 ORACLE_MAY_USE = (
     "trendloom.errors",
     "trendloom.expr.nodes",
@@ -107,6 +114,19 @@ def test_the_oracle_shares_no_evaluation_code() -> None:
         if inside(module, "trendloom") and not any(inside(module, room) for room in ORACLE_MAY_USE)
     ]
     assert strays == []
+
+
+def test_engines_and_what_faces_users_name_no_algorithm() -> None:
+    rooms = [f"trendloom.kernels.{room}" for room in ALGORITHMS]
+    assert all((PACKAGE / "kernels" / room).is_dir() for room in ALGORITHMS)
+    strays = [
+        (name_of(path), module)
+        for path in MODULES
+        if name_of(path) in DOORS or any(inside(name_of(path), room) for room in NAME_NO_ALGORITHM)
+        for module in imports(path)
+        if any(inside(module, room) for room in rooms)
+    ]
+    assert strays == [], "ask the kernel: see trendloom.kernels.contract"
 
 
 def test_fast_paths_do_not_lean_on_the_oracle() -> None:

@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Figures:
+class Compared:
     """One figure, estimated (None: not) and as it is; `show` writes it, `at_most`: the estimate is a bound."""
 
     name: str
@@ -66,36 +66,36 @@ def describe_run(physical: Physical, events: Events, statistics: Statistics, loo
     return Branch("Measured", told, tuple(one.branch(width) for one in figures))
 
 
-def _of_events(physical: Physical, events: Events, statistics: Statistics, look: Look) -> Iterator[Figures]:
+def _of_events(physical: Physical, events: Events, statistics: Statistics, look: Look) -> Iterator[Compared]:
     plan, window = physical.plan, physical.plan.window
-    yield Figures("events", statistics.events, len(events.types))
+    yield Compared("events", statistics.events, len(events.types))
     for position, place in enumerate(physical.detection.places):
         name = f"{position} {show_component(place.type, place.variable)}"
-        yield Figures(name, statistics.fitting.get(position), len(look.block.members[position]))
+        yield Compared(name, statistics.fitting.get(position), len(look.block.members[position]))
     if plan.partition:
         spread = statistics.spread(plan.partition)
-        yield Figures("keys", None if spread is None else spread.distinct, look.keys.count)
+        yield Compared("keys", None if spread is None else spread.distinct, look.keys.count)
     if window.sliding:
         assert events.ticks is not None
-        yield Figures("windows", statistics.windows(window), windows_with_events(events.ticks, window))
+        yield Compared("windows", statistics.windows(window), windows_with_events(events.ticks, window))
 
 
-def _of_run(estimate: Estimate | None, look: Look, run: Measured) -> Iterator[Figures]:
+def _of_run(estimate: Estimate | None, look: Look, run: Measured) -> Iterator[Compared]:
     estimate = Estimate(Statistics().origin) if estimate is None else estimate
     built, foreseen = ({}, {}) if look.built is None else (look.built.numbers, look.built.foreseen)
     for name, number in built.items():
-        yield Figures(name, estimate.further.get(name), number)
+        yield Compared(name, estimate.further.get(name), number)
     with_events = f" with {run.events:,} events" if run.events else ""
     at_most = estimate.at_most and RESULTS not in foreseen
-    yield Figures("rows", foreseen.get(RESULTS, estimate.results), run.rows, at_most=at_most, more=with_events)
+    yield Compared("rows", foreseen.get(RESULTS, estimate.results), run.rows, at_most=at_most, more=with_events)
     rate = f", {run.events / run.processor / 1e6:,.1f} M events of trends per second" if run.events else ""
     if SECONDS in foreseen:
-        yield Figures(
+        yield Compared(
             "search", foreseen[SECONDS], look.seconds(), _seconds, more=" on the processor, before rows are made"
         )
     clock = f" on the processor, {_seconds(run.seconds)} by the clock{rate}"
-    yield Figures("time", None, run.processor, _seconds, more=clock)
-    yield Figures("memory", foreseen.get(BYTES, estimate.bytes), run.memory, show_bytes, more=" more than before")
+    yield Compared("time", None, run.processor, _seconds, more=clock)
+    yield Compared("memory", foreseen.get(BYTES, estimate.bytes), run.memory, show_bytes, more=" more than before")
 
 
 def windows_with_events(ticks: Array, window: Window) -> int:

@@ -85,6 +85,44 @@ class Built:
     foreseen: Mapping[str, float] = field(default_factory=dict)
 
 
+class Summaries(Protocol):
+    """Stretches of events, each of one key and pane, summed up."""
+
+    @property
+    def key(self) -> Array: ...
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: Array) -> Self: ...
+
+    def with_keys(self, key: Array) -> Self: ...
+
+
+class Summarising(Protocol):
+    """How stretches of events are summed up by themselves, so that only their summaries have to meet."""
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns in which summaries travel, `PANE` among them."""
+        ...
+
+    def reduce(self, block: Block) -> Summaries | None:
+        """The summaries of a block; None: its numbers are too large for that."""
+        ...
+
+    def pack(self, summaries: Any) -> dict[str, pa.Array]:
+        """Summaries as columns, without their keys."""
+        ...
+
+    def unpack(self, rows: pa.Table, key: Array, nothing: Block) -> Summaries:
+        """Summaries out of columns, with their keys; `nothing`: a block without events."""
+        ...
+
+    def results(self, parts: list[Any], nothing: Block) -> Any | None:
+        """The results of all windows; None: parts overlap in time, so nothing can be said."""
+        ...
+
+
 RESULTS, SECONDS, BYTES = "results", "seconds", "bytes"
 
 Asked = Callable[[Any], bool]
@@ -192,4 +230,9 @@ class Kernel(Protocol[State, Result]):
         Of the events of the block only those of that result fit positions outside NOTs, each where the result binds
         it; `variables` are all that the result binds.
         """
+        ...
+
+    @property
+    def summarising(self) -> Summarising | None:
+        """How it sums up stretches of events; None: events have to meet."""
         ...

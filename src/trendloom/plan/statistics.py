@@ -33,6 +33,8 @@ class KeySpread:
 
     def classes(self) -> tuple[tuple[float, float], ...]:
         """Keys by their size: (how many, which share of the events each has). The largest, then all others alike."""
+        if not self.distinct:
+            return ()
         if self.greatest is None or self.distinct <= 1 or self.greatest * self.distinct <= 1:
             return ((self.distinct, 1 / self.distinct),)
         others = self.distinct - 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,3 +152,19 @@ def test_estimates_are_shown_with_the_plan(tmp_path: Path) -> None:
     assert "├─ estimate   3 events, by the footers of Parquet files" in lines
     assert "estimate" not in tl.explain("PATTERN SEQ(A a, B b)", events.schema)
     assert "estimate" not in tl.explain("PATTERN SEQ(A a, B b)", events, engine="reference")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "PATTERN SEQ(A a, B b) WHERE [k] AND a.time < b.time",
+        "RETURN k, COUNT(*) PATTERN SEQ(A a, B b) GROUP BY k WITHIN 10 SLIDE 5",
+        "RETURN COMPLETE TRENDS PATTERN A a+ WHERE [k] AND a.k < NEXT(a).k",
+        "PATTERN A a{2,90}",
+    ],
+)
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_few_events_and_no_keys_are_explained(query: str, rows: int) -> None:
+    events = pa.table({"type": list("AAB"), "time": [1, 2, 3], "k": pa.array([None] * 3, pa.int64())}).slice(0, rows)
+    with warnings.catch_warnings(action="ignore"):
+        assert "Measured" in tl.explain(query, events, analyze=True)

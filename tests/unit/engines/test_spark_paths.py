@@ -18,11 +18,11 @@ from trendloom.engines.reading import load, queries_of
 from trendloom.engines.spark.allowed_paths import Path, obstacle, ways
 from trendloom.engines.spark.cut import CutPartial, segments_of
 from trendloom.engines.spark.direct import RowGroups, shares
-from trendloom.engines.spark.freight import PANE
 from trendloom.engines.spark.overlap import Part, Zones, contested
 from trendloom.engines.spark.reduce import Reduce, multiplied
 from trendloom.engines.spark.tasks import Job
 from trendloom.errors import RunError
+from trendloom.kernels.contract import PANE
 from trendloom.model.window import Window
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind

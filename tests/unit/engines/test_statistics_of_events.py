@@ -114,6 +114,8 @@ def test_rows_of_a_sample_lie_all_over_the_stream() -> None:
     assert len(rows) == 6400
     assert (rows[0], rows[-1]) == (0, 999_999)
     assert np.diff(rows).max() < 2 * 1_000_000 / 64
+    for total in (6401, 6463, 7000, 12_799):
+        assert np.diff(sampled_rows(total, 6400)).min() == 1
     assert sampled_rows(5, 6400).tolist() == [0, 1, 2, 3, 4]
 
 

@@ -36,6 +36,7 @@ class Toy:
     adds_up = True
     aggregation = None
     light = True
+    summarising = None
     reads: frozenset[str] = frozenset()
     columns: tuple[str, ...] = ()
     keeps = "numbers of events, per key and pane"

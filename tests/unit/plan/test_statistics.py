@@ -50,3 +50,4 @@ def test_keys_by_size() -> None:
     assert KeySpread(5.0, 0.6).classes() == ((1.0, 0.6), (4.0, pytest.approx(0.1)))
     assert ONE_KEY.classes() == ((1.0, 1.0),)
     assert KeySpread(4.0, 0.25).classes() == ((4.0, 0.25),)
+    assert KeySpread(0.0).classes() == ()

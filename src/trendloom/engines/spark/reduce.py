@@ -1,14 +1,14 @@
-"""Reduce before the shuffle: tasks make matrices of the events they read, and only matrices move.
+"""Reduce before the shuffle: tasks sum up the events they read, and only summaries move (`Kernel.summarising`).
 
 A first, small job finds which times each part of the input covers. Where parts overlap (`overlap`), tasks send their
-events as they are, everywhere else the products of their matrices per key and pane. The task of a key reduces the
-events, puts all pieces in order of time and multiplies. A task whose events hardly shrink sends them as they are, too.
+events as they are, everywhere else their summaries per key and pane. The task of a key sums up the events, puts all
+summaries in order of time and joins them. A task whose events hardly shrink sends them as they are, too.
 Cost: as many rows are shuffled as there are keys and panes in each part, instead of one per event.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,19 +17,15 @@ import pyarrow as pa
 from trendloom.engines import task
 from trendloom.engines.events import Stream, build_block, stream_of_table
 from trendloom.engines.giving import totals_table
-from trendloom.engines.spark.allowed_paths import summed
-from trendloom.engines.spark.freight import CUT, event_rows, freight_schema, piece_rows
+from trendloom.engines.spark.freight import CUT, event_rows, freight_schema, summary_rows
 from trendloom.engines.spark.overlap import Zones
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, keyed_by, mapped, stream_of, task_number
 from trendloom.errors import RunError
 from trendloom.io.events import without_nan
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
-from trendloom.kernels.contract import PANE
+from trendloom.kernels.contract import PANE, Summaries, Summarising
 from trendloom.kernels.ground.windows import check_range
-from trendloom.kernels.matrices.packing import pieces_from
-from trendloom.kernels.matrices.pieces import Pieces, join, reduce_block, results, sortables
-from trendloom.kernels.totals.widen import layout_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,17 +33,24 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 SHRINKS = 4
-"""Events for each piece at least, on the average of a task, for pieces to be sent instead of events."""
+"""Events for each summary at least, on the average of a task, for summaries to be sent instead of events."""
 
 
 def reduced(df: DataFrame, job: Job, zones: Zones, partitions: int | None) -> DataFrame:
-    """Pieces and contested events of a DataFrame, those of one key in one task; for `multiplied`."""
+    """Summaries and contested events of a DataFrame, those of one key in one task; for `multiplied`."""
     return by_key(mapped(df, Task(job, Reduce(zones)), freight_of(job)), job.plan.partition, partitions)
 
 
 def freight_of(job: Job) -> pa.Schema:
     """The columns that are shuffled."""
-    return freight_schema(job.schema, len(layout_of(summed(job.physical), job.numeric).parts))
+    return freight_schema(job.schema, summarising_of(job).columns)
+
+
+def summarising_of(job: Job) -> Summarising:
+    """How stretches of events are summed up; the query allows it, or nobody would ask."""
+    found = job.physical.kernel.in_numbers(job.numeric).summarising
+    assert found is not None
+    return found
 
 
 # ------------------------------------------------------------------------------------------ inside a task
@@ -78,53 +81,54 @@ class Reduce:
 
     def _alone(self, job: Job, stream: Stream, zone: Array) -> Batches:
         """Events that no other task has a say in."""
-        block, keys, pieces = _pieces_by_cut(job, stream, zone)
-        if len(pieces) * SHRINKS <= len(block):
-            table = stream.table.select(list(job.plan.partition)).take(pa.array(keys.rows[pieces.key]))
-            yield from piece_rows(freight_of(job), table, pieces)
+        block, keys, found = _reduced_by_cut(job, stream, zone)
+        if len(found) * SHRINKS <= len(block):
+            table = stream.table.select(list(job.plan.partition)).take(pa.array(keys.rows[found.key]))
+            yield from summary_rows(freight_of(job), table, found, summarising_of(job))
         else:
             yield from event_rows(freight_of(job), stream.table, zone + len(self.zones) * (1 + task_number()))
 
 
-def _pieces_by_cut(job: Job, stream: Stream, cut: Array) -> tuple[Block, Keys, Pieces]:
-    """The pieces of events, none across a border between cuts."""
+def _reduced_by_cut(job: Job, stream: Stream, cut: Array) -> tuple[Block, Keys, Summaries]:
+    """The summaries of events, none across a border between cuts."""
     physical = job.physical
     if len(cut) and (cut != cut[0]).any():
         physical = keyed_by(physical, CUT)
         stream = stream_of_table(job.plan, stream.table.append_column(CUT, pa.array(cut)))
     block, keys = build_block(physical, stream)
-    pieces = reduce_block(summed(physical), block, job.numeric)
-    if pieces is None:
+    found = summarising_of(job).reduce(block)
+    if found is None:
         raise RunError("integers near 2^63 cannot be compared or added up before the shuffle", hint=_GENERAL)
-    return block, keys, pieces
+    return block, keys, found
 
 
 _GENERAL = "choose the general path"
 
 
 def multiplied(job: Job, batches: Batches) -> pa.Table | None:
-    """The partial table of all pieces and events of some keys."""
+    """The partial table of all summaries and events of some keys."""
     found = [batch for batch in batches if batch.num_rows]
     if not found:
         return None
     table = without_nan(pa.Table.from_batches(found))
-    is_piece = np.asarray(table[PANE].is_valid())
-    if not is_piece.any():
+    summed_up = np.asarray(table[PANE].is_valid())
+    if not summed_up.any():
         return task.partial(job.physical, stream_of_table(job.plan, _events(job, table)), numeric=job.numeric)
-    keys = _joint_keys(job, table)
-    empty = stream_of_table(job.plan, job.schema.empty_table())
-    nothing, _, model = _pieces_by_cut(job, empty, np.zeros(0, np.int64))
-    parts = [pieces_from(table.filter(pa.array(is_piece)), keys.codes[is_piece], model)]
-    if not is_piece.all():
-        rows = np.flatnonzero(~is_piece)
+    keys, summarising = _joint_keys(job, table), summarising_of(job)
+    nothing, _ = build_block(job.physical, stream_of_table(job.plan, job.schema.empty_table()))
+    parts = [summarising.unpack(table.filter(pa.array(summed_up)), keys.codes[summed_up], nothing)]
+    if not summed_up.all():
+        rows = np.flatnonzero(~summed_up)
         some = table.take(pa.array(rows))
         stream = stream_of_table(job.plan, _events(job, some))
-        _, own, pieces = _pieces_by_cut(job, stream, some[CUT].to_numpy())
-        parts.append(replace(pieces, key=keys.codes[rows[own.rows[pieces.key]]]))
-    whole = join(parts)
-    _refuse_overlaps(whole)
-    spec = summed(job.physical)
-    totals = results(spec, job.numeric, whole, sortables(spec, nothing))
+        _, own, found_here = _reduced_by_cut(job, stream, some[CUT].to_numpy())
+        parts.append(found_here.with_keys(keys.codes[rows[own.rows[found_here.key]]]))
+    totals = summarising.results(parts, nothing)
+    if totals is None:
+        raise RunError(
+            "the DataFrame was divided differently when it was read a second time",
+            hint=f"cache it or write it to a file first, or {_GENERAL}",
+        )
     if not len(totals):
         return None
     return totals_table(job.plan, Stream(table, {}, np.zeros(0, np.int64)), keys, totals)
@@ -135,19 +139,9 @@ def _events(job: Job, table: pa.Table) -> pa.Table:
 
 
 def _joint_keys(job: Job, table: pa.Table) -> Keys:
-    """The keys of pieces and events together."""
+    """The keys of summaries and events together."""
     if not job.plan.partition:
         return one_key(len(table))
     kinds = {one.name: one.kind for one in job.plan.schema.columns}
     stream = Stream(table, kinds, np.zeros(0, np.int64))
     return encode_keys([stream.vector(name) for name in job.plan.partition])
-
-
-def _refuse_overlaps(pieces: Pieces) -> None:
-    """The input must be the same whenever it is read; else pieces overlap, and products would be wrong."""
-    same = pieces.key[1:] == pieces.key[:-1]
-    if (same & (pieces.first[1:] <= pieces.last[:-1])).any():
-        raise RunError(
-            "the DataFrame was divided differently when it was read a second time",
-            hint=f"cache it or write it to a file first, or {_GENERAL}",
-        )

@@ -55,7 +55,7 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
             names: _spread(key_codes(names, stream).codes, total) for names in {plan.partition, plan.group_by} if names
         },
         values={name: _spread(codes, total).distinct for name, codes in _columns(search.plan, stream)},
-        nulls={name: events.table[name].take(pa.array(rows)).null_count * scale for name in search.plan.scan.columns},
+        nulls={name: stream.table[name].null_count * scale for name in stream.table.column_names},
         relevant=len(block) * scale,
         fitting={position: len(members) * scale for position, members in enumerate(block.members)},
         passing=dict(_passing(block, neighbours_of(search.detection).conditions)),
@@ -69,7 +69,7 @@ def sampled_rows(total: int, most: int) -> Array:
     stretches = min(STRETCHES, most)
     length = most // stretches
     begins = np.linspace(0, total - length, stretches).astype(np.int64)
-    return np.unique((begins[:, None] + np.arange(length)).reshape(-1))
+    return (begins[:, None] + np.arange(length)).reshape(-1)  # none overlap: they begin at least a length apart
 
 
 def distinct_in_all(counts: Array, total: int) -> float:

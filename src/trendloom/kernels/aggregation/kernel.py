@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from trendloom.errors import DataError
 from trendloom.kernels.aggregation.aggregate import aggregate
+from trendloom.kernels.aggregation.summarising import MatrixSummaries
 from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import KEY, Asked, Built, Expected, Hear
@@ -143,6 +144,11 @@ class AggregationKernel:
     def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Totals] | None:
         """Totals do not know their matches."""
         return None
+
+    @property
+    def summarising(self) -> MatrixSummaries | None:
+        """Where stretches of events are matrices."""
+        return MatrixSummaries(self.spec, self.numeric) if self.summarised else None
 
     def _reduced(self, state: AggregationState, events: Block) -> AggregationState:
         """Events become pieces; all are later than those of the pieces that are there."""

@@ -97,6 +97,10 @@ class Pieces:
     def __len__(self) -> int:
         return len(self.key)
 
+    def with_keys(self, key: Array) -> Pieces:
+        """The same pieces with other numbers of their keys."""
+        return replace(self, key=key)
+
     def take(self, rows: Array) -> Pieces:
         stacks = tuple(stack.take(rows) for stack in self.stacks)
         return Pieces(self.key[rows], self.pane[rows], self.first[rows], self.last[rows], stacks, self.least[:, rows])

@@ -49,6 +49,7 @@ class SearchKernel(ABC):
     adds_up: ClassVar[bool] = False
     aggregation: ClassVar[None] = None
     light: ClassVar[bool] = False
+    summarising: ClassVar[None] = None
 
     @property
     def together(self) -> bool:
