@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.amounts import amount, thorough
 
-from trendloom.engines.live.chunks import Holds, Index
+from trendloom.engines.live.chunks import ChunkIndex, Holds
 from trendloom.engines.statistics.from_batches import statistics_of_batches
 from trendloom.plan.statistics import Origin
 
@@ -18,7 +18,7 @@ BUCKETS = st.lists(st.lists(st.lists(st.integers(-50, 50), max_size=6), max_size
 def test_they_are_those_of_the_events_that_are_kept(buckets: list[list[list[int]]]) -> None:
     indexes = []
     for batches in buckets:
-        index, _ = Index("query", 1).with_chunk(Holds.SUMMARIES, -1000, 1000, 7)
+        index, _ = ChunkIndex("query", 1).with_chunk(Holds.SUMMARIES, -1000, 1000, 7)
         for times in batches:
             index, _ = index.with_chunk(Holds.EVENTS, min(times, default=0), max(times, default=0), len(times))
         indexes.append(index)
