@@ -3,7 +3,8 @@
 Compiled kernels release Python's lock, so threads run side by side over views of one block. A key is never divided
 between threads unless time is: then the contract of live streams applies, and a thread is shown what it would be shown
 if the stream had come so far and it had been loaded there. Results leave in the order of the parts, whichever thread is
-done first, and only so many wait for those before them, so memory stays bounded.
+done first, and only so many wait for those before them, so memory stays bounded. Batches of rows are made by threads in
+the same manner, a few ahead of whoever reads them. Before all that columns are divided into slices (`expr.slices`).
 
 Cost: that of the kernel over the parts; parts of time overlap by what a result can reach back.
 """
@@ -19,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from trendloom.expr.slices import in_context
+from trendloom.expr.slices import in_context, side_by_side
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected, Hear, Kernel
 from trendloom.kernels.ground.matches import Matches
@@ -225,7 +226,7 @@ def divided(kernel: Kernel[Any, Any], block: Block, threads: int) -> list[Portio
     by_key = _by_key(block, count)
     if len(by_key) >= threads:
         return by_key
-    return _by_time(kernel, block, count) or by_key
+    return _by_time(kernel, block, count, threads) or by_key
 
 
 def _by_key(block: Block, count: int) -> list[Portion]:
@@ -239,7 +240,7 @@ def _by_key(block: Block, count: int) -> list[Portion]:
     ]
 
 
-def _by_time(kernel: Kernel[Any, Any], block: Block, count: int) -> list[Portion]:
+def _by_time(kernel: Kernel[Any, Any], block: Block, count: int, threads: int) -> list[Portion]:
     """Stretches of time with about equally many events; [] where a result reaches back too far for that."""
     clock = kernel.clock
     if clock.window.within is None or clock.pane is not None:
@@ -248,12 +249,13 @@ def _by_time(kernel: Kernel[Any, Any], block: Block, count: int) -> list[Portion
     cuts = np.unique(times[np.linspace(0, len(times) - 1, count + 1).astype(np.int64)[1:-1]]).tolist()
     if not cuts or min(np.diff([int(times[0]), *cuts, int(times[-1])])) < OVERLAP * clock.window.within:
         return []
-    found = []
-    for before, until in zip([None, *cuts], [*cuts, None], strict=True):
+
+    def part(before: int | None, until: int | None) -> Portion:
         wanted = np.ones(len(block), np.bool_)
         if before is not None:
             wanted &= block.time >= clock.needs(before)
         if until is not None:
             wanted &= block.time < until
-        found.append(Portion(block.only(wanted), before=before, until=until, events=np.flatnonzero(wanted)))
-    return found
+        return Portion(block.only(wanted), before=before, until=until, events=np.flatnonzero(wanted))
+
+    return side_by_side(part, list(zip([None, *cuts], [*cuts, None], strict=True)), threads)

@@ -36,6 +36,10 @@ from trendloom.plan.workload import Attributes
 Array = np.ndarray[Any, Any]
 
 
+Picked = tuple[Array | None, Array, Array]
+"""Rows sorted by key and time (None: all, as they are), their times, and how many each key has."""
+
+
 @dataclass(frozen=True, eq=False)
 class Shared:
     """What several queries over one stream have in common, each made once: columns, keys, and events sorted by them.
@@ -47,7 +51,7 @@ class Shared:
     often: frozenset[Attributes] = frozenset()
     vectors: dict[str, Vector] = field(default_factory=dict)
     keys: dict[Attributes, Keys] = field(default_factory=dict)
-    order: dict[Attributes, tuple[Array, Array]] = field(default_factory=dict)
+    order: dict[Attributes, Picked] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +128,6 @@ def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) ->
     return block, keys
 
 
-Picked = tuple[Array | None, Array, Array]
-"""Rows sorted by key and time (None: all, as they are), their times, and how many each key has."""
-
-
 def _sorted(stream: Stream, keys: Keys, some: Array | None) -> Picked:
     """Some of the rows (None: all) that have a key."""
     if len(stream.ticks) > few.FEW and keys.count:
@@ -148,15 +148,17 @@ def _picked(partition: Attributes, stream: Stream, keys: Keys, some: Array | Non
     """The same, out of all rows as they were sorted once."""
     orders = stream.shared.order
     if partition not in orders:
-        rows, times, _ = _sorted(stream, keys, None)
-        orders[partition] = np.arange(len(stream.ticks)) if rows is None else rows, times
-    rows, times = orders[partition]
-    if some is not None:
-        kept = some[rows]
-        if not kept.all():
-            rows, times = rows[kept], times[kept]
-    sizes = np.bincount(keys.codes[rows], minlength=keys.count) if keys.count else np.zeros(0, np.int64)
-    return rows, times, sizes
+        orders[partition] = _sorted(stream, keys, None)
+    rows, times, sizes = orders[partition]
+    if some is None:
+        return rows, times, sizes
+    kept = _taken(some, rows, stream.threads)
+    if kept.all():
+        return rows, times, sizes
+    before = np.r_[0, np.cumsum(kept)]
+    chosen = np.flatnonzero(kept)
+    rows = chosen if rows is None else taken(rows, chosen, stream.threads)
+    return rows, taken(times, chosen, stream.threads), np.diff(before[np.r_[0, np.cumsum(sizes)].astype(np.int64)])
 
 
 def _ordered(

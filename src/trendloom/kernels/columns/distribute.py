@@ -46,13 +46,14 @@ def distribute(codes: Ints, times: Ints, kept: Flags | None, keys: int, threads:
         return None
     wanted = _ALL if kept is None else kept
     slices = slices_of(len(times), threads)
-    counted = side_by_side(lambda low, high: _counted(codes, times, wanted, low, high, keys), slices, threads)
+    alone = len(slices) == 1
+    counted = side_by_side(lambda low, high: _counted(codes, times, wanted, low, high, keys, alone), slices, threads)
     counts, flags = np.array([one[0] for one in counted]), np.array([one[1] for one in counted])
     sizes = counts.sum(axis=0)
     ends = flags[flags[:, 2] >= 0, 2:]  # of slices without events nothing is known
     first, last = ends[1:, 0], ends[:-1, 1]
     timed = bool(flags[:, 0].all() and (times[last] <= times[first]).all())
-    if not timed and len(slices) == 1:
+    if not timed and alone:
         return None
     total = int(sizes.sum())
     if timed and total == len(times) and flags[:, 1].all() and (codes[last] <= codes[first]).all():
@@ -86,8 +87,11 @@ def _sort_keys(rows: Ints, times: Ints, sizes: Ints, threads: int) -> None:
 
 
 @njit(nogil=True)
-def _counted(codes: Any, times: Any, kept: Any, low: Any, high: Any, keys: Any) -> Any:
-    """Events of each key in a slice; then whether they are in order of time, of key, and the first and last of them."""
+def _counted(codes: Any, times: Any, kept: Any, low: Any, high: Any, keys: Any, only_in_time: Any) -> Any:
+    """Events of each key in a slice; then whether they are in order of time, of key, and the first and last of them.
+
+    `only_in_time`: nothing is asked of events that are not in order of time, so the first of these ends it.
+    """
     counts = np.zeros(keys, np.int64)
     timed, keyed, first, last = 1, 1, -1, -1
     for row in range(low, high):
@@ -100,6 +104,8 @@ def _counted(codes: Any, times: Any, kept: Any, low: Any, high: Any, keys: Any) 
         else:
             if times[row] < times[last]:
                 timed = 0
+                if only_in_time:
+                    break
             if code < codes[last]:
                 keyed = 0
         last = row
