@@ -32,8 +32,10 @@ Result = TypeVar("Result")
 
 LEAST = 1 << 16
 """Events of a part: fewer are not worth the preparations that every part needs."""
-PARTS = 2
-"""Parts for every thread, at most: one that takes longer than the others keeps nobody waiting for long."""
+PARTS = 4
+"""Parts for every thread, at most: one that takes longer than the others keeps nobody waiting for long. What adds up
+takes about as long for each event, so there one is enough.
+"""
 AHEAD = 1
 """Results that are ready before they are asked for, besides those that threads are at."""
 WAITING = 1 << 22
@@ -220,7 +222,7 @@ def _in_turn(jobs: list[_Job], threads: int) -> Iterator[Any]:
 
 def divided(kernel: Kernel[Any, Any], block: Block, threads: int) -> list[Portion]:
     """Parts of a block for so many threads: by key where there are enough, else by time where results allow it."""
-    count = min(threads * PARTS, len(block) // LEAST)
+    count = min(threads if kernel.adds_up else threads * PARTS, len(block) // LEAST)
     if threads < 2 or count < 2 or kernel.light:
         return [Portion(block)]
     by_key = _by_key(block, count)
