@@ -19,7 +19,7 @@ from trendloom.engines.equal_times import Tied, ties_of
 from trendloom.errors import DataError
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, walk
-from trendloom.expr.slices import in_slices, taken
+from trendloom.expr.slices import in_slices, slices_of, taken
 from trendloom.expr.vectors import Vector, from_arrow, is_true
 from trendloom.io.events import ticks, without_nan
 from trendloom.kernels.columns import few
@@ -224,7 +224,7 @@ def _word_of_fits(tests_of: list[tuple[str, tuple[Expr, ...]]], stream: Stream, 
                 fits |= _mask(name, tests, some, leaf).astype(word) << word(bit)
         return fits
 
-    return _joined(in_slices(test, len(types), stream.threads))
+    return _tested(test, len(types), word, stream.threads)
 
 
 def _fitting(fits: list[Array], threads: int) -> Array:
@@ -234,11 +234,20 @@ def _fitting(fits: list[Array], threads: int) -> Array:
         found: Array = np.logical_or.reduce([words[low:high] != 0 for words in fits])
         return found
 
-    return _joined(in_slices(test, len(fits[0]), threads))
+    return _tested(test, len(fits[0]), np.bool_, threads)
 
 
-def _joined(parts: list[Array]) -> Array:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def _tested(test: Callable[[int, int], Array], rows: int, dtype: type[np.generic], threads: int) -> Array:
+    """What a test finds for all rows, slice by slice."""
+    if len(slices_of(rows, threads)) == 1:
+        return test(0, rows)
+    found = np.empty(rows, dtype)
+
+    def fill(low: int, high: int) -> None:
+        found[low:high] = test(low, high)
+
+    in_slices(fill, rows, threads)
+    return found
 
 
 def _by_type(bits: dict[str, int], types: Vector, word: type[np.unsignedinteger[Any]]) -> Array:
