@@ -3,8 +3,9 @@
 Every rate stands beside a baseline of the same run, and every answer is checked against another way to compute it.
 Parts: `detection` (rows per match, local and Spark), `trends` (complete trends and postponing beside the papers'
 algorithms, on one core; over partitions on Spark), `kernels` (aggregation on one core), `growth` (one inequality),
-`local` (aggregates end to end, and their memory), `long` (10⁸ events in a window), `spark` (aggregates, path by path),
-`live` (live streams, beside Flink), `queries` (a workload beside its queries one by one).
+`local` (aggregates end to end, and their memory), `cores` (one thread beside all cores), `long` (10⁸ events in a
+window), `spark` (aggregates, path by path), `live` (live streams, beside Flink), `queries` (a workload beside its
+queries one by one).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 
 import trendloom as tl
 from benchmarks.aggregation import measure_aggregation
+from benchmarks.cores import measure_cores
 from benchmarks.end_to_end import measure_end_to_end
 from benchmarks.growth import measure_growth
 from benchmarks.live import measure_live
@@ -35,6 +37,7 @@ MEASURES = {
     "kernels": measure_aggregation,
     "growth": measure_growth,
     "local": measure_end_to_end,
+    "cores": measure_cores,
     "long": measure_long_window,
     "live": measure_live,
     "queries": measure_many_queries,

@@ -3,23 +3,24 @@
 Compiled kernels release Python's lock, so threads run side by side over views of one block. A key is never divided
 between threads unless time is: then the contract of live streams applies, and a thread is shown what it would be shown
 if the stream had come so far and it had been loaded there. Results leave in the order of the parts, whichever thread is
-done first, and only so many wait for those before them, so memory stays bounded.
+done first, and only so many wait for those before them, so memory stays bounded. Batches of rows are made by threads in
+the same manner, a few ahead of whoever reads them. Before all that columns are divided into slices (`expr.slices`).
 
 Cost: that of the kernel over the parts; parts of time overlap by what a result can reach back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from queue import Queue
-from threading import Event
-from typing import Any
+from threading import Condition
+from typing import Any, TypeVar
 
 import numpy as np
 
+from trendloom.expr.slices import in_context, side_by_side
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected, Hear, Kernel
 from trendloom.kernels.ground.matches import Matches
@@ -27,14 +28,18 @@ from trendloom.kernels.totals.totals import Totals
 
 Array = np.ndarray[Any, Any]
 
-LEAST = 1 << 18
+Result = TypeVar("Result")
+
+LEAST = 1 << 16
 """Events of a part: fewer are not worth the preparations that every part needs."""
 PARTS = 4
-"""Parts for every thread, at most: one that takes longer than the others keeps nobody waiting for long."""
-WAITING = 4
-"""Results of a part that wait for the parts before it."""
-FAR = 1 << 60
-"""Room in a queue that nobody waits for any more."""
+"""Parts for every thread, at most: one that takes longer than the others keeps nobody waiting for long. What adds up
+takes about as long for each event, so there one is enough.
+"""
+AHEAD = 1
+"""Results that are ready before they are asked for, besides those that threads are at."""
+WAITING = 1 << 22
+"""Entries of results that wait for the parts before them."""
 OVERLAP = 8
 """Parts of time are at least so many times as long as what they share with the part before."""
 
@@ -72,6 +77,25 @@ class Portion:
         if self.events is not None:
             return replace(found, events=self.events[found.events], certain_from=None)
         return replace(found, events=found.events + self.low, certain_from=None) if self.low else found
+
+
+def made_ahead(make: Callable[..., Result], arguments: Sequence[tuple[Any, ...]], threads: int) -> Iterator[Result]:
+    """What a function makes of each of some arguments, in their order; threads are a few of them ahead."""
+    if threads < 2 or len(arguments) < 2:
+        yield from (make(*given) for given in arguments)
+        return
+    made: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(threads, thread_name_prefix="trendloom") as pool:
+        try:
+            for given in arguments:
+                made.append(pool.submit(in_context(make), *given))
+                if len(made) > threads + AHEAD:
+                    yield made.popleft().result()
+            while made:
+                yield made.popleft().result()
+        finally:
+            for one in made:
+                one.cancel()
 
 
 class Run:
@@ -123,53 +147,74 @@ class _PortionJob:
 class _Done:
     """The end of a part's results, with what went wrong if anything did."""
 
+    size = 0
+
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
 
+class _Waiting:
+    """Results that wait for their part's turn: so many entries of all parts together, and one of the part in turn."""
+
+    def __init__(self, parts: int) -> None:
+        self._changed = Condition()
+        self._found: list[deque[Any]] = [deque() for _ in range(parts)]
+        self._turn, self._size, self.stopped = 0, 0, False
+
+    def put(self, part: int, found: Any) -> None:
+        """Give a result; wait while there are too many. Nobody waits when all has stopped."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.stopped or self._size < WAITING or self._in_turn(part))
+            self._found[part].append(found)
+            self._size += found.size
+            self._changed.notify_all()
+
+    def _in_turn(self, part: int) -> bool:
+        return part == self._turn and not self._found[part]
+
+    def take(self, part: int) -> Any:
+        """The next result of a part, whose turn it is."""
+        with self._changed:
+            self._turn = part
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._found[part])
+            found = self._found[part].popleft()
+            self._size -= found.size
+            self._changed.notify_all()
+            return found
+
+    def stop(self) -> None:
+        """Let whoever waits see that nobody wants more."""
+        with self._changed:
+            self.stopped = True
+            self._changed.notify_all()
+
+
 def _in_turn(jobs: list[_PortionJob], threads: int) -> Iterator[Any]:
     """The results of all jobs, job by job, found by that many threads."""
-    queues: list[Queue[Any]] = [Queue(WAITING) for _ in jobs]
-    stopped = Event()
+    waiting = _Waiting(len(jobs))
 
     def work(number: int) -> None:
-        queue = queues[number]
         try:
-            for found in jobs[number].results() if not stopped.is_set() else ():
-                queue.put(found)
-                if stopped.is_set():
+            for found in jobs[number].results() if not waiting.stopped else ():
+                waiting.put(number, found)
+                if waiting.stopped:
                     break
-            queue.put(_Done())
+            waiting.put(number, _Done())
         except BaseException as error:
-            queue.put(_Done(error))
+            waiting.put(number, _Done(error))
 
     with ThreadPoolExecutor(threads, thread_name_prefix="trendloom") as pool:
         try:
             for number in range(len(jobs)):
                 pool.submit(in_context(work), number)
-            for queue in queues:
-                while not isinstance(found := queue.get(), _Done):
+            for number in range(len(jobs)):
+                while not isinstance(found := waiting.take(number), _Done):
                     yield found
                 if found.error is not None:
                     raise found.error
         finally:
-            stopped.set()
-            for queue in queues:
-                _drain(queue)
-
-
-def _drain(queue: Queue[Any]) -> None:
-    """Let whoever waits to put something see that nobody wants it."""
-    queue.maxsize = FAR
-    with queue.mutex:
-        queue.queue.clear()
-        queue.not_full.notify_all()
-
-
-def in_context(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The function, with the context of the thread that asks: how its user spells options."""
-    context = copy_context()
-    return lambda argument: context.copy().run(function, argument)
+            waiting.stop()
 
 
 # -------------------------------------------------------------------------------------------------- dividing
@@ -177,13 +222,13 @@ def in_context(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def divided(kernel: Kernel[Any, Any], block: Block, threads: int) -> list[Portion]:
     """Parts of a block for so many threads: by key where there are enough, else by time where results allow it."""
-    count = min(threads * PARTS, len(block) // LEAST)
+    count = min(threads if kernel.adds_up else threads * PARTS, len(block) // LEAST)
     if threads < 2 or count < 2 or kernel.light:
         return [Portion(block)]
     by_key = _by_key(block, count)
     if len(by_key) >= threads:
         return by_key
-    return _by_time(kernel, block, count) or by_key
+    return _by_time(kernel, block, count, threads) or by_key
 
 
 def _by_key(block: Block, count: int) -> list[Portion]:
@@ -197,7 +242,7 @@ def _by_key(block: Block, count: int) -> list[Portion]:
     ]
 
 
-def _by_time(kernel: Kernel[Any, Any], block: Block, count: int) -> list[Portion]:
+def _by_time(kernel: Kernel[Any, Any], block: Block, count: int, threads: int) -> list[Portion]:
     """Stretches of time with about equally many events; [] where a result reaches back too far for that."""
     clock = kernel.clock
     if clock.window.within is None or clock.pane is not None:
@@ -206,12 +251,13 @@ def _by_time(kernel: Kernel[Any, Any], block: Block, count: int) -> list[Portion
     cuts = np.unique(times[np.linspace(0, len(times) - 1, count + 1).astype(np.int64)[1:-1]]).tolist()
     if not cuts or min(np.diff([int(times[0]), *cuts, int(times[-1])])) < OVERLAP * clock.window.within:
         return []
-    found = []
-    for before, until in zip([None, *cuts], [*cuts, None], strict=True):
+
+    def part(before: int | None, until: int | None) -> Portion:
         wanted = np.ones(len(block), np.bool_)
         if before is not None:
             wanted &= block.time >= clock.needs(before)
         if until is not None:
             wanted &= block.time < until
-        found.append(Portion(block.only(wanted), before=before, until=until, events=np.flatnonzero(wanted)))
-    return found
+        return Portion(block.only(wanted), before=before, until=until, events=np.flatnonzero(wanted))
+
+    return side_by_side(part, list(zip([None, *cuts], [*cuts, None], strict=True)), threads)

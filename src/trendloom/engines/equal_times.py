@@ -41,6 +41,8 @@ def ties_of(block: Block) -> Ties:
     if len(block) < 2:
         return Ties(len(block), 0)
     same = block.instant[1:] == block.instant[:-1]
+    if not same.any():
+        return Ties(len(block), 0)
     starts = block.key_starts[1:-1]
     same[starts[(starts > 0) & (starts < len(block))] - 1] = False
     tied = np.r_[same, False] | np.r_[False, same]

@@ -7,8 +7,8 @@ the stream names for that, if it does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,10 +18,13 @@ import pyarrow as pa
 from trendloom.engines.equal_times import Tied, ties_of
 from trendloom.errors import DataError
 from trendloom.expr.evaluate import evaluate
-from trendloom.expr.nodes import Attribute, Expr
+from trendloom.expr.nodes import Attribute, Expr, walk
+from trendloom.expr.slices import in_slices, slices_of, taken
 from trendloom.expr.vectors import Vector, from_arrow, is_true
 from trendloom.io.events import ticks, without_nan
+from trendloom.kernels.columns import few
 from trendloom.kernels.columns.block import WORD, Block
+from trendloom.kernels.columns.distribute import distribute
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
 from trendloom.kernels.columns.sort import sorted_times
 from trendloom.kernels.columns.ties import order_ties
@@ -31,6 +34,10 @@ from trendloom.plan.logical import Plan
 from trendloom.plan.workload import Attributes
 
 Array = np.ndarray[Any, Any]
+
+
+Picked = tuple[Array | None, Array, Array]
+"""Rows sorted by key and time (None: all, as they are), their times, and how many each key has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +51,15 @@ class Shared:
     often: frozenset[Attributes] = frozenset()
     vectors: dict[str, Vector] = field(default_factory=dict)
     keys: dict[Attributes, Keys] = field(default_factory=dict)
-    order: dict[Attributes, tuple[Array, Array]] = field(default_factory=dict)
+    order: dict[Attributes, Picked] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
     """The events of one task: the table, and its columns as vectors, converted when first asked for.
 
-    `tied` hears how many events of the query have equal times, when they are sorted.
+    `tied` hears how many events of the query have equal times, when they are sorted. `threads`: how many may share the
+    work of arranging them.
     """
 
     table: pa.Table
@@ -60,10 +68,11 @@ class Stream:
     vectors: dict[str, Vector] = field(default_factory=dict)
     tied: Tied | None = None
     shared: Shared = field(default_factory=Shared)
+    threads: int = 1
 
     def vector(self, name: str) -> Vector:
         if name not in self.vectors:
-            self.vectors[name] = from_arrow(self.table[name], self.kinds[name])
+            self.vectors[name] = from_arrow(self.table[name], self.kinds[name], self.threads)
         return self.vectors[name]
 
     @cached_property
@@ -98,18 +107,18 @@ def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) ->
     often = keys is None and physical.plan.partition in stream.shared.often
     keys = key_codes(physical.plan.partition, stream) if keys is None else keys
     fits, which = _fits(physical, stream)
-    some = None if physical.plan.scan.types is None else np.logical_or.reduce([words != 0 for words in fits])
+    some = None if physical.plan.scan.types is None else _fitting(fits, stream.threads)
     if often:
         rows, ticks, sizes = _picked(physical.plan.partition, stream, keys, some)
     else:
         rows, ticks, sizes = _sorted(stream, keys, some)
     rows, instants = _ordered(physical.plan, stream, keys.codes, ticks, rows)
-    fits = [_taken(words, rows) for words in fits]
+    fits = [_taken(words, rows, stream.threads) for words in fits]
     block = Block(
         key_starts=np.r_[0, np.cumsum(sizes)].astype(np.int64),
         time=ticks,
         row=np.arange(len(stream.ticks)) if rows is None else rows,
-        columns={name: _taken_vector(stream.vector(name), rows) for name in physical.columns},
+        columns={name: _taken_vector(stream.vector(name), rows, stream.threads) for name in physical.columns},
         fits=tuple(fits),
         bits=tuple(which),
         instants=instants,
@@ -119,12 +128,12 @@ def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) ->
     return block, keys
 
 
-Picked = tuple[Array | None, Array, Array]
-"""Rows sorted by key and time (None: all, as they are), their times, and how many each key has."""
-
-
 def _sorted(stream: Stream, keys: Keys, some: Array | None) -> Picked:
     """Some of the rows (None: all) that have a key."""
+    if len(stream.ticks) > few.FEW and keys.count:
+        found = distribute(keys.codes, stream.ticks, some, keys.count, stream.threads)
+        if found is not None:
+            return found.rows, found.times, found.sizes
     kept = keys.codes >= 0 if keys.valid is not None else None
     if some is not None:
         kept = some if kept is None else kept & some
@@ -139,15 +148,17 @@ def _picked(partition: Attributes, stream: Stream, keys: Keys, some: Array | Non
     """The same, out of all rows as they were sorted once."""
     orders = stream.shared.order
     if partition not in orders:
-        rows, times, _ = _sorted(stream, keys, None)
-        orders[partition] = np.arange(len(stream.ticks)) if rows is None else rows, times
-    rows, times = orders[partition]
-    if some is not None:
-        kept = some[rows]
-        if not kept.all():
-            rows, times = rows[kept], times[kept]
-    sizes = np.bincount(keys.codes[rows], minlength=keys.count) if keys.count else np.zeros(0, np.int64)
-    return rows, times, sizes
+        orders[partition] = _sorted(stream, keys, None)
+    rows, times, sizes = orders[partition]
+    if some is None:
+        return rows, times, sizes
+    kept = _taken(some, rows, stream.threads)
+    if kept.all():
+        return rows, times, sizes
+    before = np.r_[0, np.cumsum(kept)]
+    chosen = np.flatnonzero(kept)
+    rows = chosen if rows is None else taken(rows, chosen, stream.threads)
+    return rows, taken(times, chosen, stream.threads), np.diff(before[np.r_[0, np.cumsum(sizes)].astype(np.int64)])
 
 
 def _ordered(
@@ -161,12 +172,15 @@ def _ordered(
     return (rows, None) if found is None else found
 
 
-def _taken(values: Array, rows: Array | None) -> Array:
-    return values if rows is None else values[rows]
+def _taken(values: Array, rows: Array | None, threads: int = 1) -> Array:
+    return values if rows is None else taken(values, rows, threads)
 
 
-def _taken_vector(vector: Vector, rows: Array | None) -> Vector:
-    return vector if rows is None else vector.take(rows)
+def _taken_vector(vector: Vector, rows: Array | None, threads: int) -> Vector:
+    if rows is None:
+        return vector
+    valid = None if vector.valid is None else taken(vector.valid, rows, threads)
+    return replace(vector, values=taken(vector.values, rows, threads), valid=valid)
 
 
 def key_codes(partition: tuple[str, ...], stream: Stream) -> Keys:
@@ -175,7 +189,7 @@ def key_codes(partition: tuple[str, ...], stream: Stream) -> Keys:
         return one_key(len(stream.table))
     known = stream.shared.keys
     if partition not in known:
-        known[partition] = encode_keys([stream.vector(name) for name in partition])
+        known[partition] = encode_keys([stream.vector(name) for name in partition], stream.threads)
     return known[partition]
 
 
@@ -189,15 +203,51 @@ def _fits(physical: Physical, stream: Stream) -> tuple[list[Array], list[int]]:
         which.append(bits.setdefault((place.type, tests), len(bits)))
     tests_of = list(bits)
     words = [tests_of[at : at + WORD] for at in range(0, max(len(tests_of), 1), WORD)]
-    return [_word_of_fits(tests, stream, stream.vector(plan.schema.type)) for tests in words], which
+    types = stream.vector(plan.schema.type)
+    return [_word_of_fits(tests, stream, types) for tests in words], which
 
 
 def _word_of_fits(tests_of: list[tuple[str, tuple[Expr, ...]]], stream: Stream, types: Vector) -> Array:
-    fits = _by_type({name: bit for bit, (name, tests) in enumerate(tests_of) if not tests}, types, _word(len(tests_of)))
-    for bit, (name, tests) in enumerate(tests_of):
-        if tests:
-            fits |= _mask(name, tests, stream, types).astype(fits.dtype) << fits.dtype.type(bit)
-    return fits
+    word = _word(len(tests_of))
+    for part in (part for _, tests in tests_of for expr in tests for part in walk(expr)):
+        if isinstance(part, Attribute):
+            stream.vector(part.column)  # converted once, before threads ask for it
+
+    def test(low: int, high: int) -> Array:
+        def leaf(expr: Expr) -> Vector:
+            return stream.leaf(expr).part(low, high)
+
+        some = types.part(low, high)
+        fits = _by_type({name: bit for bit, (name, tests) in enumerate(tests_of) if not tests}, some, word)
+        for bit, (name, tests) in enumerate(tests_of):
+            if tests:
+                fits |= _mask(name, tests, some, leaf).astype(word) << word(bit)
+        return fits
+
+    return _tested(test, len(types), word, stream.threads)
+
+
+def _fitting(fits: list[Array], threads: int) -> Array:
+    """Which events fit a position."""
+
+    def test(low: int, high: int) -> Array:
+        found: Array = np.logical_or.reduce([words[low:high] != 0 for words in fits])
+        return found
+
+    return _tested(test, len(fits[0]), np.bool_, threads)
+
+
+def _tested(test: Callable[[int, int], Array], rows: int, dtype: type[np.generic], threads: int) -> Array:
+    """What a test finds for all rows, slice by slice."""
+    if len(slices_of(rows, threads)) == 1:
+        return test(0, rows)
+    found = np.empty(rows, dtype)
+
+    def fill(low: int, high: int) -> None:
+        found[low:high] = test(low, high)
+
+    in_slices(fill, rows, threads)
+    return found
 
 
 def _by_type(bits: dict[str, int], types: Vector, word: type[np.unsignedinteger[Any]]) -> Array:
@@ -216,8 +266,8 @@ def _word(bits: int) -> type[np.unsignedinteger[Any]]:
     return next(word for word in (np.uint8, np.uint16, np.uint32, np.uint64) if bits <= np.iinfo(word).bits)
 
 
-def _mask(name: str, tests: tuple[Expr, ...], stream: Stream, types: Vector) -> Array:
+def _mask(name: str, tests: tuple[Expr, ...], types: Vector, leaf: Callable[[Expr], Vector]) -> Array:
     mask = _by_type({name: 0}, types, np.uint8).astype(np.bool_)
     for test in tests:
-        mask = mask & is_true(evaluate(test, stream.leaf))
+        mask = mask & is_true(evaluate(test, leaf))
     return mask

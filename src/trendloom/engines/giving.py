@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.budget import MOST_BATCHED
+from trendloom.engines.cores import made_ahead
 from trendloom.engines.events import Stream
 from trendloom.engines.partials import WINDOW, amount_columns, merge_partials
 from trendloom.engines.results import EXACT_ON_SPARK, fitted, row_schema
@@ -45,22 +46,32 @@ class Arranged:
 
 
 def row_batches(
-    shown: Arranged, matches: Matches, exact: pa.DataType = EXACT_ON_SPARK, most_events: int = MOST_BATCHED
-) -> Iterator[tuple[pa.RecordBatch, Matches]]:
-    """Rows per match in batches of bounded size, with the matches of each; further columns as `exact` integers."""
-    physical, stream = shown.physical, shown.stream
+    shown: Arranged, matches: Matches, exact: pa.DataType = EXACT_ON_SPARK, most_events: int = MOST_BATCHED,
+    order: Array | None = None, threads: int = 1,
+) -> Iterator[tuple[pa.RecordBatch, Matches]]:  # fmt: skip
+    """Rows per match in batches of bounded size, with the matches of each; further columns as `exact` integers.
+
+    `order`: that in which the matches are given out, if not as they are. Some batches are made ahead by `threads`.
+    """
+    physical, stream, block = shown.physical, shown.stream, shown.block
     schema = row_schema(physical, stream.table.schema, exact)
-    for some in parts_of(matches, most_events):
-        yield fitted(match_rows(physical, stream, shown.block, shown.keys, some, exact), schema), some
+
+    def make(begin: int, end: int) -> tuple[pa.RecordBatch, Matches]:
+        some = matches.part(begin, end) if order is None else matches.take(order[begin:end])
+        return fitted(match_rows(physical, stream, block, shown.keys, some, exact), schema), some
+
+    offsets = matches.offsets if order is None else np.r_[0, np.cumsum(np.diff(matches.offsets)[order])]
+    bounds = list(bounds_of_batches(offsets, most_events))
+    yield from made_ahead(make, bounds, threads)
 
 
-def parts_of(matches: Matches, most_events: int = MOST_BATCHED) -> Iterator[Matches]:
-    """Parts of bounded size: few rows, and few events in all unless one match alone has more."""
-    begin = 0
-    while begin < len(matches):
-        end = int(np.searchsorted(matches.offsets, matches.offsets[begin] + most_events, side="right")) - 1
-        end = min(max(end, begin + 1), begin + BATCH, len(matches))
-        yield matches.part(begin, end)
+def bounds_of_batches(offsets: Array, most_events: int = MOST_BATCHED) -> Iterator[tuple[int, int]]:
+    """Stretches of matches of bounded size: few rows, and few events in all unless one match alone has more."""
+    begin, rows = 0, len(offsets) - 1
+    while begin < rows:
+        end = int(np.searchsorted(offsets, offsets[begin] + most_events, side="right")) - 1
+        end = min(max(end, begin + 1), begin + BATCH, rows)
+        yield begin, end
         begin = end
 
 

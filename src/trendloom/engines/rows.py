@@ -19,24 +19,44 @@ from trendloom.expr.nodes import Attribute
 from trendloom.expr.vectors import Vector, at_scale, to_arrow
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.columns.sort import sort_by_key_and_time
 from trendloom.kernels.ground.matches import Matches
 from trendloom.model.schema import Kind
 from trendloom.model.semantics import Trends
+from trendloom.model.window import Window
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Plan, Projection, Value
 
 Array = np.ndarray[Any, Any]
 
+MANY = 1 << 18
+"""Rows from which on they are sorted by compiled code: that takes longer to compile than fewer take to sort."""
+MOST_BITS = 31
+"""Bits of two places that fit one word."""
 
-def in_order(block: Block, matches: Matches) -> Matches:
+
+def order_of(block: Block, matches: Matches, window: Window) -> Array | None:
     """The order in which rows are given out: by window, partition, first and last event, then discovery.
 
-    Kernels that go through starts in order need no sorting, which one pass finds out.
+    None: as they are. Kernels that go through starts in order need no sorting, which one pass finds out.
+    Cost: O(rows · bits / 11) for many rows (see `sort`).
     """
-    sort_by = [block.instant[matches.last], block.instant[matches.first], block.key[matches.first]]
-    if matches.window_start is not None:
-        sort_by.append(matches.window_start)
-    return matches if _sorted(sort_by) else matches.take(np.lexsort(sort_by))
+    first, last = matches.first, matches.last
+    bits = max(len(block) - 1, 0).bit_length()
+    if len(matches) < MANY or bits > MOST_BITS:
+        sort_by = [block.instant[last], block.instant[first], block.key[first]]
+        if matches.window_start is not None:
+            sort_by.append(matches.window_start)
+        return None if _sorted(sort_by) else np.lexsort(sort_by)
+    if (block.instant[1:] == block.instant[:-1]).any():  # events of one instant have no order
+        first, last = block.tie_start[first], block.tie_start[last]
+    places = (first << bits) | last
+    if matches.window_start is None:
+        return sort_by_key_and_time(None, places, 1)
+    assert window.slide is not None
+    number = matches.window_start // window.slide
+    number -= number.min()
+    return sort_by_key_and_time(number, places, int(number.max()) + 1)
 
 
 def _sorted(columns: list[Array]) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.budget import budget_of
@@ -14,7 +16,7 @@ from trendloom.engines.floods import naming_the_way_out, refuse_floods, too_many
 from trendloom.engines.giving import Arranged, Keep, Progress, partial_table, row_batches
 from trendloom.engines.partials import WINDOW
 from trendloom.engines.results import EXACT_ON_SPARK, empty_batch, row_schema
-from trendloom.engines.rows import in_order
+from trendloom.engines.rows import order_of
 from trendloom.engines.wide_integers import width_of
 from trendloom.expr.nodes import Total
 from trendloom.kernels.columns.keys import Keys
@@ -23,6 +25,8 @@ from trendloom.kernels.ground.matches import Matches, join
 from trendloom.kernels.totals.widen import Widening
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Aggregation, Plan
+
+Array = np.ndarray[Any, Any]
 
 DECIMAL_BITS = 127
 """A number with more bits has more than 38 digits."""
@@ -57,12 +61,15 @@ def rows(
         exact = width_of([numbers for some in held for numbers in some.columns.values()])
         yield empty_batch(row_schema(physical, stream.table.schema, exact))
 
-    def batches(matches: Matches) -> Iterator[pa.RecordBatch]:
-        for batch, some in row_batches(shown, matches, exact, budget.batched(stream.table)):
+    def batches(matches: Matches, order: Array | None = None) -> Iterator[pa.RecordBatch]:
+        most = budget.batched(stream.table)
+        for batch, some in row_batches(shown, matches, exact, most, order, threads):
             yield batch if with_ends is None else _with_ends(batch, shown, some, with_ends)
 
     if all_there:
-        yield from batches(in_order(shown.block, join(held)))
+        matches = join(held)
+        held.clear()
+        yield from batches(matches, order_of(shown.block, matches, physical.plan.window))
         return
     if unsorted is not None:
         unsorted()

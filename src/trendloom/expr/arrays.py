@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from trendloom.expr.slices import in_slices, side_by_side
+
 Array = NDArray[Any]
 
 # The stubs of pyarrow type every cast and kernel by its value type, which a reader of all types cannot follow.
@@ -53,23 +55,56 @@ def as_float(values: Array) -> Array:
 # -------------------------------------------------------------------------------------------------- strings
 
 
-def encode_strings(texts: ArrowColumn) -> tuple[Array, Array]:
-    """Ranks into the sorted dictionary of what occurs, and that dictionary. NULL gets rank 0.
+def encode_strings(texts: ArrowColumn, threads: int = 1) -> tuple[Array, Array]:
+    """Ranks into the sorted dictionary of what occurs, and that dictionary. NULL gets any rank.
 
     Cost: one hash pass over the column in Arrow, then a sort of the distinct values only. Arrow sorts by UTF-8
     bytes, which is the order of code points, which is Python's order of strings.
     """
-    parts = chunks(texts.dictionary_encode())
-    if not parts:
+
+    def encode(low: int, high: int) -> tuple[Array, ArrowArray]:
+        parts = chunks(texts.slice(low, high - low).dictionary_encode())
+        indices = [_filled(part.indices) for part in parts]
+        # All chunks of one encoding share a dictionary.
+        return np.concatenate(indices) if len(parts) > 1 else indices[0], parts[0].dictionary.cast(pa.large_string())
+
+    if len(texts) == 0:
         return np.zeros(0, np.int64), NO_TEXT
-    # All chunks of one encoding share a dictionary.
-    indices, distinct = np.concatenate([_filled(part.indices) for part in parts]), parts[0].dictionary
+    parts = in_slices(encode, len(texts), threads)
+    distinct, places = _merged([distinct for _, distinct in parts])
     if len(distinct) == 0:
-        return np.zeros(len(indices), np.int64), NO_TEXT
-    order = pc.array_sort_indices(distinct.cast(pa.large_string()))
+        return np.zeros(len(texts), np.int64), NO_TEXT
+    order = pc.array_sort_indices(distinct)
     ranks = np.empty(len(distinct), np.int64)
     ranks[order.to_numpy()] = np.arange(len(distinct))
-    return ranks[indices], distinct.take(order).to_numpy(zero_copy_only=False).astype(object, copy=False)
+    found = _ranked(parts, ranks if places is None else ranks[places], threads)
+    return found, distinct.take(order).to_numpy(zero_copy_only=False).astype(object, copy=False)
+
+
+def _merged(dictionaries: list[ArrowArray]) -> tuple[ArrowArray, Array | None]:
+    """One dictionary, and where in it the entries of all stand, one after another; None: where they stood."""
+    if len(dictionaries) == 1:
+        return dictionaries[0], None
+    joint = pa.concat_arrays(dictionaries).dictionary_encode()
+    return joint.dictionary, joint.indices.to_numpy()
+
+
+def _ranked(parts: list[tuple[Array, ArrowArray]], ranks: Array, threads: int) -> Array:
+    """The ranks of all rows; `ranks` are those of the dictionaries of all parts, one after another."""
+    found = np.empty(sum(len(indices) for indices, _ in parts), np.int64)
+    arguments, at, first = [], 0, 0
+    for indices, distinct in parts:
+        arguments.append((indices, ranks[first : first + len(distinct)], found[at : at + len(indices)]))
+        at, first = at + len(indices), first + len(distinct)
+
+    def rank(indices: Array, own: Array, into: Array) -> None:
+        if len(own):
+            np.take(own, indices, out=into, mode="clip")
+        else:  # all NULL
+            into[:] = 0
+
+    side_by_side(rank, arguments, threads)
+    return found
 
 
 def chunks(column: ArrowColumn) -> list[ArrowArray]:

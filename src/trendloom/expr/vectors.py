@@ -287,8 +287,11 @@ READ_AS = {Kind.INT: (Kind.FLOAT, Kind.TIME, Kind.DURATION), Kind.DECIMAL: (Kind
 """As which other kinds a column can be read."""
 
 
-def from_arrow(array: ArrowColumn, kind: Kind) -> Vector:
-    """The column as a vector of `kind`: its own, FLOAT or a time for integers, FLOAT for decimals, any for NULLs."""
+def from_arrow(array: ArrowColumn, kind: Kind, threads: int = 1) -> Vector:
+    """The column as a vector of `kind`: its own, FLOAT or a time for integers, FLOAT for decimals, any for NULLs.
+
+    `threads`: how many may share the work; only strings take long.
+    """
     if kind is Kind.NULL or array.null_count == len(array):
         return nothing(kind, len(array), scale_of_type(array.type) if kind is Kind.DECIMAL else 0)
     own = kind_of(array.type)
@@ -300,7 +303,7 @@ def from_arrow(array: ArrowColumn, kind: Kind) -> Vector:
     if own is Kind.OTHER:
         raise DataError(f"a column of {array.type} cannot be computed with", hint="leave it out of conditions")
     if own is Kind.STRING:
-        return _read_strings(array, kind)
+        return _read_strings(array, kind, threads)
     return _read_plain(_one_chunk(array), kind)
 
 
@@ -379,12 +382,12 @@ def _in_ticks(raw: Array, valid: Array | None, unit: Fraction, arrow_type: pa.Da
     return np.asarray(raw * unit.numerator)
 
 
-def _read_strings(array: ArrowColumn, kind: Kind) -> Vector:
+def _read_strings(array: ArrowColumn, kind: Kind, threads: int) -> Vector:
     if types.is_dictionary(array.type):
         return _read_dictionaries(array, kind)
     if types.is_string_view(array.type):
         array = array.cast(pa.large_string())
-    codes, dictionary = encode_strings(array)
+    codes, dictionary = encode_strings(array, threads)
     return Vector(kind, codes, _mask(array), dictionary)
 
 

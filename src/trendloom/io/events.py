@@ -57,11 +57,13 @@ def prepare(
     order: Sequence[str] = (),
     time_zone: str | None = None,
     query_types: Sequence[str] = (),
+    threads: int = 1,
 ) -> Events:
     """Check a table as a stream of events, or say what is wrong with it.
 
     `time_unit` None: whole numbers count seconds, and where they hardly do there is a warning. `time_zone`: that of
     times that do not say theirs; they then become moments of it. `query_types`: the types that the queries name.
+    `threads`: how many may share the work.
     """
     unit = short_unit(time_unit)
     if time_zone is not None:
@@ -85,9 +87,18 @@ def prepare(
     low, high = bounds or (None, None)
     if time_unit is None and not axis.timestamp:
         told += doubts_of_times(table, low or time)
-    types = from_arrow(table.column(type), Kind.STRING)
+    types = from_arrow(table.column(type), Kind.STRING, threads)
     schema = Schema(
-        _columns(table, time_zone), time, type, axis, None, _present(types), low, high, tuple(order), time_zone
+        _columns(table, time_zone),
+        time,
+        type,
+        axis,
+        None,
+        _present(types, table.column(type).type),
+        low,
+        high,
+        tuple(order),
+        time_zone,
     )
     found = ticks(table.column(time), axis) if bounds is None else None
     return Events(table, schema, found, types, tuple(told))
@@ -163,10 +174,12 @@ def _with_type(table: pa.Table, name: str) -> pa.Table:
     return _replaced(table, name, column.cast(pa.string()) if kind is Kind.NULL else column)
 
 
-def _present(types: Vector) -> frozenset[str]:
-    """The types that occur; a dictionary may hold more."""
-    if types.dictionary is None:
+def _present(types: Vector, read_from: pa.DataType) -> frozenset[str]:
+    """The types that occur; a dictionary that was read may hold more."""
+    if types.dictionary is None or not len(types):
         return frozenset()
+    if types.valid is None and not pa.types.is_dictionary(read_from):
+        return frozenset(types.dictionary.tolist())
     codes = types.values if types.valid is None else types.values[types.valid]
     return frozenset(types.dictionary[np.bincount(codes, minlength=len(types.dictionary)) > 0].tolist())
 

@@ -162,7 +162,9 @@ class Kernel(Protocol[State, Result]):
 
     @property
     def light(self) -> bool:
-        """Whether it takes less time than sorting the events does: then dividing them gains nothing."""
+        """Whether it takes less time than sorting the events does, and rounds by how many it sees: then dividing them
+        gains little, and would change the last digits.
+        """
         ...
 
     @property

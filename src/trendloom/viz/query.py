@@ -9,6 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -34,7 +35,7 @@ def draw_query_pattern(plan: Plan, path: str | Path, *, title: str | None = None
     return draw_pattern(nodes, edges, path, title=title or plan.name, caption=caption_of(plan) if caption else None)
 
 
-def plan_of(text: str, events: pa.Table | pa.Schema, *, query: str | None = None, **columns: str) -> Plan:
+def plan_of(text: str, events: pa.Table | pa.Schema, *, query: str | None = None, **columns: Any) -> Plan:
     """The plan of a query over events of this schema. `query` picks one of a workload; `columns` as for `run`."""
     table = events.empty_table() if isinstance(events, pa.Schema) else events
     chosen = [one for one in parse(text) if query is None or one.name == query]

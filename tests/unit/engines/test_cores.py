@@ -6,18 +6,24 @@ import random
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from tests.property.amounts import amount
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.property.amounts import amount, thorough
 
 import trendloom as tl
-from trendloom.engines import cores
-from trendloom.engines.cores import divided
+from trendloom.engines import cores, giving, rows
+from trendloom.engines.cores import divided, made_ahead
 from trendloom.engines.local import stream_of
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of
 from trendloom.engines.task import show
 from trendloom.errors import RunError
+from trendloom.expr import slices
+from trendloom.io.events import prepare
+from trendloom.kernels.columns import few
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
@@ -55,6 +61,7 @@ def events(seed: int, keys: int, count: int = 120, span: int = 90) -> pa.Table:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "LEAST", 1)
     monkeypatch.setattr(cores, "OVERLAP", 0)
+    monkeypatch.setattr(slices, "LEAST", 1)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -66,6 +73,98 @@ def test_threads_give_the_rows_of_one(query: str, keys: int) -> None:
         one = tl.run(query, table, threads=1)
         for threads in (2, 5):
             assert tl.run(query, table, threads=threads).equals(one), f"{threads} threads, seed {seed}"
+
+
+WITHOUT_KEY = tuple(query.replace("[k] AND", "").replace("WHERE [k]", "") for query in QUERIES if "GROUP" not in query)
+KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "no value": (pa.int64(), [None]),
+    "one key": (pa.int64(), [7]),
+    "few keys": (pa.int64(), [2**40, -3, None]),
+    "doubles": (pa.float64(), [0.0, -0.0, float("nan"), 1.5, None]),
+    "texts": (pa.string(), ["a", "b", "", "é", None]),
+    "words": (pa.dictionary(pa.int8(), pa.string()), ["a", "b", None]),
+}
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> pa.Table:
+    """Few events, in order of time or not, with ties, with all kinds of keys."""
+    kind, values = KEYS[draw(st.sampled_from(list(KEYS)))]
+    event = st.tuples(
+        st.sampled_from("AABBC"),
+        st.integers(0, 20),
+        st.sampled_from(values),
+        st.sampled_from([None, 1, 2, 3]),
+        st.integers(0, 3),
+    )
+    found = draw(st.lists(event, max_size=24))
+    if draw(st.booleans()):
+        found.sort(key=lambda one: one[1])
+    types = (pa.string(), pa.int64(), kind, pa.int64(), pa.int64())
+    columns = [pa.array([one[at] for one in found], type_) for at, type_ in enumerate(types)]
+    return pa.Table.from_arrays(columns, ["type", "time", "k", "x", "n"])
+
+
+@pytest.fixture(scope="module")
+def for_many_rows() -> Any:
+    """What many rows are handled with, in batches of two; interpreted, as threads share what they write."""
+    with pytest.MonkeyPatch.context() as patch:
+        for room, name, value in (
+            (cores, "LEAST", 1), (cores, "OVERLAP", 0), (cores, "WAITING", 3), (slices, "LEAST", 1), (few, "FEW", -1),
+            (giving, "BATCH", 2), (rows, "MANY", 0),
+        ):  # fmt: skip
+            patch.setattr(room, name, value)
+        patch.setenv("TRENDLOOM_COMPILE", "never")
+        yield
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@thorough(amount(60))
+@given(streams(), st.sampled_from(QUERIES + WITHOUT_KEY), st.sampled_from([None, "n"]))
+def test_no_answer_depends_on_the_threads(for_many_rows: Any, table: pa.Table, query: str, order: str | None) -> None:
+    one = tl.run(query, table, threads=1, order=order)
+    for threads in (2, 3):
+        assert tl.run(query, table, threads=threads, order=order).equals(one), f"{threads} threads"
+
+
+@pytest.mark.parametrize("numeric", ["exact", "float", "log"])
+def test_sums_are_rounded_as_one_thread_does(numeric: str) -> None:
+    table = events(3, 40)
+    table = table.append_column("y", pa.array(np.random.default_rng(3).random(len(table)) * 1e9))
+    query = "RETURN k, COUNT(*), SUM(a.y) PATTERN SEQ(A a+, B b+) WHERE [k] GROUP BY k WITHIN 60 SLIDE 7"
+    one = tl.run(query, table, threads=1, numeric=numeric)
+    assert one.num_rows > 40
+    assert tl.run(query, table, threads=3, numeric=numeric).equals(one)
+
+
+def test_threads_read_types_as_one_does() -> None:
+    table = events(5, 3)
+    one, more = prepare(table, threads=1), prepare(table, threads=3)
+    assert more.types.to_list() == one.types.to_list() == table["type"].to_pylist()
+    assert more.schema == one.schema
+
+
+def test_queries_of_a_workload_share_what_threads_have_made() -> None:
+    names = ("x", "y")
+    text = "\n".join(f"QUERY {name}: {query}" for name, query in zip(names, QUERIES[4:6], strict=True))
+    table = events(6, 40)
+    assert tl.run(text, table, threads=3).equals(tl.run(text, table, threads=1))
+
+
+def test_what_is_made_ahead_comes_in_order_and_stops_with_who_asks() -> None:
+    started: list[int] = []
+
+    def make(number: int) -> int:
+        started.append(number)
+        if number == 50:
+            raise RunError("no more")
+        return number
+
+    found = made_ahead(make, [(number,) for number in range(100)], 2)
+    assert [next(found) for _ in range(3)] == [0, 1, 2]
+    assert len(started) < 10
+    with pytest.raises(RunError, match="no more"):
+        list(found)
 
 
 def parts(query: str, table: pa.Table, threads: int) -> list[cores.Portion]:

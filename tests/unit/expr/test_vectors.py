@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from trendloom.errors import DataError
+from trendloom.expr import slices
 from trendloom.expr.decimals import as_decimal
 from trendloom.expr.vectors import (
     Vector,
@@ -261,3 +262,15 @@ def test_timestamps_survive_the_round_trip() -> None:
 
 def test_vectors_know_their_length() -> None:
     assert len(Vector(Kind.INT, np.arange(3))) == 3
+
+
+@pytest.mark.parametrize("type_", TEXTS, ids=str)
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_read_texts_as_one_does(type_: pa.DataType, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "LEAST", 1)
+    for texts in (["b", None, "a", "é", "b", ""], [None, None, "b"], ["c"], [None, "z", None, "y"]):
+        for column in (pa.array(texts, type_), pa.chunked_array([texts[:1], texts[1:]], type_)):
+            vector = from_arrow(column, Kind.STRING, threads)
+            assert vector.to_list() == texts
+            assert vector.dictionary is not None
+            assert vector.dictionary.tolist() == sorted({text for text in texts if text is not None})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from threading import Event
 
 import pyarrow as pa
 
@@ -40,14 +41,17 @@ def run(
     not given. `shared`: what other queries over these events have made already.
     """
 
+    told_of_digits = Event()
+
     def hear(found: object) -> None:
         warning = warning_of_digits(found) if isinstance(found, Widening) else None
-        if warning is not None and beforehand is not None:
+        if warning is not None and beforehand is not None and not told_of_digits.is_set():
+            told_of_digits.set()
             beforehand(warning)
 
     cores = threads or os.cpu_count() or 1
     plan, physical = physical.plan, with_memory(physical)
-    stream = stream_of(physical, events, tied, shared)
+    stream = stream_of(physical, events, tied, shared, cores)
     table = stream.table
     if physical.aggregates:
         merged = task.partial(physical, stream, numeric=numeric, progress=progress, hear=hear, threads=cores)
@@ -64,7 +68,9 @@ def run(
     )
 
 
-def stream_of(physical: Physical, events: Events, tied: Tied | None = None, shared: Shared | None = None) -> Stream:
+def stream_of(
+    physical: Physical, events: Events, tied: Tied | None = None, shared: Shared | None = None, threads: int = 1
+) -> Stream:
     """The events with the columns that the query reads."""
     plan = physical.plan
     assert events.ticks is not None
@@ -72,4 +78,4 @@ def stream_of(physical: Physical, events: Events, tied: Tied | None = None, shar
     kinds = {column.name: column.kind for column in plan.schema.columns}
     shared = Shared() if shared is None else shared
     shared.vectors[plan.schema.type] = events.types
-    return Stream(table, kinds, events.ticks, shared.vectors, tied, shared)
+    return Stream(table, kinds, events.ticks, shared.vectors, tied, shared, threads)

@@ -26,6 +26,7 @@ from trendloom.kernels.matrices.packing import piece_columns, pieces_from
 from trendloom.kernels.matrices.pieces import Pieces
 from trendloom.kernels.totals.spec import AggregationSpec
 from trendloom.kernels.totals.totals import Totals
+from trendloom.kernels.totals.widen import layout_of
 
 Array = np.ndarray[Any, Any]
 
@@ -67,8 +68,9 @@ class AggregationKernel:
 
     @property
     def light(self) -> bool:
-        """Where events are matrices: a few additions each."""
-        return self.spec.algebra and self.spec.pivot is None
+        """Where events are matrices, a few additions each, of numbers that are rounded."""
+        rounded = not all(part.exact for part in layout_of(self.spec, self.numeric).parts)
+        return self.spec.algebra and self.spec.pivot is None and rounded
 
     @property
     def reads(self) -> frozenset[str]:

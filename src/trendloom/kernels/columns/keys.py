@@ -2,7 +2,8 @@
 
 Idea: a column whose values span a small range is numbered by counting (mark what occurs, number the marks); any other
 goes through a hash table to find its distinct values, and only those are sorted. Strings are ranks in a sorted
-dictionary already. Several columns are combined two at a time, code · count + code, and numbered again.
+dictionary already. Several columns are combined two at a time, code · count + code, and numbered again. Several
+threads take slices of the rows: each finds what occurs in its own, all that is numbered, and each codes its rows.
 Cost: O(n) per column, plus a sort of the distinct values where they are sparse.
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trendloom.expr.slices import in_slices, side_by_side, slices_of
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns import few
 from trendloom.kernels.columns.sort import sort_by_key_and_time
@@ -26,6 +28,9 @@ Flags = NDArray[np.bool_]
 
 SPARSE = 4
 """A range of up to so many times the rows is counted, a wider one is hashed."""
+
+NARROW = 1 << 20
+"""A range up to which every thread counts in a table of its own."""
 
 _ALL: Flags = np.zeros(0, np.bool_)
 
@@ -40,19 +45,41 @@ class Keys:
     valid: Flags | None
 
 
-def encode_keys(columns: Sequence[Vector]) -> Keys:
+def encode_keys(columns: Sequence[Vector], threads: int = 1) -> Keys:
     """Dense codes for the combinations of key columns, ordered column by column as their values are.
 
     The columns have one length. Without columns see `one_key`.
     """
-    codes, count, valid = _encode_column(columns[0])
+    codes, count, valid = _encode_column(columns[0], threads)
     for column in columns[1:]:
-        more, width, known = _encode_column(column)
+        more, width, known = _encode_column(column, threads)
         joint = _both(valid, known)
-        codes, count = _encode_integers(codes * width + more, joint)
+        codes, count = _encode_integers(_combined(codes, width, more, threads), joint, threads)
         valid = joint
-    rows = few.first_rows(codes, count) if len(codes) <= few.FEW else _first_rows(codes, count)
-    return Keys(codes, count, rows, valid)
+    return Keys(codes, count, _rows_of_codes(codes, count, threads), valid)
+
+
+def _combined(codes: Ints, width: int, more: Ints, threads: int) -> Ints:
+    found = np.empty(len(codes), np.int64)
+
+    def combine(low: int, high: int) -> None:
+        np.multiply(codes[low:high], width, out=found[low:high])
+        found[low:high] += more[low:high]
+
+    in_slices(combine, len(codes), threads)
+    return found
+
+
+def _rows_of_codes(codes: Ints, count: int, threads: int) -> Ints:
+    """The first row of each code."""
+    if len(codes) <= few.FEW:
+        return few.first_rows(codes, count)
+    slices = slices_of(len(codes), threads if count <= NARROW else 1)
+    parts = side_by_side(lambda low, high: _first_rows(codes[low:high], count), slices, threads)
+    found: Ints = parts[0]
+    for (low, _), rows in zip(slices[1:], parts[1:], strict=True):
+        found = np.where((found < 0) & (rows >= 0), rows + low, found)
+    return found
 
 
 def one_key(rows: int) -> Keys:
@@ -66,7 +93,7 @@ def _both(one: Flags | None, other: Flags | None) -> Flags | None:
     return one & other
 
 
-def _encode_column(column: Vector) -> tuple[Ints, int, Flags | None]:
+def _encode_column(column: Vector, threads: int) -> tuple[Ints, int, Flags | None]:
     valid = column.valid
     if valid is not None and valid.all():
         valid = None
@@ -75,7 +102,7 @@ def _encode_column(column: Vector) -> tuple[Ints, int, Flags | None]:
     if column.values.dtype == np.object_:
         codes, count = _encode_objects(column.values, valid)
     else:
-        codes, count = _encode_integers(_sortable(column.values), valid)
+        codes, count = _encode_integers(_sortable(column.values), valid, threads)
     return codes, count, valid
 
 
@@ -87,22 +114,56 @@ def _sortable(values: NDArray[Any]) -> Ints:
     return np.asarray(bits ^ ((bits >> 63) & np.int64(2**63 - 1)))
 
 
-def _encode_integers(values: Ints, valid: Flags | None) -> tuple[Ints, int]:
+def _encode_integers(values: Ints, valid: Flags | None, threads: int) -> tuple[Ints, int]:
     if len(values) == 0:
         return np.zeros(0, np.int64), 0
     if len(values) <= few.FEW:
         return few.encode_integers(values, valid)
     known = _ALL if valid is None else valid
-    least, most = _range(values, known)
+    slices = slices_of(len(values), threads)
+    ranges = side_by_side(lambda low, high: _range(values[low:high], known[low:high]), slices, threads)
+    least, most = min(least for least, _ in ranges), max(most for _, most in ranges)
     span = int(most) - int(least) + 1
     if span <= 0:  # no valid row
         return np.full(len(values), -1, np.int64), 0
-    if span <= max(SPARSE * len(values), 1 << 16):
+    counted = span <= max(SPARSE * len(values), 1 << 16)
+    if len(slices) > 1 and (span <= NARROW or not counted):
+        return _encode_slices(values, known, int(least), span, slices)
+    if counted:
         codes, count = _by_counting(values, known, least, span)
     else:
         codes, distinct = _by_hashing(values, known)
         codes, count = _renumbered(codes, _ranks(distinct)), len(distinct)
     return codes, int(count)
+
+
+def _encode_slices(
+    values: Ints, known: Flags, least: int, span: int, slices: list[tuple[int, int]]
+) -> tuple[Ints, int]:
+    """The same by a thread for each slice."""
+    threads, codes = len(slices), np.empty(len(values), np.int64)
+    if span <= NARROW:
+        occurring = side_by_side(
+            lambda low, high: _occurring(values[low:high], known[low:high], least, span), slices, threads
+        )
+        occurs = np.logical_or.reduce(occurring)
+        numbers = np.cumsum(occurs) - 1
+
+        def number(low: int, high: int) -> None:
+            _number(values[low:high], known[low:high], least, numbers, codes[low:high])
+
+        side_by_side(number, slices, threads)
+        return codes, int(np.count_nonzero(occurs))
+    parts = side_by_side(lambda low, high: _by_hashing(values[low:high], known[low:high]), slices, threads)
+    joint, count = _encode_integers(np.concatenate([distinct for _, distinct in parts]), None, 1)
+    ranks = np.split(joint, np.cumsum([len(distinct) for _, distinct in parts])[:-1])
+
+    def renumber(low: int, high: int, own: Ints, rank: Ints) -> None:
+        codes[low:high] = _renumbered(own, rank)
+
+    both = zip(slices, parts, ranks, strict=True)
+    side_by_side(renumber, [(*bounds, own, rank) for bounds, (own, _), rank in both], threads)
+    return codes, count
 
 
 def _ranks(distinct: Ints) -> Ints:
@@ -151,6 +212,23 @@ def _by_counting(values: Any, valid: Any, least: Any, span: Any) -> Any:
     for row in range(len(values)):
         codes[row] = number[values[row] - least] if len(valid) == 0 or valid[row] else -1
     return codes, count
+
+
+@njit(nogil=True)
+def _occurring(values: Any, valid: Any, least: Any, span: Any) -> Any:
+    """Which values occur, by value − least."""
+    found = np.zeros(span, np.bool_)
+    for row in range(len(values)):
+        if len(valid) == 0 or valid[row]:
+            found[values[row] - least] = True
+    return found
+
+
+@njit(nogil=True)
+def _number(values: Any, valid: Any, least: Any, numbers: Any, codes: Any) -> None:
+    """Write the codes of rows, which `numbers` has by value − least."""
+    for row in range(len(values)):
+        codes[row] = numbers[values[row] - least] if len(valid) == 0 or valid[row] else -1
 
 
 @njit(**INSIDE)

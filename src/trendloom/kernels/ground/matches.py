@@ -37,6 +37,11 @@ class Matches:
         return len(self.offsets) - 1
 
     @property
+    def size(self) -> int:
+        """How many entries of events it holds."""
+        return len(self.events)
+
+    @property
     def first(self) -> Array:
         """The first event of every match."""
         return self.events[self.offsets[:-1]]

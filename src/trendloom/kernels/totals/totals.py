@@ -36,6 +36,11 @@ class Totals:
     def __len__(self) -> int:
         return len(self.key)
 
+    @property
+    def size(self) -> int:
+        """How many entries it holds."""
+        return len(self.key)
+
     def take(self, rows: Array) -> Totals:
         values = {name: one.take(rows) for name, one in self.values.items()}
         return Totals(self.key[rows], self.start[rows], values, self.whole)
