@@ -47,7 +47,11 @@ COMPILED = ("tests/property/test_large_aggregates.py", "tests/property/test_loca
 """Tests of compiled kernels, whatever they take to compile."""
 OF_ALL_KINDS = ("tests/property/", "tests/conformance/", "tests/spark/", "tests/cluster/",
                 "tests/docs/test_examples.py::test_trend_counts")  # fmt: skip
-"""Tests of so many queries that kernels are interpreted, and compiled in a deep run. Others run them as users do."""
+"""Tests of so many queries that kernels are interpreted, and compiled in a deep run."""
+AS_USERS = ("tests/unit/kernels/test_interpreted.py", "tests/unit/engines/test_first_answers.py")
+"""Tests of when kernels are compiled. The others wait longer before they have one compiled: see `unhurried`."""
+PATIENCE = 3.0
+"""Seconds: about as long as it takes to compile a kernel."""
 DEEP = "TRENDLOOM_EXAMPLES" in os.environ
 
 
@@ -56,6 +60,17 @@ def kernels_on_spark() -> Iterator[None]:
     """How kernels run in tasks of Spark, and in commands: in processes of their own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRENDLOOM_COMPILE", "always" if DEEP else "never")
+        yield
+
+
+@contextmanager
+def unhurried() -> Iterator[None]:
+    """Have a kernel compiled only after it was interpreted for about as long as that takes.
+
+    A process that runs thousands of small tests would soon have them all compiled, on the cores that tests need.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trendloom.kernels.interpreted.PATIENCE", PATIENCE)
         yield
 
 
@@ -70,8 +85,10 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
         how: AbstractContextManager[None] = kernels_on_spark()
     elif (of_all_kinds and DEEP) or (name.startswith(COMPILED) and not name.endswith("[aggregates]")):
         how = compiled_first()
+    elif of_all_kinds:
+        how = interpreted_only()
     else:
-        how = interpreted_only() if of_all_kinds else nullcontext()
+        how = nullcontext() if name.startswith(AS_USERS) else unhurried()
     with how:
         yield
 
