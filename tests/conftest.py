@@ -93,8 +93,11 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-LONG_SETUP = ("tests/packaging/", "test_first_answers.py")
-"""Files whose fixtures take long: one process makes them, once."""
+LONG_SETUP = ("tests/cluster/", "tests/packaging/", "tests/spark/test_connect.py",
+              "tests/unit/engines/test_first_answers.py")  # fmt: skip
+"""Tests that share what takes long to set up: one process makes it, once."""
+SPARK_APART = ("tests/spark/test_connect.py", "tests/spark/test_stream_command.py::test_stopped_and_started_again")
+"""Tests whose Spark runs in processes of its own, so that any process can wait for it."""
 
 
 def uses_spark(test_id: str) -> bool:
@@ -102,17 +105,17 @@ def uses_spark(test_id: str) -> bool:
 
 
 def group_of(test_id: str) -> str:
-    """Tests that one process runs: all that use Spark, those that share a long set-up, else each by itself."""
-    if uses_spark(test_id):
+    """Tests that one process runs: all that use its session of Spark, those that share a set-up, else each alone."""
+    if uses_spark(test_id) and not test_id.startswith(SPARK_APART):
         return "spark"
-    return test_id.partition("::")[0] if any(part in test_id for part in LONG_SETUP) else test_id
+    return next((part for part in LONG_SETUP if test_id.startswith(part)), test_id)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if uses_spark(item.nodeid):
             item.add_marker(pytest.mark.spark)
-        elif "spark" in getattr(item, "fixturenames", ()):
+        if "spark" in getattr(item, "fixturenames", ()) and group_of(item.nodeid) != "spark":
             raise pytest.UsageError(f"{item.nodeid} uses the fixture `spark`: say so in its name or a parameter")
 
 
