@@ -52,6 +52,8 @@ AS_USERS = ("tests/unit/kernels/test_interpreted.py", "tests/unit/engines/test_f
 """Tests of when kernels are compiled. The others wait longer before they have one compiled: see `unhurried`."""
 PATIENCE = 3.0
 """Seconds: about as long as it takes to compile a kernel."""
+SMALL = 1 << 20
+"""Bytes: what a kernel works on for longer than that."""
 DEEP = "TRENDLOOM_EXAMPLES" in os.environ
 
 
@@ -65,12 +67,13 @@ def kernels_on_spark() -> Iterator[None]:
 
 @contextmanager
 def unhurried() -> Iterator[None]:
-    """Have a kernel compiled only after it was interpreted for about as long as that takes.
+    """Have a kernel compiled only after it was interpreted for about as long as that takes, or at once for many events.
 
     A process that runs thousands of small tests would soon have them all compiled, on the cores that tests need.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("trendloom.kernels.interpreted.PATIENCE", PATIENCE)
+        patch.setattr("trendloom.kernels.interpreted.LARGEST", SMALL)
         yield
 
 
