@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-stream test test-deep check lint format bench soak docs clean
+.PHONY: help setup demo demo-stream test test-deep check style lint format bench soak docs clean
 
 # Where set-up put things, and the Java it found; sourced before every command.
 IN := source .venv/env.sh &&
@@ -21,17 +21,22 @@ demo: setup ## find patterns in real server metrics, on Spark
 demo-stream: setup ## feed the metrics as a live stream, and see patterns appear
 	@$(IN) python examples/demo_stream.py
 
-lint: setup
+style: setup
 	@$(IN) ruff check .
 	@$(IN) ruff format --check --quiet .
+
+lint: style
 	@$(IN) mypy
 
-# Tests that use Spark run in one process and share a session (tests/conftest.py); the others use two.
-test: lint ## lint, types, and every test
-	@$(IN) python -m pytest -q -n 2
+# Tests that use Spark run in one process and share a session (tests/conftest.py); the others use two. Types are checked
+# meanwhile, and what is wrong with them is said at the end.
+test: style ## lint, types, and every test
+	@$(IN) types=$$(mktemp) && { mypy >"$$types" 2>&1 & } && checking=$$! && failed= \
+		&& { python -m pytest -q -n 2 || failed=1; } && { wait $$checking || failed=1; } \
+		&& cat "$$types" && rm -f "$$types" && [ -z "$$failed" ]
 
-test-deep: setup ## random queries and streams, ten times as many and new ones, all compiled
-	@$(IN) TRENDLOOM_EXAMPLES=1000 python -m pytest -q -n 2 tests/property tests/conformance
+test-deep: setup ## everything random, ten times as much and new each time, all compiled; and what is too long for every day
+	@$(IN) TRENDLOOM_EXAMPLES=1000 python -m pytest -q -n 2 tests/property tests/conformance tests/unit tests/docs tests/spark tests/cluster
 
 check: lint ## lint, types, layers, and `trendloom check` of the example queries
 	@$(IN) python -m pytest -q tests/contracts

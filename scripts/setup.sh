@@ -67,8 +67,9 @@ digest() {
     { cat requirements.lock pyproject.toml scripts/setup.sh; pwd; .venv/bin/python -VV; } 2>/dev/null | sha256sum | cut -d ' ' -f 1
 }
 
-install_packages() {
-    if [ -f .venv/.stamp ] && [ "$(cat .venv/.stamp)" = "$(digest)" ]; then return 0; fi
+is_installed() { [ -f .venv/.stamp ] && [ "$(cat .venv/.stamp)" = "$(digest)" ]; }
+
+make_environment() {
     local python
     # a moved clone or a removed Python leaves an environment that does not start
     if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
@@ -79,12 +80,19 @@ install_packages() {
         rm -rf .venv
         "$python" -m venv .venv
     fi
+}
+
+# Without byte code: Python makes it for the modules that are used, which are few.
+pip_install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile "$@"; }
+
+install_packages() {
     say "installing $(grep -c '==' requirements.lock) locked packages into .venv (a few minutes the first time)"
     # first the tools that build packages: Debian's own pip is too old to build without warnings
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check $(grep -E '^(pip|setuptools)==' requirements.lock)
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+    # shellcheck disable=SC2046
+    pip_install $(grep -E '^(pip|setuptools)==' requirements.lock)
+    pip_install -r requirements.lock
     say "installing trendloom itself"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+    pip_install --no-deps --no-build-isolation --editable .
     digest > .venv/.stamp
     fresh=1
 }
@@ -109,10 +117,13 @@ find_java_home() {
     return 1
 }
 
-ensure_java() {
-    java_home=$(find_java_home) && return 0
+install_java() {
+    find_java_home >/dev/null && return 0
     say "Spark needs Java 17 or later, and there is none"
     apt_install openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless || true
+}
+
+ensure_java() {
     java_home=$(find_java_home) || fail "No Java 17 or later found. Install one, or set JAVA_HOME:" \
         "apt-get install openjdk-17-jre-headless" "JAVA_HOME=/path/to/java17 make setup"
 }
@@ -136,7 +147,16 @@ warm_up() {
 }
 
 fresh=
-install_packages
+if is_installed; then
+    install_java
+else
+    make_environment
+    install_java & # while pip waits for its packages
+    trap 'wait' EXIT
+    install_packages
+    wait
+    trap - EXIT
+fi
 ensure_java
 write_environment
 warm_up

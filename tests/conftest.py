@@ -47,7 +47,13 @@ COMPILED = ("tests/property/test_large_aggregates.py", "tests/property/test_loca
 """Tests of compiled kernels, whatever they take to compile."""
 OF_ALL_KINDS = ("tests/property/", "tests/conformance/", "tests/spark/", "tests/cluster/",
                 "tests/docs/test_examples.py::test_trend_counts")  # fmt: skip
-"""Tests of so many queries that kernels are interpreted, and compiled in a deep run. Others run them as users do."""
+"""Tests of so many queries that kernels are interpreted, and compiled in a deep run."""
+AS_USERS = ("tests/unit/kernels/test_interpreted.py", "tests/unit/engines/test_first_answers.py")
+"""Tests of when kernels are compiled. The others wait longer before they have one compiled: see `unhurried`."""
+PATIENCE = 3.0
+"""Seconds: about as long as it takes to compile a kernel."""
+SMALL = 1 << 20
+"""Bytes: what a kernel works on for longer than that."""
 DEEP = "TRENDLOOM_EXAMPLES" in os.environ
 
 
@@ -56,6 +62,18 @@ def kernels_on_spark() -> Iterator[None]:
     """How kernels run in tasks of Spark, and in commands: in processes of their own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRENDLOOM_COMPILE", "always" if DEEP else "never")
+        yield
+
+
+@contextmanager
+def unhurried() -> Iterator[None]:
+    """Have a kernel compiled only after it was interpreted for about as long as that takes, or at once for many events.
+
+    A process that runs thousands of small tests would soon have them all compiled, on the cores that tests need.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trendloom.kernels.interpreted.PATIENCE", PATIENCE)
+        patch.setattr("trendloom.kernels.interpreted.LARGEST", SMALL)
         yield
 
 
@@ -70,14 +88,19 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
         how: AbstractContextManager[None] = kernels_on_spark()
     elif (of_all_kinds and DEEP) or (name.startswith(COMPILED) and not name.endswith("[aggregates]")):
         how = compiled_first()
+    elif of_all_kinds:
+        how = interpreted_only()
     else:
-        how = interpreted_only() if of_all_kinds else nullcontext()
+        how = nullcontext() if name.startswith(AS_USERS) else unhurried()
     with how:
         yield
 
 
-LONG_SETUP = ("tests/packaging/", "test_first_answers.py")
-"""Files whose fixtures take long: one process makes them, once."""
+LONG_SETUP = ("tests/cluster/", "tests/packaging/", "tests/spark/test_connect.py",
+              "tests/unit/engines/test_first_answers.py")  # fmt: skip
+"""Tests that share what takes long to set up: one process makes it, once."""
+SPARK_APART = ("tests/spark/test_connect.py", "tests/spark/test_stream_command.py::test_stopped_and_started_again")
+"""Tests whose Spark runs in processes of its own, so that any process can wait for it."""
 
 
 def uses_spark(test_id: str) -> bool:
@@ -85,17 +108,17 @@ def uses_spark(test_id: str) -> bool:
 
 
 def group_of(test_id: str) -> str:
-    """Tests that one process runs: all that use Spark, those that share a long set-up, else each by itself."""
-    if uses_spark(test_id):
+    """Tests that one process runs: all that use its session of Spark, those that share a set-up, else each alone."""
+    if uses_spark(test_id) and not test_id.startswith(SPARK_APART):
         return "spark"
-    return test_id.partition("::")[0] if any(part in test_id for part in LONG_SETUP) else test_id
+    return next((part for part in LONG_SETUP if test_id.startswith(part)), test_id)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if uses_spark(item.nodeid):
             item.add_marker(pytest.mark.spark)
-        elif "spark" in getattr(item, "fixturenames", ()):
+        if "spark" in getattr(item, "fixturenames", ()) and group_of(item.nodeid) != "spark":
             raise pytest.UsageError(f"{item.nodeid} uses the fixture `spark`: say so in its name or a parameter")
 
 

@@ -1,14 +1,12 @@
 """Processes of a live stream are killed, and its rows are the same: none is lost, none comes twice.
 
-A real cluster: a master and two workers on this machine. `tests/soak` does the same for longer, at random moments.
+On a real cluster. `tests/soak` does the same for longer, at random moments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from tests.spark.streaming_cluster import Cluster, Driver, kill, processor_time, wait_until
 from tests.spark.streams import (
     WORKLOAD,
@@ -22,12 +20,6 @@ from tests.spark.streams import (
     split_by_lateness,
     write_batch,
 )
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    with Cluster(tmp_path / "cluster") as cluster:
-        yield cluster
 
 
 def kill_a_busy_python_worker(cluster: Cluster, driver: Driver) -> None:

@@ -52,8 +52,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel and what it asks for, and nothing else."""
     home = tmp_path_factory.mktemp("environment")
-    venv.create(home, with_pip=True)
-    run(home / "bin" / "python", *PIP, "install", "--constraint", ROOT / "requirements.lock", wheel, cwd=home)
+    venv.create(home, with_pip=False)
+    there = ("--python", home / "bin" / "python")
+    locked = ("--constraint", ROOT / "requirements.lock")
+    run(sys.executable, *PIP, *there, "install", "--no-compile", *locked, wheel, cwd=home)
     return home
 
 

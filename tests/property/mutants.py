@@ -19,8 +19,9 @@ from pathlib import Path
 from tests.conformance.cases import read_cases
 from tests.docs.blocks import blocks
 
-from trendloom.engines.inspect import _attributes, _section
+from trendloom.engines.inspect import _section
 from trendloom.errors import ParseError, TrendloomError
+from trendloom.lang.attributes import attributes_of
 from trendloom.lang.keywords import is_reserved
 from trendloom.lang.parser import parse
 from trendloom.lang.printer import write
@@ -152,7 +153,7 @@ def _named(text: str) -> tuple[str, ...]:
         queries = parse(text)
     except TrendloomError:  # the language page shows errors as well
         return ()
-    return tuple(dict.fromkeys(name for query in queries for name in (*query.group_by, *_attributes(query))))
+    return tuple(dict.fromkeys(name for query in queries for name in attributes_of(query)))
 
 
 def stage_of(text: str, schema: Schema) -> str:

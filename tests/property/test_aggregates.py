@@ -43,7 +43,7 @@ KINDS: dict[str, Aimed | Knobs] = {
     "anything, runs": Knobs(outputs=("aggregates",), semantics=(NEXT, CONTIGUOUS)),
     "extreme values": Knobs(outputs=("aggregates",), extreme=True, most_atoms=3, most_conjuncts=1),
 }
-EXAMPLES = amount(60)
+EXAMPLES = amount(40)
 WITH_ROWS = 0.15
 """The least share of cases that have a row at all: comparing nothing with nothing proves little."""
 

@@ -27,7 +27,7 @@ KNOBS = {
     "no conditions": Knobs(**COLLAPSED, negation=False, conjunction=False, most_conjuncts=0, predicates=False),
     "extreme values": Knobs(**COLLAPSED, negation=False, conjunction=False, extreme=True, most_atoms=3),
 }
-EXAMPLES = amount(60)
+EXAMPLES = amount(30)
 WITH_ROWS = 0.2
 """The least share of pairs that have a row at all."""
 

@@ -35,7 +35,7 @@ from trendloom.kernels.complete.walk import one_by_one
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
-EXAMPLES = amount(60)
+EXAMPLES = amount(30)
 CONDITIONS = (
     "",
     "a.x < NEXT(a).x",

@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import Phase, assume, given, seed, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.property.amounts import amount, thorough
+from tests.property.amounts import amount, first_cases, thorough
 from tests.property.compare import rows_of
 from tests.property.live_cases import bounded
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Knobs
@@ -39,7 +39,7 @@ KINDS: dict[str, Aimed | Knobs] = {
     "totals of runs": Aimed(PLAIN, EVERY_CLASS, GROUPINGS, semantics=(NEXT, CONTIGUOUS)),
     "any totals": Knobs(outputs=("aggregates",)),
 }
-EXAMPLES = amount(80)
+EXAMPLES = amount(40)
 WITH_ROWS = 0.15
 """The least share of cases that have a row at all."""
 
@@ -119,25 +119,23 @@ ON_SPARK = {"rows": 3, "totals": 4, "any totals": 3}
 
 
 def chosen(kind: str) -> list[tuple[DecimalCase, list[Any]]]:
-    """Random cases with rows, the same in every run."""
-    found: list[tuple[DecimalCase, list[Any]]] = []
+    """Random cases with rows, the same in every run; neighbours are of different flavours."""
+    before: list[str] = []
 
-    @seed(5)
-    @settings(thorough(40 * ON_SPARK[kind]), database=None, phases=[Phase.generate])
-    @given(decimal_cases(KINDS[kind]))
-    def collect(case: DecimalCase) -> None:
-        new = case.flavour not in [other.flavour for other, _ in found[-2:]]
-        if len(found) < ON_SPARK[kind] and new and ".x" in case.query:
-            try:
-                plan_physically(bind(parse_query(case.query), schema_of(case.arrow)))
-                expected = rows_of(tl.run(case.query, case.table(), engine="reference"))
-            except (BindError, PlanError):
-                return
-            if expected:
-                found.append((case, expected))
+    def with_rows(case: DecimalCase) -> tuple[DecimalCase, list[Any]] | None:
+        if case.flavour in before[-2:] or ".x" not in case.query:
+            return None
+        try:
+            plan_physically(bind(parse_query(case.query), schema_of(case.arrow)))
+            expected = rows_of(tl.run(case.query, case.table(), engine="reference"))
+        except (BindError, PlanError):
+            return None
+        if not expected:
+            return None
+        before.append(case.flavour)
+        return case, expected
 
-    collect()
-    return found
+    return first_cases(decimal_cases(KINDS[kind]), with_rows, ON_SPARK[kind], seed=5, most=40 * ON_SPARK[kind])
 
 
 @pytest.mark.parametrize("kind", ON_SPARK)

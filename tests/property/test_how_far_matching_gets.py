@@ -28,7 +28,7 @@ from trendloom.physical.remembered import remembered
 from trendloom.plan.bind import bind
 from trendloom.plan.display import draw
 
-EXAMPLES = amount(40)
+EXAMPLES = amount(25)
 KNOBS = {
     "any": Knobs(semantics=(ANY,), outputs=("trends",)),
     "any, of neighbours": Knobs(semantics=(ANY,), outputs=("trends",), classes=("local", "adjacent", "previous")),

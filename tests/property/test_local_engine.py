@@ -52,7 +52,7 @@ KNOBS = {
     "extreme values": Knobs(outputs=("trends", "aggregates"), extreme=True, negation=False, most_atoms=3),
     "not in not": Knobs(outputs=("trends",), nesting=3, partitions=False, most_conjuncts=2),
 }
-EXAMPLES = amount(80)
+EXAMPLES = amount(40)
 WITH_ROWS = 0.2
 """The least share of pairs that have a row at all: comparing nothing with nothing proves little."""
 

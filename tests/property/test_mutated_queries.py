@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.property.amounts import rounds
 from tests.property.mutants import good_queries, survey
 
-SOME = 600
+SOME = rounds(200)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -27,7 +27,7 @@ from trendloom.lang.parser import parse_query
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 
-EXAMPLES = amount(40)
+EXAMPLES = amount(25)
 BYTES = 6
 """Bytes per event: type, time since the event before, x, y, g, k."""
 MOST_ENTRIES = 300_000

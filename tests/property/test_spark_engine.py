@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from tests.property.amounts import first_cases
 from tests.property.compare import rows_of
 from tests.property.strategies import ANY, ARROW, Knobs, Row, queries, streams
 from tests.property.strategies_order import ORDERS, Order, crowded
@@ -87,31 +87,18 @@ def expected_rows(batch: Batch, *, coarse: bool) -> list[Any]:
 
 def chosen(kind: str) -> list[tuple[Batch, list[Any]]]:
     """Random batches that bind, of which most streams together have rows; the same in every run."""
-    count = KNOBS[kind][1]
     coarse = kind == "coarse totals"
-    found: list[tuple[Batch, list[Any]]] = []
 
-    @seed(11)
-    @settings(
-        max_examples=20 * count,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(batches(kind))
-    def collect(batch: Batch) -> None:
-        if len(found) < count:
-            try:
-                tl.run(batch.query, batch.tables()[0], engine="local", order=batch.order)
-                expected = expected_rows(batch, coarse=coarse)
-            except (BindError, PlanError):
-                return
-            if len(expected) >= (1 if coarse else STREAMS // 2):
-                found.append((batch, expected))
+    def with_rows(batch: Batch) -> tuple[Batch, list[Any]] | None:
+        try:
+            tl.run(batch.query, batch.tables()[0], engine="local", order=batch.order)
+            expected = expected_rows(batch, coarse=coarse)
+        except (BindError, PlanError):
+            return None
+        return (batch, expected) if len(expected) >= (1 if coarse else STREAMS // 2) else None
 
-    collect()
-    return found
+    count = KNOBS[kind][1]
+    return first_cases(batches(kind), with_rows, count, seed=11, most=20 * count)
 
 
 @contextmanager

@@ -10,15 +10,14 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from pyspark.sql import SparkSession
+from tests.property.amounts import first_cases
 from tests.property.compare import rows_of
 from tests.property.live_cases import KINDS, LiveCase, live_cases
 from tests.property.strategies import ARROW, to_table
@@ -26,7 +25,6 @@ from tests.property.strategies_order import Order
 
 import trendloom as tl
 from trendloom.errors import BindError, PlanError
-from trendloom.lang.parser import parse_query
 from trendloom.spark import detect
 
 DDL = "id long, type string, time long, x long, y double, g string, k long"
@@ -36,31 +34,22 @@ GAP = 1_000
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
-def cases_of(kind: str, number: int, count: int) -> Iterator[LiveCase]:
-    """Random cases of a kind whose query binds and has rows; the same in every run."""
-    found: list[LiveCase] = []
+def case_of(kind: str, number: int) -> LiveCase:
+    """A random case of a kind whose query binds and has rows; the same in every run."""
 
-    @seed(number)
-    @settings(max_examples=60, deadline=None, database=None, phases=[Phase.generate],
-              suppress_health_check=list(HealthCheck))  # fmt: skip
-    @given(live_cases(kind))
-    def collect(case: LiveCase) -> None:
-        if len(found) < count and any(case.batches):
-            try:
-                events = pa.concat_tables(case.tables())
-                if len(tl.run(case.query, events, engine="local")):
-                    parse_query(case.query)
-                    found.append(case)
-            except (BindError, PlanError):
-                pass
+    def with_rows(case: LiveCase) -> LiveCase | None:
+        try:
+            return case if any(case.batches) and len(tl.run(case.query, pa.concat_tables(case.tables()))) else None
+        except (BindError, PlanError):
+            return None
 
-    collect()
-    return iter(found)
+    (found,) = first_cases(live_cases(kind), with_rows, 1, seed=number, most=60)
+    return found
 
 
 def workload(number: int) -> tuple[dict[str, str], list[dict[str, Any]]]:
     """A query of every kind, and the bursts of all of them in order of arrival."""
-    cases = {f"q{at}": next(cases_of(kind, number + at, 1)) for at, kind in enumerate(KINDS)}
+    cases = {f"q{at}": case_of(kind, number + at) for at, kind in enumerate(KINDS)}
     rows: list[dict[str, Any]] = []
     for burst, case in enumerate(cases.values()):
         for row in itertools.chain.from_iterable(case.batches):

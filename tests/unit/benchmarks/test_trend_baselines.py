@@ -20,7 +20,7 @@ from tests.property.amounts import amount, thorough
 
 import trendloom as tl
 
-QUICK = thorough(amount(30))
+QUICK = thorough(amount(20))
 RISES = "RETURN COMPLETE TRENDS PATTERN Stock S+ WHERE [company] AND S.price < NEXT(S).price"
 WINDOWS = st.one_of(st.just((None, None)), st.tuples(st.integers(2, 9), st.integers(1, 6)))
 ALGORITHMS = {"all kept": baseline_trends, "stack": sase_stack_trends}

@@ -13,7 +13,8 @@ import trendloom
 
 COMMAND = [sys.executable, "-m", "trendloom"]
 PACKAGES = str(Path(trendloom.__file__).parents[1])
-ENVIRONMENT = {**os.environ, "PYTHONPATH": PACKAGES, "COLUMNS": "100"}
+# a process of a second compiles nothing, and should leave nobody behind who does
+ENVIRONMENT = {**os.environ, "PYTHONPATH": PACKAGES, "COLUMNS": "100", "TRENDLOOM_COMPILE": "never"}
 
 
 def call(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.property.amounts import amount, thorough
+from tests.property.amounts import amount, rounds, thorough
 
 import trendloom as tl
 from trendloom.engines import cores, giving, rows
@@ -68,7 +68,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("keys", [1, 40])
 @pytest.mark.parametrize("query", QUERIES)
 def test_threads_give_the_rows_of_one(query: str, keys: int) -> None:
-    for seed in range(amount(2)):
+    for seed in range(rounds(2)):
         table = events(seed, keys, 120 if keys > 1 else 40)
         one = tl.run(query, table, threads=1)
         for threads in (2, 5):

@@ -57,7 +57,7 @@ from trendloom.engines.answers import answers, table_of
 from trendloom.engines.options import Options
 from trendloom.kernels.compiled import counting_compilations
 with counting_compilations() as found:
-    rows = {name: len(table_of(answers(query, usual_events(1_000), Options()))) for name, query in USUAL.items()}
+    rows = {name: len(table_of(answers(query, usual_events(400), Options()))) for name, query in USUAL.items()}
 print(json.dumps([rows, sorted(found)]))
 """
 
@@ -67,7 +67,7 @@ def test_first_answers_wait_for_no_compiler(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", FIRST], env=environment, capture_output=True, text=True, check=True)
     rows, compiled = json.loads(done.stdout)
     assert compiled == []
-    assert {name: len(tl.run(query, usual_events(1_000))) for name, query in USUAL.items()} == rows
+    assert {name: len(tl.run(query, usual_events(400))) for name, query in USUAL.items()} == rows
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
+from tests.property.amounts import amount, thorough
 from tests.property.strategies_patterns import Allowed, skeletons
 
 from trendloom.errors import PlanError
@@ -285,7 +286,7 @@ def accepted(template: Template) -> set[Word]:
     return found
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@thorough(amount(150))
 @given(skeletons(Allowed(5, 3, 2, negation=True, conjunction=True)))
 def test_template_accepts_what_the_definition_says(pattern: object) -> None:
     bound = pattern_of(write_pattern(pattern))  # type: ignore[arg-type]

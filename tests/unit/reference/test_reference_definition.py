@@ -11,6 +11,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from tests.property.amounts import rounds
 
 from trendloom.lang.parser import parse_query
 from trendloom.model.schema import Column, Kind, Schema
@@ -126,7 +127,7 @@ def random_stream(chance: random.Random, size: int, schema: Schema = SCHEMA) -> 
 
 @pytest.mark.parametrize("form", ["plain", "negation", "conjunction"])
 @pytest.mark.parametrize("order", [(), ("v",)])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(rounds(25)))
 def test_search_finds_what_the_definition_says(seed, order, form):
     chance, schema = random.Random(f"{seed} {form}"), replace(SCHEMA, order=order)
     pattern = random_pattern(chance, 3, negation=form == "negation", conjunction=form == "conjunction")
@@ -148,7 +149,7 @@ PATTERNS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(rounds(50)))
 def test_shortcuts_change_nothing(seed):
     chance = random.Random(seed)
     pattern = chance.choice(PATTERNS)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.property.amounts import rounds
 from tests.unit.kernels.aggregated import Query, planned, values
 
 from trendloom.kernels.aggregation.aggregate import aggregate
@@ -54,7 +55,7 @@ def whole(query: Query, rows: list[dict[str, Any]], numeric: str) -> dict[tuple[
 @pytest.mark.parametrize("numeric", ["exact", "float", "log"])
 def test_pieces_in_any_order(seed: int, numeric: str) -> None:
     chance = random.Random(seed)
-    for _ in range(15):
+    for _ in range(rounds(6)):
         query, rows = query_of(chance, predicates=False), stream(chance, "pq")
         times = sorted({row["time"] for row in rows})
         cuts = [-100, *sorted(chance.sample(times, min(len(times), 3))), 100]
@@ -94,7 +95,7 @@ def test_pieces_grow_as_their_numbers_do() -> None:
 @pytest.mark.parametrize("predicates", [False, True])
 def test_steps_with_watermarks(seed: int, predicates: bool) -> None:
     chance = random.Random(seed)
-    for _ in range(15):
+    for _ in range(rounds(6)):
         query, rows = query_of(chance, predicates=predicates), stream(chance, "p")
         numeric = chance.choice(["exact", "float", "log"])
         summarised = query.spec.algebra and query.spec.pivot is None

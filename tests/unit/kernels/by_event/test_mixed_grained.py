@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.property.amounts import rounds
 from tests.property.strategies import SCHEMA, to_table
 
 import trendloom as tl
@@ -213,17 +214,17 @@ def check_small(seed: int, kernel: Kernel = sweep) -> None:
     assert not found.spilled.any()
 
 
-@pytest.mark.parametrize("seed", range(250))
+@pytest.mark.parametrize("seed", range(rounds(100)))
 def test_small_streams_equal_the_reference(seed: int) -> None:
     check_small(seed)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(rounds(20)))
 def test_trying_every_predecessor_gives_the_same(seed: int) -> None:
     check_small(seed, quadratic)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(rounds(25)))
 def test_little_memory_changes_no_answer(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer lanes, two orders by scanning, tests in tiny parts: the way is another, the answer is not."""
     monkeypatch.setattr(mixed_grained, "MOST_BYTES", 500 * (seed % 3))
@@ -328,7 +329,7 @@ def check_large(seed: int) -> None:
         assert exact.least[span].tolist() == near.least[span].tolist() == least, (seed, query)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(rounds(25)))
 def test_large_streams_equal_the_dynamic_program(seed: int) -> None:
     check_large(seed)
 

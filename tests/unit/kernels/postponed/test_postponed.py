@@ -96,7 +96,7 @@ def test_earliest_ends_are_those_found_by_trial() -> None:
     )
     exact = 0
 
-    @thorough(amount(120))
+    @thorough(amount(60))
     @given(cases(knobs))
     def compare(case: Case) -> None:
         nonlocal exact

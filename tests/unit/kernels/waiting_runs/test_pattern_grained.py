@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.property.amounts import MORE
 
 import trendloom
 from trendloom.engines.events import Stream, build_block
@@ -230,11 +231,16 @@ def check(query: str, table: pa.Table, system: Any, answer: Callable[[str, pa.Ta
 SEMANTICS = ("skip-till-next-match", "contiguous")
 
 
+def some_conditions(start: int) -> list[tuple[int, tuple[str, ...]]]:
+    """Every other one, numbered; all of them in a deep run."""
+    return list(enumerate(CONDITIONS if MORE else CONDITIONS[start % 2 :: 2]))
+
+
 @pytest.mark.parametrize("semantics", SEMANTICS)
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_every_match_counts_once(pattern: str, semantics: str) -> None:
     chance = random.Random(f"{pattern} {semantics}")
-    for number, conditions in enumerate(CONDITIONS):
+    for number, conditions in some_conditions(PATTERNS.index(pattern)):
         table = events_of(chance, chance.randrange(4, 22))
         query = query_of(pattern, semantics, conditions, WINDOWS[number % len(WINDOWS)])
         check(query, table, list(SYSTEMS.values())[number % 4])
@@ -245,11 +251,11 @@ def test_every_match_counts_once(pattern: str, semantics: str) -> None:
 def test_longer_streams_equal_enumeration(pattern: str, semantics: str) -> None:
     chance = random.Random(f"long {pattern} {semantics}")
     compared = 0
-    for number, conditions in enumerate(CONDITIONS):
+    for number, conditions in some_conditions(len(pattern)):
         query = query_of(pattern, semantics, conditions, WINDOWS[number % len(WINDOWS)])
         system = list(SYSTEMS.values())[number % len(SYSTEMS)]
         compared += check(query, events_of(chance, 60), system, enumerated)
-    assert compared >= 5
+    assert compared >= 3
 
 
 @pytest.mark.parametrize("condition", [c[0] for c in CONDITIONS if len(c) == 1 and "B" not in c[0]])

@@ -1,4 +1,4 @@
-"""One job on a real cluster: a master and two workers on this machine, each a process of its own.
+"""One job on a real cluster, whose processes are apart.
 
 What a local session cannot show: that everything a task needs travels to another process, and that workers find the
 package and the interpreter.
@@ -7,20 +7,17 @@ package and the interpreter.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
-from tests.spark.processes import answers_of, daemon, free_port
+from tests.spark.processes import answers_of
+from tests.spark.streaming_cluster import Cluster
 
 import trendloom as tl
 
 QUERY = "PATTERN SEQ(A a, B+ b[], C c) SEMANTICS skip-till-next-match WHERE [k] AND a.x <= NEXT(b).x WITHIN 30"
 DRIVER = """
-import json, sys
+import json, os, sys
 given = json.load(sys.stdin)
 import pyarrow as pa
 from trendloom.spark import detect, session
@@ -29,6 +26,7 @@ spark = session(given["master"], settings={
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
     "spark.sql.shuffle.partitions": "4",
     # the job waits for both workers, so that both take part
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
@@ -39,22 +37,6 @@ executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
 print("ANSWERS" + json.dumps({"rows": rows, "executors": executors}))
 spark.stop()
 """
-
-
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    port = str(free_port())
-    here = ("--host", "127.0.0.1", "--webui-port", "0")
-    url = f"spark://127.0.0.1:{port}"
-    with ExitStack() as running:
-        running.enter_context(
-            daemon("spark-class", "org.apache.spark.deploy.master.Master", *here, "--port", port, until="ALIVE")
-        )
-        for number in range(2):
-            own = ("-c", "1", "-m", "1g", "-d", str(tmp_path / f"worker{number}"))
-            worker = ("org.apache.spark.deploy.worker.Worker", url, *here, *own)
-            running.enter_context(daemon("spark-class", *worker, until="Successfully registered"))
-        yield url
 
 
 def events() -> dict[str, list[Any]]:
@@ -68,8 +50,8 @@ def events() -> dict[str, list[Any]]:
     }
 
 
-def test_a_job_on_two_workers(master: str) -> None:
-    answers = answers_of(DRIVER, {"master": master, "query": QUERY, "events": events()})
+def test_a_job_on_two_workers(cluster: Cluster) -> None:
+    answers = answers_of(DRIVER, {"master": cluster.url, "query": QUERY, "events": events()})
     local = tl.run(QUERY, pa.table(events()), engine="local").to_pylist()
     assert answers["executors"] == 2
     assert len(local) > 20
