@@ -28,7 +28,7 @@ from benchmarks import baselines
 from benchmarks.planned import planned
 from benchmarks.report import Report, Result, race
 from benchmarks.workloads import keyed_events, same_rows
-from trendloom.engines.events import build_block
+from trendloom.engines.columnar.events import build_block
 from trendloom.kernels.aggregation.aggregate import aggregate
 
 KEYS = 1_000

@@ -10,8 +10,8 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from trendloom.engines import task
-from trendloom.engines.events import Stream, build_block
+from trendloom.engines.columnar import task
+from trendloom.engines.columnar.events import Stream, build_block
 from trendloom.io.events import prepare as prepare_events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.totals import summing as jobs

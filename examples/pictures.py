@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import trendloom as tl
-from trendloom.engines.analyze import arranged
+from trendloom.engines.looking.analyze import arranged
 from trendloom.engines.options import Options
 from trendloom.kernels.complete.kernel import TrendGraphKernel
 from trendloom.kernels.complete.spec import WalkPlan

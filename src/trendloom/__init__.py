@@ -77,7 +77,7 @@ def check(
     time_zone: str | None = None,
 ) -> list[errors.QueryWarning]:
     """Parse a query, and bind it where a schema or events are given. Returns warnings; raises `errors.QueryError`."""
-    from trendloom.engines.inspect import check_text
+    from trendloom.engines.looking.inspect import check_text
     from trendloom.engines.options import Options, columns_named
     from trendloom.io.frame_index import with_times_of_index
 
@@ -108,7 +108,7 @@ def explain(
 
     `analyze` also runs the query over the events, in this process, and says what time and memory that took.
     """
-    from trendloom.engines.inspect import explain_text
+    from trendloom.engines.looking.inspect import explain_text
     from trendloom.engines.options import Options, columns_named
     from trendloom.io.frame_index import with_times_of_index
 
@@ -136,8 +136,8 @@ def expand(
     `row` is a dict of `Table.to_pylist()`, or a table or batch of one row. Memory is bounded however many matches there
     are, and the caller may stop at any time. A query with NOT needs the `events` it was run over as well.
     """
-    from trendloom.engines.expand import expand as expanded
     from trendloom.engines.options import Options, columns_named
+    from trendloom.engines.unfolding.expand import expand as expanded
     from trendloom.io.frame_index import with_times_of_index
 
     options = Options(

@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.conformance.cases import read_cases
 from tests.docs.blocks import blocks
 
-from trendloom.engines.inspect import _section
+from trendloom.engines.looking.inspect import _section
 from trendloom.errors import ParseError, TrendloomError
 from trendloom.lang.attributes import attributes_of
 from trendloom.lang.keywords import is_reserved

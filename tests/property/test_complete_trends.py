@@ -20,7 +20,7 @@ from tests.property.amounts import amount, thorough
 from tests.property.compare import rows_of
 
 import trendloom as tl
-from trendloom.engines.events import build_block
+from trendloom.engines.columnar.events import build_block
 from trendloom.engines.local import stream_of
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of

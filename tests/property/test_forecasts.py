@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from tests.property.amounts import amount, thorough
 from tests.property.strategies import ANY, Case, Knobs, cases, to_table
 
-from trendloom.engines import task
+from trendloom.engines.columnar import task
 from trendloom.engines.local import stream_of
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of

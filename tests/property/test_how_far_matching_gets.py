@@ -16,10 +16,10 @@ from tests.property.amounts import amount, thorough
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, cases, streams, to_table
 
 import trendloom as tl
-from trendloom.engines.events import build_block
-from trendloom.engines.funnel import describe_funnel, searched
+from trendloom.engines.columnar.events import build_block
+from trendloom.engines.looking.funnel import describe_funnel, searched
+from trendloom.engines.looking.passed import stream_of
 from trendloom.engines.options import Options
-from trendloom.engines.passed import stream_of
 from trendloom.engines.reading import load, queries_of
 from trendloom.errors import BindError, PlanError
 from trendloom.kernels.search.reached_events import Reached, reached

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.property.amounts import amount, thorough
 from tests.property.strategies import ARROW, CONTIGUOUS, NEXT, SCHEMA, Knobs, queries
 
-from trendloom.engines.events import Stream, build_block
+from trendloom.engines.columnar.events import Stream, build_block
 from trendloom.errors import BindError, PlanError
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.expansion.enumerate import enumerate_matches

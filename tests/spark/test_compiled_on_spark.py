@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 import trendloom as tl
+from trendloom.engines.ahead.usual import USUAL, usual_events
 from trendloom.engines.spark.session import is_started
 from trendloom.engines.spark.tasks import code_to_send
-from trendloom.engines.usual import USUAL, usual_events
 from trendloom.kernels.interpreted import compiled_first
 
 QUERY = USUAL["COUNT(*)"]

@@ -35,7 +35,7 @@ def check(
 ) -> None:
     """Parse queries and, given events, look up every name and type. Nothing runs."""
     with reporting(debug=debug):
-        from trendloom.engines.inspect import check_text
+        from trendloom.engines.looking.inspect import check_text
         from trendloom.engines.options import Options, columns_named
         from trendloom.engines.reading import queries_of
 

@@ -54,7 +54,7 @@ def explain(
     Nothing runs without --analyze. Where an algorithm builds a graph first, it is built, to show how it is cut.
     """
     with reporting(debug=debug):
-        from trendloom.engines.inspect import explain_text
+        from trendloom.engines.looking.inspect import explain_text
         from trendloom.engines.options import Options, columns_named
 
         options = Options(

@@ -1,1 +1,4 @@
-"""Run physical plans: in one process (`local`) or on Spark (`spark`). What both do to a table of events is here."""
+"""Run queries: in one process (`local`), on Spark (`spark`), as a live stream (`live`), by the definitions (`reference`).
+
+What they have in common lies in rooms of its own: one columnar call (`columnar`), what becomes of its results (`rows`).
+"""

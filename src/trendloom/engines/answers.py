@@ -80,7 +80,7 @@ def _answers(
             hint=f"use {option('engine', 'spark')}, or give df.toArrow()",
         )
     if options.engine == "reference":
-        from trendloom.engines.oracle import answers as by_definition
+        from trendloom.engines.reference.answers import answers as by_definition
 
         return by_definition(queries, source, options, watch)
     from trendloom.engines.local.answers import answers as in_this_process

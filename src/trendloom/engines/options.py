@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
-from trendloom.engines.memory import bytes_of
+from trendloom.engines.columnar.memory import bytes_of
 from trendloom.errors import OptionError, did_you_mean, option
 from trendloom.lang.tree import Query
 from trendloom.model.zone import zone_named

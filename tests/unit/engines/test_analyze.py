@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 import trendloom as tl
 from trendloom.cli.main import app
-from trendloom.engines.analyze import arranged
-from trendloom.engines.compared import windows_with_events
+from trendloom.engines.looking.analyze import arranged
+from trendloom.engines.looking.compared import windows_with_events
 from trendloom.engines.options import Options
 from trendloom.errors import OptionError
 from trendloom.kernels.complete.kernel import TrendGraphKernel

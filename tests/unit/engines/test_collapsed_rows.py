@@ -9,8 +9,8 @@ import pytest
 import trendloom as tl
 from trendloom.engines.answers import Watch, answers, table_of
 from trendloom.engines.options import Options
-from trendloom.engines.results import EXACT_ON_SPARK
-from trendloom.engines.wide_integers import integers_as
+from trendloom.engines.rows.results import EXACT_ON_SPARK
+from trendloom.engines.rows.wide_integers import integers_as
 from trendloom.errors import RunError
 from trendloom.io.text import json_lines
 

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from tests.property.amounts import amount, rounds, thorough
 
 import trendloom as tl
-from trendloom.engines import cores, giving, rows
-from trendloom.engines.cores import divided, made_ahead
+from trendloom.engines.columnar import cores
+from trendloom.engines.columnar.cores import divided, made_ahead
+from trendloom.engines.columnar.task import show
 from trendloom.engines.local import stream_of
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of
-from trendloom.engines.task import show
+from trendloom.engines.rows import giving
+from trendloom.engines.rows import match_rows as rows
 from trendloom.errors import RunError
 from trendloom.expr import slices
 from trendloom.io.events import prepare

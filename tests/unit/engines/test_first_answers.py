@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 import trendloom as tl
 from trendloom.cli.main import app
-from trendloom.engines import rehearsal, usual
+from trendloom.engines.ahead import rehearsal, usual
+from trendloom.engines.ahead.rehearsal import made_up
+from trendloom.engines.ahead.usual import MORE, USUAL, usual_events
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of
-from trendloom.engines.rehearsal import made_up
-from trendloom.engines.usual import MORE, USUAL, usual_events
 from trendloom.kernels.interpreted import interpreted_only
 
 MOST = {"rows, contiguous": 18, "COMPLETE TRENDS": 24}
@@ -25,7 +25,7 @@ MOST = {"rows, contiguous": 18, "COMPLETE TRENDS": 24}
 
 EACH = """
 import json, sys
-from trendloom.engines.usual import USUAL, UsualRun
+from trendloom.engines.ahead.usual import USUAL, UsualRun
 names = json.loads(sys.argv[1])
 print(json.dumps({name: UsualRun(name, USUAL[name], 500).run() for name in names}))
 """
@@ -52,7 +52,7 @@ def first(cache: Path) -> dict[str, int]:
 
 FIRST = """
 import json
-from trendloom.engines.usual import USUAL, usual_events
+from trendloom.engines.ahead.usual import USUAL, usual_events
 from trendloom.engines.answers import answers, table_of
 from trendloom.engines.options import Options
 from trendloom.kernels.compiled import counting_compilations
@@ -107,7 +107,8 @@ def test_what_is_compiled_ahead_are_usual_queries_over_few_and_many_events() -> 
 def test_a_rehearsal_over_made_up_events_compiles_what_the_query_needs(tmp_path: Path) -> None:
     """As Spark's driver has it done while Spark starts: only the columns are known."""
     code = (
-        "import sys; from trendloom.engines.usual import USUAL, usual_events; from trendloom.engines import rehearsal\n"
+        "import sys; from trendloom.engines.ahead.usual import USUAL, usual_events\n"
+        "from trendloom.engines.ahead import rehearsal\n"
         "from trendloom.engines.options import Options\n"
         "from trendloom.engines.reading import load, queries_of\n"
         "rehearsal.begin(queries_of(USUAL['rows, contiguous']), load(usual_events(40_000), Options()), Options())\n"

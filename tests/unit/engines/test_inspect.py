@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import trendloom as tl
-from trendloom.engines.inspect import schema_of
+from trendloom.engines.looking.inspect import schema_of
 from trendloom.engines.options import Options
 from trendloom.errors import BindError, DataError, ParseError
 from trendloom.model.schema import Column, Kind, Schema

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import trendloom
-from trendloom.engines import task
+from trendloom.engines.columnar import task
 from trendloom.engines.local import stream_of
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of

@@ -12,9 +12,9 @@ import pytest
 from tests.unit.engines.toy_kernel import Toy
 
 import trendloom as tl
-from trendloom.engines.finish import finish_aggregates
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of
+from trendloom.engines.rows.finish import finish_aggregates
 from trendloom.engines.spark.allowed_paths import Path, obstacle, ways
 from trendloom.engines.spark.cut import CutPartial, segments_of
 from trendloom.engines.spark.direct import RowGroups, shares

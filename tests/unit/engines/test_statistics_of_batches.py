@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.property.amounts import amount, thorough
 
 from trendloom.engines.live.chunks import ChunkIndex, Holds
-from trendloom.engines.statistics.from_batches import statistics_of_batches
+from trendloom.engines.looking.statistics.from_batches import statistics_of_batches
 from trendloom.plan.statistics import Origin
 
 BUCKETS = st.lists(st.lists(st.lists(st.integers(-50, 50), max_size=6), max_size=4), max_size=3)

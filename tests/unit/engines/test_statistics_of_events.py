@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.amounts import amount, thorough
 
+from trendloom.engines.looking.statistics.from_events import distinct_in_all, sampled_rows, statistics_of_events
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of
-from trendloom.engines.statistics.from_events import distinct_in_all, sampled_rows, statistics_of_events
 from trendloom.plan.bind import bind
 from trendloom.plan.statistics import Origin, Statistics
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.amounts import amount, thorough
 
-from trendloom.engines.inspect import schema_of
+from trendloom.engines.looking.inspect import schema_of
+from trendloom.engines.looking.statistics.from_footers import statistics_of_footers
 from trendloom.engines.options import Options
 from trendloom.engines.reading import opened
-from trendloom.engines.statistics.from_footers import statistics_of_footers
 from trendloom.io.parquet import ParquetFiles
 from trendloom.plan.statistics import Origin, Statistics
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import trendloom as tl
-from trendloom.engines.events import Stream, build_block
-from trendloom.engines.partials import merge_partials
-from trendloom.engines.two_step import chunk_partial
+from trendloom.engines.columnar.events import Stream, build_block
+from trendloom.engines.rows.partials import merge_partials
+from trendloom.engines.rows.two_step import chunk_partial
 from trendloom.errors import RunError
 from trendloom.io.events import prepare
 from trendloom.kernels.expansion.enumerate import enumerate_matches

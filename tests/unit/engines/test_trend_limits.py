@@ -11,7 +11,7 @@ import pytest
 
 import trendloom as tl
 from trendloom.engines.answers import Watch, answers
-from trendloom.engines.memory import bytes_of, free_memory
+from trendloom.engines.columnar.memory import bytes_of, free_memory
 from trendloom.engines.options import Options
 from trendloom.errors import OptionError, RunError
 from trendloom.kernels.complete import walk
@@ -161,7 +161,7 @@ PEAK = f"""
 import json, sys
 sys.path.insert(0, {json.dumps(str(__file__.rsplit("/", 1)[0]))})
 from test_trend_limits import COMPLETE, chain_of_choices
-from trendloom.engines.analyze import measure
+from trendloom.engines.looking.analyze import measure
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of
 from trendloom.physical.limits import Limits

@@ -72,7 +72,7 @@ def stream(values: list[int | None], times: list[int] | None = None) -> pa.Table
 
 
 def passed(condition: str, table: pa.Table, where: str = "") -> list[bool] | None:
-    from trendloom.engines.events import Stream, build_block
+    from trendloom.engines.columnar.events import Stream, build_block
 
     physical = plan_physically(bind(parse_query(f"PATTERN B+ b[] WHERE {where} {condition}"), SCHEMA))
     kinds = {column.name: column.kind for column in SCHEMA.columns}

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import trendloom as tl
-from trendloom.engines.analyze import arranged
+from trendloom.engines.looking.analyze import arranged
+from trendloom.engines.looking.statistics.from_events import statistics_of_events
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of
-from trendloom.engines.statistics.from_events import statistics_of_events
 from trendloom.physical.candidate import Estimate
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.events import Stream, stream_of_table
+from trendloom.engines.columnar.events import Stream, stream_of_table
 from trendloom.engines.live import chunks
 from trendloom.engines.live.chunks import (
     Chunk,

@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from trendloom.engines.events import Stream
-from trendloom.engines.finish import finish_aggregates
-from trendloom.engines.giving import Arranged, partial_table, row_batches
-from trendloom.engines.results import aggregate_schema, row_schema
+from trendloom.engines.columnar.events import Stream
+from trendloom.engines.rows.finish import finish_aggregates
+from trendloom.engines.rows.giving import Arranged, partial_table, row_batches
+from trendloom.engines.rows.results import aggregate_schema, row_schema
 from trendloom.errors import RunError
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys

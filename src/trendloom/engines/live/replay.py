@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.events import Stream, key_codes
+from trendloom.engines.columnar.events import Stream, key_codes
 from trendloom.engines.live.advance import Advance
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.live.memory import Kept
-from trendloom.engines.partials import merge_partials
+from trendloom.engines.rows.partials import merge_partials
 from trendloom.io.events import ticks, without_nan
 
 Array = np.ndarray[Any, Any]

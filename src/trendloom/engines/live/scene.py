@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.events import Stream, build_block, key_codes
+from trendloom.engines.columnar.events import Stream, build_block, key_codes
 from trendloom.engines.live.flow import Flow
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys

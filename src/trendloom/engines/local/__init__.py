@@ -8,14 +8,14 @@ from threading import Event
 
 import pyarrow as pa
 
-from trendloom.engines import task
-from trendloom.engines.budget import with_memory
-from trendloom.engines.equal_times import Tied
-from trendloom.engines.events import Shared, Stream
-from trendloom.engines.finish import finish_aggregates
-from trendloom.engines.floods import warning_of_digits
-from trendloom.engines.giving import Progress
-from trendloom.engines.results import aggregate_schema, empty_batch
+from trendloom.engines.columnar import task
+from trendloom.engines.columnar.budget import with_memory
+from trendloom.engines.columnar.equal_times import Tied
+from trendloom.engines.columnar.events import Shared, Stream
+from trendloom.engines.columnar.floods import warning_of_digits
+from trendloom.engines.rows.finish import finish_aggregates
+from trendloom.engines.rows.giving import Progress
+from trendloom.engines.rows.results import aggregate_schema, empty_batch
 from trendloom.io.events import Events
 from trendloom.kernels.totals.widen import Widening
 from trendloom.physical.plan import Physical

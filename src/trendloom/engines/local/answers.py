@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from trendloom.engines import local
 from trendloom.engines.answers import Answer, Watch
-from trendloom.engines.equal_times import Ties, warning_of_ties
-from trendloom.engines.events import Shared
+from trendloom.engines.columnar.equal_times import Ties, warning_of_ties
+from trendloom.engines.columnar.events import Shared
+from trendloom.engines.looking.passed import ask_passed
 from trendloom.engines.options import Options
-from trendloom.engines.passed import ask_passed
 from trendloom.engines.planning import planned
 from trendloom.engines.reading import load_needed
 from trendloom.errors import QueryWarning

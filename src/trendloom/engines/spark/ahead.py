@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from trendloom.engines.inspect import schema_of
 from trendloom.engines.live.flow import flow_of
+from trendloom.engines.looking.inspect import schema_of
 from trendloom.engines.options import Options
 from trendloom.engines.planning import planned
 from trendloom.engines.reading import load, opened, schema_of_columns

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trendloom.engines import rehearsal
+from trendloom.engines.ahead import rehearsal
 from trendloom.engines.answers import UNWATCHED, Answer
-from trendloom.engines.equal_times import warning_of_ties
+from trendloom.engines.columnar.equal_times import warning_of_ties
 from trendloom.engines.reading import is_spark_frame
-from trendloom.engines.results import aggregate_schema, row_schema
+from trendloom.engines.rows.results import aggregate_schema, row_schema
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.ahead import checked
 from trendloom.engines.spark.allowed_paths import joined

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trendloom.engines import task
-from trendloom.engines.budget import with_memory
-from trendloom.engines.equal_times import Tied
-from trendloom.engines.events import Stream
-from trendloom.engines.partials import WINDOW
-from trendloom.engines.results import aggregate_schema, row_schema
+from trendloom.engines.columnar import task
+from trendloom.engines.columnar.budget import with_memory
+from trendloom.engines.columnar.equal_times import Tied
+from trendloom.engines.columnar.events import Stream
+from trendloom.engines.rows.partials import WINDOW
+from trendloom.engines.rows.results import aggregate_schema, row_schema
 from trendloom.engines.spark import paths
 from trendloom.engines.spark.allowed_paths import Path
 from trendloom.engines.spark.session import set_arrow_rows

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines import task
-from trendloom.engines.events import Stream
+from trendloom.engines.columnar import task
+from trendloom.engines.columnar.events import Stream
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.tasks import Batches, Job, key_columns, keyed_by, stream_of
 from trendloom.engines.spark.zones import moment_of

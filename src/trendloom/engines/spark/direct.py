@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trendloom.engines.events import stream_of_table
+from trendloom.engines.columnar.events import stream_of_table
 from trendloom.engines.spark.allowed_paths import summed
 from trendloom.engines.spark.nanoseconds import HINT
 from trendloom.engines.spark.overlap import Part, contested

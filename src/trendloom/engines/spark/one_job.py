@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trendloom.engines import task
-from trendloom.engines.events import Shared, Stream, stream_of_table
+from trendloom.engines.columnar import task
+from trendloom.engines.columnar.events import Shared, Stream, stream_of_table
 from trendloom.engines.live.chunks import pack, unpack
-from trendloom.engines.partials import merge_partials
+from trendloom.engines.rows.partials import merge_partials
 from trendloom.engines.spark.batch import rows_of, rows_schema
 from trendloom.engines.spark.columns import column, needed_rows
 from trendloom.engines.spark.one_table import aligned, joint_schema

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from trendloom.engines.events import stream_of_table
-from trendloom.engines.passed import in_one_line, matching_alone, passed_events
+from trendloom.engines.columnar.events import stream_of_table
+from trendloom.engines.looking.passed import in_one_line, matching_alone, passed_events
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.complaints import in_our_words
 from trendloom.engines.spark.frames import Frame
@@ -18,7 +18,7 @@ COUNTS = pa.schema([("position", pa.int64()), ("of_type", pa.int64()), ("togethe
 
 
 def describe_passed(plan: Plan, frame: Frame) -> str:
-    """As `engines.passed.describe_passed`, over the events of a DataFrame."""
+    """As `engines.looking.passed.describe_passed`, over the events of a DataFrame."""
     plan = matching_alone(plan)
     with in_our_words():
         rows = frame.df.select(*(column(name) for name in plan.scan.columns))

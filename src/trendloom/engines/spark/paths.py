@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trendloom.engines import task
+from trendloom.engines.columnar import task
 from trendloom.engines.spark import cut, direct, reduce
 from trendloom.engines.spark.allowed_paths import Path, obstacle, summed, ways
 from trendloom.engines.spark.columns import column

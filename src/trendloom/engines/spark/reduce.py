@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines import task
-from trendloom.engines.events import Stream, build_block, stream_of_table
-from trendloom.engines.giving import totals_table
+from trendloom.engines.columnar import task
+from trendloom.engines.columnar.events import Stream, build_block, stream_of_table
+from trendloom.engines.rows.giving import totals_table
 from trendloom.engines.spark.freight import CUT, event_rows, freight_schema, summary_rows
 from trendloom.engines.spark.overlap import Zones
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, keyed_by, mapped, stream_of, task_number

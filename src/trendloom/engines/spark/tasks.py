@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from trendloom.engines import rehearsal
-from trendloom.engines.equal_times import Tied
-from trendloom.engines.events import Stream, stream_of_table
-from trendloom.engines.finish import finish_aggregates
-from trendloom.engines.floods import naming_the_way_out
-from trendloom.engines.partials import EXPONENT, WINDOW, merge_partials
-from trendloom.engines.results import EXACT_ON_SPARK, aggregate_schema
+from trendloom.engines.ahead import rehearsal
+from trendloom.engines.columnar.equal_times import Tied
+from trendloom.engines.columnar.events import Stream, stream_of_table
+from trendloom.engines.columnar.floods import naming_the_way_out
+from trendloom.engines.rows.finish import finish_aggregates
+from trendloom.engines.rows.partials import EXPONENT, WINDOW, merge_partials
+from trendloom.engines.rows.results import EXACT_ON_SPARK, aggregate_schema
 from trendloom.engines.spark.columns import column, needed_rows
 from trendloom.engines.spark.complaints import COMPLAINT, complaint, heeded
 from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door

@@ -15,7 +15,7 @@ from tests.property.amounts import rounds
 from tests.property.strategies import SCHEMA, to_table
 
 import trendloom as tl
-from trendloom.engines.events import Stream, build_block
+from trendloom.engines.columnar.events import Stream, build_block
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Comparison, Expr, Total, Which
 from trendloom.expr.vectors import Vector, is_true

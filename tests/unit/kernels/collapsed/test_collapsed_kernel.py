@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from trendloom.engines.cores import Run
-from trendloom.engines.events import Stream, build_block
-from trendloom.engines.task import show
+from trendloom.engines.columnar.cores import Run
+from trendloom.engines.columnar.events import Stream, build_block
+from trendloom.engines.columnar.task import show
 from trendloom.errors import RunError
 from trendloom.io.events import prepare
 from trendloom.kernels.collapsed.distinct import distinct, packed

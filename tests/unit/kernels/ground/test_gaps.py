@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.property.strategies import SCHEMA, Row, streams, to_table
 
 import trendloom as tl
-from trendloom.engines.events import Stream, build_block
+from trendloom.engines.columnar.events import Stream, build_block
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.expansion import Expansion
 from trendloom.kernels.ground.gaps import Gaps

@@ -10,7 +10,7 @@ from tests.property.amounts import amount, thorough
 from tests.property.strategies import ANY, ARROW, SCHEMA, Case, Knobs, cases, to_table
 
 import trendloom as tl
-from trendloom.engines.events import Stream, build_block
+from trendloom.engines.columnar.events import Stream, build_block
 from trendloom.errors import BindError, PlanError
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.matches import join

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.property.strategies import SCHEMA, Case, Knobs, cases, to_table
 
-from trendloom.engines.events import Stream, build_block
+from trendloom.engines.columnar.events import Stream, build_block
 from trendloom.errors import BindError, PlanError
 from trendloom.kernels.clock import Certain
 from trendloom.kernels.columns.block import Block

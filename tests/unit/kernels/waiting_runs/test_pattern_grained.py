@@ -16,7 +16,7 @@ import pytest
 from tests.property.amounts import MORE
 
 import trendloom
-from trendloom.engines.events import Stream, build_block
+from trendloom.engines.columnar.events import Stream, build_block
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Scaled, Wides, integers, zeros

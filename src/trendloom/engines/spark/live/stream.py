@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from trendloom.engines.live.bundles import Bundle
 from trendloom.engines.live.chunks import unpack
 from trendloom.engines.live.flow import Flow
-from trendloom.engines.partials import merge_partials
+from trendloom.engines.rows.partials import merge_partials
 from trendloom.engines.spark.columns import column, needed_rows
 from trendloom.engines.spark.complaints import heeded
 from trendloom.engines.spark.live.packing import BUCKET, BUNDLE, PARCEL, PAYLOAD, Label, Packing

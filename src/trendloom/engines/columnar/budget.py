@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from trendloom.engines.memory import free_memory
+from trendloom.engines.columnar.memory import free_memory
 from trendloom.physical.plan import Physical
 
 SHARE = 4

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.events import Stream
-from trendloom.engines.partials import WINDOW, by_code, exact_column
+from trendloom.engines.columnar.events import Stream
+from trendloom.engines.rows.partials import WINDOW, by_code, exact_column
 from trendloom.errors import RunError, option
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block

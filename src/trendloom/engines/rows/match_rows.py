@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.events import Stream
-from trendloom.engines.results import EXACT_ON_SPARK, events_type, time_array, value_type
-from trendloom.engines.tied_events import by_content
-from trendloom.engines.values import MatchValues
-from trendloom.engines.wide_integers import integers_as
+from trendloom.engines.columnar.events import Stream
+from trendloom.engines.rows.results import EXACT_ON_SPARK, events_type, time_array, value_type
+from trendloom.engines.rows.tied_events import by_content
+from trendloom.engines.rows.values import MatchValues
+from trendloom.engines.rows.wide_integers import integers_as
 from trendloom.errors import RunError
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trendloom.engines.partials import WINDOW, doubles, scaled_of, total_leaf
-from trendloom.engines.results import EXACT_ON_SPARK, exactly_named, time_array, total_type
+from trendloom.engines.rows.partials import WINDOW, doubles, scaled_of, total_leaf
+from trendloom.engines.rows.results import EXACT_ON_SPARK, exactly_named, time_array, total_type
 from trendloom.errors import RunError, option
 from trendloom.expr.decimals import as_doubles
 from trendloom.expr.evaluate import evaluate

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.events import Stream, build_block, key_codes
-from trendloom.engines.passed import matching_alone
+from trendloom.engines.columnar.events import Stream, build_block, key_codes
+from trendloom.engines.looking.passed import matching_alone
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import encode_keys

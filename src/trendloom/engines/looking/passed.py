@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.engines.events import Stream
+from trendloom.engines.columnar.events import Stream
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.vectors import is_true
 from trendloom.io.events import Events

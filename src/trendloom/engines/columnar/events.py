@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.equal_times import Tied, ties_of
+from trendloom.engines.columnar.equal_times import Tied, ties_of
 from trendloom.errors import DataError
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, walk

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.events import build_block, key_codes
-from trendloom.engines.passed import Passed, atoms_of, matching_alone, passed_events, stream_of
+from trendloom.engines.columnar.events import build_block, key_codes
+from trendloom.engines.looking.passed import Passed, atoms_of, matching_alone, passed_events, stream_of
 from trendloom.errors import PlanError
 from trendloom.expr.nodes import Constant
 from trendloom.expr.shape import shape_of

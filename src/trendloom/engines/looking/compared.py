@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.engines.analyze import Look, Measured, measure
+from trendloom.engines.looking.analyze import Look, Measured, measure
 from trendloom.errors import RunError
 from trendloom.io.events import Events
 from trendloom.kernels.contract import BYTES, RESULTS, SECONDS

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from trendloom.engines import local
-from trendloom.engines.budget import with_memory
-from trendloom.engines.events import build_block
+from trendloom.engines.columnar.budget import with_memory
+from trendloom.engines.columnar.events import build_block
 from trendloom.engines.options import Options
 from trendloom.engines.planning import planned_alone
 from trendloom.engines.reading import load_needed, queries_of

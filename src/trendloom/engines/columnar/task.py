@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.budget import budget_of
-from trendloom.engines.cores import Run
-from trendloom.engines.events import Stream, build_block
-from trendloom.engines.finish import beyond_decimal
-from trendloom.engines.floods import naming_the_way_out, refuse_floods, too_many
-from trendloom.engines.giving import Arranged, Keep, Progress, partial_table, row_batches
-from trendloom.engines.partials import WINDOW
-from trendloom.engines.results import EXACT_ON_SPARK, empty_batch, row_schema
-from trendloom.engines.rows import order_of
-from trendloom.engines.wide_integers import width_of
+from trendloom.engines.columnar.budget import budget_of
+from trendloom.engines.columnar.cores import Run
+from trendloom.engines.columnar.events import Stream, build_block
+from trendloom.engines.columnar.floods import naming_the_way_out, refuse_floods, too_many
+from trendloom.engines.rows.finish import beyond_decimal
+from trendloom.engines.rows.giving import Arranged, Keep, Progress, partial_table, row_batches
+from trendloom.engines.rows.match_rows import order_of
+from trendloom.engines.rows.partials import WINDOW
+from trendloom.engines.rows.results import EXACT_ON_SPARK, empty_batch, row_schema
+from trendloom.engines.rows.wide_integers import width_of
 from trendloom.expr.nodes import Total
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import Expected, Hear

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.budget import MOST_BATCHED
-from trendloom.engines.cores import made_ahead
-from trendloom.engines.events import Stream
-from trendloom.engines.partials import WINDOW, amount_columns, merge_partials
-from trendloom.engines.results import EXACT_ON_SPARK, fitted, row_schema
-from trendloom.engines.rows import match_rows
-from trendloom.engines.two_step import check_limit, chunk_partial
+from trendloom.engines.columnar.budget import MOST_BATCHED
+from trendloom.engines.columnar.cores import made_ahead
+from trendloom.engines.columnar.events import Stream
+from trendloom.engines.rows.match_rows import match_rows
+from trendloom.engines.rows.partials import WINDOW, amount_columns, merge_partials
+from trendloom.engines.rows.results import EXACT_ON_SPARK, fitted, row_schema
+from trendloom.engines.rows.two_step import check_limit, chunk_partial
 from trendloom.expr.vectors import to_arrow
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys

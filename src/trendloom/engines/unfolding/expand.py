@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.events import Stream, build_block
-from trendloom.engines.giving import Arranged, row_batches
+from trendloom.engines.columnar.events import Stream, build_block
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of
-from trendloom.engines.row_events import RowEvents, read_row
+from trendloom.engines.rows.giving import Arranged, row_batches
+from trendloom.engines.unfolding.row_events import RowEvents, read_row
 from trendloom.errors import DataError, OptionError
 from trendloom.io.events import Events, prepare, ticks
 from trendloom.kernels.columns.block import WORD, Block

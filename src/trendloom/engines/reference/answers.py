@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.answers import Answer, Watch
+from trendloom.engines.looking.passed import ask_passed
 from trendloom.engines.options import Options
-from trendloom.engines.passed import ask_passed
 from trendloom.engines.reading import load_needed
-from trendloom.engines.results import events_type, exactly_named, time_array, total_type, value_type, window_fields
+from trendloom.engines.rows.results import events_type, exactly_named, time_array, total_type, value_type, window_fields
 from trendloom.errors import QueryWarning
 from trendloom.expr.vectors import from_arrow, from_list, to_arrow
 from trendloom.io.events import Events

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.events import Stream
+from trendloom.engines.columnar.events import Stream
 from trendloom.expr.vectors import Vector, from_list
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.ties import value_ranks

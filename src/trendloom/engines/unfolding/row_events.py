@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.results import VAR
+from trendloom.engines.rows.results import VAR
 from trendloom.errors import DataError, OptionError
 from trendloom.model.numbers import from_text
 

@@ -2,7 +2,7 @@
 
 Numba compiles under a lock, so a thread would not help. The process leaves its code in the folder that all processes of
 this machine share; one that needs a function which is being compiled waits for it instead of compiling it too.
-`python -m trendloom.engines.rehearsal` reads a `Rehearsal` from its standard input. Nothing is lost when it fails.
+`python -m trendloom.engines.ahead.rehearsal` reads a `Rehearsal` from its standard input. If it fails, nothing is lost.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def begin(queries: tuple[Query, ...], source: object, options: Options) -> None:
     columns, rows = _known(source)
     if columns is None or rows <= FEW:
         return
-    command = [sys.executable, "-m", "trendloom.engines.rehearsal"]
+    command = [sys.executable, "-m", "trendloom.engines.ahead.rehearsal"]
     with suppress(OSError):
         quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         process = subprocess.Popen(command, stdin=subprocess.PIPE, **quiet)

@@ -102,8 +102,8 @@ def _steps_on(engine: str) -> Any:
 
 def _statistics(plan: Plan, source: Events | ParquetFiles | None) -> Statistics:
     """What is known of the events without reading more of them."""
-    from trendloom.engines.statistics.from_events import statistics_of_events
-    from trendloom.engines.statistics.from_footers import statistics_of_footers
+    from trendloom.engines.looking.statistics.from_events import statistics_of_events
+    from trendloom.engines.looking.statistics.from_footers import statistics_of_footers
 
     if isinstance(source, ParquetFiles):
         return statistics_of_footers(source, plan.schema)
@@ -120,9 +120,9 @@ def _with_events(plan: Plan, events: object, options: Options, analyze: bool) ->
     physical = _runnable(plan, options)
     if not analyze and (physical is None or not physical.chosen.builds):
         return []
-    from trendloom.engines.analyze import look_at
-    from trendloom.engines.compared import describe_run
-    from trendloom.engines.funnel import describe_funnel
+    from trendloom.engines.looking.analyze import look_at
+    from trendloom.engines.looking.compared import describe_run
+    from trendloom.engines.looking.funnel import describe_funnel
 
     loaded = load_needed((plan.query,), events, options.for_queries((plan.query,)))
     found = [describe_funnel(plan, loaded)] if analyze else []

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.engines.events import Stream
+from trendloom.engines.columnar.events import Stream
 from trendloom.expr.arithmetic import average
 from trendloom.expr.arrays import narrow
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Group, Which

@@ -1,0 +1,1 @@
+"""Compiling before it is needed: the usual queries, and those that are about to run."""

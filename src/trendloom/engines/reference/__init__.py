@@ -1,0 +1,1 @@
+"""The reference evaluator as an engine."""
