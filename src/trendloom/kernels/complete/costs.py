@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.compiled import njit
-from trendloom.kernels.complete.frames import FrameColumns, Frames
-from trendloom.kernels.complete.graph import EdgeLists, TrendGraph
+from trendloom.kernels.complete.frames import Frames
+from trendloom.kernels.complete.graph import TrendGraph
 
 Array = np.ndarray[Any, Any]
 
@@ -59,7 +59,10 @@ def weigh(graph: TrendGraph, frames: Frames, starts: Array, high: int, sample: i
     if not together and sample is not None and len(starts) > sample:
         some = starts[np.linspace(0, len(starts) - 1, sample).astype(np.int64)]
         scale = len(starts) / sample
-    partial, totals = _weigh(graph.lists, frames.columns, some, frames.window.sliding, low, high, together)
+    partial, totals = _weigh(
+        graph.begin, graph.target, some, frames.from_, frames.to, frames.least, frames.most, frames.limit,
+        frames.window.sliding, low, high, together,
+    )  # fmt: skip
     return Weights(low, partial * scale, totals[0] * scale, totals[1] * scale)
 
 
@@ -84,7 +87,9 @@ def graphlet_costs(graph: TrendGraph, frames: Frames, weights: Weights, most_cut
     """Costs of all graphlets between some places to cut. Cost: O(cuts · edges)."""
     high = weights.low + len(weights.partial)
     bounds = _places_to_cut(graph, weights, high, most_cuts)
-    cpu, mem = _graphlet_costs(graph.lists, frames.columns, bounds, weights.partial)
+    cpu, mem = _graphlet_costs(
+        graph.begin, graph.target, graph.into, graph.source, frames.begins, frames.ends, bounds, weights.partial
+    )
     return Costs(bounds, cpu, mem)
 
 
@@ -145,11 +150,10 @@ def _rough(
 
 @njit(nogil=True)
 def _weigh(
-    edges: EdgeLists, frames: FrameColumns, starts: Array, sliding: bool, low: int, high: int, together: bool
-) -> tuple[Array, Array]:
+    begin: Array, target: Array, starts: Array, from_: Array, to: Array, least: Array, most: Array, limit: Array,
+    sliding: bool, low: int, high: int, together: bool,
+) -> tuple[Array, Array]:  # fmt: skip
     """Partial trends per event; trends and their events (in every window that has them)."""
-    begin, target, limit = edges.begin, edges.target, frames.limit
-    from_, to, least, most = frames.from_, frames.to, frames.least, frames.most
     partial, totals = np.zeros(high - low), np.zeros(2)
     paths, steps = np.zeros(high - low), np.zeros(high - low)
     for number in range(len(starts)):
@@ -182,9 +186,9 @@ def _weigh(
 
 
 @njit(nogil=True)
-def _graphlet_costs(edges: EdgeLists, frames: FrameColumns, bounds: Array, partial: Array) -> tuple[Array, Array]:
-    begin, target, into, source = edges.begin, edges.target, edges.into, edges.source
-    begins, ends = frames.begins, frames.ends
+def _graphlet_costs(
+    begin: Array, target: Array, into: Array, source: Array, begins: Array, ends: Array, bounds: Array, partial: Array
+) -> tuple[Array, Array]:
     cuts = len(bounds) - 1
     low, high = bounds[0], bounds[cuts]
     cpu, mem = np.full((cuts + 1, cuts + 1), np.inf), np.full((cuts + 1, cuts + 1), np.inf)
