@@ -27,6 +27,8 @@ def root() -> Path:
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For Spark that runs for seconds: the best code that Java could make would be ready when all is over."""
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
+QUICK_SPARK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""For jobs of few rows: they are done before Java code would be made for them."""
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +39,7 @@ def spark() -> Iterator[Any]:
     # tests have few rows: every shuffle partition more costs a task and no task gains anything
     settings = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"}
     with kernels_on_spark():
-        found = session("local[2]", settings=settings)
+        found = session("local[2]", settings=settings | QUICK_SPARK)
     yield found
     found.stop()
 

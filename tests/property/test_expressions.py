@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.property.amounts import amount
 
 from trendloom.expr.decimals import as_decimal
 from trendloom.expr.evaluate import evaluate
@@ -239,7 +240,7 @@ def as_fraction(value: Any) -> Fraction | None:
     return None if value is None else Fraction(value)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=amount(150), deadline=None)
 @given(samples(*VALUES))
 def test_vectors_give_what_the_scalar_evaluator_gives(sample: Sample) -> None:
     fast, slow = both(sample)
@@ -247,14 +248,14 @@ def test_vectors_give_what_the_scalar_evaluator_gives(sample: Sample) -> None:
     assert [type(value) for value in fast] == [type(value) for value in slow]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=amount(100), deadline=None)
 @given(samples(Kind.BOOL))
 def test_conditions_hold_where_the_scalar_evaluator_says(sample: Sample) -> None:
     fast, slow = both(sample)
     assert fast == slow
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=amount(60), deadline=None)
 @given(samples(Kind.FLOAT), st.sampled_from(["coalesce", "least", "greatest"]))
 def test_integers_and_numbers_mix_as_numbers(sample: Sample, name: str) -> None:
     mixed = (Attribute("a", Which.EACH, "INT1", Kind.INT), Attribute("a", Which.EACH, "FLOAT1", Kind.FLOAT))

@@ -17,7 +17,7 @@ from trendloom.kernels.contract import Expected
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
-EXAMPLES = amount(50)
+EXAMPLES = amount(100)
 KNOBS = {
     "negation": Knobs(outputs=("trends",), nesting=1, most_conjuncts=1, semantics=(ANY,)),
     "any": Knobs(outputs=("trends", "values"), semantics=(ANY,)),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.conftest import QUICK_SPARK
 from tests.spark.processes import answers_of, daemon, free_port
 
 import trendloom as tl
@@ -58,6 +59,7 @@ def answers() -> dict[str, Any]:
         "spark.connect.grpc.binding.port": str(port),
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
+        **QUICK_SPARK,
     }
     options = [option for key, value in settings.items() for option in ("--conf", f"{key}={value}")]
     server = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]", *options)

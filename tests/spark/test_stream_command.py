@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
+from tests.conftest import QUICK_SPARK
 from tests.spark.processes import environment
 from typer.testing import CliRunner
 
@@ -94,6 +95,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
     words = ["--source", "days", "--sink", "sqlite:rows.db/found", "--checkpoint", "state", "--watermark", "2 seconds"]
     words += ["--buckets", "2", "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
     words += ["--metrics", "stream.prom", "--late-to", "late"]
+    words += [word for name, value in QUICK_SPARK.items() for word in ("--conf", f"{name}={value}")]
     started: list[subprocess.Popen[str]] = []
 
     def call() -> subprocess.Popen[str]:
