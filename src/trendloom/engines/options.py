@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
@@ -28,6 +29,7 @@ class Columns(TypedDict):
     order: tuple[str, ...]
     time_zone: str | None
     query_types: tuple[str, ...]
+    threads: int
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Options:
             "order": self.order,
             "time_zone": self.time_zone,
             "query_types": self.query_types,
+            "threads": self.threads or os.cpu_count() or 1,
         }
 
     def for_queries(self, queries: Sequence[Query]) -> Options:
