@@ -83,7 +83,7 @@ def _batches(answers: list[Answer], done: Done) -> Iterator[pa.RecordBatch]:
 
 
 def _with_query(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    return batch.add_column(0, "query", pa.array([name] * batch.num_rows, pa.string()))
+    return batch.add_column(0, "query", pa.repeat(name, batch.num_rows))
 
 
 def _union(answers: list[Answer]) -> pa.Table:

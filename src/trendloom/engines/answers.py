@@ -116,7 +116,7 @@ def table_of(found: list[Answer]) -> pa.Table:
     for answer in found:
         table = pa.Table.from_batches(list(answer.batches))
         if answer.plan.name is not None:
-            names = pa.array([answer.plan.name] * table.num_rows, pa.string())
+            names = pa.repeat(answer.plan.name, table.num_rows)
             table = table.add_column(0, "query", names)
         tables.append(table)
     if len(tables) == 1:

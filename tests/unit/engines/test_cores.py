@@ -207,3 +207,25 @@ def test_what_goes_wrong_in_a_thread_is_told_as_it_is() -> None:
 def test_a_limit_stops_all_threads() -> None:
     many = pa.table({"type": ["A"] * 90, "time": range(90), "k": [n % 3 for n in range(90)]})
     assert tl.run("PATTERN A+ WHERE [k]", many, threads=2, limit=5).num_rows == 5
+
+
+def test_queries_of_a_workload_read_columns_of_their_own() -> None:
+    """Events are sorted once, columns when a query first asks for them: other queries have no such column."""
+    rng = np.random.default_rng(5)
+    table = pa.table(
+        {"time": rng.integers(0, 50, 200), "type": rng.choice(["A", "B"], 200), "k": rng.integers(0, 4, 200),
+         "x": rng.integers(0, 9, 200), "y": rng.integers(0, 9, 200), "line": rng.integers(0, 9, 200)}
+    )  # fmt: skip
+    queries = {
+        "a": "RETURN k, COUNT(*) PATTERN A a WHERE [k] AND a.x > 3 GROUP BY k",
+        "b": "RETURN k, SUM(B.y) PATTERN SEQ(A a, B b) WHERE [k] AND b.y < 7 GROUP BY k",
+        "c": "PATTERN SEQ(A a, B b) WHERE [k] AND a.x < b.y SEMANTICS skip-till-next-match WITHIN 5",
+        "d": "RETURN k, COUNT(*) PATTERN SEQ(A a, B b) WHERE [k] SEMANTICS contiguous GROUP BY k",
+    }
+    text = "\n".join(f"QUERY {name}: {query}" for name, query in queries.items())
+    for order in ((), ("line",)):
+        found = tl.run(text, table, order=order)
+        for name, query in queries.items():
+            rows = found.filter(pa.compute.equal(found["query"], name)).to_pylist()
+            alone = tl.run(query, table, order=order)
+            assert [{key: row[key] for key in alone.column_names} for row in rows] == alone.to_pylist()

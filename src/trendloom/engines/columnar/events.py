@@ -44,14 +44,15 @@ Picked = tuple[Array | None, Array, Array]
 class Shared:
     """What several queries over one stream have in common, each made once: columns, keys, and events sorted by them.
 
-    `often`: partition attributes that more than one query has. For these all events are sorted once, and a query picks
-    its own out of them in order; for others a query sorts only the events that it needs.
+    `often`: partition attributes that more than one query has. For these all events and the columns that queries look
+    at are sorted once, and a query picks its own out of them in order; for others a query sorts only the events that it
+    needs.
     """
 
     often: frozenset[Attributes] = frozenset()
     vectors: dict[str, Vector] = field(default_factory=dict)
     keys: dict[Attributes, Keys] = field(default_factory=dict)
-    order: dict[Attributes, Picked] = field(default_factory=dict)
+    sorted: dict[Attributes, SortedEvents] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +88,33 @@ class Stream:
         return self.vector(expr.column)
 
 
+@dataclass(frozen=True, eq=False)
+class SortedEvents:
+    """All events of a stream that have a key, sorted: their rows (None: as they are), times, how many each key has.
+
+    Columns are sorted when they are first asked for.
+    """
+
+    stream: Stream
+    rows: Array | None
+    times: Array
+    sizes: Array
+    vectors: dict[str, Vector] = field(default_factory=dict)
+
+    @property
+    def threads(self) -> int:
+        return self.stream.threads
+
+    def vector(self, name: str) -> Vector:
+        if name not in self.vectors:
+            self.vectors[name] = _taken_vector(self.stream.vector(name), self.rows, self.threads)
+        return self.vectors[name]
+
+    def leaf(self, expr: Expr) -> Vector:
+        assert isinstance(expr, Attribute)
+        return self.vector(expr.column)
+
+
 def stream_of_table(plan: Plan, table: pa.Table, tied: Tied | None = None) -> Stream:
     """The events of a table, which may have more columns than the stream's own: those hold integers."""
     table = without_nan(table)
@@ -104,22 +132,27 @@ def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) ->
 
     `keys`: the codes of the rows, where others have numbered them.
     """
-    often = keys is None and physical.plan.partition in stream.shared.often
-    keys = key_codes(physical.plan.partition, stream) if keys is None else keys
-    fits, which = _fits(physical, stream)
+    partition = physical.plan.partition
+    often = keys is None and partition in stream.shared.often
+    keys = key_codes(partition, stream) if keys is None else keys
+    source = _all_sorted(partition, stream, keys) if often else stream
+    fits, which = _fits(physical, source)
     some = None if physical.plan.scan.types is None else _fitting(fits, stream.threads)
-    if often:
-        rows, ticks, sizes = _picked(physical.plan.partition, stream, keys, some)
+    if isinstance(source, SortedEvents):
+        places, (rows, ticks, sizes) = _picked(source, some)
     else:
         rows, ticks, sizes = _sorted(stream, keys, some)
-    rows, instants = _ordered(physical.plan, stream, keys.codes, ticks, rows)
-    fits = [_taken(words, rows, stream.threads) for words in fits]
+        places = rows
+    found, instants = _ordered(physical.plan, stream, keys.codes, ticks, rows)
+    if found is not rows:  # columns are taken from the stream, whose rows are known
+        source, rows, places = stream, found, found
+        fits, which = _fits(physical, stream)
     block = Block(
         key_starts=np.r_[0, np.cumsum(sizes)].astype(np.int64),
         time=ticks,
         row=np.arange(len(stream.ticks)) if rows is None else rows,
-        columns={name: _taken_vector(stream.vector(name), rows, stream.threads) for name in physical.columns},
-        fits=tuple(fits),
+        columns={name: _taken_vector(source.vector(name), places, stream.threads) for name in physical.columns},
+        fits=tuple(_taken(words, places, stream.threads) for words in fits),
         bits=tuple(which),
         instants=instants,
     )
@@ -144,21 +177,23 @@ def _sorted(stream: Stream, keys: Keys, some: Array | None) -> Picked:
     return order if rows is None else _taken(rows, order), times, sizes
 
 
-def _picked(partition: Attributes, stream: Stream, keys: Keys, some: Array | None) -> Picked:
-    """The same, out of all rows as they were sorted once."""
-    orders = stream.shared.order
-    if partition not in orders:
-        orders[partition] = _sorted(stream, keys, None)
-    rows, times, sizes = orders[partition]
-    if some is None:
-        return rows, times, sizes
-    kept = _taken(some, rows, stream.threads)
-    if kept.all():
-        return rows, times, sizes
-    before = np.r_[0, np.cumsum(kept)]
-    chosen = np.flatnonzero(kept)
-    rows = chosen if rows is None else taken(rows, chosen, stream.threads)
-    return rows, taken(times, chosen, stream.threads), np.diff(before[np.r_[0, np.cumsum(sizes)].astype(np.int64)])
+def _all_sorted(partition: Attributes, stream: Stream, keys: Keys) -> SortedEvents:
+    """All events by these attributes, sorted once for all queries."""
+    known = stream.shared.sorted
+    if partition not in known:
+        known[partition] = SortedEvents(stream, *_sorted(stream, keys, None))
+    return replace(known[partition], stream=stream)  # another query reads other columns
+
+
+def _picked(events: SortedEvents, some: Array | None) -> tuple[Array | None, Picked]:
+    """Some of the sorted events (None: all): where they are among these, and what `_sorted` would give for them."""
+    if some is None or some.all():
+        return None, (events.rows, events.times, events.sizes)
+    before = np.r_[0, np.cumsum(some)]
+    places = np.flatnonzero(some)
+    rows = places if events.rows is None else taken(events.rows, places, events.threads)
+    sizes = np.diff(before[np.r_[0, np.cumsum(events.sizes)].astype(np.int64)])
+    return places, (rows, taken(events.times, places, events.threads), sizes)
 
 
 def _ordered(
@@ -193,7 +228,7 @@ def key_codes(partition: tuple[str, ...], stream: Stream) -> Keys:
     return known[partition]
 
 
-def _fits(physical: Physical, stream: Stream) -> tuple[list[Array], list[int]]:
+def _fits(physical: Physical, stream: Stream | SortedEvents) -> tuple[list[Array], list[int]]:
     """Per event a set of bits, one for each different test of a position, in words; and the bit of every position."""
     plan = physical.plan
     bits: dict[tuple[str, tuple[Expr, ...]], int] = {}
@@ -207,7 +242,7 @@ def _fits(physical: Physical, stream: Stream) -> tuple[list[Array], list[int]]:
     return [_word_of_fits(tests, stream, types) for tests in words], which
 
 
-def _word_of_fits(tests_of: list[tuple[str, tuple[Expr, ...]]], stream: Stream, types: Vector) -> Array:
+def _word_of_fits(tests_of: list[tuple[str, tuple[Expr, ...]]], stream: Stream | SortedEvents, types: Vector) -> Array:
     word = _word(len(tests_of))
     for part in (part for _, tests in tests_of for expr in tests for part in walk(expr)):
         if isinstance(part, Attribute):

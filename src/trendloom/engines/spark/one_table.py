@@ -25,7 +25,7 @@ def joint_schema(results: Sequence[pa.Schema], *, named: bool) -> pa.Schema:
 def aligned(table: pa.Table, name: str | None, joint: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Rows of one query with all columns."""
     columns = [
-        pa.array([name] * len(table), pa.string())
+        pa.repeat(pa.scalar(name, pa.string()), len(table))
         if field.name == QUERY and QUERY not in table.column_names
         else table[field.name].cast(field.type)
         if field.name in table.column_names
