@@ -189,10 +189,9 @@ def _picked(events: SortedEvents, some: Array | None) -> tuple[Array | None, Pic
     """Some of the sorted events (None: all): where they are among these, and what `_sorted` would give for them."""
     if some is None or some.all():
         return None, (events.rows, events.times, events.sizes)
-    before = np.r_[0, np.cumsum(some)]
     places = np.flatnonzero(some)
     rows = places if events.rows is None else taken(events.rows, places, events.threads)
-    sizes = np.diff(before[np.r_[0, np.cumsum(events.sizes)].astype(np.int64)])
+    sizes = np.diff(np.searchsorted(places, np.r_[0, np.cumsum(events.sizes)]))
     return places, (rows, taken(events.times, places, events.threads), sizes)
 
 

@@ -96,6 +96,11 @@ def _words(block: Block) -> Array:
 
 
 def _unions(words: Array, tie_end: Array) -> Array:
+    """For each event the kinds of all events of its time."""
+    if len(words) > FEW and words.dtype.itemsize <= 2:
+        united = words.copy()
+        _unite(united, tie_end)
+        return united
     starts = np.flatnonzero(np.r_[True, tie_end[1:] != tie_end[:-1]])
     found: Array = np.repeat(np.bitwise_or.reduceat(words, starts), np.diff(np.r_[starts, len(words)]))
     return found
@@ -121,6 +126,17 @@ def _positions(word: int, bits: tuple[int, ...]) -> frozenset[int]:
 def _mark_present(present: Array, words: Array) -> None:
     for word in words:
         present[word] = True
+
+
+@njit(nogil=True)
+def _unite(words: Array, tie_end: Array) -> None:
+    """Give events of one time the bits of all of them; what has them already gains none."""
+    for event in range(1, len(words)):
+        if tie_end[event] == tie_end[event - 1]:
+            words[event] |= words[event - 1]
+    for event in range(len(words) - 1, 0, -1):
+        if tie_end[event] == tie_end[event - 1]:
+            words[event - 1] |= words[event]
 
 
 @njit(nogil=True)

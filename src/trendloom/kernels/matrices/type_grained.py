@@ -33,6 +33,8 @@ from trendloom.kernels.totals.summing import ABSENT, EMPTY, Addends, Spans, Span
 
 Array = np.ndarray[Any, Any]
 
+MANY_POINTS = 64
+"""Of one in so many points in time and more the numbers are looked up in a table of all, not searched for."""
 WORTH_WORDS = 200_000
 """Events from which on the matrices of words pay for themselves."""
 
@@ -99,7 +101,15 @@ class Prepared:
 
     def points(self, events: Array) -> Array:
         """Indices of events, each the first of its time, as points in time."""
-        return events if self.letters is None else np.searchsorted(self.letters.start, events)
+        if self.letters is None:
+            return events
+        start = self.letters.start
+        if len(events) < len(start) // MANY_POINTS:
+            return np.searchsorted(start, events)
+        before = np.zeros(int(start[-1]) + 1, np.int32 if len(start) < 2**31 else np.int64)
+        before[start[1:]] = 1
+        found: Array = np.cumsum(before, out=before)[events]
+        return found.astype(np.int64)
 
     @cached_property
     def shape(self) -> MatrixLayout:
