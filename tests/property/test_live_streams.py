@@ -30,7 +30,7 @@ from trendloom.lang.parser import parse_query
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
-EXAMPLES = amount(25)
+EXAMPLES = amount(30)
 WITH_ROWS = 0.1
 """The least share of cases that have a row at all."""
 

@@ -41,7 +41,7 @@ KINDS: dict[str, Knobs | Aimed] = {
     "totals of runs": Aimed(PLAIN + NEGATED, ("nothing", "operators"), GROUPINGS, semantics=(NEXT, CONTIGUOUS)),
     "totals": Knobs(outputs=("aggregates",)),
 }  # fmt: skip
-EXAMPLES = amount(25)
+EXAMPLES = amount(30)
 WITH_ROWS = 0.15
 """The least share of cases that have a row at all."""
 
