@@ -32,6 +32,15 @@ def rounds(usual: int) -> int:
     return DEEPER * usual if MORE else usual
 
 
+def at_least(share: float, cases: int) -> float:
+    """The fewest of so many cases that must have something of which, by design, about this share has it.
+
+    Chance may take two standard deviations of it; none at all is never enough.
+    """
+    usual = share * cases
+    return max(1.0, usual - 2 * usual**0.5)
+
+
 def thorough(examples: int) -> settings:
     """Settings for that many cases, whatever time they take."""
     return settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not MORE)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.property.amounts import amount, thorough
+from tests.property.amounts import amount, at_least, thorough
 from tests.property.compare import rows_of
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, Row, cases, to_table
 from tests.property.strategies_aggregates import GROUPINGS, NEGATED, PLAIN, Aimed, aimed
@@ -86,7 +86,7 @@ def test_local_aggregates_equal_reference(kind: str) -> None:
 
     compare()
     assert compared >= 0.9 * EXAMPLES
-    assert with_rows >= WITH_ROWS * compared
+    assert with_rows >= at_least(WITH_ROWS, compared)
 
 
 @pytest.mark.parametrize("kind", ["groups", "runs"])
@@ -150,7 +150,7 @@ def test_numbers_are_those_of_exact(kind: str) -> None:
             refused += 1
 
     compare()
-    assert in_float >= WITH_ROWS * EXAMPLES // 2
+    assert in_float >= at_least(WITH_ROWS, EXAMPLES // 2)
     assert in_log > 0
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given
-from tests.property.amounts import amount, thorough
+from tests.property.amounts import amount, at_least, thorough
 from tests.property.compare import rows_of
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Knobs
 from tests.property.strategies_aggregates import GROUPINGS, NEGATED, PLAIN, Aimed
@@ -41,7 +41,7 @@ KINDS: dict[str, Knobs | Aimed] = {
     "totals of runs": Aimed(PLAIN + NEGATED, ("nothing", "operators"), GROUPINGS, semantics=(NEXT, CONTIGUOUS)),
     "totals": Knobs(outputs=("aggregates",)),
 }  # fmt: skip
-EXAMPLES = amount(25)
+EXAMPLES = amount(40)
 WITH_ROWS = 0.15
 """The least share of cases that have a row at all."""
 
@@ -88,7 +88,7 @@ def test_local_equals_reference(kind: str) -> None:
 
     compare()
     assert compared >= 0.9 * EXAMPLES
-    assert with_rows >= WITH_ROWS * compared
+    assert with_rows >= at_least(WITH_ROWS, compared)
     assert different > 0, "an order that changes no answer proves nothing"
 
 

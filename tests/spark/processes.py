@@ -69,7 +69,7 @@ def answers_of(script: str, given: object) -> dict[str, Any]:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     told = [line for line in done.stdout.splitlines() if MARK in line]
     assert told, done.stderr[-3000:]

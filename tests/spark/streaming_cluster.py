@@ -39,7 +39,7 @@ SETTINGS = {
 }
 
 
-def wait_until(holds: Callable[[], bool], what: str, seconds: float = 120) -> None:
+def wait_until(holds: Callable[[], bool], what: str, seconds: float = 300) -> None:
     """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not holds():
@@ -169,7 +169,7 @@ class Cluster:
 
     def _await(self, name: str, until: str) -> None:
         log = self.folder / f"{name}.log"
-        wait_until(lambda: until in log.read_text(errors="replace"), f"'{until}' in {log}", 60)
+        wait_until(lambda: until in log.read_text(errors="replace"), f"'{until}' in {log}", 180)
 
 
 # ---------------------------------------------------------------------------------------------------- driver
@@ -244,7 +244,7 @@ class Driver:
         """The last batch that is done, -1 if none is."""
         return self._last("commits")
 
-    def wait_for_batch(self, number: int, seconds: float = 120) -> None:
+    def wait_for_batch(self, number: int, seconds: float = 300) -> None:
         """Wait until a batch is under way, that one or a later one."""
 
         def under_way() -> bool:

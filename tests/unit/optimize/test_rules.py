@@ -171,12 +171,11 @@ def executed(plan: Plan, table: pa.Table) -> list[object]:
     return rows_of(pa.Table.from_batches(batches))
 
 
-EXAMPLES = amount(40)
+EXAMPLES = amount(50)
 REWRITES: dict[str, Callable[[Plan], Plan]] = {rule.__name__: rule for rule in RULES} | {"all": optimize}
 
 
-@pytest.mark.parametrize("rewrite", REWRITES)
-def test_the_answer_stays(rewrite: str) -> None:
+def test_the_answer_stays() -> None:
     compared, with_rows = 0, 0
 
     @thorough(EXAMPLES)
@@ -190,7 +189,8 @@ def test_the_answer_stays(rewrite: str) -> None:
         except (BindError, PlanError):
             assume(False)
             raise
-        assert executed(REWRITES[rewrite](plan), table) == before, case.query
+        for name, rewrite in REWRITES.items():
+            assert executed(rewrite(plan), table) == before, (name, case.query)
         compared += 1
         with_rows += bool(before)
 

@@ -297,11 +297,11 @@ def trends(values: list[int], holds: Any) -> tuple[int, int]:
 )
 @pytest.mark.parametrize("order", ["mixed", "falling", "repeated"])
 def test_many_runs_wait_at_once(operator: str, holds: Any, order: str) -> None:
-    size, chance = 1500, random.Random(operator)
+    size, chance = 600, random.Random(operator)
     values = {
         "mixed": [chance.randrange(10**6) for _ in range(size)],
         "falling": [size - number for number in range(size)],
-        "repeated": [number % 500 for number in range(size)],
+        "repeated": [number % 200 for number in range(size)],
     }[order]
     columns = {"time": range(size), "type": ["A"] * size, "k": [1] * size, "x": values, "y": [0.5] * size}
     query = query_of("A+", SEMANTICS[0], (f"A.x {operator} NEXT(A).x",), "")
