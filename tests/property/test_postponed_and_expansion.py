@@ -23,7 +23,7 @@ from trendloom.lang.parser import parse_query
 from trendloom.physical.plan import plan_physically
 from trendloom.plan.bind import bind
 
-EXAMPLES = amount(25)
+EXAMPLES = amount(40)
 MOST_ENTRIES = 100_000
 KNOBS = Knobs(
     semantics=(ANY,),

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from tests.property.amounts import amount
 from tests.property.strategies import ANY, NEXT, SCHEMA, Case, Knobs, cases
 
 from trendloom.errors import BindError
@@ -16,7 +17,7 @@ from trendloom.model.semantics import Semantics
 from trendloom.plan.bind import bind
 
 EVERYTHING = Knobs(outputs=("trends", "complete", "collapsed", "values", "aggregates", "ranked"), exists=True)
-quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=amount(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @quick
