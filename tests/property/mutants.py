@@ -164,7 +164,7 @@ def stage_of(text: str, schema: Schema) -> str:
             plan = bind(query, schema)
             for warning in plan.warnings:
                 assert str(warning).strip()
-            assert _section(plan, "local").strip()
+            assert _section(plan, "local", None).strip()
     except TrendloomError as error:
         _check(error, text)
         return type(error).__name__

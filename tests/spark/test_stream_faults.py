@@ -219,8 +219,9 @@ def test_what_does_not_fit_is_refused_before_anything_is_touched(
 
 
 def test_what_does_not_fit_is_refused_by_the_first_batch_at_the_latest(stream: Stream) -> None:
-    assert "query 'g' has changed" in stream.refused(checked=False, workload=CHANGED)
-    assert "buckets" in stream.refused(checked=False, buckets=3)
+    """Without the name of the checkpoint nobody knows beforehand how its states lie."""
+    assert "name it again: checkpoint=" in stream.refused(checked=False)
+    assert "name it again: checkpoint=" in stream.refused(checked=False, workload=CHANGED, buckets=3)
     stream.go_on()
     assert stream.has_all_rows_once()
 

@@ -1,6 +1,8 @@
 """Queries of a live stream whose events travel together: one parcel of events for all of them, in each bucket of keys.
 
-A checkpoint made before bundles existed has a state for every query and bucket; its queries travel alone, as ever.
+A checkpoint made before bundles existed has a state for every query and bucket; its queries travel alone, as ever. So
+do queries over a checkpoint that nobody named beforehand. If that holds states of bundles, these must not be passed
+over: so as long as queries travel alone, every batch also asks for states under the names of bundles (*probes*).
 """
 
 from __future__ import annotations
@@ -27,6 +29,11 @@ def bundles_of(flows: tuple[Flow, ...]) -> tuple[Bundle, ...]:
     for flow in flows:
         found.setdefault(tuple(sorted(flow.physical.plan.partition)), []).append(flow)
     return tuple(Bundle(f" by {', '.join(names)}", names, tuple(members)) for names, members in found.items())
+
+
+def names_together(flows: tuple[Flow, ...]) -> tuple[str, ...]:
+    """Under which names the states of flows would lie if they travelled together."""
+    return tuple(bundle.name for bundle in bundles_of(flows))
 
 
 def alone(flows: tuple[Flow, ...]) -> tuple[Bundle, ...]:

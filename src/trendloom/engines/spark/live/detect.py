@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trendloom.engines.live.bundles import alone, bundles_of
+from trendloom.engines.live.bundles import alone, bundles_of, names_together
 from trendloom.engines.live.flow import flow_of
 from trendloom.engines.options import Options
 from trendloom.engines.planning import planned
@@ -40,8 +40,8 @@ def detect_live(
     workload = planned(queries, frame.schema, options.limits)
     tell_warnings(frame.warnings, workload.bound, warn_in_python)
     flows = tuple(flow_of(one, frame.arrow, options.numeric, early=early) for one in workload.queries)
-    if checkpoint is None:  # whatever state there is, was made for each query
-        return run(frame.df, alone(flows), frame.schema, setting)
+    if checkpoint is None:
+        return run(frame.df, alone(flows), frame.schema, setting, names_together(flows))
     flows = agreed(absolute(checkpoint), flows, buckets)
     bundles = bundles_of(flows) if travel_together(absolute(checkpoint)) else alone(flows)
     return run(frame.df, bundles, frame.schema, setting)

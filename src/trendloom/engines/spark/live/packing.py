@@ -46,10 +46,13 @@ class Packing:
     """What an input task does with its events."""
 
     labels: tuple[Label, ...]
+    probes: tuple[str, ...] = ()  # bundles that must not have any state
+    buckets: int = 1
 
     def __call__(self, _: object, batches: Batches) -> Batches:
         for table in _gathered(batches):
             parcels = [parcel for label in self.labels for parcel in _parcels(table, label)]
+            parcels += [(name, bucket, b"") for name in self.probes for bucket in range(self.buckets)]
             if parcels:
                 bundles, buckets, payloads = zip(*parcels, strict=True)
                 arrays = [

@@ -22,7 +22,7 @@ from trendloom.engines.live.memory import Memory
 from trendloom.engines.spark.complaints import COMPLAINT, complaint
 from trendloom.engines.spark.live.late import refuse_untimed, write_late
 from trendloom.engines.spark.live.packing import events_for
-from trendloom.errors import Door, TrendloomError, at_door
+from trendloom.errors import Door, StateError, TrendloomError, at_door, option
 from trendloom.model.time import TimeAxis
 
 if TYPE_CHECKING:
@@ -49,13 +49,14 @@ class Stepping:
     buckets: int
     late_to: str | None
     door: Door
+    probes: tuple[str, ...] = ()  # bundles that must not have any state
 
     def rows(self, at: Processor, key: Any, payloads: list[bytes], timers: TimerValues) -> Iterator[Row]:
         """What the queries of a bundle give out in a bucket when events have arrived, or time has passed."""
         name, bucket = str(key[0]), int(key[1])
         bundle = next((one for one in self.bundles if one.name == name), None)
-        if bundle is None:  # all its queries were removed from the workload
-            Store(at.handle, at.indexes, at.chunks, None).clear()
+        if bundle is None:
+            yield from self._unknown(name, Store(at.handle, at.indexes, at.chunks, None))
             return
         arrived = pa.concat_tables([unpack(one) for one in payloads]) if payloads else None
         store = Store(at.handle, at.indexes, at.chunks, bundle.flows[0].physical.plan.schema.axis)
@@ -68,6 +69,18 @@ class Stepping:
             events = None if arrived is None else events_for(number, arrived)
             yield from self._heard(flow, drawers.of(flow.name), bucket, events, timers)
         drawers.close()
+
+    def _unknown(self, name: str, store: Store) -> Iterator[Row]:
+        """Clear the state of a bundle all of whose queries were removed; complain of one that must not be there."""
+        if name not in self.probes:
+            store.clear()
+        elif store.index() is not None:
+            with at_door(self.door):
+                error = StateError(
+                    "the checkpoint holds states of queries that travel together, as it was named when it was made",
+                    hint=f"name it again: {option('checkpoint', 'FOLDER')}",
+                )
+                yield _told(complaint(error))
 
     def _heard(
         self, flow: Flow, memory: Memory, bucket: int, arrived: pa.Table | None, timers: TimerValues
@@ -101,6 +114,11 @@ def _given_out(
     route = 0 if flow.adds_up else bucket
     counts = {"kept": kept, "late": late, "untimed": untimed}
     return Row(query=flow.name, route=route, payload=payload, **counts, **{COMPLAINT: told})
+
+
+def _told(told: str) -> Row:
+    """A complaint that is not of a query."""
+    return Row(query="", route=0, payload=None, kept=0, late=0, untimed=0, **{COMPLAINT: told})
 
 
 @dataclass

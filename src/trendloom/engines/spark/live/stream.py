@@ -43,15 +43,17 @@ EVENTS, RESULTS = "trendloom_events", "trendloom_results"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def run(df: DataFrame, bundles: tuple[Bundle, ...], schema: Schema, setting: Setting) -> DataFrame:
-    """The rows of a workload over a streaming DataFrame."""
+def run(
+    df: DataFrame, bundles: tuple[Bundle, ...], schema: Schema, setting: Setting, probes: tuple[str, ...] = ()
+) -> DataFrame:
+    """The rows of a workload over a streaming DataFrame; `probes`: bundles that must not have any state."""
     flows = tuple(flow for bundle in bundles for flow in bundle.flows)
     _prepare(df.sparkSession)
     result = result_schema(flows)
     assert setting.watermark is not None
     timed = df.withColumn(CLOCK, _clock(df, schema)).withWatermark(CLOCK, setting.watermark)
-    parcels = _parcels(timed, bundles, setting)
-    stepping = Stepping(bundles, setting.buckets, setting.late_to, open_door())
+    parcels = _parcels(timed, bundles, setting, probes)
+    stepping = Stepping(bundles, setting.buckets, setting.late_to, open_door(), probes)
     processor = Processor(stepping)
     mode = "update" if any(flow.early for flow in flows) else "append"
     stepped = parcels.groupBy(BUNDLE, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
@@ -86,7 +88,7 @@ def _clock(df: DataFrame, schema: Schema) -> Column:
     return moment_of(time)
 
 
-def _parcels(df: DataFrame, bundles: tuple[Bundle, ...], setting: Setting) -> DataFrame:
+def _parcels(df: DataFrame, bundles: tuple[Bundle, ...], setting: Setting, probes: tuple[str, ...]) -> DataFrame:
     given = [name for name in df.columns if name != CLOCK]
     labels: list[Label] = []
     flags: list[Column] = []
@@ -109,7 +111,7 @@ def _parcels(df: DataFrame, bundles: tuple[Bundle, ...], setting: Setting) -> Da
     tests = [name for label in labels for name in label.wanted]
     if None not in tests:
         chosen = chosen.filter(" OR ".join(f"`{name}`" for name in tests))
-    return mapped(chosen, Task(None, Packing(tuple(labels))), PARCEL)
+    return mapped(chosen, Task(None, Packing(tuple(labels), probes, setting.buckets)), PARCEL)
 
 
 @dataclass(frozen=True)
