@@ -227,7 +227,7 @@ def amounts(found: SpanTotals) -> Array:
 
 def same_counts(answer: Any, expected: Array) -> bool:
     """Whether an answer, in whatever number system, is the expected integers."""
-    if isinstance(answer, tuple):
+    if isinstance(answer, tuple) and not isinstance(answer, SpanTotals):
         return bool((baselines.exact(answer) == expected).all())
     found = amounts(answer) if isinstance(answer, SpanTotals) else answer
     if isinstance(answer, SpanTotals) and isinstance(answer.numbers, Scaled):
