@@ -52,7 +52,7 @@ OF_ALL_KINDS = ("tests/property/", "tests/conformance/", "tests/spark/", "tests/
 """Tests of so many queries that kernels are interpreted, and compiled in a deep run."""
 AS_USERS = ("tests/unit/kernels/test_interpreted.py", "tests/unit/engines/test_first_answers.py",
             "tests/unit/engines/test_trend_limits.py")  # fmt: skip
-"""Tests of when kernels are compiled, or of millions of results. The others have one compiled later: see `unhurried`."""
+"""Tests of when kernels are compiled, or of millions of results. Others have one compiled later: see `unhurried`."""
 PATIENCE = 3.0
 """Seconds: about as long as it takes to compile a kernel."""
 SMALL = 1 << 20
