@@ -30,7 +30,7 @@ Array = np.ndarray[Any, Any]
 
 Result = TypeVar("Result")
 
-LEAST = 1 << 16
+LEAST = 1 << 17
 """Events of a part: fewer are not worth the preparations that every part needs."""
 PARTS = 4
 """Parts for every thread, at most: one that takes longer than the others keeps nobody waiting for long. What adds up
