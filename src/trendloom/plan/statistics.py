@@ -20,7 +20,6 @@ class Origin(Enum):
     NOTHING = "nothing"
     FOOTERS = "the footers of Parquet files"
     SAMPLE = "a sample"
-    BATCHES = "what earlier micro-batches left"
     EVENTS = "all events"
 
 

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.explained_schema import SCHEMA
 
 from trendloom.engines.local import steps as local
 from trendloom.engines.spark import steps as spark
 from trendloom.lang.parser import parse_query
-from trendloom.model.schema import Column, Kind, Schema
-from trendloom.model.time import TimeAxis
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 from trendloom.plan.display import Branch, draw
-
-COLUMNS = (
-    Column("time", Kind.TIME),
-    Column("type", Kind.STRING),
-    Column("user", Kind.STRING),
-    Column("x", Kind.INT),
-    Column("y", Kind.FLOAT),
-)
-SCHEMA = Schema(COLUMNS, axis=TimeAxis.timestamps())
 
 
 def planned(text: str) -> Physical:

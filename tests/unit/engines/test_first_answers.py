@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.property import amounts
 from typer.testing import CliRunner
 
 import trendloom as tl
@@ -105,7 +104,6 @@ def test_what_is_compiled_ahead_are_usual_queries_over_few_and_many_events() -> 
     assert {one.events > usual.FEW for one in found} == {True, False}
 
 
-@pytest.mark.skipif(not amounts.MORE, reason="compiles for a quarter of a minute: a deep run does it")
 def test_a_rehearsal_over_made_up_events_compiles_what_the_query_needs(tmp_path: Path) -> None:
     """As Spark's driver has it done while Spark starts: only the columns are known."""
     code = (

@@ -6,24 +6,14 @@ import re
 from textwrap import dedent
 
 import pytest
+from tests.unit.explained_schema import SCHEMA
 
 from trendloom.lang.parser import parse_query
-from trendloom.model.schema import Column, Kind, Schema
-from trendloom.model.time import TimeAxis
 from trendloom.physical.display import describe_definitions, describe_optimized, describe_physical, numbered, scanned
 from trendloom.physical.plan import Physical
 from trendloom.plan.bind import bind
 from trendloom.plan.display import Branch, draw
 from trendloom.plan.logical import Plan
-
-COLUMNS = (
-    Column("time", Kind.TIME),
-    Column("type", Kind.STRING),
-    Column("user", Kind.STRING),
-    Column("x", Kind.INT),
-    Column("y", Kind.FLOAT),
-)
-SCHEMA = Schema(COLUMNS, axis=TimeAxis.timestamps())
 
 
 def plan(text: str) -> Plan:

@@ -5,21 +5,12 @@ from __future__ import annotations
 from textwrap import dedent
 
 import pytest
+from tests.unit.explained_schema import SCHEMA
 
 from trendloom.lang.parser import parse_query
-from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.plan.bind import bind
 from trendloom.plan.display import MOST_BRANCHES, Branch, describe_logical, draw, show_duration, show_expression
-
-COLUMNS = (
-    Column("time", Kind.TIME),
-    Column("type", Kind.STRING),
-    Column("user", Kind.STRING),
-    Column("x", Kind.INT),
-    Column("y", Kind.FLOAT),
-)
-SCHEMA = Schema(COLUMNS, axis=TimeAxis.timestamps())
 
 
 def logical(text: str) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trendloom.engines.live.flow import Flow
-from trendloom.plan.workload import Attributes
+from trendloom.optimize.find_key_sets import find_key_sets
+from trendloom.plan.workload import Attributes, Workload
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,11 @@ class Bundle:
 
 def bundles_of(flows: tuple[Flow, ...]) -> tuple[Bundle, ...]:
     """The flows by their sets of partition attributes."""
-    found: dict[Attributes, list[Flow]] = {}
-    for flow in flows:
-        found.setdefault(tuple(sorted(flow.physical.plan.partition)), []).append(flow)
-    return tuple(Bundle(f" by {', '.join(names)}", names, tuple(members)) for names, members in found.items())
+    key_sets = find_key_sets(Workload(tuple(flow.physical.plan for flow in flows))).key_sets
+    return tuple(
+        Bundle(f" by {', '.join(keys.attributes)}", keys.attributes, tuple(flows[number] for number in keys.members))
+        for keys in key_sets
+    )
 
 
 def names_together(flows: tuple[Flow, ...]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from trendloom.engines.looking.passed import matching_alone
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import encode_keys
-from trendloom.kernels.ground.true_of_pairs import true_of_pairs
+from trendloom.kernels.ground.adjacent_tests import tests_hold
 from trendloom.model.schema import Kind
 from trendloom.physical.neighbours import neighbours_of
 from trendloom.physical.plan import choose
@@ -129,4 +129,4 @@ def _passing(
         earlier, later = earlier[there], candidates[at[there]]
         same = block.key[earlier] == block.key[later]
         if same.any():
-            yield (first, second), float(true_of_pairs(tests, block, earlier[same], later[same]).mean())
+            yield (first, second), float(tests_hold(tests, block, earlier[same], later[same]).mean())
