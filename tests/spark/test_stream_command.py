@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 
 import trendloom as tl
 from trendloom.cli.main import app
+from trendloom.engines.looking.statistics.from_batches import figures_at
 from trendloom.engines.spark.live.service import Service, StreamWatch, serve
 from trendloom.engines.spark.live.sources import open_source, source_of
 from trendloom.spark import detect, to_jsonl, to_parquet, to_sqlite
@@ -185,6 +186,9 @@ def test_a_sink_that_fails_twice_loses_nothing_and_doubles_nothing(spark: Any, t
     assert attempts == [0, 1, 1, 1]
     assert told == ["the stream failed: the share is away", "the stream failed: the share is away again"]
     assert end.results == len(wanted) > 20
+    kept = figures_at(state)  # of every batch once, though one was done three times
+    assert (kept.batch, kept.events, kept.first, kept.last) == (1, 61, 0, 100_000_000_000)
+    assert (kept.types, kept.keys) == ({"A": 30, "B": 30}, {("k",): 3})
     assert sqlite_rows(tmp_path / "rows.db") == wanted
     lines = [line for path in (tmp_path / "jsonl").iterdir() for line in path.read_text().splitlines()]
     assert sorted(as_text(json.loads(line)) for line in lines) == wanted
@@ -212,6 +216,12 @@ def test_rows_on_the_console_and_what_a_checkpoint_refuses(stream: Callable[...,
     wanted = tl.run("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 3", events(0, 12)).to_pylist()
     assert sorted(result.stdout.splitlines()) == sorted(json.dumps(row) for row in wanted)
     assert result.stderr.splitlines()[-1] == f"note: ended after 2 batches: 13 events, {len(wanted)} rows, 0 late"
+
+    explained = CliRunner().invoke(
+        app, ["explain", "-", "--checkpoint", "state"], input="PATTERN SEQ(A a, B b) WHERE [k] WITHIN 3"
+    )
+    assert "13 events, about " in explained.stdout
+    assert ", by earlier micro-batches" in explained.stdout
 
     changed = stream(text="PATTERN SEQ(A a, C b) WHERE [k] WITHIN 3")
     assert (changed.exit_code, changed.stdout) == (2, "")

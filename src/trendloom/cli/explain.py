@@ -47,8 +47,15 @@ def explain(
             "query, in this process, to see what that takes beside what was estimated.",
         ),
     ] = False,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint", metavar="FOLDER", rich_help_panel=o.INPUT, show_default=False,
+            help="The checkpoint of `trendloom stream`: expect of a query what the stream's earlier batches tell.",
+        ),
+    ] = None,
     debug: o.Debug = False,
-) -> None:
+) -> None:  # fmt: skip
     """Show the logical, optimized and physical plan of queries, and why each algorithm was chosen.
 
     Nothing runs without --analyze. Where an algorithm builds a graph first, it is built, to show how it is cut.
@@ -61,7 +68,7 @@ def explain(
             engine.value, time, type, time_unit, time_low=time_low, time_high=time_high, query=query,
             memory_limit=memory_limit, order=columns_named(order), schema=schema, time_zone=time_zone,
         )  # fmt: skip
-        _show(explain_text(read_query(query_file), events or None, options, analyze=analyze))
+        _show(explain_text(read_query(query_file), events or None, options, analyze=analyze, checkpoint=checkpoint))
 
 
 def _show(text: str) -> None:

@@ -13,6 +13,7 @@ from trendloom.optimize import optimize_workload
 from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.logical import Plan, Scan
+from trendloom.plan.statistics import StatisticsOf, nothing_known
 from trendloom.plan.workload import KeySet, Workload
 
 
@@ -43,7 +44,9 @@ class PhysicalWorkload:
         return ", ".join(str(self.queries[number].plan.name) for number in numbers)
 
 
-def plan_workload(plans: tuple[Plan, ...], limits: Limits = NO_LIMITS) -> PhysicalWorkload:
+def plan_workload(
+    plans: tuple[Plan, ...], limits: Limits = NO_LIMITS, statistics: StatisticsOf = nothing_known
+) -> PhysicalWorkload:
     """Choose an algorithm for each of the plans, and find what they have in common."""
-    queries = tuple(plan_physically(plan, limits) for plan in plans)
+    queries = tuple(plan_physically(plan, limits, statistics=statistics(plan)) for plan in plans)
     return PhysicalWorkload(plans, optimize_workload(Workload(tuple(one.plan for one in queries))), queries)

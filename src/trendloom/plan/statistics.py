@@ -1,16 +1,17 @@
 """What is known of a stream before a query runs over it: how many events, of which types and keys, what passes.
 
-Every figure is optional: what nobody looked at stays unknown, and no answer depends on any of it. `engines/statistics`
-builds them of events, of the footers of Parquet files, and of what a live stream keeps.
+Every figure is optional: what nobody looked at stays unknown, and no answer depends on any of it. The room
+`engines.looking.statistics` builds them of events, of the footers of Parquet files, and of what a live stream keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from trendloom.model.window import Window
+from trendloom.plan.logical import Plan
 from trendloom.plan.workload import Attributes
 
 
@@ -19,6 +20,7 @@ class Origin(Enum):
 
     NOTHING = "nothing"
     FOOTERS = "the footers of Parquet files"
+    BATCHES = "earlier micro-batches"
     SAMPLE = "a sample"
     EVENTS = "all events"
 
@@ -105,3 +107,11 @@ class Statistics:
 
 
 UNKNOWN = Statistics()
+
+StatisticsOf = Callable[[Plan], Statistics]
+"""What is known of the stream of a bound query."""
+
+
+def nothing_known(plan: Plan) -> Statistics:
+    """Where nobody looked at the stream."""
+    return UNKNOWN

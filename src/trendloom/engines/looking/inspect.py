@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from trendloom.engines.looking.statistics.from_batches import Figures, figures_at, statistics_of_batches
 from trendloom.engines.options import Options
 from trendloom.engines.reading import is_spark_frame, load, load_needed, opened, queries_of, schema_of_columns
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
@@ -31,7 +33,7 @@ from trendloom.plan.bind import bind
 from trendloom.plan.depth import too_deep
 from trendloom.plan.display import Branch, describe_logical, draw
 from trendloom.plan.logical import Plan
-from trendloom.plan.statistics import UNKNOWN, Statistics
+from trendloom.plan.statistics import UNKNOWN, Statistics, StatisticsOf
 
 if TYPE_CHECKING:
     from trendloom.physical.plan import Physical
@@ -45,12 +47,18 @@ def check_text(text: str, schema_or_events: object, options: Options) -> list[Qu
     return [*reading, *(warning for plan in plans for warning in plan.warnings)]
 
 
-def explain_text(text: str, events: object, options: Options, *, analyze: bool = False) -> str:
-    """The plans of all queries of a text, for people to read; `analyze` also runs them and says what that took."""
+def explain_text(
+    text: str, events: object, options: Options, *, analyze: bool = False, checkpoint: str | None = None
+) -> str:
+    """The plans of all queries of a text, for people to read; `analyze` also runs them and says what that took.
+
+    `checkpoint`: that of a live stream, whose earlier batches tell what is to be expected.
+    """
     if analyze and events is None:
         raise OptionError("analyze runs the query, so it needs events", hint=f"give {option('events', 'FILE')}")
     reading, plans, source = _plans(text, events, options)
-    sections = [_section(plan, options.engine, source) for plan in plans]
+    known = partial(_statistics, source=source, earlier=None if checkpoint is None else _earlier(checkpoint))
+    sections = [_section(plan, options.engine, known) for plan in plans]
     if events is not None:
         with_events = [_with_events(plan, events, options, analyze) for plan in plans]
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
@@ -72,12 +80,23 @@ def _workload_section(plans: list[Plan], options: Options) -> list[str]:
     return ["\n".join(draw(Branch("Workload", below=(_steps_on(options.engine).describe_workload(workload),))))]
 
 
-def _section(plan: Plan, engine: str, source: Events | ParquetFiles | None) -> str:
+def _earlier(checkpoint: str) -> Figures:
+    """What a stream has counted so far."""
+    found = figures_at(checkpoint)
+    if found.batch < 0:
+        raise OptionError(
+            f"no figures of a stream are kept in {checkpoint}",
+            hint="give the folder that `trendloom stream` was started with as its checkpoint",
+        )
+    return found
+
+
+def _section(plan: Plan, engine: str, known: StatisticsOf) -> str:
     # loads the kernels, which checking a query does not need
     from trendloom.physical.display import describe_optimized
 
     try:
-        physical = _physical_on(engine, plan, _statistics(plan, source))
+        physical = _physical_on(engine, plan, known(plan))
         trees = (describe_logical(plan), describe_optimized(plan), physical)
         return "\n\n".join([write(plan.query), *("\n".join(draw(tree)) for tree in trees)])
     except RecursionError:  # the plan of a long {n,m}, which runs nevertheless
@@ -100,11 +119,13 @@ def _steps_on(engine: str) -> Any:
     return spark if engine == "spark" else local
 
 
-def _statistics(plan: Plan, source: Events | ParquetFiles | None) -> Statistics:
+def _statistics(plan: Plan, source: Events | ParquetFiles | None, earlier: Figures | None = None) -> Statistics:
     """What is known of the events without reading more of them."""
     from trendloom.engines.looking.statistics.from_events import statistics_of_events
     from trendloom.engines.looking.statistics.from_footers import statistics_of_footers
 
+    if earlier is not None:
+        return statistics_of_batches(plan, earlier)
     if isinstance(source, ParquetFiles):
         return statistics_of_footers(source, plan.schema)
     try:

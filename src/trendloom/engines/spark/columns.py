@@ -48,6 +48,15 @@ def _position_test(plan: Plan, position: int, schema: StructType) -> Column | No
     return reduce(and_, known) if known else None
 
 
+def exact_test(expr: Expr, schema: StructType) -> Column | None:
+    """The expression as a Spark column that is true where it is, and only there; None: Spark cannot test it."""
+    if not isinstance(expr, Junction):
+        return _lowered(expr, schema)
+    parts = [exact_test(part, schema) for part in expr.operands]
+    known = [part for part in parts if part is not None]
+    return reduce(and_ if expr.operator == "and" else or_, known) if len(known) == len(parts) else None
+
+
 def _lowered(expr: Expr, schema: StructType) -> Column | None:
     """The expression as a Spark column that is true at least wherever the expression is; None: cannot say."""
     if isinstance(expr, Comparison):

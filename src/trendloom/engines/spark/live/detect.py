@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from trendloom.engines.live.bundles import alone, bundles_of, names_together
 from trendloom.engines.live.flow import flow_of
+from trendloom.engines.looking.statistics.from_batches import Figures, figures_at, statistics_of_batches
 from trendloom.engines.options import Options
 from trendloom.engines.planning import planned
 from trendloom.engines.spark.frames import Frame, describe
@@ -37,7 +38,8 @@ def detect_live(
     """The rows of a workload over a streaming DataFrame; see `trendloom.spark.detect`."""
     setting = Setting(watermark, buckets, None if late_to is None else absolute(late_to))
     frame = without_marks(describe(df, options.columns()))
-    workload = planned(queries, frame.schema, options.limits)
+    earlier = Figures() if checkpoint is None else figures_at(absolute(checkpoint))
+    workload = planned(queries, frame.schema, options.limits, lambda plan: statistics_of_batches(plan, earlier))
     tell_warnings(frame.warnings, workload.bound, warn_in_python)
     flows = tuple(flow_of(one, frame.arrow, options.numeric, early=early) for one in workload.queries)
     if checkpoint is None:

@@ -10,10 +10,10 @@ import hashlib
 import uuid
 
 import pyarrow as pa
-import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from trendloom.errors import DataError, option
+from trendloom.io.places import place
 
 
 def refuse_untimed(count: int, late_to: str | None) -> None:
@@ -37,14 +37,6 @@ def write_late(events: pa.Table, late_to: str | None, query: str, bucket: int) -
     with system.open_output_stream(unfinished) as sink:
         pq.write_table(events, sink)
     system.move(unfinished, f"{name}.parquet")
-
-
-def place(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path or URI, and the path in it."""
-    if "://" in path or path.startswith("file:"):
-        system, inside = fs.FileSystem.from_uri(path)
-        return system, inside
-    return fs.LocalFileSystem(), path
 
 
 def _batch() -> int:

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow.fs as fs
 
 from trendloom.engines.live.flow import Flow
-from trendloom.engines.spark.live.late import place
 from trendloom.errors import OptionError, StateError
+from trendloom.io.places import place
 
 NAME = "trendloom.json"
 

@@ -16,6 +16,9 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from trendloom.engines.looking.statistics.from_batches import Figures
+from trendloom.engines.spark.live.figures import FIGURES, figures_of
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -109,9 +112,10 @@ def reports_of(query: StreamingQuery, seen: int) -> list[dict[str, Any]]:
 
 @dataclass
 class Ledger:
-    """Adds up the reports of one stream."""
+    """Adds up the reports of one stream: what it did, and what it counted of its events."""
 
     metrics: Metrics = Metrics()
+    figures: Figures = field(default_factory=Figures)
     lock: Lock = field(default_factory=Lock)
 
     def add(self, reports: Iterable[dict[str, Any]]) -> list[Metrics]:
@@ -121,6 +125,7 @@ class Ledger:
             for report in reports:
                 if report["batchId"] > self.metrics.batch and "addBatch" in report.get("durationMs", {}):
                     self.metrics = after(self.metrics, report)
+                    self.figures = self.figures.and_(figures_of(self.metrics.batch, _observed(report, FIGURES)))
                     found.append(self.metrics)
             return found
 

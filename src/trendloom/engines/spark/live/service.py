@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from trendloom.engines.looking.statistics.from_batches import Figures, figures_at, keep_figures
 from trendloom.engines.spark.live.failures import explained, is_lasting
 from trendloom.engines.spark.live.metrics import Ledger, Metrics, reports_of
 from trendloom.engines.spark.live.sinks import Sink
@@ -63,6 +64,21 @@ class StreamWatch:
 UNWATCHED = StreamWatch()
 
 
+@dataclass(frozen=True)
+class _Hearing:
+    """Hears of batches that are done: tells of them, and keeps the stream's figures beside its checkpoint."""
+
+    watch: StreamWatch
+    checkpoint: str | None
+
+    def tell(self, query: StreamingQuery, ledger: Ledger) -> None:
+        told = ledger.add(reports_of(query, ledger.metrics.batch))
+        for metrics in told:
+            self.watch.batch(metrics)
+        if told and self.checkpoint is not None:
+            keep_figures(ledger.figures, self.checkpoint)
+
+
 @dataclass
 class _Gate:
     """Before a sink: no new batch enters when the stream is to stop, and what the sink raised is kept.
@@ -86,13 +102,13 @@ class _Gate:
 
 def serve(rows: DataFrame, sink: Sink, service: Service, stop: Event, watch: StreamWatch = UNWATCHED) -> Metrics:
     """Run a stream until it ends or `stop` is set; its metrics at the end. An error is one of ours."""
-    ledger, failures = Ledger(), 0
+    ours = hasattr(rows, "_jdf")  # a server of Spark Connect has its own disk, and gets a copy of the sink
+    ledger, failures = Ledger(figures=figures_at(service.checkpoint) if ours else Figures()), 0
     while True:
         gate, done = _Gate(sink, stop), ledger.metrics.batches
         try:
-            # A server of Spark Connect gets a copy of the sink, which a gate here could not stop.
-            query = start(rows, gate if hasattr(rows, "_jdf") else sink, service)
-            _follow(query, ledger, stop, watch)
+            query = start(rows, gate if ours else sink, service)
+            _follow(query, ledger, stop, _Hearing(watch, service.checkpoint if ours else None))
             return ledger.metrics
         except Exception as error:
             found = explained(gate.error or error, service.checkpoint)
@@ -118,25 +134,20 @@ def start(rows: DataFrame, sink: Sink, service: Service) -> StreamingQuery:
     return writer.foreachBatch(sink).start()
 
 
-def _follow(query: StreamingQuery, ledger: Ledger, stop: Event, watch: StreamWatch) -> None:
+def _follow(query: StreamingQuery, ledger: Ledger, stop: Event, listener: _Hearing) -> None:
     """Tell of every batch until the query ends; raise its error if it has one."""
     try:
         while query.isActive and not stop.is_set():
-            _tell(query, ledger, watch)
+            listener.tell(query, ledger)
             stop.wait(LOOK_EVERY)
         if stop.is_set():
             _finish_batch(query)
     finally:
         query.stop()
-        _tell(query, ledger, watch)
+        listener.tell(query, ledger)
     error: Any = query.exception()
     if error is not None and not stop.is_set():
         raise error
-
-
-def _tell(query: StreamingQuery, ledger: Ledger, watch: StreamWatch) -> None:
-    for metrics in ledger.add(reports_of(query, ledger.metrics.batch)):
-        watch.batch(metrics)
 
 
 def _finish_batch(query: StreamingQuery) -> None:

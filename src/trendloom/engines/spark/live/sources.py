@@ -22,10 +22,10 @@ import pyarrow.parquet as pq
 
 from trendloom.engines.spark.complaints import first_line
 from trendloom.engines.spark.live.files import FILE, LISTED, MARKS, TEXT, Dialect, Reading, dialect_of
-from trendloom.engines.spark.live.late import place
 from trendloom.engines.spark.live.metrics import READ
 from trendloom.engines.spark.nanoseconds import nanosecond_columns, schema_with_numbers, with_times
 from trendloom.errors import DataError, OptionError, StateError, did_you_mean, option
+from trendloom.io.places import place
 from trendloom.io.read import read
 from trendloom.io.schema_text import parse_schema
 from trendloom.model.zone import UTC

@@ -22,6 +22,7 @@ from trendloom.engines.live.flow import Flow
 from trendloom.engines.rows.partials import merge_partials
 from trendloom.engines.spark.columns import column, needed_rows
 from trendloom.engines.spark.complaints import heeded
+from trendloom.engines.spark.live.figures import FIGURES, observed_figures
 from trendloom.engines.spark.live.packing import BUCKET, BUNDLE, PARCEL, PAYLOAD, Label, Packing
 from trendloom.engines.spark.live.processor import OUTPUT, Processor
 from trendloom.engines.spark.live.setting import Setting
@@ -52,6 +53,7 @@ def run(
     result = result_schema(flows)
     assert setting.watermark is not None
     timed = df.withColumn(CLOCK, _clock(df, schema)).withWatermark(CLOCK, setting.watermark)
+    timed = timed.observe(FIGURES, *observed_figures(timed, bundles, schema, CLOCK))
     parcels = _parcels(timed, bundles, setting, probes)
     stepping = Stepping(bundles, setting.buckets, setting.late_to, open_door(), probes)
     processor = Processor(stepping)
