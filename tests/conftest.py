@@ -57,6 +57,8 @@ PATIENCE = 3.0
 """Seconds: about as long as it takes to compile a kernel."""
 SMALL = 1 << 20
 """Bytes: what a kernel works on for longer than that."""
+AGGREGATES = ("[aggregates]", "[extreme values]")
+"""Tests among the compiled ones that compile what large aggregates compile as well; so they do that in a deep run."""
 DEEP = "TRENDLOOM_EXAMPLES" in os.environ
 
 
@@ -89,7 +91,7 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     of_all_kinds = name.startswith(OF_ALL_KINDS)
     if of_all_kinds and (uses_spark(name) or name.startswith("tests/cluster/")):
         how: AbstractContextManager[None] = kernels_on_spark()
-    elif (of_all_kinds and DEEP) or (name.startswith(COMPILED) and not name.endswith("[aggregates]")):
+    elif (of_all_kinds and DEEP) or (name.startswith(COMPILED) and not name.endswith(AGGREGATES)):
         how = compiled_first()
     elif of_all_kinds:
         how = interpreted_only()
@@ -102,7 +104,7 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
 LONG_SETUP = ("tests/cluster/", "tests/packaging/", "tests/spark/test_connect.py",
               "tests/unit/engines/test_first_answers.py")  # fmt: skip
 """Tests that share what takes long to set up: one process makes it, once."""
-SPARK_APART = ("tests/spark/test_connect.py", "tests/spark/test_stream_command.py::test_stopped_and_started_again")
+SPARK_APART = ("tests/spark/test_connect.py",)
 """Tests whose Spark runs in processes of its own, so that any process can wait for it."""
 
 

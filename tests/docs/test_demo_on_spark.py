@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.conftest import QUICK_SPARK
 from tests.docs.blocks import ROOT
 
 import trendloom as tl
@@ -37,8 +38,16 @@ def measured(demo: ModuleType, spark: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def events(demo: ModuleType, measured: Any) -> Any:
-    return demo.derive_events(measured).cache()
+def events(demo: ModuleType, measured: Any, spark: Any) -> Any:
+    """Windows of a day over thousands of values are worth the Java code that other tests do without."""
+    found = demo.derive_events(measured).cache()
+    before = {name: spark.conf.get(name) for name in QUICK_SPARK}
+    for name in QUICK_SPARK:
+        spark.conf.unset(name)
+    found.count()
+    for name, value in before.items():
+        spark.conf.set(name, value)
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,7 @@ from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.plan.bind import bind
+from trendloom.plan.statistics import nothing_known
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = re.compile(r"\s+|\w+|'(?:[^']|'')*'|`[^`]*`|[^\w\s]")
@@ -164,7 +165,7 @@ def stage_of(text: str, schema: Schema) -> str:
             plan = bind(query, schema)
             for warning in plan.warnings:
                 assert str(warning).strip()
-            assert _section(plan, "local", None).strip()
+            assert _section(plan, "local", nothing_known).strip()
     except TrendloomError as error:
         _check(error, text)
         return type(error).__name__

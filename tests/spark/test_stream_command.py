@@ -33,6 +33,8 @@ QUERY = """
 QUERY pairs: PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10
 QUERY totals: RETURN k, COUNT(*), SUM(B.x) PATTERN SEQ(A, B+) WHERE [k] GROUP BY k WITHIN 10 SLIDE 5
 """
+WORDS = ["--source", "days", "--sink", "sqlite:rows.db/found", "--checkpoint", "state", "--watermark", "2 seconds",
+         "--buckets", "2", "--metrics", "stream.prom", "--late-to", "late"]  # fmt: skip
 PATIENCE = 120
 """Seconds after which a process that does not do what is awaited has failed."""
 
@@ -93,14 +95,12 @@ def sqlite_rows(path: Path) -> list[str]:
 def start(tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
     """Start the command over the folder `days`; in a group of its own, as a terminal would."""
     (tmp_path / "q.tql").write_text(QUERY)
-    words = ["--source", "days", "--sink", "sqlite:rows.db/found", "--checkpoint", "state", "--watermark", "2 seconds"]
-    words += ["--buckets", "2", "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
-    words += ["--metrics", "stream.prom", "--late-to", "late"]
-    words += [word for name, value in QUICK_SPARK.items() for word in ("--conf", f"{name}={value}")]
+    own = ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
+    own += [word for name, value in QUICK_SPARK.items() for word in ("--conf", f"{name}={value}")]
     started: list[subprocess.Popen[str]] = []
 
     def call() -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "trendloom", "stream", "q.tql", *words]
+        command = [sys.executable, "-m", "trendloom", "stream", "q.tql", *WORDS, *own]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         process = subprocess.Popen(command, cwd=tmp_path, env=environment(), start_new_session=True, **pipes)  # type: ignore[call-overload]
         started.append(process)
@@ -122,8 +122,9 @@ def await_that(condition: Callable[[], bool], process: subprocess.Popen[str]) ->
 
 
 def test_stopped_and_started_again_every_row_is_there_once(
-    start: Callable[[], subprocess.Popen[str]], tmp_path: Path
+    start: Callable[[], subprocess.Popen[str]], spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A process is stopped, and another, which has Spark already, goes on where it was."""
     days, rows = tmp_path / "days", tmp_path / "rows.db"
     put(days, "1", events(0, 60))
     process = start()
@@ -139,17 +140,15 @@ def test_stopped_and_started_again_every_row_is_there_once(
     put(days, "2", pa.concat_tables([events(60, 120), events(0, 2)]))  # two events that are too late
     put(days, "3", END)
     wanted = wanted_rows(events(0, 120))
-    process = start()
-    await_that(lambda: len(sqlite_rows(rows)) >= len(wanted), process)
-    os.kill(process.pid, signal.SIGTERM)
-    _, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, said
+    monkeypatch.chdir(tmp_path)
+    again = CliRunner().invoke(app, ["stream", "q.tql", *WORDS, "--trigger", "available-now"])
+    assert again.exit_code == 0, again.stderr
     assert sqlite_rows(rows) == wanted
     late = pq.read_table(tmp_path / "late").to_pylist()
     assert sorted((row["query"], row["time"], row["type"]) for row in late) == [
         ("pairs", 0, "A"), ("pairs", 0, "B"), ("totals", 0, "A"), ("totals", 0, "B"),
     ]  # fmt: skip
-    assert ", 4 late" in said.splitlines()[-1]
+    assert ", 4 late" in again.stderr.splitlines()[-1]
 
 
 # --------------------------------------------------------------------------------------- in this process

@@ -1,12 +1,17 @@
-"""Every way to ask for a stream wrongly: refused before Spark starts, with the way out."""
+"""Every way to ask for a stream wrongly: refused before Spark starts, with the way out; and what signals do to one."""
 
 from __future__ import annotations
 
+import logging
+import signal
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 import pytest
 from click.testing import Result
+
+from trendloom.cli.live import _stopped_by_signals
 
 Command = Callable[..., Result]
 
@@ -122,3 +127,17 @@ def test_source_and_checkpoint_must_be_given(trendloom: Command, missing: str) -
     result = trendloom("stream", "-", *words, text="PATTERN A")
     assert result.exit_code == BAD_OPTIONS
     assert missing in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_first_signal_ends_a_stream_in_good_order_and_a_second_at_once(number: signal.Signals) -> None:
+    stop, before = Event(), signal.getsignal(number)
+    try:
+        with _stopped_by_signals(stop):
+            signal.raise_signal(number)
+            assert stop.is_set()
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(number)
+    finally:
+        logging.disable(logging.NOTSET)
+    assert signal.getsignal(number) is before
