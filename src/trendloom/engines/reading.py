@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -42,9 +43,16 @@ def opened(source: object, options: Options) -> Opened:
     return open_events(source, schema=options.schema, time_zone=options.time_zone)
 
 
+def _coder(texts: Any) -> Any:
+    """Loads the kernels, which nobody needs who has few events."""
+    from trendloom.kernels.columns.short_texts import code_short_texts
+
+    return code_short_texts(texts)
+
+
 def load(source: object, options: Options) -> Events:
     """Read and check a stream of events."""
-    return prepare(opened(source, options).read(), **options.columns())
+    return prepare(opened(source, options).read(), **options.columns(), coder=_coder)
 
 
 def schema_of_columns(columns: pa.Schema, options: Options) -> Schema:
@@ -65,6 +73,7 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
         *options.order,
         *(name for name in (options.time, options.type, options.time_low, options.time_high) if name),
     }
-    events = prepare(found.read([name for name in found.columns.names if name in named | given]), **options.columns())
+    table = found.read([name for name in found.columns.names if name in named | given])
+    events = prepare(table, **options.columns(), coder=_coder)
     columns = tuple(events.schema.column(c.name) or c for c in whole.columns)
     return replace(events, schema=replace(events.schema, columns=columns))

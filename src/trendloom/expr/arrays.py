@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -55,15 +56,25 @@ def as_float(values: Array) -> Array:
 # -------------------------------------------------------------------------------------------------- strings
 
 
-def encode_strings(texts: ArrowColumn, threads: int = 1) -> tuple[Array, Array]:
+MANY_TEXTS = 1 << 18
+"""Texts for which it is worth to ask for a quicker way."""
+Coder = Callable[[ArrowArray], tuple[Array, ArrowArray] | None]
+"""A quicker way to tell the different texts of a column and where each stands among them; None: it is not quicker."""
+
+
+def encode_strings(texts: ArrowColumn, threads: int = 1, coder: Coder | None = None) -> tuple[Array, Array]:
     """Ranks into the sorted dictionary of what occurs, and that dictionary. NULL gets any rank.
 
-    Cost: one hash pass over the column in Arrow, then a sort of the distinct values only. Arrow sorts by UTF-8
-    bytes, which is the order of code points, which is Python's order of strings.
+    Cost: one hash pass over the column in Arrow, or that of the `coder`, then a sort of the distinct values only. Arrow
+    sorts by UTF-8 bytes, which is the order of code points, which is Python's order of strings.
     """
 
     def encode(low: int, high: int) -> tuple[Array, ArrowArray]:
-        parts = chunks(texts.slice(low, high - low).dictionary_encode())
+        some = texts.slice(low, high - low)
+        quickly = None if coder is None or len(some) < MANY_TEXTS else coder(in_one(some))
+        if quickly is not None:
+            return quickly[0], quickly[1].cast(pa.large_string())
+        parts = chunks(some.dictionary_encode())
         indices = [_filled(part.indices) for part in parts]
         # All chunks of one encoding share a dictionary.
         return np.concatenate(indices) if len(parts) > 1 else indices[0], parts[0].dictionary.cast(pa.large_string())
@@ -110,6 +121,13 @@ def _ranked(parts: list[tuple[Array, ArrowArray]], ranks: Array, threads: int) -
 def chunks(column: ArrowColumn) -> list[ArrowArray]:
     """The arrays that a column is made of."""
     return list(column.chunks) if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def in_one(column: ArrowColumn) -> ArrowArray:
+    """A column in one array."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _filled(indices: ArrowArray) -> Array:

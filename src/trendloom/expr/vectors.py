@@ -32,9 +32,11 @@ from trendloom.expr.arrays import (
     Array,
     ArrowArray,
     ArrowColumn,
+    Coder,
     as_float,
     chunks,
     encode_strings,
+    in_one,
     narrow,
     to_float,
 )
@@ -287,10 +289,10 @@ READ_AS = {Kind.INT: (Kind.FLOAT, Kind.TIME, Kind.DURATION), Kind.DECIMAL: (Kind
 """As which other kinds a column can be read."""
 
 
-def from_arrow(array: ArrowColumn, kind: Kind, threads: int = 1) -> Vector:
+def from_arrow(array: ArrowColumn, kind: Kind, threads: int = 1, coder: Coder | None = None) -> Vector:
     """The column as a vector of `kind`: its own, FLOAT or a time for integers, FLOAT for decimals, any for NULLs.
 
-    `threads`: how many may share the work; only strings take long.
+    `threads`: how many may share the work; only strings take long, and `coder` may know a quicker way for them.
     """
     if kind is Kind.NULL or array.null_count == len(array):
         return nothing(kind, len(array), scale_of_type(array.type) if kind is Kind.DECIMAL else 0)
@@ -303,13 +305,12 @@ def from_arrow(array: ArrowColumn, kind: Kind, threads: int = 1) -> Vector:
     if own is Kind.OTHER:
         raise DataError(f"a column of {array.type} cannot be computed with", hint="leave it out of conditions")
     if own is Kind.STRING:
-        return _read_strings(array, kind, threads)
+        return _read_strings(array, kind, threads, coder)
     return _read_plain(_one_chunk(array), kind)
 
 
 def _one_chunk(array: ArrowColumn) -> ArrowArray:
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+    array = in_one(array)
     return array.dictionary_decode() if types.is_dictionary(array.type) else array
 
 
@@ -382,12 +383,12 @@ def _in_ticks(raw: Array, valid: Array | None, unit: Fraction, arrow_type: pa.Da
     return np.asarray(raw * unit.numerator)
 
 
-def _read_strings(array: ArrowColumn, kind: Kind, threads: int) -> Vector:
+def _read_strings(array: ArrowColumn, kind: Kind, threads: int, coder: Coder | None) -> Vector:
     if types.is_dictionary(array.type):
         return _read_dictionaries(array, kind)
     if types.is_string_view(array.type):
         array = array.cast(pa.large_string())
-    codes, dictionary = encode_strings(array, threads)
+    codes, dictionary = encode_strings(array, threads, coder)
     return Vector(kind, codes, _mask(array), dictionary)
 
 

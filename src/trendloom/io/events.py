@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from trendloom.errors import DataError, OptionError, QueryWarning, did_you_mean, option
+from trendloom.expr.arrays import Coder
 from trendloom.expr.vectors import Vector, from_arrow, kind_of
 from trendloom.io import iso
 from trendloom.io.one_type import with_one_type
@@ -58,12 +59,13 @@ def prepare(
     time_zone: str | None = None,
     query_types: Sequence[str] = (),
     threads: int = 1,
+    coder: Coder | None = None,
 ) -> Events:
     """Check a table as a stream of events, or say what is wrong with it.
 
     `time_unit` None: whole numbers count seconds, and where they hardly do there is a warning. `time_zone`: that of
     times that do not say theirs; they then become moments of it. `query_types`: the types that the queries name.
-    `threads`: how many may share the work.
+    `threads`: how many may share the work; `coder`: a quicker way to tell types.
     """
     unit = short_unit(time_unit)
     if time_zone is not None:
@@ -87,7 +89,7 @@ def prepare(
     low, high = bounds or (None, None)
     if time_unit is None and not axis.timestamp:
         told += doubts_of_times(table, low or time)
-    types = from_arrow(table.column(type), Kind.STRING, threads)
+    types = from_arrow(table.column(type), Kind.STRING, threads, coder)
     schema = Schema(
         _columns(table, time_zone),
         time,

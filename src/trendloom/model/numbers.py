@@ -8,28 +8,47 @@ decimal128(38,s), decimal256(76,s) or text, with s digits after the point.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pyarrow as pa
 
 MOST_DIGITS = 76
 """Digits of the widest decimals of Arrow."""
 
-_WIDE = Context(prec=100)
+WORD = 2**64 - 1
+DECIMALS = {38: pa.decimal128, MOST_DIGITS: pa.decimal256}
+"""Arrow's decimals by the digits that they hold."""
 
 
 def exact_array(values: Sequence[int | None], scale: int | None = None) -> pa.Array:
     """The narrowest exact Arrow array that holds all values; with a scale they are units of decimals."""
-    most = max((abs(value) for value in values if value is not None), default=0)
-    if scale is None and all(value is None or -(2**63) <= value < 2**63 for value in values):
+    known = [value for value in values if value is not None]
+    least, most = min(known, default=0), max(known, default=0)
+    if scale is None and least >= -(2**63) and most < 2**63:
         return pa.array(values, pa.int64())
-    digits = scale or 0
-    if most < 10**38 and digits <= 38:
-        return pa.array([_decimal(value, digits) for value in values], pa.decimal128(38, digits))
-    if most < 10**76 and digits <= 76:
-        return pa.array([_decimal(value, digits) for value in values], pa.decimal256(76, digits))
+    digits, most = scale or 0, max(-least, most)
+    for widest, make in DECIMALS.items():
+        if most < 10**widest and digits <= widest:
+            return decimals(values, make(widest, digits))
     return pa.array([None if value is None else to_text(value, digits) for value in values], pa.string())
+
+
+def decimals(units: Sequence[int | None], kind: pa.DataType) -> pa.Array:
+    """Units as decimals of a type that holds them: Arrow's are their words, the lowest first."""
+    words = np.empty((len(units), kind.bit_width // 64), np.uint64)
+    there = None
+    rest = np.empty(len(units), object)
+    rest[:] = units
+    if None in units:
+        known = rest != None  # noqa: E711 (asked of every element)
+        there = pa.py_buffer(np.packbits(known, bitorder="little"))
+        rest[~known] = 0
+    for at in range(words.shape[1]):
+        words[:, at] = (rest & WORD).astype(np.uint64)
+        rest = rest >> 64
+    return pa.Array.from_buffers(kind, len(units), [there, pa.py_buffer(words)])
 
 
 def to_text(value: int, scale: int = 0) -> str:
@@ -48,10 +67,6 @@ def to_text(value: int, scale: int = 0) -> str:
 def from_text(text: str) -> int:
     """The integer that `to_text` wrote."""
     return int(text) if len(text) < 4_000 else int(Decimal(text))
-
-
-def _decimal(value: int | None, scale: int) -> Decimal | None:
-    return None if value is None else _WIDE.scaleb(Decimal(value), -scale)
 
 
 # ------------------------------------------------------------------------------------------------ decimals

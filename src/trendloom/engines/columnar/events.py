@@ -26,6 +26,7 @@ from trendloom.kernels.columns import few
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.columns.distribute import distribute
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
+from trendloom.kernels.columns.short_texts import code_short_texts
 from trendloom.kernels.columns.sort import sorted_times
 from trendloom.kernels.columns.ties import order_ties
 from trendloom.model.schema import Kind
@@ -73,7 +74,7 @@ class Stream:
 
     def vector(self, name: str) -> Vector:
         if name not in self.vectors:
-            self.vectors[name] = from_arrow(self.table[name], self.kinds[name], self.threads)
+            self.vectors[name] = from_arrow(self.table[name], self.kinds[name], self.threads, code_short_texts)
         return self.vectors[name]
 
     @cached_property

@@ -27,7 +27,7 @@ from trendloom.expr.vectors import Vector, from_arrow, kind_of, to_arrow
 from trendloom.kernels.columns.keys import encode_keys, one_key
 from trendloom.kernels.totals.spec import Measure
 from trendloom.kernels.totals.widen import Amounts
-from trendloom.model.numbers import from_text, to_text
+from trendloom.model.numbers import decimals, from_text, to_text
 from trendloom.model.schema import Kind
 from trendloom.physical.aggregation import measure_of, measures_of
 from trendloom.plan.logical import Plan
@@ -43,11 +43,17 @@ MOST_BITS = 1 << 22
 # ------------------------------------------------------------------------------------------------ columns
 
 
+WIDE = pa.decimal128(38, 0)
+
+
 def exact_column(values: Array) -> pa.Array:
-    """Exact integers: int64 where all fit, else decimal text."""
+    """Exact integers: int64 where all fit, else decimals of 38 digits, else decimal text."""
     if values.dtype == np.int64:
         return pa.array(values)
-    return pa.array([to_text(value) for value in values.tolist()], pa.string())
+    listed = values.tolist()
+    if len(listed) and min(listed) > -(10**38) and max(listed) < 10**38:
+        return decimals(listed, WIDE)
+    return pa.array([to_text(value) for value in listed], pa.string())
 
 
 def amount_columns(name: str, amounts: Amounts) -> dict[str, pa.Array]:
@@ -61,9 +67,17 @@ def integers(column: pa.ChunkedArray) -> Array:
     """Exact integers out of a column: int64 or Python integers."""
     if pa.types.is_integer(column.type):
         return np.asarray(column.to_numpy())
+    if pa.types.is_decimal(column.type):
+        return np.concatenate([_of_decimals(chunk) for chunk in column.chunks])
     values = np.empty(len(column), dtype=object)
     values[:] = [from_text(text) for text in column.to_pylist()]
     return narrow(values, None)
+
+
+def _of_decimals(column: pa.Array) -> Array:
+    words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)[column.offset : column.offset + len(column)]
+    found: Array = words[:, 0].view(np.uint64).astype(object) + (words[:, 1].astype(object) << 64)
+    return found
 
 
 # ------------------------------------------------------------------------------------------------- merging
@@ -73,7 +87,7 @@ def merge_partials(plan: Plan, partials: Sequence[pa.Table]) -> pa.Table:
     """One row per group and window out of many partial tables."""
     if len(partials) == 1 and partials[0].num_rows <= 1:
         return partials[0]
-    table = pa.concat_tables([_as_text(plan, partial) for partial in partials], promote_options="permissive")
+    table = pa.concat_tables(_alike(plan, partials), promote_options="permissive")
     names = [name for name in (WINDOW, *plan.group_by) if name in table.column_names]
     vectors = [from_arrow(table[name], kind_of(table[name].type)) for name in names]
     keys = encode_keys(vectors) if names else one_key(table.num_rows)
@@ -83,14 +97,20 @@ def merge_partials(plan: Plan, partials: Sequence[pa.Table]) -> pa.Table:
     return pa.table(columns)
 
 
-def _as_text(plan: Plan, table: pa.Table) -> pa.Table:
+def _is_exact(measure: Measure, table: pa.Table) -> bool:
+    """Whether a measure is a sum of exact integers there."""
+    linear = measure.function in ("matches", "count", "sum") and measure.name + EXPONENT not in table.column_names
+    return linear and not pa.types.is_floating(table[measure.name].type)
+
+
+def _alike(plan: Plan, tables: Sequence[pa.Table]) -> list[pa.Table]:
     """Exact integers as text where tables differ in how they write them."""
+    found = list(tables)
     for measure in measures_of(plan):
-        if measure.function in ("matches", "count", "sum") and measure.name + EXPONENT not in table.column_names:
-            at = table.column_names.index(measure.name)
-            if pa.types.is_integer(table[measure.name].type):
-                table = table.set_column(at, measure.name, table[measure.name].cast(pa.string()))
-    return table
+        if _is_exact(measure, found[0]) and len({table[measure.name].type for table in found}) > 1:
+            at = found[0].column_names.index(measure.name)
+            found = [table.set_column(at, measure.name, table[measure.name].cast(pa.string())) for table in found]
+    return found
 
 
 def _merge(measure: Measure, table: pa.Table, code: Array, groups: int) -> dict[str, pa.Array]:
@@ -98,7 +118,7 @@ def _merge(measure: Measure, table: pa.Table, code: Array, groups: int) -> dict[
     if name + EXPONENT in table.column_names:
         exponent = table[name + EXPONENT].to_numpy()
         return amount_columns(name, _scaled_sums(column.to_numpy(), exponent, code, groups))
-    if pa.types.is_string(column.type) and measure.function in ("matches", "count", "sum"):
+    if _is_exact(measure, table):
         return {name: exact_column(exact_sums(integers(column), code, groups))}
     values = from_arrow(column, kind_of(column.type))
     if values.kind is Kind.NULL:

@@ -39,7 +39,7 @@ def find_plan(graph: ConflictGraph, among: int | None = None, seconds: float | N
     parts = sorted(components(graph, graph.all if among is None else among), key=int.bit_count)
     for number, part in enumerate(parts):
         left = None if until is None else (until - time.monotonic()) / (len(parts) - number)
-        search = Search(graph, part, left)
+        search = PlanSearch(graph, part, left)
         search.run()
         plan |= search.best
         weight += search.weight
@@ -63,7 +63,7 @@ def components(graph: ConflictGraph, among: int) -> list[int]:
     return found
 
 
-class Search:
+class PlanSearch:
     """The search for the best plan of one component, from the greedy one on."""
 
     def __init__(self, graph: ConflictGraph, part: int, seconds: float | None = None) -> None:
