@@ -36,7 +36,7 @@ test: style ## lint, types, and every test
 		&& cat "$$types" && rm -f "$$types" && [ -z "$$failed" ]
 
 test-deep: setup ## everything random, ten times as much and new each time, all compiled; and what is too long for every day
-	@$(IN) TRENDLOOM_EXAMPLES=1000 python -m pytest -q -n 2 tests/property tests/conformance tests/unit tests/docs tests/spark tests/cluster
+	@$(IN) TRENDLOOM_EXAMPLES=10x python -m pytest -q -n 2 tests/property tests/conformance tests/unit tests/docs tests/spark tests/cluster
 
 check: lint ## lint, types, layers, and `trendloom check` of the example queries
 	@$(IN) python -m pytest -q tests/contracts

@@ -1,6 +1,7 @@
 """How many random cases a property is tried on: some that are the same in every run, or many new ones.
 
-`make test` looks at the same ones each time, `make test-deep` at as many as TRENDLOOM_EXAMPLES says.
+`make test` looks at the same ones each time, `make test-deep` at as many as TRENDLOOM_EXAMPLES says: a number, or how
+many times the usual ones ("10x").
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ Kept = TypeVar("Kept")
 
 def amount(usual: int) -> int:
     """How many cases where `usual` ones are for every day."""
-    return int(MORE or usual)
+    if MORE is None:
+        return usual
+    return usual * int(MORE[:-1]) if MORE.endswith("x") else int(MORE)
 
 
 def rounds(usual: int) -> int:
