@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from trendloom.optimize import optimize_workload
 from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.physical.plan import Physical, plan_physically
+from trendloom.physical.sharing import SharedCounts, shared_counts
 from trendloom.plan.logical import Plan, Scan
 from trendloom.plan.statistics import StatisticsOf, nothing_known
 from trendloom.plan.workload import KeySet, Workload
@@ -19,11 +20,15 @@ from trendloom.plan.workload import KeySet, Workload
 
 @dataclass(frozen=True)
 class PhysicalWorkload:
-    """Executable plans in the order of the queries. `bound`: the plans as the binder made them."""
+    """Executable plans in the order of the queries. `bound`: the plans as the binder made them.
+
+    `together`: groups of queries that one kernel can answer at once.
+    """
 
     bound: tuple[Plan, ...]
     optimized: Workload
     queries: tuple[Physical, ...]
+    together: tuple[SharedCounts, ...] = ()
 
     @property
     def key_sets(self) -> tuple[KeySet, ...]:
@@ -39,9 +44,12 @@ class PhysicalWorkload:
     def several(self) -> bool:
         return len(self.queries) > 1
 
-    def named(self, numbers: Iterable[int]) -> str:
-        """Some queries by their names."""
-        return ", ".join(str(self.queries[number].plan.name) for number in numbers)
+    def named(self, numbers: Iterable[int], most: int | None = None) -> str:
+        """Some queries by their names; of more than `most` the first ones, and how many others."""
+        names = [str(self.queries[number].plan.name) for number in numbers]
+        if most is None or len(names) <= most + 1:
+            return ", ".join(names)
+        return f"{', '.join(names[:most])} and {len(names) - most} others"
 
 
 def plan_workload(
@@ -49,4 +57,5 @@ def plan_workload(
 ) -> PhysicalWorkload:
     """Choose an algorithm for each of the plans, and find what they have in common."""
     queries = tuple(plan_physically(plan, limits, statistics=statistics(plan)) for plan in plans)
-    return PhysicalWorkload(plans, optimize_workload(Workload(tuple(one.plan for one in queries))), queries)
+    optimized = optimize_workload(Workload(tuple(one.plan for one in queries)))
+    return PhysicalWorkload(plans, optimized, queries, shared_counts(optimized, queries))

@@ -7,7 +7,7 @@ the stream names for that, if it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -128,33 +128,57 @@ def stream_of_table(plan: Plan, table: pa.Table, tied: Tied | None = None) -> St
     return Stream(table, kinds, ticks(times, plan.schema.axis), tied=tied)
 
 
+Letter = tuple[str, tuple[Expr, ...]]
+"""What a position asks of an event: its type, and conditions on it alone."""
+
+
 def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) -> tuple[Block, Keys]:
     """The sorted block of a stream and the codes of its keys (key k of the block has code k).
 
     `keys`: the codes of the rows, where others have numbered them.
     """
-    partition = physical.plan.partition
-    often = keys is None and partition in stream.shared.often
-    keys = key_codes(partition, stream) if keys is None else keys
-    source = _all_sorted(partition, stream, keys) if often else stream
-    fits, which = _fits(physical, source)
-    some = None if physical.plan.scan.types is None else _fitting(fits, stream.threads)
+    plan = physical.plan
+    bits: dict[Letter, int] = {}
+    which = []
+    for position, place in enumerate(physical.detection.places):
+        tests = tuple(expr for where, expr in plan.filters if where == position)
+        which.append(bits.setdefault((place.type, tests), len(bits)))
+    whole = plan.scan.types is None
+    block, keys = _block(plan, list(bits), stream, keys, whole=whole, columns=tuple(physical.columns))
+    return replace(block, bits=tuple(which)), keys
+
+
+def block_of_letters(letters: Sequence[Letter], plan: Plan, stream: Stream) -> tuple[Block, Keys, dict[Hashable, int]]:
+    """The events that any of some letters asks for, by the keys of a plan, and the bit of each letter."""
+    block, keys = _block(plan, list(letters), stream)
+    return block, keys, {letter: bit for bit, letter in enumerate(letters)}
+
+
+def _block(
+    plan: Plan, letters: list[Letter], stream: Stream, keys: Keys | None = None, *, whole: bool = False,
+    columns: tuple[str, ...] = (),
+) -> tuple[Block, Keys]:  # fmt: skip
+    """A block whose `fits` have a bit for each letter; `whole`: with events that fit none."""
+    often = keys is None and plan.partition in stream.shared.often
+    keys = key_codes(plan.partition, stream) if keys is None else keys
+    source = _all_sorted(plan.partition, stream, keys) if often else stream
+    fits = _fits(letters, source, plan.schema.type)
+    some = None if whole else _fitting(fits, stream.threads)
     if isinstance(source, SortedEvents):
         places, (rows, ticks, sizes) = _picked(source, some)
     else:
         rows, ticks, sizes = _sorted(stream, keys, some)
         places = rows
-    found, instants = _ordered(physical.plan, stream, keys.codes, ticks, rows)
+    found, instants = _ordered(plan, stream, keys.codes, ticks, rows)
     if found is not rows:  # columns are taken from the stream, whose rows are known
         source, rows, places = stream, found, found
-        fits, which = _fits(physical, stream)
+        fits = _fits(letters, stream, plan.schema.type)
     block = Block(
         key_starts=np.r_[0, np.cumsum(sizes)].astype(np.int64),
         time=ticks,
         row=np.arange(len(stream.ticks)) if rows is None else rows,
-        columns={name: _taken_vector(source.vector(name), places, stream.threads) for name in physical.columns},
+        columns={name: _taken_vector(source.vector(name), places, stream.threads) for name in columns},
         fits=tuple(_taken(words, places, stream.threads) for words in fits),
-        bits=tuple(which),
         instants=instants,
     )
     if stream.tied is not None:
@@ -228,18 +252,11 @@ def key_codes(partition: tuple[str, ...], stream: Stream) -> Keys:
     return known[partition]
 
 
-def _fits(physical: Physical, stream: Stream | SortedEvents) -> tuple[list[Array], list[int]]:
-    """Per event a set of bits, one for each different test of a position, in words; and the bit of every position."""
-    plan = physical.plan
-    bits: dict[tuple[str, tuple[Expr, ...]], int] = {}
-    which = []
-    for position, place in enumerate(physical.detection.places):
-        tests = tuple(expr for where, expr in plan.filters if where == position)
-        which.append(bits.setdefault((place.type, tests), len(bits)))
-    tests_of = list(bits)
-    words = [tests_of[at : at + WORD] for at in range(0, max(len(tests_of), 1), WORD)]
-    types = stream.vector(plan.schema.type)
-    return [_word_of_fits(tests, stream, types) for tests in words], which
+def _fits(letters: list[Letter], stream: Stream | SortedEvents, type_column: str) -> list[Array]:
+    """Per event a set of bits, one for each letter, in words."""
+    words = [letters[at : at + WORD] for at in range(0, max(len(letters), 1), WORD)]
+    types = stream.vector(type_column)
+    return [_word_of_fits(some, stream, types) for some in words]
 
 
 def _word_of_fits(tests_of: list[tuple[str, tuple[Expr, ...]]], stream: Stream | SortedEvents, types: Vector) -> Array:

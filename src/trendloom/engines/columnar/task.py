@@ -19,9 +19,11 @@ from trendloom.engines.rows.partials import WINDOW
 from trendloom.engines.rows.results import EXACT_ON_SPARK, empty_batch, row_schema
 from trendloom.engines.rows.wide_integers import width_of
 from trendloom.expr.nodes import Total
+from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import Expected, Hear
 from trendloom.kernels.ground.matches import Matches, join
+from trendloom.kernels.totals.totals import Totals
 from trendloom.kernels.totals.widen import Widening
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Aggregation, Plan
@@ -158,6 +160,11 @@ def partial(
     results = Run(shown.physical.kernel, shown.block, threads).results(hear)
     with naming_the_way_out():
         return partial_table(shown, results, keep=keep, progress=progress)
+
+
+def partial_of(physical: Physical, stream: Stream, block: Block, keys: Keys, totals: Totals) -> pa.Table | None:
+    """The measures of a query whose totals are known."""
+    return partial_table(Arranged(physical, stream, block, keys), [totals])
 
 
 def _refusing(plan: Plan, stream: Stream, keys: Keys) -> Hear | None:

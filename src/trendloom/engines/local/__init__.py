@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from threading import Event
 
 import pyarrow as pa
@@ -17,8 +17,15 @@ from trendloom.engines.rows.finish import finish_aggregates
 from trendloom.engines.rows.giving import Progress
 from trendloom.engines.rows.results import aggregate_schema, empty_batch
 from trendloom.io.events import Events
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.totals.totals import Totals
 from trendloom.kernels.totals.widen import Widening
 from trendloom.physical.plan import Physical
+from trendloom.plan.logical import Plan
+
+Together = Callable[[int], tuple[Block, Keys, Totals] | None]
+"""The totals of a query that is answered together with others, by so many threads; None: it is answered alone."""
 
 
 def run(
@@ -34,11 +41,13 @@ def run(
     beforehand: Callable[[str], None] | None = None,
     threads: int | None = None,
     shared: Shared | None = None,
+    together: Together | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one query, in batches; at least one batch, so that columns are known where there is no row.
 
     `beforehand` receives a warning of exact numbers that take long, before they are computed. `threads`: all cores, if
-    not given. `shared`: what other queries over these events have made already.
+    not given. `shared`: what other queries over these events have made already; `together`: gives the results, where
+    they are found with those of other queries.
     """
 
     told_of_digits = Event()
@@ -54,7 +63,11 @@ def run(
     stream = stream_of(physical, events, tied, shared, cores)
     table = stream.table
     if physical.aggregates:
-        merged = task.partial(physical, stream, numeric=numeric, progress=progress, hear=hear, threads=cores)
+        found = None if together is None else together(cores)
+        if found is not None:
+            merged = task.partial_of(physical, stream, *found)
+        else:
+            merged = task.partial(physical, stream, numeric=numeric, progress=progress, hear=hear, threads=cores)
         schema = aggregate_schema(plan, table.schema, numeric, pa.int64())
         if merged is None:
             yield empty_batch(schema)
@@ -72,9 +85,16 @@ def stream_of(
     physical: Physical, events: Events, tied: Tied | None = None, shared: Shared | None = None, threads: int = 1
 ) -> Stream:
     """The events with the columns that the query reads."""
-    plan = physical.plan
+    return stream_of_columns(physical.plan.scan.columns, physical.plan, events, tied, shared, threads)
+
+
+def stream_of_columns(
+    columns: Sequence[str], plan: Plan, events: Events, tied: Tied | None = None, shared: Shared | None = None,
+    threads: int = 1,
+) -> Stream:  # fmt: skip
+    """The events with some columns; the plan is that of any query over them."""
     assert events.ticks is not None
-    table = events.table.select(list(plan.scan.columns))
+    table = events.table.select(list(columns))
     kinds = {column.name: column.kind for column in plan.schema.columns}
     shared = Shared() if shared is None else shared
     shared.vectors[plan.schema.type] = events.types

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 
 import pyarrow as pa
 
 from trendloom.engines import local
 from trendloom.engines.answers import Answer, Watch
-from trendloom.engines.columnar.equal_times import Ties, warning_of_ties
-from trendloom.engines.columnar.events import Shared
+from trendloom.engines.columnar.equal_times import Tied, Ties, warning_of_ties
+from trendloom.engines.columnar.events import Shared, Stream
+from trendloom.engines.columnar.together import TogetherResults
 from trendloom.engines.looking.passed import ask_passed
 from trendloom.engines.options import Options
 from trendloom.engines.planning import planned
 from trendloom.engines.reading import load_needed
 from trendloom.errors import QueryWarning
 from trendloom.io.events import Events
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.compiled import hearing
+from trendloom.kernels.totals.totals import Totals
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import Physical
+from trendloom.physical.workload import PhysicalWorkload
 
 
 def answers(
@@ -29,20 +35,49 @@ def answers(
     events = load_needed(queries, source, options)
     workload = planned(queries, events.schema, options.limits)
     shared = Shared(workload.optimized.shared_attributes)
+    together = _together(workload, events, options, watch, shared)
     both = zip(workload.bound, workload.queries, strict=True)
     return events.warnings, [
-        Answer(one.plan, _rows(one, events, options, watch, shared), ask_passed(plan, events)) for plan, one in both
+        Answer(one.plan, _rows(one, events, options, watch, shared, together.get(number)), ask_passed(plan, events))
+        for number, (plan, one) in enumerate(both)
     ]
 
 
-def _rows(
-    physical: Physical, events: Events, options: Options, watch: Watch, shared: Shared
-) -> Iterator[pa.RecordBatch]:
+def _together(
+    workload: PhysicalWorkload, events: Events, options: Options, watch: Watch, shared: Shared
+) -> dict[int, local.Together]:
+    """By query how to get its results, where it is answered together with others."""
+    if options.numeric != "exact":
+        return {}
+    found: dict[int, local.Together] = {}
+    for group in workload.together:
+        results = TogetherResults(group, workload.queries)
+        names = workload.named(group.members, 3)
+        stream = partial(local.stream_of_columns, workload.scan.columns, workload.bound[0], events, shared=shared)
+        tied = _warning_of_ties(workload.queries[group.members[0]], watch, names)
+        for number in group.members:
+            found[number] = partial(_results, results, number, partial(stream, tied=tied))
+    return found
+
+
+def _results(
+    results: TogetherResults, number: int, stream: Callable[..., Stream], threads: int
+) -> tuple[Block, Keys, Totals] | None:
+    return results.of(number, stream(threads=threads))
+
+
+def _warning_of_ties(physical: Physical, watch: Watch, name: str | None) -> Tied:
     def tied(ties: Ties) -> None:
         warning = warning_of_ties(physical.plan, ties)
         if warning is not None:
-            watch.warn(warning, physical.plan.name)
+            watch.warn(warning, name)
 
+    return tied
+
+
+def _rows(
+    physical: Physical, events: Events, options: Options, watch: Watch, shared: Shared, together: local.Together | None
+) -> Iterator[pa.RecordBatch]:
     with nullcontext() if watch.compiling is None else hearing(watch.compiling):
         yield from local.run(
             physical,
@@ -52,8 +87,9 @@ def _rows(
             progress=watch.progress,
             unsorted=watch.unsorted,
             foreseen=watch.foreseen,
-            tied=tied,
+            tied=_warning_of_ties(physical, watch, physical.plan.name),
             beforehand=watch.beforehand,
             threads=options.threads,
             shared=shared,
+            together=together,
         )

@@ -1,0 +1,169 @@
+"""Random workloads of counted sequences: every query has the rows that it has alone, which are those of the reference.
+
+The examples are the same in every run; `make test-deep` looks further, with new ones each time.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.property.amounts import amount, at_least, thorough
+
+import trendloom as tl
+from trendloom.engines.options import Options
+from trendloom.engines.planning import planned
+from trendloom.engines.reading import queries_of, schema_of_columns
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.interpreted import compiled_first
+from trendloom.kernels.sharing.merged_sequences import CountedStep, SequenceCounts, count_sequences, merge_sequences
+from trendloom.model.window import Window
+
+EXAMPLES = amount(60)
+TYPES = "ABCD"
+WINDOWS = ("", "WITHIN 10 SLIDE 10", "WITHIN 10 SLIDE 3", "WITHIN 4 SLIDE 7", "WITHIN 5 SLIDE 1")
+GROUPS = {"": [""], "[k]": ["", "GROUP BY k"], "[k, g]": ["", "GROUP BY k", "GROUP BY g", "GROUP BY k, g"]}
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> pa.Table:
+    count, last = draw(st.integers(0, 30)), draw(st.sampled_from([5, 30]))
+
+    def column(values: Any, kind: pa.DataType) -> pa.Array:
+        return pa.array([draw(values) for _ in range(count)], kind)
+
+    return pa.table(
+        {
+            "time": column(st.integers(-3, last), pa.int64()),
+            "type": column(st.sampled_from(TYPES), pa.string()),
+            "k": column(st.sampled_from([0, 1, None]), pa.int64()),
+            "g": column(st.integers(0, 1), pa.int64()),
+            "x": column(st.sampled_from([1, 2, 3, None]), pa.int64()),
+        }
+    )
+
+
+@st.composite
+def queries(draw: st.DrawFn, number: int) -> str:
+    types = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=4))
+    steps = [f"{kind} v{place}{draw(st.sampled_from(['', '', '+']))}" for place, kind in enumerate(types)]
+    keys = draw(st.sampled_from([*GROUPS]))
+    tests = [
+        f"v{place}.x {draw(st.sampled_from(['>', '<=', '=']))} {draw(st.integers(1, 3))}"
+        for place in range(len(types))
+        if draw(st.integers(0, 3)) == 0
+    ]
+    where = " AND ".join([keys, *tests] if keys else tests)
+    group = draw(st.sampled_from(GROUPS[keys]))
+    values = [group.removeprefix("GROUP BY ")] if group else []
+    values += ["COUNT(*)", *([f"COUNT({draw(st.sampled_from(types))})"] if draw(st.booleans()) else [])]
+    return (
+        f"QUERY q{number}: RETURN {', '.join(values)} PATTERN SEQ({', '.join(steps)}) "
+        f"{f'WHERE {where}' if where else ''} {group} {draw(st.sampled_from(WINDOWS))}"
+    )
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> list[str]:
+    return [draw(queries(number)) for number in range(draw(st.integers(2, 6)))]
+
+
+def rows_of(found: pa.Table, name: str, columns: list[str]) -> list[dict[str, Any]]:
+    return found.filter(pa.compute.equal(found["query"], name)).select(columns).to_pylist()
+
+
+def test_every_query_has_the_rows_that_it_has_alone() -> None:
+    together = 0
+
+    @thorough(EXAMPLES)
+    @given(workloads(), streams(), st.sampled_from([None, None, "x"]))
+    def compare(texts: list[str], events: pa.Table, order: str | None) -> None:
+        nonlocal together
+        text = "\n".join(texts)
+        planned_all = planned(queries_of(text), schema_of_columns(events.schema, Options()))
+        together += bool(planned_all.together)
+        found = tl.run(text, events, order=order)
+        for number, one in enumerate(texts):
+            alone = tl.run(one, events, order=order).drop_columns(["query"])
+            assert rows_of(found, f"q{number}", alone.column_names) == alone.to_pylist(), one
+            wanted = tl.run(one, events, engine="reference", order=order).drop_columns(["query"])
+            assert alone.to_pylist() == wanted.to_pylist(), one
+
+    compare()
+    assert together >= at_least(0.5, EXAMPLES)
+
+
+def text_of(count: int, steps: str = "A, B+, C") -> str:
+    return "\n".join(f"QUERY q{n}: RETURN COUNT(*) PATTERN SEQ({steps}, {'CD'[n % 2]})" for n in range(count))
+
+
+def test_numbers_beyond_the_sweep_are_counted_alone() -> None:
+    events = pa.table({"time": range(90), "type": ["A", *["B"] * 87, "C", "D"]})
+    big, small = "QUERY big: RETURN COUNT(*) PATTERN SEQ(A, B+, C)", "QUERY small: RETURN COUNT(*) PATTERN SEQ(A, C, D)"
+    found = tl.run(f"{big}\n{small}", events)
+    assert rows_of(found, "big", ["COUNT(*)"]) == [{"COUNT(*)": 2**87 - 1}]
+    assert rows_of(found, "small", ["COUNT(*)"]) == [{"COUNT(*)": 1}]
+
+
+def test_compiled_and_on_several_threads_as_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trendloom.kernels.sharing.merged_sequences.LEAST_PART", 100)
+    monkeypatch.setattr("trendloom.kernels.sharing.merged_sequences.FIRST_ROWS", 50)
+    count, draw = 600, random.Random(7)
+    events = pa.table(
+        {
+            "time": [n // 3 for n in range(count)],
+            "type": [draw.choice(TYPES) for _ in range(count)],
+            "k": [draw.randrange(7) for _ in range(count)],
+        }
+    )
+    windows = [(None, None), (100, 51), (100, 100), (30, 70)]
+    queries = [
+        (Window(*windows[n]), [CountedStep("A"), CountedStep("BCD"[n % 3], repeats=True), CountedStep("CDB"[n % 3])])
+        for n in range(4)
+    ]
+    text = "\n".join(
+        f"QUERY q{n}: RETURN k, COUNT(*) PATTERN SEQ(A, {'BCD'[n % 3]}+, {'CDB'[n % 3]}) WHERE [k] GROUP BY k "
+        + ("" if within is None else f"WITHIN {within} SLIDE {slide}")
+        for n, (within, slide) in enumerate(windows)
+    )
+    found = tl.run(text, events)
+    for number, one in enumerate(text.splitlines()):
+        alone = tl.run(one, events).drop_columns(["query"])
+        assert rows_of(found, f"q{number}", alone.column_names) == alone.to_pylist()
+    merged = merge_sequences(queries)
+    block = block_of(events)
+    interpreted = count_sequences(merged, block, {letter: bit for bit, letter in enumerate(TYPES)})
+    with compiled_first():
+        for threads in (1, 2):
+            compiled = count_sequences(merged, block, {letter: bit for bit, letter in enumerate(TYPES)}, threads)
+            for one, other in zip(interpreted, compiled, strict=True):
+                assert all(np.array_equal(a, b) for a, b in zip(parts(one), parts(other), strict=True))
+    assert sum(len(one.key) for one in interpreted) > 50
+
+
+def parts(counts: SequenceCounts) -> list[Any]:
+    return [counts.key, counts.start, counts.matches, counts.spilled]
+
+
+def block_of(events: pa.Table) -> Block:
+    """The events by k and time; bit n of an event is type n."""
+    key, time = (events[name].to_numpy() for name in ("k", "time"))
+    order = np.lexsort([time, key])
+    types = np.array([TYPES.index(kind) for kind in events["type"].to_pylist()])
+    starts = np.r_[0, np.cumsum(np.bincount(key))]
+    return Block(starts, time[order], order, {}, (np.uint8(1) << types[order].astype(np.uint8),))
+
+
+def test_explain_says_what_is_counted_together() -> None:
+    shown = tl.explain(text_of(3), engine="local")
+    assert "count q0, q1, q2 in one sweep over the events: 5 prefixes for 12 positions" in shown
+    assert "after the other" not in shown
+    more = tl.explain(text_of(2) + "\nQUERY rows: PATTERN A a", engine="local")
+    assert "run one other query after the other" in more
