@@ -82,7 +82,7 @@ def test_queries_whose_columns_differ_in_kind_are_refused_by_detect_alone(events
 
 def plan_of(frame: Frame, text: str) -> str:
     workload = planned(frame, text)
-    meetings = one_job.meetings_of(workload.key_sets, workload.queries, lambda one: job_of(frame, "exact", one))
+    meetings = one_job.meetings_of(workload, workload.key_sets, lambda one: job_of(frame, "exact", one))
     found: str = one_job.parcels(frame.df, meetings)._jdf.queryExecution().executedPlan().toString()
     return found
 
@@ -115,6 +115,37 @@ def test_equal_times_are_told_of_the_query_that_has_them(spark: Any) -> None:
         warnings.simplefilter("always")
         tl.run(text, table, engine="local")
         assert together == {str(one.message) for one in told}
+
+
+COUNTED = """
+QUERY one: RETURN g, COUNT(*) PATTERN SEQ(A, B+, C) WHERE [g] GROUP BY g WITHIN 10 SLIDE 4
+QUERY two: RETURN COUNT(*), COUNT(B) PATTERN SEQ(A, B) WHERE [g] WITHIN 10 SLIDE 4
+QUERY three: RETURN x, COUNT(*) PATTERN SEQ(A a, B b) WHERE [g, x] AND a.id > 9 GROUP BY x
+QUERY four: RETURN g, x, COUNT(*) PATTERN SEQ(A, B, A) WHERE [x, g] GROUP BY g, x
+QUERY big: RETURN g, COUNT(*) PATTERN SEQ(A, B+, A) WHERE [g] GROUP BY g
+"""
+
+
+def test_queries_that_are_counted_together_have_their_rows(spark: Any) -> None:
+    """Windows, conditions and groups of their own; one has numbers that are too large for the sweep."""
+    draw = random.Random(11)
+    table = pa.table(
+        {
+            "id": range(300),
+            "time": [draw.randrange(120) for _ in range(300)],
+            "type": ["A", *(draw.choice("ABBBC") for _ in range(298)), "A"],
+            "g": [draw.choice("uvw") for _ in range(300)],
+            "x": [draw.randrange(2) for _ in range(300)],
+        }
+    )
+    workload = planned(describe(spark.createDataFrame(table), Options(engine="spark").columns()), COUNTED)
+    assert [group.members for group in workload.together] == [(0, 1, 4), (2, 3)]
+    names = ["one", "two", "three", "four", "big"]
+    found = rows_by_query(COUNTED, spark.createDataFrame(table).repartition(3), names)
+    for name in names:
+        assert rows_of(found[name]) == rows_of(tl.run(COUNTED, table, query=name).drop("query"))
+    assert max(row["COUNT(*)"] for row in found["big"].to_pylist()) > 2**62
+    assert "in each task: count three, four in one sweep" in tl.explain(COUNTED, table, engine="spark")
 
 
 def test_a_limit_is_one_of_every_query(events: Any) -> None:

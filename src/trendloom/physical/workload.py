@@ -6,7 +6,7 @@ them at once belongs to the set, beside the kernels of those that it does not an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from trendloom.optimize import optimize_workload
@@ -50,6 +50,12 @@ class PhysicalWorkload:
         if most is None or len(names) <= most + 1:
             return ", ".join(names)
         return f"{', '.join(names[:most])} and {len(names) - most} others"
+
+    def describe_together(self) -> Iterator[str]:
+        """What one kernel answers at once, for people to read."""
+        for group in self.together:
+            saved = f"{group.merged.nodes} prefixes for {group.apart} positions"
+            yield f"count {self.named(group.members)} in one sweep over the events: {saved}"
 
 
 def plan_workload(

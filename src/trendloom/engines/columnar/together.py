@@ -12,27 +12,26 @@ from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.sharing.merged_sequences import SequenceCounts, count_sequences
 from trendloom.kernels.totals.totals import Totals
 from trendloom.kernels.totals.widen import Amounts
-from trendloom.physical.plan import Physical
 from trendloom.physical.sharing import CountedSequence, SharedCounts
+from trendloom.plan.logical import Plan
 
 Array = np.ndarray[Any, Any]
 
 
 class TogetherResults:
-    """The results of a group of queries, made when the first of them is asked for."""
+    """The results of a group of queries, made when the first of them is asked for. `plan`: that of any of them."""
 
-    def __init__(self, group: SharedCounts, queries: tuple[Physical, ...]) -> None:
-        self.group, self.queries = group, queries
+    def __init__(self, group: SharedCounts, plan: Plan) -> None:
+        self.group, self.plan = group, plan
         self._found: tuple[Block, Keys, list[SequenceCounts]] | None = None
 
     def of(self, number: int, stream: Stream) -> tuple[Block, Keys, Totals] | None:
         """The totals of a query, with the block and the keys that they speak of; None: it must be counted by itself.
 
-        `stream`: that of any of the queries, with the columns of all.
+        `stream`: the events, with the columns that any of the queries reads.
         """
         if self._found is None:
-            plan = self.queries[self.group.members[0]].plan
-            block, keys, bits = block_of_letters(self.group.letters, plan, stream)
+            block, keys, bits = block_of_letters(self.group.letters, self.plan, stream)
             self._found = block, keys, count_sequences(self.group.merged, block, bits, stream.threads)
         block, keys, counts = self._found
         at = self.group.members.index(number)

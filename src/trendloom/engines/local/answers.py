@@ -51,7 +51,7 @@ def _together(
         return {}
     found: dict[int, local.Together] = {}
     for group in workload.together:
-        results = TogetherResults(group, workload.queries)
+        results = TogetherResults(group, workload.queries[group.members[0]].plan)
         names = workload.named(group.members, 3)
         stream = partial(local.stream_of_columns, workload.scan.columns, workload.bound[0], events, shared=shared)
         tied = _warning_of_ties(workload.queries[group.members[0]], watch, names)

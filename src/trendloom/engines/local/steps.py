@@ -25,9 +25,7 @@ def _shared_steps(workload: PhysicalWorkload) -> Iterator[str]:
     for names in sorted(workload.optimized.shared_attributes):
         members = [n for n, one in enumerate(workload.queries) if one.plan.partition == names]
         yield f"sort all events once by {' and '.join([*names, 'time'])}: for {workload.named(members)}"
-    for group in workload.together:
-        saved = f"{group.merged.nodes} prefixes for {group.apart} positions"
-        yield f"count {workload.named(group.members)} in one sweep over the events: {saved}"
+    yield from workload.describe_together()
     if len(workload.queries) > sum(len(group.members) for group in workload.together):
         rest = "other query" if workload.together else "query"
         yield f"run one {rest} after the other; columns and keys are converted once"

@@ -123,7 +123,7 @@ class _OneJob:
     def __init__(self, workload: PhysicalWorkload, frame: Frame, options: Options, watch: Watch) -> None:
         self.frame, self.options, self.watch = frame, options, watch
         self.counter = counter_of(frame.df) if watch.progress is not None else None
-        self.meetings = meetings_of(joined(workload), workload.queries, partial(_job, frame, options, self.counter))
+        self.meetings = meetings_of(workload, joined(workload), partial(_job, frame, options, self.counter))
         self.members = {member.number: member for meeting in self.meetings for member in meeting.members}
 
     @cached_property

@@ -105,7 +105,7 @@ def _detect_batch(
     if not workload.several:
         (physical,) = workload.queries
         return batch.run(frame.df, physical, frame.arrow, numeric=options.numeric, partitions=partitions, path=path)
-    meetings = meetings_of(workload.key_sets, workload.queries, partial(job_of, frame, options.numeric))
+    meetings = meetings_of(workload, workload.key_sets, partial(job_of, frame, options.numeric))
     return in_one_table(parcels(frame.df, meetings, partitions), meetings, partitions)
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from trendloom.engines.columnar import task
 from trendloom.engines.columnar.events import Shared, Stream, stream_of_table
+from trendloom.engines.columnar.together import TogetherResults
 from trendloom.engines.live.chunks import pack, unpack
 from trendloom.engines.rows.partials import merge_partials
 from trendloom.engines.spark.batch import rows_of, rows_schema
@@ -36,7 +37,12 @@ from trendloom.engines.spark.tasks import (
     mapped,
     task_number,
 )
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.totals.totals import Totals
 from trendloom.physical.plan import Physical
+from trendloom.physical.sharing import SharedCounts
+from trendloom.physical.workload import PhysicalWorkload
 from trendloom.plan.workload import Attributes, KeySet, Workload
 
 if TYPE_CHECKING:
@@ -57,20 +63,24 @@ class Member:
 
 @dataclass(frozen=True)
 class Meeting:
-    """Queries whose events meet in one task by the same attributes."""
+    """Queries whose events meet in one task by the same attributes; `together`: those that one kernel answers."""
 
     attributes: Attributes
     members: tuple[Member, ...]
+    together: tuple[SharedCounts, ...] = ()
 
 
 def meetings_of(
-    key_sets: tuple[KeySet, ...], queries: tuple[Physical, ...], job_of: Callable[[Physical], Job]
+    workload: PhysicalWorkload, key_sets: Iterable[KeySet], job_of: Callable[[Physical], Job]
 ) -> tuple[Meeting, ...]:
-    """What tasks need to know of these queries."""
-    return tuple(
-        Meeting(keys.attributes, tuple(Member(number, job_of(queries[number])) for number in keys.members))
-        for keys in key_sets
-    )
+    """What tasks need to know of the queries of some sets of keys."""
+    found = []
+    for keys in key_sets:
+        members = tuple(Member(number, job_of(workload.queries[number])) for number in keys.members)
+        exact = all(member.job.numeric == "exact" for member in members)
+        groups = [group for group in workload.together if exact and set(group.members) <= set(keys.members)]
+        found.append(Meeting(keys.attributes, members, tuple(groups)))
+    return tuple(found)
 
 
 def parcels(df: DataFrame, meetings: tuple[Meeting, ...], partitions: int | None = None) -> DataFrame:
@@ -149,22 +159,29 @@ def _results(meeting: Meeting, events: pa.Table) -> Batches:
     plans = tuple(member.job.plan for member in meeting.members)
     shared = Shared(Workload(plans).shared_attributes)
     whole = replace(stream_of_table(plans[0], events), shared=shared, vectors=shared.vectors)
+    groups = [TogetherResults(group, plans[0]) for group in meeting.together]
+    together = {number: one for one in groups for number in one.group.members}
     for member in meeting.members:
         names = list(member.job.plan.scan.columns)
         stream = replace(whole, table=whole.table.select(names), tied=member.job.tied)
-        for rows in _rows(member.job, stream):
+        results = together.get(member.number)
+        known = None if results is None else results.of(member.number, replace(whole, tied=member.job.tied))
+        for rows in _rows(member.job, stream, known):
             route = 0 if member.job.adds_up else 1 + task_number()
             payload = pack(pa.Table.from_batches([rows]), compress=False)
             arrays = [pa.array([number], pa.int32()) for number in (member.number, route)]
             yield pa.RecordBatch.from_arrays([*arrays, pa.array([payload], pa.binary())], schema=PARCEL)
 
 
-def _rows(job: Job, stream: Stream) -> Batches:
-    """Rows of a query, or a partial table where other tasks know more of its groups."""
+def _rows(job: Job, stream: Stream, known: tuple[Block, Keys, Totals] | None) -> Batches:
+    """Rows of a query, or a partial table where other tasks know more of its groups; `known`: its totals."""
     if not job.physical.aggregates:
         yield from rows_of(job, stream)
         return
-    partial = task.partial(job.physical, stream, numeric=job.numeric, decimals=True)
+    if known is not None:
+        partial = task.partial_of(job.physical, stream, *known)
+    else:
+        partial = task.partial(job.physical, stream, numeric=job.numeric, decimals=True)
     yield from as_partials(job, partial) if job.adds_up else finished(job, partial)
 
 
