@@ -131,11 +131,11 @@ def test_queries_that_are_counted_together_have_their_rows(spark: Any) -> None:
     draw = random.Random(11)
     table = pa.table(
         {
-            "id": range(300),
-            "time": [draw.randrange(120) for _ in range(300)],
-            "type": ["A", *(draw.choice("ABBBC") for _ in range(298)), "A"],
-            "g": [draw.choice("uvw") for _ in range(300)],
-            "x": [draw.randrange(2) for _ in range(300)],
+            "id": range(500),
+            "time": [draw.randrange(400) for _ in range(500)],
+            "type": ["A", *(draw.choice("ABBBC") for _ in range(498)), "A"],
+            "g": [draw.choice("uvw") for _ in range(500)],
+            "x": [draw.randrange(2) for _ in range(500)],
         }
     )
     workload = planned(describe(spark.createDataFrame(table), Options(engine="spark").columns()), COUNTED)
