@@ -62,3 +62,10 @@ def test_what_is_not_given_out_may_be_long() -> None:
     assert found is not None
     assert found.num_rows == 1
     assert partial("RETURN MAX(A.time) AS last PATTERN A+ WHERE [k]", 150) is not None
+
+
+def test_sums_of_no_group_that_is_left() -> None:
+    """HAVING leaves none of the numbers that were too long for a word."""
+    events = pa.table({"type": ["A"] * 3, "time": [0, 1, 2], "x": [2**63 - 1] * 3})
+    found = trendloom.run("RETURN SUM(A.x) HAVING COUNT(*) > 100 PATTERN A+", events)
+    assert found.num_rows == 0

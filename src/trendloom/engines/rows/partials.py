@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import RunError, option
-from trendloom.expr.arrays import narrow
+from trendloom.expr.arrays import in_one, narrow
 from trendloom.expr.nodes import Total
 from trendloom.expr.vectors import Vector, from_arrow, kind_of, to_arrow
 from trendloom.kernels.columns.keys import encode_keys, one_key
@@ -68,7 +68,7 @@ def integers(column: pa.ChunkedArray) -> Array:
     if pa.types.is_integer(column.type):
         return np.asarray(column.to_numpy())
     if pa.types.is_decimal(column.type):
-        return np.concatenate([_of_decimals(chunk) for chunk in column.chunks])
+        return narrow(_of_decimals(in_one(column)), None)
     values = np.empty(len(column), dtype=object)
     values[:] = [from_text(text) for text in column.to_pylist()]
     return narrow(values, None)
