@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from trendloom.errors import PlanError
 from trendloom.pattern import algebra
@@ -90,8 +91,12 @@ class Template:
         return length
 
 
+@lru_cache(maxsize=64)
 def build_template(pattern: Pattern) -> Template:
-    """The template of a pattern; NOTs inside are crossed, not entered (each has a template of its own)."""
+    """The template of a pattern; NOTs inside are crossed, not entered (each has a template of its own).
+
+    Binding, warnings and planning all ask for it, so the last ones are kept.
+    """
     fragment = _fragment(pattern)
     return Template(
         starts=_least(fragment.starts),
