@@ -126,7 +126,7 @@ def _round_to(operand: Vector, digits: Vector, kind: Kind) -> Vector:
     if digits.valid is not None and not digits.valid[0]:
         return nothing(kind, len(operand))
     places = int(digits.values[0])
-    if operand.scale and operand.values.dtype != np.float64:
+    if operand.kind is Kind.DECIMAL and operand.values.dtype != np.float64:
         return _round_decimals_to(operand, places)
     values = as_float(operand.values)
     if not 0 <= places <= 22:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from trendloom.expr.evaluate import evaluate
@@ -20,7 +21,7 @@ from trendloom.expr.nodes import (
     Which,
     Wildcard,
 )
-from trendloom.expr.vectors import from_list
+from trendloom.expr.vectors import Vector, from_list
 from trendloom.model.schema import Kind
 
 INT, FLOAT, STRING, BOOL = Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOL
@@ -226,3 +227,10 @@ def test_empty_columns_give_empty_results() -> None:
     assert compared("<", [], [], STRING) == []
     assert calculated("/", [], [], (INT, INT, FLOAT)) == []
     assert values(Comparison("=", column("x", STRING), Constant("a", STRING)), x=[]) == []
+
+
+def test_decimals_without_digits_after_the_point_stay_decimals_when_rounded() -> None:
+    """Else whatever they are combined with would be rounded to doubles."""
+    whole = Vector(Kind.DECIMAL, np.array([7, 149]), None, scale=0)
+    found = evaluate(Function("round", (column("x", Kind.DECIMAL), Constant(-2, INT)), Kind.DECIMAL), lambda _: whole)
+    assert (found.values.dtype, found.values.tolist(), found.scale) == (np.int64, [0, 100], 0)
