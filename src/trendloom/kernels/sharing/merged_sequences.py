@@ -25,6 +25,7 @@ from trendloom.expr.slices import side_by_side
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.compiled import njit
+from trendloom.kernels.ground.windows import check_range
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]
@@ -71,6 +72,7 @@ class MergedSequences:
     """The tree of some queries. `letters`: by node; `order`: which query stands where among those of the tree."""
 
     tree: Tree
+    windows: tuple[Window, ...]
     letters: tuple[Hashable, ...]
     depth: tuple[int, ...]
     order: tuple[int, ...]
@@ -137,7 +139,8 @@ def merge_sequences(queries: Sequence[tuple[Window, Sequence[CountedStep]]]) -> 
         np.array(first_query, np.int64),
         np.array(last, np.int64),
     )
-    return MergedSequences(tree, tuple(step.letter for step in steps), tuple(depth), tuple(order))
+    letters = tuple(step.letter for step in steps)
+    return MergedSequences(tree, tuple(windows), letters, tuple(depth), tuple(order))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +157,8 @@ def count_sequences(
     merged: MergedSequences, block: Block, bit_of: dict[Hashable, int], threads: int = 1
 ) -> list[SequenceCounts]:
     """The results of all queries, in their order; `bit_of`: the bit of each letter among the `fits` of the block."""
+    for window in merged.windows:
+        check_range(block.time, window)
     kinds, listed = _kinds(block.fits)
     begin, nodes = _nodes_of_kinds(merged, listed, bit_of)
     instants = block.time if block.instants is None else block.instants
