@@ -23,6 +23,7 @@ import numpy as np
 
 from trendloom.expr.slices import side_by_side
 from trendloom.kernels.columns.block import WORD, Block
+from trendloom.kernels.columns.few import FEW
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.compiled import njit
 from trendloom.kernels.ground.windows import check_range
@@ -34,6 +35,10 @@ FOREVER = 2**62
 """The length of a window without an end."""
 SPACE = 62
 """Bits of the numbers: twice one and another fit a word."""
+MOST_KINDS = 1 << 12
+"""Kinds of events that are told apart by a table."""
+SLOT_BITS = 14
+SLOTS = 1 << SLOT_BITS
 FIRST_ROWS = 1 << 16
 """Results for which there is room at once."""
 LEAST_PART = 1 << 16
@@ -198,23 +203,46 @@ def _by_query(merged: MergedSequences, found: Array, spilled: Array) -> list[Seq
 
 def _kinds(fits: tuple[Array, ...]) -> tuple[Array, list[int]]:
     """The kind of every event, and by kind the bits that it has."""
-    if len(fits) == 1 and fits[0].dtype.itemsize <= 2:
-        listed = np.flatnonzero(np.bincount(fits[0], minlength=1))
-        table = np.zeros(int(listed.max(initial=0)) + 1, np.int64)
-        table[listed] = np.arange(len(listed))
-        return table[fits[0]], [int(word) for word in listed]
-    codes, words = np.zeros(len(fits[0]), np.int64), [0]
-    for number, word in enumerate(fits):
-        present, code = _distinct(word)
+    codes, words = _distinct(fits[0])
+    listed = [int(word) for word in words]
+    for number, word in enumerate(fits[1:], 1):
+        code, present = _distinct(word)
         pairs, codes = np.unique(codes * len(present) + code, return_inverse=True)
-        words = [words[pair // len(present)] | int(present[pair % len(present)]) << WORD * number for pair in pairs]
-    return codes, words
+        listed = [listed[pair // len(present)] | int(present[pair % len(present)]) << WORD * number for pair in pairs]
+    return codes, listed
 
 
 def _distinct(words: Array) -> tuple[Array, Array]:
-    """The different words, and which of them each is."""
-    present, code = np.unique(words, return_inverse=True)
-    return present, code
+    """For every word which of the different ones it is, and these."""
+    codes, listed = np.empty(len(words), np.int64), np.empty(MOST_KINDS, np.uint64)
+    count = -1 if len(words) < FEW else _number(words, np.full(SLOTS, -1, np.int64), codes, listed)
+    if count >= 0:
+        return codes, listed[:count]
+    present, codes = np.unique(words, return_inverse=True)
+    return codes, present
+
+
+def _leave(*_: Any) -> int:
+    """Sorting is faster than what is interpreted."""
+    return -1
+
+
+@njit(nogil=True, wraps=True, interpreted=_leave)
+def _number(words: Any, known: Any, codes: Any, listed: Any) -> Any:
+    """How many different words there are, numbered as they appear; -1: too many."""
+    count = 0
+    for row in range(len(words)):
+        word = np.uint64(words[row])
+        slot = np.int64((word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - SLOT_BITS))
+        while known[slot] >= 0 and listed[known[slot]] != word:
+            slot = (slot + 1) & (SLOTS - 1)
+        if known[slot] < 0:
+            if count == len(listed):
+                return -1
+            known[slot], listed[count] = count, word
+            count += 1
+        codes[row] = known[slot]
+    return count
 
 
 def _nodes_of_kinds(merged: MergedSequences, listed: list[int], bit_of: dict[Hashable, int]) -> tuple[Array, Array]:

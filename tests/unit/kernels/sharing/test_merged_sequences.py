@@ -1,0 +1,86 @@
+"""Patterns merged into a tree of prefixes, the examples of the paper on sharing, and kinds of events by a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import trendloom as tl
+from trendloom.engines.options import Options
+from trendloom.engines.planning import planned
+from trendloom.engines.reading import queries_of, schema_of_columns
+from trendloom.kernels.columns.few import FEW
+from trendloom.kernels.interpreted import compiled_first
+from trendloom.kernels.sharing.merged_sequences import MOST_KINDS, CountedStep, _distinct, merge_sequences
+from trendloom.model.window import Window
+from trendloom.physical.sharing import counted_sequence
+
+TEN, FIVE = Window(10, 5), Window(5, 5)
+
+
+def steps(letters: str) -> list[CountedStep]:
+    return [CountedStep(letter.upper(), letter.islower()) for letter in letters]
+
+
+def test_prefixes_are_shared_in_equal_windows_only() -> None:
+    merged = merge_sequences([(TEN, steps("ABC")), (FIVE, steps("AB")), (TEN, steps("ABD")), (TEN, steps("Ab"))])
+    assert merged.letters == ("A", "B", "C", "D", "B", "A", "B")
+    assert merged.tree.parent.tolist() == [-1, 0, 1, 1, 0, -1, 5]
+    assert merged.tree.lanes.tolist() == [2, 1]
+    assert merged.order == (0, 2, 3, 1)
+    assert merged.path(3) == [4, 0]
+    assert merged.path(1) == [6, 5]
+
+
+def test_the_examples_of_the_paper() -> None:
+    """Counts of (A, B) online, in windows that slide, and of (A, B, C, D) out of those of its halves: 5, 2 and 7."""
+    pairs = pa.table({"type": list("ABABB"), "time": [1, 2, 3, 4, 5]})
+    text = "QUERY all: RETURN COUNT(*) PATTERN SEQ(A, B)\nQUERY w: RETURN COUNT(*) PATTERN SEQ(A, B) WITHIN 4 SLIDE 1"
+    found = tl.run(text, pairs).to_pylist()
+    assert [row["COUNT(*)"] for row in found if row["query"] == "all"] == [5]
+    assert [row["COUNT(*)"] for row in found if row["window_start"] == 2] == [2]
+    quads = pa.table({"type": list("ABACBBDCD"), "time": [1, 2, 3, 3, 4, 5, 5, 7, 8]})
+    text = "QUERY whole: RETURN COUNT(*) PATTERN SEQ(A, B, C, D)\nQUERY half: RETURN COUNT(*) PATTERN SEQ(A, B)"
+    with pytest.warns(UserWarning, match="same time"):
+        found = tl.run(text, quads).to_pylist()
+    assert [row["COUNT(*)"] for row in found] == [7, 5]
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("RETURN COUNT(*) PATTERN SEQ(A, NOT C, B)", "a NOT"),
+        ("RETURN COUNT(*) PATTERN SEQ(A, B) SEMANTICS skip-till-next-match", "other semantics"),
+        ("RETURN COUNT(*) PATTERN SEQ(A, OR(B, C))", "more than a sequence"),
+        ("RETURN COUNT(*) PATTERN (SEQ(A, B))+", "more than a sequence"),
+        ("RETURN SUM(A.x) PATTERN SEQ(A, B)", "more than numbers of matches"),
+        ("RETURN COUNT(A) PATTERN SEQ(A+, B)", "more than numbers of matches"),
+        ("RETURN COUNT(*) PATTERN SEQ(A, B) WITHIN 100 SLIDE 2", "32 of its windows"),
+        ("RETURN COUNT(*) PATTERN A a+ WHERE a.x < NEXT(a).x", "by the types of their events alone"),
+        ("PATTERN SEQ(A, B)", "does not count"),
+    ],
+)
+def test_what_is_counted_alone(query: str, why: str) -> None:
+    columns = pa.schema([("time", pa.int64()), ("type", pa.string()), ("x", pa.int64())])
+    (physical,) = planned(queries_of(query), schema_of_columns(columns, Options())).queries
+    found = counted_sequence(physical)
+    assert isinstance(found, str)
+    assert why in found
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])
+def test_kinds_are_those_that_sorting_finds(dtype: type[np.unsignedinteger]) -> None:
+    some = np.random.default_rng(2).integers(0, 200, 50, np.uint64).astype(dtype) * dtype(np.iinfo(dtype).max // 255)
+    words = some[np.random.default_rng(3).integers(0, len(some), FEW + 3)]
+    with compiled_first():
+        codes, present = _distinct(words)
+    assert (present[codes] == words).all()
+    assert len(present) == len(np.unique(words))
+
+
+def test_more_kinds_than_the_table_holds() -> None:
+    words = np.arange(FEW, dtype=np.uint64) % (MOST_KINDS + 1)
+    with compiled_first():
+        codes, present = _distinct(words)
+    assert (present[codes] == words).all()
