@@ -29,6 +29,8 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
 QUICK_SPARK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """For jobs of few rows: they are done before Java code would be made for them."""
+QUICK_CLUSTER = {**QUICK_SPARK, "spark.executor.extraJavaOptions": QUICK_JAVA}
+"""The same on a cluster, whose executors have a Java each."""
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.conftest import QUICK_SPARK
+from tests.conftest import QUICK_CLUSTER
 from tests.spark.streaming_cluster import Cluster, Driver, kill, processor_time, wait_until
 from tests.spark.streams import (
     WORKLOAD,
@@ -41,7 +41,7 @@ def kill_a_busy_python_worker(cluster: Cluster, driver: Driver) -> None:
 
 def test_rows_come_once_whatever_is_killed(cluster: Cluster, tmp_path: Path) -> None:
     batches = batches_of_events(5)
-    settings = {"spark.sql.shuffle.partitions": "2", **QUICK_SPARK}
+    settings = {"spark.sql.shuffle.partitions": "2", **QUICK_CLUSTER}
     with Driver(tmp_path / "stream", cluster.url, WORKLOAD, settings=settings, buckets=2) as driver:
         for number, events in enumerate(batches):
             write_batch(driver.path("source"), number, events)
