@@ -58,7 +58,7 @@ def test_equals_the_reference(seed: int, panes: bool, monkeypatch: pytest.Monkey
         assert [{**row, "t": None} for row in rows] == [{**row, "t": None} for row in expected], text
         assert [row["t"] for row in rows] == pytest.approx([row["t"] for row in expected]), text
         found += len(rows)
-    assert found > 7
+    assert found > 3
 
 
 def _slides(prepared: type_grained.Prepared) -> bool:
