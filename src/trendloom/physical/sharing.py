@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from trendloom.expr.nodes import Attribute, Expr
-from trendloom.kernels.sharing.merged_sequences import CountedStep, MergedSequences, lanes_of, merge_sequences
+from trendloom.kernels.sharing.kernel import Multiples, SharedKernel
+from trendloom.kernels.sharing.merged_sequences import CountedStep, lanes_of, merge_sequences
 from trendloom.kernels.totals.spec import Measure
 from trendloom.pattern.algebra import Atom, Kleene, Pattern, Round, Sequence
 from trendloom.physical.plan import Physical
@@ -21,51 +22,35 @@ from trendloom.plan.workload import Workload
 MOST_LANES = 32
 """Windows that are open at a time: with more, every query had better add up panes by itself."""
 
-Letter = tuple[str, tuple[Expr, ...]]
-"""A type, and the conditions on an event of it, whatever its variable is called."""
-
 
 @dataclass(frozen=True)
 class CountedSequence:
     """A query as a sequence of steps, and how many times the number of matches each of its measures is."""
 
     steps: tuple[CountedStep, ...]
-    measures: tuple[tuple[str, int], ...]
+    measures: Multiples
 
 
 @dataclass(frozen=True)
-class SharedCounts:
-    """Queries of one set of keys, by their numbers in the workload, which are counted in one sweep."""
+class AnsweredTogether:
+    """Queries of one set of keys, by their numbers in the workload, that one kernel answers; `saved`: for EXPLAIN."""
 
     members: tuple[int, ...]
-    sequences: tuple[CountedSequence, ...]
-    merged: MergedSequences
-
-    @property
-    def letters(self) -> tuple[Letter, ...]:
-        """What events are asked for, each once."""
-        return tuple(dict.fromkeys(self.merged.letters))  # type: ignore[arg-type]
-
-    @property
-    def apart(self) -> int:
-        """Nodes if no query shared any."""
-        return sum(len(one.steps) for one in self.sequences)
+    kernel: SharedKernel
+    saved: str
 
 
-def shared_counts(workload: Workload, queries: tuple[Physical, ...]) -> tuple[SharedCounts, ...]:
-    """The groups of queries that are counted together."""
+def answered_together(workload: Workload, queries: tuple[Physical, ...]) -> tuple[AnsweredTogether, ...]:
+    """The groups of queries that are answered by one kernel."""
     found = []
     for keys in workload.key_sets:
-        members, sequences = [], []
-        for number in keys.members:
-            one = counted_sequence(queries[number])
-            if isinstance(one, CountedSequence):
-                members.append(number)
-                sequences.append(one)
-        if len(members) > 1:
-            windows = [queries[number].plan.window for number in members]
-            merged = merge_sequences([(window, one.steps) for window, one in zip(windows, sequences, strict=True)])
-            found.append(SharedCounts(tuple(members), tuple(sequences), merged))
+        taken = [(number, counted_sequence(queries[number])) for number in keys.members]
+        counted = [(number, one) for number, one in taken if isinstance(one, CountedSequence)]
+        if len(counted) > 1:
+            merged = merge_sequences([(queries[number].plan.window, one.steps) for number, one in counted])
+            kernel = SharedKernel(merged, tuple(one.measures for _, one in counted))
+            saved = f"{merged.nodes} prefixes for {sum(len(one.steps) for _, one in counted)} positions"
+            found.append(AnsweredTogether(tuple(number for number, _ in counted), kernel, saved))
     return tuple(found)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from trendloom.optimize import optimize_workload
 from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.physical.plan import Physical, plan_physically
-from trendloom.physical.sharing import SharedCounts, shared_counts
+from trendloom.physical.sharing import AnsweredTogether, answered_together
 from trendloom.plan.logical import Plan, Scan
 from trendloom.plan.statistics import StatisticsOf, nothing_known
 from trendloom.plan.workload import KeySet, Workload
@@ -28,7 +28,7 @@ class PhysicalWorkload:
     bound: tuple[Plan, ...]
     optimized: Workload
     queries: tuple[Physical, ...]
-    together: tuple[SharedCounts, ...] = ()
+    together: tuple[AnsweredTogether, ...] = ()
 
     @property
     def key_sets(self) -> tuple[KeySet, ...]:
@@ -54,8 +54,7 @@ class PhysicalWorkload:
     def describe_together(self) -> Iterator[str]:
         """What one kernel answers at once, for people to read."""
         for group in self.together:
-            saved = f"{group.merged.nodes} prefixes for {group.apart} positions"
-            yield f"count {self.named(group.members)} in one sweep over the events: {saved}"
+            yield f"count {self.named(group.members)} in one sweep over the events: {group.saved}"
 
 
 def plan_workload(
@@ -64,4 +63,4 @@ def plan_workload(
     """Choose an algorithm for each of the plans, and find what they have in common."""
     queries = tuple(plan_physically(plan, limits, statistics=statistics(plan)) for plan in plans)
     optimized = optimize_workload(Workload(tuple(one.plan for one in queries)))
-    return PhysicalWorkload(plans, optimized, queries, shared_counts(optimized, queries))
+    return PhysicalWorkload(plans, optimized, queries, answered_together(optimized, queries))

@@ -259,7 +259,7 @@ def _fits(letters: list[Letter], stream: Stream | SortedEvents, type_column: str
     return [_word_of_fits(some, stream, types) for some in words]
 
 
-def _word_of_fits(tests_of: list[tuple[str, tuple[Expr, ...]]], stream: Stream | SortedEvents, types: Vector) -> Array:
+def _word_of_fits(tests_of: list[Letter], stream: Stream | SortedEvents, types: Vector) -> Array:
     word = _word(len(tests_of))
     for part in (part for _, tests in tests_of for expr in tests for part in walk(expr)):
         if isinstance(part, Attribute):

@@ -41,7 +41,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.totals.totals import Totals
 from trendloom.physical.plan import Physical
-from trendloom.physical.sharing import SharedCounts
+from trendloom.physical.sharing import AnsweredTogether
 from trendloom.physical.workload import PhysicalWorkload
 from trendloom.plan.workload import Attributes, KeySet, Workload
 
@@ -67,7 +67,7 @@ class Meeting:
 
     attributes: Attributes
     members: tuple[Member, ...]
-    together: tuple[SharedCounts, ...] = ()
+    together: tuple[AnsweredTogether, ...] = ()
 
 
 def meetings_of(
