@@ -148,9 +148,11 @@ def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) ->
     return replace(block, bits=tuple(which)), keys
 
 
-def block_of_letters(letters: Sequence[Letter], plan: Plan, stream: Stream) -> tuple[Block, Keys, dict[Hashable, int]]:
+def block_of_letters(
+    letters: Sequence[Letter], plan: Plan, stream: Stream, columns: tuple[str, ...] = ()
+) -> tuple[Block, Keys, dict[Hashable, int]]:
     """The events that any of some letters asks for, by the keys of a plan, and the bit of each letter."""
-    block, keys = _block(plan, list(letters), stream)
+    block, keys = _block(plan, list(letters), stream, columns=columns)
     return block, keys, {letter: bit for bit, letter in enumerate(letters)}
 
 

@@ -25,7 +25,7 @@ class TogetherResults:
         `stream`: the events, with the columns that any of the queries reads.
         """
         if self._found is None:
-            block, keys, bits = block_of_letters(self.group.kernel.letters, self.plan, stream)
+            block, keys, bits = block_of_letters(self.group.kernel.asked, self.plan, stream, self.group.kernel.columns)
             self._found = block, keys, self.group.kernel.totals(block, bits, stream.threads)
         block, keys, found = self._found
         totals = found[self.group.members.index(number)]

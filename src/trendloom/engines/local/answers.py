@@ -47,11 +47,9 @@ def _together(
     workload: PhysicalWorkload, events: Events, options: Options, watch: Watch, shared: Shared
 ) -> dict[int, local.Together]:
     """By query how to get its results, where it is answered together with others."""
-    if options.numeric != "exact":
-        return {}
     found: dict[int, local.Together] = {}
     for group in workload.together:
-        results = TogetherResults(group, workload.queries[group.members[0]].plan)
+        results = TogetherResults(group.in_numbers(options.numeric), workload.queries[group.members[0]].plan)
         names = workload.named(group.members, 3)
         stream = partial(local.stream_of_columns, workload.scan.columns, workload.bound[0], events, shared=shared)
         tied = _warning_of_ties(workload.queries[group.members[0]], watch, names)

@@ -77,9 +77,9 @@ def meetings_of(
     found = []
     for keys in key_sets:
         members = tuple(Member(number, job_of(workload.queries[number])) for number in keys.members)
-        exact = all(member.job.numeric == "exact" for member in members)
-        groups = [group for group in workload.together if exact and set(group.members) <= set(keys.members)]
-        found.append(Meeting(keys.attributes, members, tuple(groups)))
+        groups = [group for group in workload.together if set(group.members) <= set(keys.members)]
+        numbered = tuple(group.in_numbers(members[0].job.numeric) for group in groups)
+        found.append(Meeting(keys.attributes, members, numbered))
     return tuple(found)
 
 

@@ -4,48 +4,86 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.sharing.merged_sequences import MergedSequences, SequenceCounts, count_sequences
+from trendloom.kernels.sharing.merge import MergedQueries, merge_queries
+from trendloom.kernels.sharing.results import Swept
+from trendloom.kernels.sharing.steps import CountedQuery, SharedSteps
+from trendloom.kernels.sharing.sweep import sweep_queries
+from trendloom.kernels.totals.spec import Measure
+from trendloom.kernels.totals.summing import sortable
 from trendloom.kernels.totals.totals import Totals
 from trendloom.kernels.totals.widen import Amounts
 
 Array = np.ndarray[Any, Any]
 
-Multiples = tuple[tuple[str, int], ...]
-"""Measures of a query by name, each so many times the number of its matches."""
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class SharedKernel:
-    """Counts sequences in one sweep; `measures`: those of every query."""
+    """Counts sequences in one sweep; `asked`: by the number of a letter what it asks of an event.
 
-    merged: MergedSequences
-    measures: tuple[Multiples, ...]
+    `backwards`: the sweep begins at the end of the stream. `segments`: what is counted for each START event, where
+    numbers are exact. `numeric`: exact, float or log numbers.
+    """
+
+    queries: tuple[CountedQuery, ...]
+    asked: tuple[Any, ...]
+    backwards: bool = False
+    segments: tuple[SharedSteps, ...] = ()
+    numeric: str = "exact"
+
+    @cached_property
+    def merged(self) -> MergedQueries:
+        doubles = self.numeric != "exact"
+        segments = () if doubles or self.backwards else self.segments
+        return merge_queries(self.queries, doubles=doubles, backwards=self.backwards, segments=segments)
 
     @property
-    def letters(self) -> tuple[Any, ...]:
-        """What events are asked for, each once."""
-        return tuple(dict.fromkeys(self.merged.letters))
+    def columns(self) -> tuple[str, ...]:
+        """What is added up or compared."""
+        measures = [one.measure for query in self.queries for one in query.measures]
+        return tuple(dict.fromkeys(one.column for one in measures if one.column is not None))
 
     def totals(self, block: Block, bit_of: dict[Hashable, int], threads: int = 1) -> Sequence[Totals | None]:
         """The totals of every query, in their order; None: its numbers are too large, and it is answered alone.
 
-        `bit_of`: the bit of each letter among the `fits` of the block.
+        `bit_of`: by what is asked of events, their bit among the `fits` of the block.
         """
-        found = count_sequences(self.merged, block, bit_of, threads)
-        return [None if one.spilled else _totals(one, its) for one, its in zip(found, self.measures, strict=True)]
+        bits: dict[Hashable, int] = {number: bit_of[asked] for number, asked in enumerate(self.asked)}
+        found = sweep_queries(self.merged, block, bits, threads)
+        pairs = zip(self.queries, found, strict=True)
+        return [None if one.spilled else self._totals(query, one, block) for query, one in pairs]
 
+    def _totals(self, query: CountedQuery, found: Swept, block: Block) -> Totals:
+        matches, *measured = found.numbers
+        values: dict[str, Amounts | Vector] = {
+            name: self._amounts(_multiplied(matches, times)) for name, times in query.multiples
+        }
+        for one, numbers in zip(query.measures, measured, strict=True):
+            values[one.measure.name] = self._measured(one.measure, numbers, block)
+        return Totals(found.key, found.start, values)
 
-def _totals(found: SequenceCounts, measures: Multiples) -> Totals:
-    values = {name: Amounts(_multiplied(found.matches, times)) for name, times in measures}
-    return Totals(found.key, found.start, dict(values))
+    def _measured(self, measure: Measure, numbers: Array, block: Block) -> Amounts | Vector:
+        if measure.function in ("min", "max"):
+            assert measure.column is not None
+            return sortable(measure, block.columns[measure.column]).restore(numbers)
+        return self._amounts(numbers)
+
+    def _amounts(self, numbers: Array) -> Amounts:
+        """Integers as they are; doubles as mantissa and exponent."""
+        if numbers.dtype != np.float64:
+            return Amounts(numbers)
+        mantissa, exponent = np.frexp(numbers)
+        return Amounts(mantissa, exponent.astype(np.int64))
 
 
 def _multiplied(numbers: Array, times: int) -> Array:
     if times == 1 or not len(numbers):
         return numbers
-    return numbers * times if int(numbers.max()) < 2**63 // times else numbers.astype(object) * times
+    fits = numbers.dtype == np.float64 or int(numbers.max()) < 2**63 // times
+    return numbers * times if fits else numbers.astype(object) * times

@@ -77,13 +77,14 @@ def linear_of(
     found: list[Linear] = []
     lanes: dict[str, list[int]] = {}
     for measure in measures:
-        weights = _weights(measure, block, doubles=doubles)
+        weights = weights_of(measure, block, doubles=doubles)
         lanes[measure.name] = list(range(len(found) + 1, len(found) + 1 + len(weights)))
         found += [Linear(measure.positions or (), weight) for weight in weights]
     return found, lanes
 
 
-def _weights(measure: Measure, block: Block, *, doubles: bool) -> list[Array | None]:
+def weights_of(measure: Measure, block: Block, *, doubles: bool) -> list[Array | None]:
+    """What the events of a block weigh in a measure, digit by digit, the lowest first; None: each counts one."""
     if measure.column is None:
         return [None]
     column = block.columns[measure.column]

@@ -12,25 +12,41 @@ from trendloom.engines.planning import planned
 from trendloom.engines.reading import queries_of, schema_of_columns
 from trendloom.kernels.columns.few import FEW
 from trendloom.kernels.interpreted import compiled_first
-from trendloom.kernels.sharing.merged_sequences import MOST_KINDS, CountedStep, _distinct, merge_sequences
+from trendloom.kernels.sharing.families import families_of
+from trendloom.kernels.sharing.kinds import MOST_KINDS, distinct
+from trendloom.kernels.sharing.merge import merge_queries
+from trendloom.kernels.sharing.steps import CountedQuery, CountedStep
 from trendloom.model.window import Window
-from trendloom.physical.sharing import counted_sequence
+from trendloom.physical.counted import Letters, counted_query
 
-TEN, FIVE = Window(10, 5), Window(5, 5)
-
-
-def steps(letters: str) -> list[CountedStep]:
-    return [CountedStep(letter.upper(), letter.islower()) for letter in letters]
+TEN = Window(10, 5)
 
 
-def test_prefixes_are_shared_in_equal_windows_only() -> None:
-    merged = merge_sequences([(TEN, steps("ABC")), (FIVE, steps("AB")), (TEN, steps("ABD")), (TEN, steps("Ab"))])
-    assert merged.letters == ("A", "B", "C", "D", "B", "A", "B")
-    assert merged.tree.parent.tolist() == [-1, 0, 1, 1, 0, -1, 5]
-    assert merged.tree.lanes.tolist() == [2, 1]
-    assert merged.order == (0, 2, 3, 1)
-    assert merged.path(3) == [4, 0]
-    assert merged.path(1) == [6, 5]
+def query(window: Window, letters: str) -> CountedQuery:
+    """A step for each letter; small ones repeat."""
+    return CountedQuery(window, tuple(CountedStep(letter.upper(), letter.islower()) for letter in letters))
+
+
+def test_prefixes_are_shared() -> None:
+    merged = merge_queries([query(TEN, "ABC"), query(TEN, "ABD"), query(TEN, "Ab"), query(TEN, "CABC")])
+    assert [cell.letter for cell in merged.cells] == [None, *"ABCDB", *"CABC"]
+    assert merged.nodes == 9
+    assert merge_queries([query(TEN, "ABC"), query(TEN, "DBC")]).nodes == 6
+    assert merge_queries([query(TEN, "ABC"), query(TEN, "DBC")], backwards=True).nodes == 4
+
+
+def test_windows_that_begin_at_the_same_times_are_a_family() -> None:
+    alike = [query(TEN, "ABC"), query(Window(20, 5), "ABD"), query(Window(5, 5), "AB")]
+    (family,) = families_of(alike)
+    assert (family.grid, family.reach, family.lanes) == (5, 20, 4)
+    assert merge_queries(alike).nodes == 4
+    apart = [query(TEN, "ABC"), query(Window(7, 7), "ABD"), query(Window(), "ABC")]
+    assert [one.lanes for one in families_of(apart)] == [2, 1, 1]
+    backwards = [query(TEN, "ABC"), query(Window(7, 5), "ABC"), query(Window(20, 5), "ABC")]
+    assert [one.windows for one in families_of(backwards, backwards=True)] == [
+        (Window(7, 5),),
+        (TEN, Window(20, 5)),
+    ]
 
 
 def test_the_examples_of_the_paper() -> None:
@@ -50,12 +66,12 @@ def test_the_examples_of_the_paper() -> None:
 @pytest.mark.parametrize(
     ("query", "why"),
     [
-        ("RETURN COUNT(*) PATTERN SEQ(A, NOT C, B)", "a NOT"),
+        ("RETURN COUNT(*) PATTERN SEQ(NOT C, A, B)", "more than a sequence"),
+        ("RETURN COUNT(*) PATTERN SEQ(A, NOT SEQ(C, D), B)", "more than a sequence"),
+        ("RETURN COUNT(*) PATTERN SEQ(A a, NOT C c, B) WHERE c.x > a.x", "it does not count"),
         ("RETURN COUNT(*) PATTERN SEQ(A, B) SEMANTICS skip-till-next-match", "other semantics"),
         ("RETURN COUNT(*) PATTERN SEQ(A, OR(B, C))", "more than a sequence"),
         ("RETURN COUNT(*) PATTERN (SEQ(A, B))+", "more than a sequence"),
-        ("RETURN SUM(A.x) PATTERN SEQ(A, B)", "more than numbers of matches"),
-        ("RETURN COUNT(A) PATTERN SEQ(A+, B)", "more than numbers of matches"),
         ("RETURN COUNT(*) PATTERN SEQ(A, B) WITHIN 100 SLIDE 2", "32 of its windows"),
         ("RETURN COUNT(*) PATTERN A a+ WHERE a.x < NEXT(a).x", "by the types of their events alone"),
         ("PATTERN SEQ(A, B)", "does not count"),
@@ -64,7 +80,7 @@ def test_the_examples_of_the_paper() -> None:
 def test_what_is_counted_alone(query: str, why: str) -> None:
     columns = pa.schema([("time", pa.int64()), ("type", pa.string()), ("x", pa.int64())])
     (physical,) = planned(queries_of(query), schema_of_columns(columns, Options())).queries
-    found = counted_sequence(physical)
+    found = counted_query(physical, Letters())
     assert isinstance(found, str)
     assert why in found
 
@@ -74,7 +90,7 @@ def test_kinds_are_those_that_sorting_finds(dtype: type[np.unsignedinteger]) -> 
     some = np.random.default_rng(2).integers(0, 200, 50, np.uint64).astype(dtype) * dtype(np.iinfo(dtype).max // 255)
     words = some[np.random.default_rng(3).integers(0, len(some), FEW + 3)]
     with compiled_first():
-        codes, present = _distinct(words)
+        codes, present = distinct(words)
     assert (present[codes] == words).all()
     assert len(present) == len(np.unique(words))
 
@@ -82,5 +98,5 @@ def test_kinds_are_those_that_sorting_finds(dtype: type[np.unsignedinteger]) -> 
 def test_more_kinds_than_the_table_holds() -> None:
     words = np.arange(FEW, dtype=np.uint64) % (MOST_KINDS + 1)
     with compiled_first():
-        codes, present = _distinct(words)
+        codes, present = distinct(words)
     assert (present[codes] == words).all()
