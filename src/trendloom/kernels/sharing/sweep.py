@@ -277,7 +277,7 @@ def _add_plainly(program: Any, shown: Any, which: Any, running: Any, target: Any
     for lane in range(program.lanes[shown.family[which]]):
         value = target[mine + lane] + cells[other + lane]
         target[mine + lane] = value
-        bits |= value
+        bits |= value ^ (value >> 63)
     if bits >> SPACE:
         running.spilled[cell] = True
 
