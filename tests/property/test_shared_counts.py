@@ -152,7 +152,7 @@ def test_compiled_and_on_several_threads_as_interpreted(monkeypatch: pytest.Monk
     windows = [(None, None), (100, 51), (100, 100), (30, 70)]
     queries = [
         CountedQuery(
-            Window(*windows[n]), (CountedStep("A"), CountedStep("BCD"[n % 3], repeats=True), CountedStep("CDB"[n % 3]))
+            Window(*windows[n]), (CountedStep(0), CountedStep(1 + n % 3, repeats=True), CountedStep(1 + (n + 1) % 3))
         )
         for n in range(4)
     ]
@@ -167,10 +167,10 @@ def test_compiled_and_on_several_threads_as_interpreted(monkeypatch: pytest.Monk
         assert rows_of(found, f"q{number}", alone.column_names) == alone.to_pylist()
     merged = merge_queries(queries)
     block = block_of(events)
-    interpreted = sweep_queries(merged, block, {letter: bit for bit, letter in enumerate(TYPES)})
+    interpreted = sweep_queries(merged, block, {bit: bit for bit in range(len(TYPES))})
     with compiled_first():
         for threads in (1, 2):
-            compiled = sweep_queries(merged, block, {letter: bit for bit, letter in enumerate(TYPES)}, threads)
+            compiled = sweep_queries(merged, block, {bit: bit for bit in range(len(TYPES))}, threads)
             for one, other in zip(interpreted, compiled, strict=True):
                 assert all(np.array_equal(a, b) for a, b in zip(parts(one), parts(other), strict=True))
     assert sum(len(one.key) for one in interpreted) > 50

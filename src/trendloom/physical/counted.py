@@ -54,7 +54,7 @@ def counted_query(physical: Physical, letters: Letters) -> CountedQuery | str:
         return MORE
     steps: list[CountedStep] = []
     places: dict[int, int] = {}
-    forbidden: set[Hashable] = set()
+    forbidden: set[int] = set()
     for part in parts:
         if isinstance(part, Negation):
             assert isinstance(part.body, Atom)

@@ -1,41 +1,219 @@
-"""Groups of queries that one kernel answers together, and how."""
+"""Groups of queries that one kernel answers together, and how: the way that should take the least time.
+
+Prefixes are shared by a sweep at no cost, suffixes by one that begins at the end of the stream. Segments in the middle
+can be counted per START event; which of them, the optimizer of `optimize.sharing` finds, by what each would save here.
+The plan as a whole is then judged against the others, and against every query by itself.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
+from trendloom.kernels.sharing.families import Family, families_of
 from trendloom.kernels.sharing.kernel import SharedKernel
-from trendloom.kernels.sharing.steps import CountedQuery
-from trendloom.physical.considered import Considered
+from trendloom.kernels.sharing.steps import CountedQuery, CountedStep, SharedSteps
+from trendloom.optimize.sharing.choose_plan import SharingChoice, choose_plan
+from trendloom.optimize.sharing.mine_segments import mine_segments
+from trendloom.optimize.sharing.segments import SharedSegment
+from trendloom.physical.considered import Considered, Way
 from trendloom.physical.counted import Letters, counted_query
 from trendloom.physical.plan import Physical
+from trendloom.physical.sharing_costs import (
+    NANOSECOND,
+    Rates,
+    rates_of,
+    seconds_alone,
+    seconds_together,
+    segment_cost,
+    step_cost,
+)
+from trendloom.plan.statistics import StatisticsOf, nothing_known
 from trendloom.plan.workload import Workload
+
+ALONE = "every query by itself"
+FORWARDS, BACKWARDS = "one sweep, common prefixes once", "one sweep from the end, common suffixes once"
+PER_START = "one sweep, common prefixes once, segments per START event"
+SHARE_OF_TIME = 0.1
+"""How much of the time that the queries should take by themselves the search for the best segments may take."""
+MOST_SECONDS = 5.0
+LONG_COUNTS = 60.0
+"""Events of a repeated step in a window beyond which numbers of matches do not fit a sweep."""
+
+
+@dataclass(frozen=True)
+class SharingQuestion:
+    """Queries of one set of keys that may be counted together, and what is known of their events."""
+
+    names: tuple[str, ...]
+    queries: tuple[CountedQuery, ...]
+    asked: tuple[Any, ...]
+    rates: Rates
+
+    @cached_property
+    def families(self) -> dict[int, Family]:
+        """By query the family of its windows."""
+        found = families_of(self.queries)
+        return {
+            number: next(family for family in found if query.window in family.windows)
+            for number, query in enumerate(self.queries)
+        }
+
+    @property
+    def words(self) -> tuple[tuple[CountedStep, ...], ...]:
+        return tuple(query.steps for query in self.queries)
+
+    def saved(self, segment: SharedSegment) -> float:
+        """What a segment saves, in seconds: as a prefix, or counted per START event."""
+        return (self._as_prefix(segment) if _is_prefix(segment) else self._per_start(segment)) * NANOSECOND
+
+    def _as_prefix(self, segment: SharedSegment) -> float:
+        families = [self.families[query] for query, _ in segment.places]
+        each = {
+            family: sum(step_cost(step.letter, family, self.rates) for step in _steps(segment)) for family in families
+        }
+        return sum(each[family] for family in families) - sum(each.values())
+
+    def _per_start(self, segment: SharedSegment) -> float:
+        if not self._is_countable(segment):
+            return -1.0
+        letters = [step.letter for step in _steps(segment)]
+        found = 0.0
+        for family in {self.families[query] for query, _ in segment.places}:
+            places = [(query, first) for query, first in segment.places if self.families[query] is family]
+            nodes = {
+                self.queries[query].steps[: at + 1]
+                for query, first in places
+                for at in range(first, first + len(letters))
+            }
+            followers = [_step_at(self.queries[query], first + len(letters)) for query, first in places]
+            found += sum(step_cost(node[-1].letter, family, self.rates) for node in nodes)
+            found -= segment_cost(letters, followers, family, self.rates)
+        return found
+
+    def _is_countable(self, segment: SharedSegment) -> bool:
+        """Whether it can be counted per START event: numbers of matches, no NOT inside or right after it."""
+        for query, first in segment.places:
+            one = self.queries[query]
+            inside = one.steps[first + 1 : first + len(segment.letters) + 1]
+            if one.measures or any(step.forbidden for step in inside):
+                return False
+        return True
+
+    def choice(self, seconds: float | None) -> SharingChoice:
+        """What the queries have in common, and the best plan to share it."""
+        return choose_plan(self.words, self.saved, seconds)
+
+    def segments(self) -> tuple[SharedSteps, ...]:
+        """What is best counted per START event; prefixes are shared anyway."""
+        mined = mine_segments(self.words)
+        if not any(self.saved(one) > 0 for one in mined if not _is_prefix(one)):
+            return ()
+        seconds = min(SHARE_OF_TIME * seconds_alone(self.queries, self.rates), MOST_SECONDS)
+        found = self.choice(seconds).segments
+        return tuple(SharedSteps(_steps(one), one.places) for one in found if not _is_prefix(one))
+
+
+def _is_prefix(segment: SharedSegment) -> bool:
+    return all(first == 0 for _, first in segment.places)
+
+
+def _steps(segment: SharedSegment) -> tuple[CountedStep, ...]:
+    return tuple(step for step in segment.letters if isinstance(step, CountedStep))
+
+
+def _step_at(query: CountedQuery, place: int) -> Any:
+    return query.steps[place].letter if place < len(query.steps) else None
 
 
 @dataclass(frozen=True)
 class AnsweredTogether:
-    """Queries of one set of keys, by their numbers in the workload, that one kernel answers; `saved`: for EXPLAIN."""
+    """Queries of one set of keys, by their numbers in the workload, that one kernel answers.
+
+    `ways`: those that were weighed, and which of them was taken.
+    """
 
     members: tuple[int, ...]
+    question: SharingQuestion
     kernel: SharedKernel
-    saved: str
-    considered: Considered | None = None
+    ways: tuple[Way, ...]
+    taken: int
 
     def in_numbers(self, numeric: str) -> AnsweredTogether:
         """The same with `exact`, `float` or `log` numbers."""
         return replace(self, kernel=replace(self.kernel, numeric=numeric))
 
+    @property
+    def saved(self) -> str:
+        """What is not done twice, for EXPLAIN."""
+        positions = sum(len(query.steps) for query in self.question.queries)
+        what = "suffixes" if self.kernel.backwards else "prefixes"
+        segments = len(self.kernel.merged.segments.family)
+        more = f", {segments} segments per START event" if segments else ""
+        return f"{self.kernel.merged.nodes} {what} for {positions} positions{more}"
 
-def answered_together(workload: Workload, queries: tuple[Physical, ...]) -> tuple[AnsweredTogether, ...]:
+    @property
+    def considered(self) -> Considered:
+        """What was weighed; what segments there are to be shared is found out here."""
+        shown = {number: _shown(asked) for number, asked in enumerate(self.question.asked)}
+        words = tuple(tuple(_named(step, shown) for step in query.steps) for query in self.question.queries)
+        choice = self.question.choice(MOST_SECONDS)
+        return Considered(self.question.names, words, choice, self.ways, self.taken)
+
+
+def _shown(asked: Any) -> str:
+    kind, tests = asked
+    return f"{kind} [{' AND '.join(map(str, tests))}]" if tests else str(kind)
+
+
+def _named(step: CountedStep, shown: dict[int, str]) -> str:
+    gaps = "".join(f"NOT {shown[letter]}, " for letter in sorted(step.forbidden))
+    return f"{gaps}{shown[step.letter]}{'+' if step.repeats else ''}"
+
+
+def answered_together(
+    workload: Workload, queries: tuple[Physical, ...], statistics: StatisticsOf = nothing_known
+) -> tuple[AnsweredTogether, ...]:
     """The groups of queries that are answered by one kernel."""
     found = []
     for keys in workload.key_sets:
         letters = Letters()
         taken = [(number, counted_query(queries[number], letters)) for number in keys.members]
-        counted = [(number, one) for number, one in taken if isinstance(one, CountedQuery)]
+        known = statistics(queries[keys.members[0]].plan)
+        rates = rates_of(letters.listed, keys.attributes, known)
+        counted = [
+            (number, one) for number, one in taken if isinstance(one, CountedQuery) and not _overflows(one, rates)
+        ]
         if len(counted) > 1:
-            kernel = SharedKernel(tuple(one for _, one in counted), letters.listed)
-            positions = sum(len(one.steps) for _, one in counted)
-            saved = f"{kernel.merged.nodes} prefixes for {positions} positions"
-            found.append(AnsweredTogether(tuple(number for number, _ in counted), kernel, saved))
+            names = tuple(str(queries[number].plan.name) for number, _ in counted)
+            question = SharingQuestion(names, tuple(one for _, one in counted), letters.listed, rates)
+            group = _best(tuple(number for number, _ in counted), question)
+            found += [] if group is None else [group]
     return tuple(found)
+
+
+def _overflows(query: CountedQuery, rates: Rates) -> bool:
+    """Whether the matches of a repeated step are certainly too many for a sweep."""
+    if not rates.known:
+        return False
+    (family,) = families_of([query])
+    return any(step.repeats and rates.within_reach(step.letter, family) > LONG_COUNTS for step in query.steps)
+
+
+def _best(members: tuple[int, ...], question: SharingQuestion) -> AnsweredTogether | None:
+    """The way that should take the least time; None: every query by itself."""
+    kernels = {
+        FORWARDS: SharedKernel(question.queries, question.asked),
+        BACKWARDS: SharedKernel(question.queries, question.asked, backwards=True),
+    }
+    segments = question.segments()
+    if segments:
+        kernels[PER_START] = SharedKernel(question.queries, question.asked, segments=segments)
+    seconds = {name: seconds_together(kernel.merged, question.rates) for name, kernel in kernels.items()}
+    seconds = {ALONE: seconds_alone(question.queries, question.rates)} | seconds
+    best = min(seconds, key=lambda name: seconds[name])
+    if best == ALONE:
+        return None
+    ways = tuple(Way(name, one if question.rates.known else None) for name, one in seconds.items())
+    return AnsweredTogether(members, question, kernels[best], ways, list(seconds).index(best))

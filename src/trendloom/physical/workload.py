@@ -63,4 +63,4 @@ def plan_workload(
     """Choose an algorithm for each of the plans, and find what they have in common."""
     queries = tuple(plan_physically(plan, limits, statistics=statistics(plan)) for plan in plans)
     optimized = optimize_workload(Workload(tuple(one.plan for one in queries)))
-    return PhysicalWorkload(plans, optimized, queries, answered_together(optimized, queries))
+    return PhysicalWorkload(plans, optimized, queries, answered_together(optimized, queries, statistics))

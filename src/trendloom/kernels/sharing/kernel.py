@@ -54,7 +54,7 @@ class SharedKernel:
 
         `bit_of`: by what is asked of events, their bit among the `fits` of the block.
         """
-        bits: dict[Hashable, int] = {number: bit_of[asked] for number, asked in enumerate(self.asked)}
+        bits = {number: bit_of[asked] for number, asked in enumerate(self.asked)}
         found = sweep_queries(self.merged, block, bits, threads)
         pairs = zip(self.queries, found, strict=True)
         return [None if one.spilled else self._totals(query, one, block) for query, one in pairs]

@@ -14,7 +14,7 @@ Cells are shared by all queries with the same prefix; those of measures by queri
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -71,11 +71,11 @@ class Cell:
 
     family: int
     holds: int
-    letter: Hashable
+    letter: int | None
     edges: Edges
     depth: int
     rank: int
-    reset: frozenset[Hashable] = frozenset()
+    reset: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class MergedQueries:
 
     program: Program
     segments: SegmentProgram
-    noted: tuple[Hashable, ...]  # by position of a segment its letter
+    noted: tuple[int, ...]  # by position of a segment its letter
     cells: tuple[Cell, ...]
     families: tuple[Family, ...]
     order: tuple[int, ...]
@@ -137,7 +137,7 @@ class _Merging:
     cells: list[Cell] = field(default_factory=list)
     nodes: dict[tuple[int, CountedStep], int] = field(default_factory=dict)  # (cell of the node before, step)
     measured: dict[tuple[int, Signature], int] = field(default_factory=dict)  # by the cell of a node
-    watched: dict[tuple[int, frozenset[Hashable]], int] = field(default_factory=dict)  # by any cell
+    watched: dict[tuple[int, frozenset[int]], int] = field(default_factory=dict)  # by any cell
     weights: dict[tuple[str, str | None, bool], tuple[int, Measure]] = field(default_factory=dict)
     units: list[int] = field(default_factory=list)
     stages: list[int] = field(default_factory=list)
@@ -243,7 +243,7 @@ class _Merging:
         edges = [(self._seen(before if earlier is None else earlier, step.forbidden), weight)]
         return edges + [(len(self.cells), weight)] * step.repeats
 
-    def _seen(self, cell: int, forbidden: frozenset[Hashable]) -> int:
+    def _seen(self, cell: int, forbidden: frozenset[int]) -> int:
         """The cell through which the next step sees another: itself, or what it counted since no forbidden event."""
         if not forbidden:
             return cell
@@ -309,7 +309,7 @@ class _Merging:
             (integers, doubled, values), len(self.nodes), backwards,
         )  # fmt: skip
 
-    def _segments(self) -> tuple[SegmentProgram, tuple[Hashable, ...]]:
+    def _segments(self) -> tuple[SegmentProgram, tuple[int, ...]]:
         """The segments, but for the room of their START events, and the letters of their positions."""
         steps = [step for _, segment in self.uses for step in segment]
         entries = [(entry, cell) for known in self.uses.values() for entry, cell in known.items()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,16 +48,15 @@ class Shown(NamedTuple):
     values: Array
 
 
-def show(
-    merged: MergedQueries, block: Block, bit_of: dict[Hashable, int]
-) -> tuple[Shown, SegmentProgram, frozenset[int]]:
+def show(merged: MergedQueries, block: Block, bit_of: dict[int, int]) -> tuple[Shown, SegmentProgram, frozenset[int]]:
     """What the sweep sees, its segments with room, and the cells whose weights do not fit a word."""
     kinds, listed = kinds_of(block.fits)
     integers, bits, unfit = _integers(merged, block)
     doubles = _stacked([weights_of(one, block, doubles=True)[0] for one in merged.weights[DOUBLE]], np.float64)
     values = _stacked([_ranks(one, block) for one in merged.weights[LEAST]], np.int64)
     actions = _actions(merged, listed, bit_of)
-    shown = Shown(block.key_starts, block.time, block.instant, kinds, *actions, integers, bits, doubles, values)
+    weighed = (integers, bits, doubles, values)
+    shown = Shown._make((block.key_starts, block.time, block.instant, kinds, *actions, *weighed))
     room = []
     for segment, position in enumerate(merged.segments.positions[:-1]):
         bit = bit_of[merged.noted[position]]
@@ -114,21 +112,21 @@ Action = tuple[int, int, int, int, int]
 """Family, minus the depth, rank, what an event does, and with what; in that order none sees what another has added."""
 
 
-def _actions(merged: MergedQueries, listed: list[int], bit_of: dict[Hashable, int]) -> tuple[Array, ...]:
+def _actions(merged: MergedQueries, listed: list[int], bit_of: dict[int, int]) -> tuple[Array, ...]:
     """By kind of event what it does, family by family, and whether that must be done apart."""
     by_bit: dict[int, list[Action]] = {}
 
-    def add(letter: Hashable, action: Action) -> None:
+    def add(letter: int, action: Action) -> None:
         by_bit.setdefault(bit_of[letter], []).append(action)
 
     segments = merged.segments
     for number, cell in enumerate(merged.cells):
         if cell.letter is not None:
-            does = PLAIN if cell.holds == INTEGER and len(cell.edges) == 1 and cell.edges[0][1] == NO_WEIGHT else ADD
-            add(cell.letter, (cell.family, -cell.depth, cell.rank, does, number))
-            for source, _ in cell.edges:
-                if segments.use[source] >= 0:
-                    add(cell.letter, (cell.family, -cell.depth, -1, COMBINE, int(segments.use[source])))
+            plainly = cell.holds == INTEGER and len(cell.edges) == 1 and cell.edges[0][1] == NO_WEIGHT
+            add(cell.letter, (cell.family, -cell.depth, cell.rank, PLAIN if plainly else ADD, number))
+            uses = {int(segments.use[before]) for before, _ in cell.edges} - {-1}
+            for use in uses:
+                add(cell.letter, (cell.family, -cell.depth, -1, COMBINE, use))
         for letter in cell.reset:
             add(letter, (cell.family, -cell.depth, cell.rank, RESET, number))
     for segment, family in enumerate(segments.family):
@@ -140,8 +138,8 @@ def _actions(merged: MergedQueries, listed: list[int], bit_of: dict[Hashable, in
         found += sorted(some)
         begin.append(len(found))
         apart.append(any(one[3] in (NOTE, COMBINE) for one in some))
-    family, does, what = (np.array([one[at] for one in found], np.int64) for at in (0, 3, 4))
+    families, does, what = (np.array([one[at] for one in found], np.int64) for at in (0, 3, 4))
     lane, plain = merged.program.lane, does == PLAIN
-    cell, source = np.where(plain, what, 0), np.zeros(len(does), np.int64)
-    source[plain] = merged.program.source[merged.program.edges[cell[plain]]]
-    return np.array(begin, np.int64), family, does, what, source, lane[cell], lane[source], np.array(apart, np.bool_)
+    added, source = np.where(plain, what, 0), np.zeros(len(does), np.int64)
+    source[plain] = merged.program.source[merged.program.edges[added[plain]]]
+    return np.array(begin, np.int64), families, does, what, source, lane[added], lane[source], np.array(apart, np.bool_)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from trendloom.kernels.totals.spec import Measure
@@ -14,14 +13,14 @@ Multiples = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class CountedStep:
-    """One part of a sequence: an event with a letter, or one or more of them.
+    """One part of a sequence: an event with a letter, or one or more of them. Letters are numbers.
 
     `forbidden`: letters of events that must not lie between the step before and this one.
     """
 
-    letter: Hashable
+    letter: int
     repeats: bool = False
-    forbidden: frozenset[Hashable] = frozenset()
+    forbidden: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

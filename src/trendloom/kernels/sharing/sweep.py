@@ -12,7 +12,6 @@ of a key.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -39,7 +38,7 @@ LEAST_PART = 1 << 16
 """Events for which it is worth to start a thread."""
 
 
-def sweep_queries(merged: MergedQueries, block: Block, bit_of: dict[Hashable, int], threads: int = 1) -> list[Swept]:
+def sweep_queries(merged: MergedQueries, block: Block, bit_of: dict[int, int], threads: int = 1) -> list[Swept]:
     """The results of all queries, in their order; `bit_of`: the bit of each letter among the `fits` of the block."""
     for family in merged.families:
         for window in family.windows:
