@@ -76,8 +76,12 @@ def test_several_queries_take_the_general_path(events: Any) -> None:
 
 def test_queries_whose_columns_differ_in_kind_are_refused_by_detect_alone(events: Any) -> None:
     text = "QUERY a: RETURN a.x AS v PATTERN A a WHERE [g] QUERY b: RETURN a.id AS v PATTERN A a WHERE [g]"
-    with pytest.raises(OptionError, match="cannot share one table"):
+    with pytest.raises(BindError, match="cannot share one table") as caught:
         detect(events, text)
+    assert "query a: column 'v' is a" in str(caught.value)
+    assert "query b: column 'v' is a" in str(caught.value)
+    with pytest.raises(BindError, match="cannot share one table"):
+        tl.run(text, events)
 
 
 def plan_of(frame: Frame, text: str) -> str:

@@ -29,9 +29,10 @@ from trendloom.lang.attributes import attributes_of
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
-from trendloom.plan.bind import bind
+from trendloom.plan.bind import bind, bind_workload
 from trendloom.plan.depth import too_deep
 from trendloom.plan.display import Branch, describe_logical, draw
+from trendloom.plan.every_query import for_every_query
 from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import UNKNOWN, Statistics, StatisticsOf
 
@@ -42,7 +43,7 @@ ASSUMED = "no events given: every attribute the query names is assumed to be the
 
 
 def check_text(text: str, schema_or_events: object, options: Options) -> list[QueryWarning]:
-    """The warnings of all queries of a text; raises `QueryError` for the first one that is wrong."""
+    """The warnings of all queries of a text; raises `QueryError` that names those that are wrong."""
     reading, plans, _ = _plans(text, schema_or_events, options)
     return [*reading, *(warning for plan in plans for warning in plan.warnings)]
 
@@ -177,11 +178,11 @@ def _plans(
     options = options.for_queries(queries)
     if source is None and options.schema is not None:
         columns = pa.schema(list(parse_schema(options.schema).items()))
-        return (), [bind(query, schema_of_columns(columns, options)) for query in queries], None
+        return (), bind_workload(queries, schema_of_columns(columns, options)), None
     if source is None:
-        return (), [_bind_assumed(query, options) for query in queries], None
+        return (), for_every_query(queries, lambda query: _bind_assumed(query, options)), None
     reading, schema, found = _looked_at(source, options)
-    return reading, [bind(query, schema) for query in queries], found
+    return reading, bind_workload(queries, schema), found
 
 
 # ----------------------------------------------------------------------------------------------- schemas
