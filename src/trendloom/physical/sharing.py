@@ -15,6 +15,7 @@ from trendloom.kernels.sharing.kernel import Multiples, SharedKernel
 from trendloom.kernels.sharing.merged_sequences import CountedStep, lanes_of, merge_sequences
 from trendloom.kernels.totals.spec import Measure
 from trendloom.pattern.algebra import Atom, Kleene, Pattern, Round, Sequence
+from trendloom.physical.considered import Considered
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Plan
 from trendloom.plan.workload import Workload
@@ -38,6 +39,7 @@ class AnsweredTogether:
     members: tuple[int, ...]
     kernel: SharedKernel
     saved: str
+    considered: Considered | None = None
 
 
 def answered_together(workload: Workload, queries: tuple[Physical, ...]) -> tuple[AnsweredTogether, ...]:

@@ -10,7 +10,7 @@ still wrong is wrong for all data (unknown variables, a NOT out of place, ...).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,9 @@ from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import UNKNOWN, Statistics, StatisticsOf
 
 if TYPE_CHECKING:
+    from trendloom.physical.considered import Considered
     from trendloom.physical.plan import Physical
+    from trendloom.physical.workload import PhysicalWorkload
 
 ASSUMED = "no events given: every attribute the query names is assumed to be there, of whatever kind is needed"
 
@@ -48,10 +50,22 @@ def check_text(text: str, schema_or_events: object, options: Options) -> list[Qu
     return [*reading, *(warning for plan in plans for warning in plan.warnings)]
 
 
-def explain_text(
+@dataclass(frozen=True)
+class Explained:
+    """Queries explained: for people to read, and as what a picture is drawn of.
+
+    `shared`: what was weighed for each group of queries that may share work.
+    """
+
+    text: str
+    plans: tuple[Plan, ...]
+    shared: tuple[Considered, ...]
+
+
+def explain_queries(
     text: str, events: object, options: Options, *, analyze: bool = False, checkpoint: str | None = None
-) -> str:
-    """The plans of all queries of a text, for people to read; `analyze` also runs them and says what that took.
+) -> Explained:
+    """The plans of all queries of a text; `analyze` also runs them and says what that took.
 
     `checkpoint`: that of a live stream, whose earlier batches tell what is to be expected.
     """
@@ -65,20 +79,31 @@ def explain_text(
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
     told = ([ASSUMED] if events is None and options.schema is None else []) + [str(warning) for warning in reading]
     remarks = ["\n".join(f"-- {line}" for line in one.splitlines()) for one in told]
-    return "\n\n".join([*remarks, *sections, *_workload_section(plans, options)])
+    workload = _workload(plans, options, known)
+    together = () if workload is None else workload.together
+    shared = tuple(one.considered for one in together if one.considered is not None)
+    sections += [] if workload is None else [_workload_section(workload, options.engine, shared)]
+    return Explained("\n\n".join([*remarks, *sections]), tuple(plans), shared)
 
 
-def _workload_section(plans: list[Plan], options: Options) -> list[str]:
-    """What the queries have in common; nothing for one alone, or where not all of them can run."""
+def _workload_section(workload: PhysicalWorkload, engine: str, shared: Sequence[Considered]) -> str:
+    """What the queries have in common."""
+    from trendloom.physical.display_sharing import describe_sharing
+
+    below = (_steps_on(engine).describe_workload(workload), *map(describe_sharing, shared))
+    return "\n".join(draw(Branch("Workload", below=below)))
+
+
+def _workload(plans: list[Plan], options: Options, known: StatisticsOf) -> PhysicalWorkload | None:
+    """The queries together; None for one alone, or where not all of them can run."""
     from trendloom.physical.workload import plan_workload
 
     if len(plans) < 2 or options.engine == "reference":
-        return []
+        return None
     try:
-        workload = plan_workload(tuple(plans), options.limits)
+        return plan_workload(tuple(plans), options.limits, known)
     except PlanError:
-        return []
-    return ["\n".join(draw(Branch("Workload", below=(_steps_on(options.engine).describe_workload(workload),))))]
+        return None
 
 
 def _earlier(checkpoint: str) -> Figures:
