@@ -16,7 +16,7 @@ from trendloom.plan.display import Branch
 
 MOST_SEGMENTS = 12
 """So many segments, and so many conflicts, are shown."""
-MOST_NAMES = 8
+MOST_NAMES = 5
 """So many queries are named."""
 
 
@@ -51,8 +51,12 @@ def named(considered: Considered, queries: Iterable[int]) -> str:
 
 
 def heaviest(considered: Considered, some: int) -> list[int]:
-    """Segments, given as bits, by their numbers, those that save most first."""
-    return sorted(members(some), key=lambda vertex: -considered.choice.graph.weights[vertex])
+    """Segments, given as bits, by their numbers, those that save most first; of the options of a segment the best."""
+    graph = considered.choice.graph
+    best: dict[tuple[object, ...], int] = {}
+    for vertex in sorted(members(some), key=lambda vertex: -graph.weights[vertex]):
+        best.setdefault(graph.segments[vertex].letters, vertex)
+    return list(best.values())
 
 
 # ------------------------------------------------------------------------------------------------ segments
@@ -63,8 +67,10 @@ def _segments(considered: Considered) -> Iterator[Branch]:
     if not graph.segments:
         yield Branch("segments", f"{choice.mined} in common, which save nothing" if choice.mined else "none in common")
         return
-    count = f"{choice.mined} in common; {len(graph.segments)} to choose from, each for all or some of its queries"
-    yield Branch("segments", count, _listed(considered, graph.all))
+    saving, options = len(heaviest(considered, graph.all)), len(graph.segments)
+    fewer = f"; all or some of their queries can share them, in {options} ways" if options > saving else ""
+    said = f"{choice.mined} in common, {saving} of which save work{fewer}"
+    yield Branch("segments", said, _listed(considered, graph.all))
     yield _conflicts(considered)
     yield _reduction(considered)
     greedy, certain = show_score(graph.weight(choice.greedy)), show_score(choice.guaranteed)
@@ -88,20 +94,19 @@ def _with_rest(shown: Sequence[Branch], count: int) -> tuple[Branch, ...]:
 
 
 def _conflicts(considered: Considered) -> Branch:
-    """Pairs that exclude each other, of the heaviest segments first; nobody reads all of thousands."""
+    """Pairs that exclude each other, those of the heaviest segments first; nobody reads all of thousands."""
     graph = considered.choice.graph
-    count = sum(near.bit_count() for near in graph.near) // 2
-    heavy = heaviest(considered, graph.all)[: 2 * MOST_SEGMENTS]
-    pairs = [(one, other) for one, other in combinations(heavy, 2) if graph.near[one] >> other & 1]
+    heavy = heaviest(considered, graph.all)
+    options = len(graph.segments) > len(heavy)
+    pairs = [(one, other) for one, other in combinations(heavy[: 2 * MOST_SEGMENTS], 2) if graph.near[one] >> other & 1]
     shown = [_conflict(considered, one, other) for one, other in pairs[:MOST_SEGMENTS]]
-    return Branch("conflicts", f"{count} pair{'' if count == 1 else 's'}", _with_rest(shown, count))
+    count = sum(near.bit_count() for near in graph.near) // 2
+    said = f"{count:,} pair{'' if count == 1 else 's'}{' of ways to share' if options else ''}"
+    return Branch("conflicts", said, _with_rest(shown, count))
 
 
 def _conflict(considered: Considered, one: int, other: int) -> Branch:
     first, second = considered.choice.graph.segments[one], considered.choice.graph.segments[other]
-    if first.letters == second.letters:
-        kept = (named(considered, first.queries), named(considered, second.queries))
-        return Branch(show_segment(considered, first), f"for {kept[0]}, or for {kept[1]}")
     both = f"{show_segment(considered, first)} and {show_segment(considered, second)}"
     return Branch(both, f"overlap in {named(considered, first.conflicts_in(second))}")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 MOST_DRAWN = 18
 """Segments of one group of queries in a picture, those of the plan not counted."""
 LABEL_WIDTH = 48  # letters in a line of a segment's label
-LETTER = 0.074  # width of a letter, in inches, as all lengths here
+LETTER = 0.068  # width of a letter, in inches, as all lengths here
 QUERY_ROW, LINE, GAP = 0.27, 0.17, 0.16
 BETWEEN = 2.6  # from the names of queries to the segments
 WIDEST = 4.0  # of lines, in points
@@ -82,12 +83,9 @@ def draw_sharing(groups: Sequence[Considered], path: str | Path, *, title: str |
 def drawn_segments(considered: Considered) -> list[DrawnSegment]:
     """What is shared and the heaviest of the rest; of the options of one segment one, in the order of their queries."""
     graph, plan = considered.choice.graph, considered.choice.found.plan
-    found: dict[tuple[object, ...], int] = {graph.segments[vertex].letters: vertex for vertex in members(plan)}
-    most = len(found) + MOST_DRAWN
-    for vertex in heaviest(considered, graph.all):
-        if len(found) < most:
-            found.setdefault(graph.segments[vertex].letters, vertex)
-    drawn = [_drawn(considered, vertex) for vertex in found.values()]
+    shared = {graph.segments[vertex].letters for vertex in members(plan)}
+    others = [one for one in heaviest(considered, graph.all) if graph.segments[one].letters not in shared]
+    drawn = [_drawn(considered, vertex) for vertex in (*members(plan), *others[:MOST_DRAWN])]
     return sorted(drawn, key=lambda one: sum(one.segment.queries) / len(one.segment.queries))
 
 
@@ -119,8 +117,9 @@ def _draw_group(axes: Axes, group: Considered, segments: Sequence[DrawnSegment],
     heavy = max(one.weight for one in segments)
     for name, y in zip(group.names, queries, strict=True):
         axes.text(0, y, name, ha="right", va="center", fontsize=9)
-    for number, (one, y) in enumerate(zip(segments, rows, strict=True)):
-        colour = PALETTE[number % len(PALETTE)] if one.shared else FAINT
+    palette = cycle(PALETTE[:-1])  # without its grey
+    for one, y in zip(segments, rows, strict=True):
+        colour = next(palette) if one.shared else FAINT
         _draw_box(axes, one, y, wide, colour)
         for query in one.segment.queries:
             _draw_line(axes, queries[query], y, colour, WIDEST * one.weight / heavy, shared=one.shared)
@@ -193,5 +192,5 @@ def _fit(axes: Axes, corners: Sequence[Point]) -> None:
 def _title(drawn: Sequence[tuple[Considered, Sequence[DrawnSegment]]]) -> str:
     queries = sum(len(group.names) for group, _ in drawn)
     shared = sum(len(group.choice.segments) for group, _ in drawn)
-    others = sum(len(group.choice.graph.segments) for group, _ in drawn) - shared
-    return f"{queries} queries: the plan shares {shared} segment{'' if shared == 1 else 's'}, not {others} others"
+    known = sum(len(heaviest(group, group.choice.graph.all)) for group, _ in drawn)
+    return f"{queries} queries: the plan shares {shared} of the {known} segments that are worth it"

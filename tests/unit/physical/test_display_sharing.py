@@ -7,12 +7,13 @@ from textwrap import dedent
 
 import pyarrow as pa
 import pytest
-from tests.unit.optimize.sharing.traffic import NAMES, ROUTES, considered_traffic
+from tests.unit.optimize.sharing.traffic import NAMES, ROUTES, considered_traffic, traffic_graph
 
 import trendloom as tl
 from trendloom.optimize.sharing.benefit import PerStartBenefit
 from trendloom.optimize.sharing.choose_plan import choose_plan, chosen
 from trendloom.optimize.sharing.conflict_graph import graph_of
+from trendloom.optimize.sharing.expand_candidates import expand_candidates
 from trendloom.optimize.sharing.find_plan import FoundPlan
 from trendloom.physical import workload
 from trendloom.physical.considered import Considered, Way
@@ -26,8 +27,8 @@ def shown(considered: Considered) -> str:
 
 def test_the_running_example() -> None:
     assert shown(considered_traffic()) == dedent("""\
-        sharing  among q1, q2, q3, q4, q5, q6, q7
-        ├─ segments   7 in common; 7 to choose from, each for all or some of its queries
+        sharing  among q1, q2, q3, q4, q5 and 2 more
+        ├─ segments   7 in common, 7 of which save work
         │  ├─ SEQ(Oak, Main)        saves 25: q1, q2, q3, q4
         │  ├─ SEQ(Oak, Main, West)  saves 20: q2, q4
         │  ├─ SEQ(Elm, Park)        saves 18: q6, q7
@@ -70,13 +71,23 @@ def test_a_plan_that_may_not_be_the_best_says_what_is_possible() -> None:
     assert "saves 43 (0 without sharing); no plan saves more than 52.5" in text
 
 
+def test_options_of_a_segment_are_counted_and_the_best_is_shown() -> None:
+    graph = expand_candidates(traffic_graph(), lambda one: len(one.queries))
+    text = shown(Considered(NAMES, tuple(ROUTES), chosen(7, graph), (Way("each by itself"),), 0))
+    assert "7 in common, 7 of which save work; all or some of their queries can share them, in 10 ways" in text
+    listed = text[: text.index("conflicts")]
+    assert listed.count("SEQ(Oak, Main) ") == 1
+    assert "pairs of ways to share" in text
+
+
 def test_long_lists_are_cut() -> None:
     words = [tuple(f"{letter}{number % 3}" for letter in "abcdefghij") for number in range(60)]
     names = tuple(f"query{number}" for number in range(60))
     choice = choose_plan(words, PerStartBenefit(words, lambda _: 2.0))
     text = shown(Considered(names, tuple(words), choice, (Way("each by itself"),), 0))
-    assert "among query0, query1, query2, query3, query4, query5, query6, query7 and 52 more" in text
-    assert f"and {len(choice.graph.segments) - 12} more" in text
+    assert "among query0, query1, query2, query3, query4 and 55 more" in text
+    assert "135 in common, 114 of which save work" in text
+    assert "and 102 more" in text
     assert len(text.splitlines()) < 60
 
 
@@ -84,7 +95,7 @@ def test_long_lists_are_cut() -> None:
 def test_nothing_to_share(mined: int, said: str) -> None:
     considered = Considered(NAMES, tuple(ROUTES), chosen(mined, graph_of([])), (Way("each by itself"),), 0)
     assert shown(considered) == dedent(f"""\
-        sharing  among q1, q2, q3, q4, q5, q6, q7
+        sharing  among q1, q2, q3, q4, q5 and 2 more
         ├─ segments  {said}
         └─ way       each by itself: times are not known without figures of the events
            └─ each by itself  not estimated, taken""")
