@@ -23,8 +23,22 @@ def planned(
     try:
         return plan_workload(tuple(bind(query, schema) for query in queries), limits, statistics)
     except QueryError:
-        for_every_query(queries, lambda query: plan_physically(bind(query, schema), limits))
+        _refuse(queries, schema, limits)
         raise
+
+
+def bound(queries: Sequence[Query], schema: Schema, limits: Limits = NO_LIMITS) -> list[Plan]:
+    """The queries bound; an error also names those that could not be planned."""
+    try:
+        return [bind(query, schema) for query in queries]
+    except QueryError:
+        _refuse(queries, schema, limits)
+        raise
+
+
+def _refuse(queries: Sequence[Query], schema: Schema, limits: Limits) -> None:
+    """Raise an error that names all queries that cannot run."""
+    for_every_query(queries, lambda query: plan_physically(bind(query, schema), limits))
 
 
 def planned_together(plans: Sequence[Plan], limits: Limits = NO_LIMITS) -> PhysicalWorkload:

@@ -12,6 +12,7 @@ import pytest
 
 import trendloom as tl
 from trendloom.engines.rows.joint_columns import joint_schema_of, one_table, with_columns
+from trendloom.engines.spark.one_table import aligned, joint_schema
 from trendloom.errors import OptionError
 from trendloom.io.text import is_exact_text
 
@@ -79,6 +80,16 @@ def test_a_time_that_the_finest_unit_does_not_reach_is_refused() -> None:
     far = pa.table({"v": pa.array([10**17], pa.timestamp("us"))})
     with pytest.raises(OptionError, match="cannot share one table"):
         with_columns(far, pa.schema({"v": pa.timestamp("ns")}))
+
+
+def test_rows_of_one_query_among_the_columns_of_all_on_spark() -> None:
+    one, two = pa.table({"v": pa.array([1], pa.int32())}), pa.table({"v": [WIDE], "w": ["x"]})
+    joint = joint_schema([one.schema, two.schema], named=True)
+    parts = [*aligned(one, "one", joint), *aligned(two, "two", joint)]
+    rows = pa.Table.from_batches(parts).to_pylist()
+    assert rows == [{"query": "one", "v": 1, "w": None}, {"query": "two", "v": WIDE, "w": "x"}]
+    (alone,) = aligned(one, None, joint_schema([one.schema], named=False))
+    assert alone.to_pylist() == [{"v": 1}]
 
 
 EVENTS = pa.table({"time": range(400), "type": ["A", "B"] * 200, "g": ["u", "u", "v", "v"] * 100, "x": [WIDE, 2] * 200})

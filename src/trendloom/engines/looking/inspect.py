@@ -72,7 +72,8 @@ def explain_queries(
     if analyze and events is None:
         raise OptionError("analyze runs the query, so it needs events", hint=f"give {option('events', 'FILE')}")
     reading, plans, source = _plans(text, events, options)
-    known = partial(_statistics, source=source, earlier=None if checkpoint is None else _earlier(checkpoint))
+    earlier = None if checkpoint is None else _earlier(checkpoint)
+    known = _remembered(partial(_statistics, source=source, earlier=earlier))
     sections = [_section(plan, options.engine, known) for plan in plans]
     if events is not None:
         with_events = [_with_events(plan, events, options, analyze) for plan in plans]
@@ -143,6 +144,18 @@ def _steps_on(engine: str) -> Any:
     from trendloom.engines.spark import steps as spark
 
     return spark if engine == "spark" else local
+
+
+def _remembered(known: StatisticsOf) -> StatisticsOf:
+    """The same, but what is known of a plan is found out once, though several ask for it."""
+    found: dict[int, tuple[Plan, Statistics]] = {}  # with the plan, so that its number stays its own
+
+    def of(plan: Plan) -> Statistics:
+        if id(plan) not in found:
+            found[id(plan)] = plan, known(plan)
+        return found[id(plan)][1]
+
+    return of
 
 
 def _statistics(plan: Plan, source: Events | ParquetFiles | None, earlier: Figures | None = None) -> Statistics:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from trendloom.engines.ahead import rehearsal
 from trendloom.engines.answers import UNWATCHED, Answer
 from trendloom.engines.columnar.equal_times import warning_of_ties
-from trendloom.engines.planning import planned_together
+from trendloom.engines.planning import bound, planned_together
 from trendloom.engines.reading import is_spark_frame
 from trendloom.engines.rows.results import aggregate_schema, row_schema
 from trendloom.engines.spark import batch
@@ -32,7 +32,6 @@ from trendloom.errors import BindError, QueryWarning
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import Physical
 from trendloom.physical.workload import PhysicalWorkload
-from trendloom.plan.bind import bind_workload
 from trendloom.plan.logical import Plan
 
 if TYPE_CHECKING:
@@ -89,12 +88,12 @@ def framed(queries: tuple[Query, ...], source: object, options: Options, watch: 
 def bind_all(queries: tuple[Query, ...], frame: Frame) -> list[Plan]:
     """Bind; where that fails, once more with columns that are all NULL, which fit everywhere."""
     try:
-        return bind_workload(queries, frame.schema)
+        return bound(queries, frame.schema)
     except BindError:
         wider = with_null_columns(frame)
         if wider is None:
             raise
-        return bind_workload(queries, wider.schema)
+        return bound(queries, wider.schema)
 
 
 def _alone(physical: Physical, frame: Frame, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
