@@ -193,4 +193,4 @@ def _title(drawn: Sequence[tuple[Considered, Sequence[DrawnSegment]]]) -> str:
     queries = sum(len(group.names) for group, _ in drawn)
     shared = sum(len(group.choice.segments) for group, _ in drawn)
     known = sum(len(heaviest(group, group.choice.graph.all)) for group, _ in drawn)
-    return f"{queries} queries: the plan shares {shared} of the {known} segments that are worth it"
+    return f"{queries} queries: the plan shares {shared} of {known} segments that save work"
