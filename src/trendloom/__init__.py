@@ -8,12 +8,14 @@ Importing is light: engines, kernels and Spark are loaded when a query first nee
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trendloom import errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from os import PathLike
 
     import pyarrow as pa
 
@@ -103,12 +105,14 @@ def explain(
     time_zone: str | None = None,
     memory_limit: str | int | None = None,
     analyze: bool = False,
+    picture: str | PathLike[str] | None = None,
 ) -> str:
     """The logical, optimized and physical plan of a query, and why each algorithm was chosen.
 
     `analyze` also runs the query over the events, in this process, and says what time and memory that took.
+    `picture`, an .svg or .png file, is drawn of the pattern of a query, or of what the queries of a workload may share.
     """
-    from trendloom.engines.looking.inspect import explain_text
+    from trendloom.engines.looking.inspect import explain_queries
     from trendloom.engines.options import Options, columns_named
     from trendloom.io.frame_index import with_times_of_index
 
@@ -116,7 +120,16 @@ def explain(
         engine, time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high,
         memory_limit=memory_limit, order=columns_named(order), schema=schema, time_zone=time_zone,
     )  # fmt: skip
-    return explain_text(text, with_times_of_index(events, time, time_low), options, analyze=analyze)
+    events = with_times_of_index(events, time, time_low)
+    if picture is None:
+        return explain_queries(text, events, options, analyze=analyze).text
+    from trendloom.viz.canvas import check_picture
+    from trendloom.viz.explained import draw_explained
+
+    target = check_picture(Path(picture))
+    explained = explain_queries(text, events, options, analyze=analyze)
+    draw_explained(explained.plans, explained.shared, target)
+    return explained.text
 
 
 def expand(

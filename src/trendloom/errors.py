@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -91,6 +91,10 @@ def _shell(value: str | float) -> str:
 # ---------------------------------------------------------------------------------------------- errors
 
 
+MOST_PARTS = 12
+"""So many queries of a workload are shown with what is wrong with them; the message names them all."""
+
+
 class TrendloomError(Exception):
     """The root. `message` says what is wrong, `hint` the way out."""
 
@@ -104,14 +108,24 @@ class TrendloomError(Exception):
 
 
 class QueryError(TrendloomError):
-    """The query is wrong: syntax, names, types, or a feature that no algorithm supports yet."""
+    """The query is wrong: syntax, names, types, or a feature that no algorithm supports yet.
+
+    An error of a workload has `parts`, which say of each query what is wrong with it and where.
+    """
 
     def __init__(
-        self, message: str, span: Span | None = None, *, hint: str | None = None, text: str | None = None
+        self,
+        message: str,
+        span: Span | None = None,
+        *,
+        hint: str | None = None,
+        text: str | None = None,
+        parts: Sequence[QueryError] = (),
     ) -> None:
         super().__init__(message, hint=hint)
         self.span = span
         self.text = text
+        self.parts = tuple(parts)
 
     @property
     def line(self) -> int | None:
@@ -122,7 +136,17 @@ class QueryError(TrendloomError):
         return self.span.column if self.span else None
 
     def __str__(self) -> str:
-        return describe(self.message, self.span, self.text, self.hint)
+        if not self.parts:
+            return describe(self.message, self.span, self.text, self.hint)
+        shown = [*map(str, self.parts[:MOST_PARTS])]
+        more = [f"... and {len(self.parts) - MOST_PARTS} more"] if len(self.parts) > MOST_PARTS else []
+        return "\n".join([self.message, *shown, *more, *([] if self.hint is None else [f"hint: {self.hint}"])])
+
+    def of_query(self, name: str | None) -> QueryError:
+        """The same error, saying of which query it is."""
+        if name is None:
+            return self
+        return type(self)(f"query {name}: {self.message}", self.span, hint=self.hint, text=self.text, parts=self.parts)
 
 
 class ParseError(QueryError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import importlib.util
+from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -21,7 +22,7 @@ from trendloom.errors import PlanError
 
 EXAMPLES = ROOT / "examples"
 # their events are elsewhere, or have no precise time
-SPECIAL = ("nab", "demo_stream", "quickstart", "clock_drift", "trend_counts", "long_rises")
+SPECIAL = ("nab", "demo_stream", "quickstart", "clock_drift", "trend_counts", "long_rises", "taxi_workload")
 A_FEW = ("realAWSCloudwatch/iio_us-east-1_i-a2eb1cd9_NetworkIn", "realAWSCloudwatch/ec2_network_in_257a54")
 WITH_EVENTS = sorted(path for path in EXAMPLES.glob("*.tql") if path.stem not in SPECIAL)
 
@@ -172,3 +173,58 @@ def test_ways_to_twice_the_value_unfold(long_rises: ModuleType, metrics: Path) -
     (best, *_) = long_rises.most_ways(tl.run(long_rises.QUERIES, metrics, query="doubled"))
     matches = tl.expand(long_rises.QUERIES, best, query="doubled")
     assert sum(batch.num_rows for batch in matches) == best["matches"] == (2**10 - 1 if MORE else 767)
+
+
+TAXI = (EXAMPLES / "taxi_workload.tql").read_text()
+TRIPS = EXAMPLES / "data" / "taxi_trips.parquet"
+Rows = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def taxi() -> Rows:
+    """The rows of each query, without columns of others."""
+    rows: Rows = {}
+    for row in tl.run(TAXI, TRIPS).to_pylist():
+        rows.setdefault(row.pop("query"), []).append(known(row))
+    return rows
+
+
+def known(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def taxi_events(type: str, zone: int | None = None) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(TRIPS).to_pylist()
+    return [row for row in rows if row["type"] == type and zone in (None, row["zone"])]
+
+
+def test_thirty_queries_on_taxi_trips_find_something(taxi: Rows) -> None:
+    assert tl.check(TAXI, TRIPS) == []
+    assert len(taxi) == 30
+
+
+def test_together_taxi_queries_find_what_each_finds_alone(taxi: Rows) -> None:
+    for name in list(taxi) if MORE else ("jfk_to_the_north", "times_square_uptown_north", "fares_around_uptown"):
+        alone = tl.run(TAXI, TRIPS, query=name).drop_columns("query").to_pylist()
+        assert list(map(known, alone)) == taxi[name]
+
+
+def test_chains_of_trips_are_those_of_a_plain_program(taxi: Rows) -> None:
+    """A pickup at JFK and a later dropoff in Midtown, of one vendor, in one window of two hours."""
+    wanted: dict[tuple[int, datetime], int] = {}
+    in_midtown = taxi_events("Dropoff", 161)
+    for a in taxi_events("Pickup", 132):
+        window = a["time"].replace(hour=a["time"].hour // 2 * 2, minute=0, second=0)
+        end = window + timedelta(hours=2)
+        later = [b for b in in_midtown if b["vendor"] == a["vendor"] and a["time"] < b["time"] < end]
+        if later:
+            wanted[a["vendor"], window] = wanted.get((a["vendor"], window), 0) + len(later)
+    found = {(row["vendor"], row["window_start"]): row["chains"] for row in taxi["jfk_midtown"]}
+    assert found == wanted
+
+
+def test_trips_from_jfk_begin_and_end_on_one_day(taxi: Rows) -> None:
+    ends = {row["trip"]: row["time"] for row in taxi_events("Dropoff")}
+    begins = [(row["time"], ends[row["trip"]]) for row in taxi_events("Pickup", 132)]
+    whole = [begin for begin, end in begins if begin < end and begin.date() == end.date()]
+    assert sum(row["trips"] for row in taxi["from_jfk"]) == len(whole) > 250

@@ -76,8 +76,32 @@ def test_several_queries_take_the_general_path(events: Any) -> None:
 
 def test_queries_whose_columns_differ_in_kind_are_refused_by_detect_alone(events: Any) -> None:
     text = "QUERY a: RETURN a.x AS v PATTERN A a WHERE [g] QUERY b: RETURN a.id AS v PATTERN A a WHERE [g]"
-    with pytest.raises(OptionError, match="cannot share one table"):
+    with pytest.raises(BindError, match="cannot share one table") as caught:
         detect(events, text)
+    assert "query a: column 'v' is a" in str(caught.value)
+    assert "query b: column 'v' is a" in str(caught.value)
+    with pytest.raises(BindError, match="cannot share one table"):
+        tl.run(text, events)
+
+
+def test_columns_of_all_queries_are_null_where_a_query_lacks_them(events: Any) -> None:
+    text = """QUERY pairs: RETURN a.x AS v, b.id AS last PATTERN SEQ(A a, B b) WHERE [g]
+              QUERY counts: RETURN g, COUNT(*) AS v PATTERN A GROUP BY g"""
+    for found in (detect(events, text).toArrow(), tl.run(text, events)):
+        assert set(found.column_names) == {"query", "g", "v", "last"}
+        rows = found.to_pylist()
+        assert {row["query"] for row in rows} == {"pairs", "counts"}
+        assert all((row["last"] is None) == (row["query"] == "counts") for row in rows)
+        assert all(row["v"] is not None for row in rows)
+
+
+def test_all_queries_that_cannot_run_are_named(events: Any) -> None:
+    text = "QUERY p: RETURN a.y PATTERN A a QUERY q: PATTERN A QUERY r: PATTERN A a RANK BY a.x LIMIT 1"
+    for ask in (detect, lambda frame, asked: tl.run(asked, frame)):
+        with pytest.raises(BindError, match="2 of 3 queries are refused: p, r"):
+            ask(events, text)
+        with pytest.raises(PlanError, match="2 of 3 queries are refused: p, r"):
+            ask(events, text.replace("RETURN a.y", "RANK BY a.x LIMIT 1"))
 
 
 def plan_of(frame: Frame, text: str) -> str:

@@ -18,6 +18,7 @@ from trendloom.engines.answers import Answer, table_of
 from trendloom.errors import OptionError
 from trendloom.io.files import find_files, scheme_of
 from trendloom.io.write import check_destination, write
+from trendloom.plan.result_columns import refuse_clashing_columns
 
 Done = Callable[[], None]
 
@@ -87,11 +88,6 @@ def _with_query(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
 
 
 def _union(answers: list[Answer]) -> pa.Table:
-    computed = [Answer(answer.plan, iter(list(answer.batches))) for answer in answers]
-    try:
-        return table_of(computed)
-    except pa.ArrowException:
-        raise OptionError(
-            "the queries have columns of one name and different kinds, which do not fit one table",
-            hint="use --format jsonl, choose one with --query, or rename a column with AS",
-        ) from None
+    hint = "use --format jsonl, choose one with --query, or rename a column with AS"
+    refuse_clashing_columns([answer.plan for answer in answers], hint)
+    return table_of(answers)

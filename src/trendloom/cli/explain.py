@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from trendloom.cli import options as o
-from trendloom.cli.console import output_console, reporting
+from trendloom.cli.console import output_console, reporting, tell_note
 from trendloom.cli.query import read_query
+
+if TYPE_CHECKING:
+    from trendloom.engines.looking.inspect import Explained
 
 EPILOG = """
 [bold]Examples[/]
@@ -19,6 +23,8 @@ EPILOG = """
   trendloom explain kites.tql --events checks.parquet --engine local --query kites
 
   trendloom explain kites.tql --events checks.parquet --memory-limit 512M --analyze
+
+  trendloom explain all.tql --events checks.parquet --picture sharing.svg
 """
 HEADINGS = r"^\S.*(?=\n[├└])|^(How far matching gets|Measured)  .*$"
 GUIDES = r"(?m)^[│├└─ ]+"
@@ -54,6 +60,13 @@ def explain(
             help="The checkpoint of `trendloom stream`: expect of a query what the stream's earlier batches tell.",
         ),
     ] = None,
+    picture: Annotated[
+        str | None,
+        typer.Option(
+            "--picture", metavar="FILE", rich_help_panel=o.OUTPUT, show_default=False,
+            help="Draw the pattern of a query, or what the queries of a workload may share; .svg or .png.",
+        ),
+    ] = None,
     debug: o.Debug = False,
 ) -> None:  # fmt: skip
     """Show the logical, optimized and physical plan of queries, and why each algorithm was chosen.
@@ -61,14 +74,34 @@ def explain(
     Nothing runs without --analyze. Where an algorithm builds a graph first, it is built, to show how it is cut.
     """
     with reporting(debug=debug):
-        from trendloom.engines.looking.inspect import explain_text
+        from trendloom.engines.looking.inspect import explain_queries
         from trendloom.engines.options import Options, columns_named
 
         options = Options(
             engine.value, time, type, time_unit, time_low=time_low, time_high=time_high, query=query,
             memory_limit=memory_limit, order=columns_named(order), schema=schema, time_zone=time_zone,
         )  # fmt: skip
-        _show(explain_text(read_query(query_file), events or None, options, analyze=analyze, checkpoint=checkpoint))
+        text = read_query(query_file)
+        target = None if picture is None else _check_picture(picture)
+        explained = explain_queries(text, events or None, options, analyze=analyze, checkpoint=checkpoint)
+        _show(explained.text)
+        if target is not None:
+            _draw(explained, target)
+
+
+def _check_picture(path: str) -> Path:
+    """Refuse what cannot be drawn before anything is explained."""
+    from trendloom.viz.canvas import check_picture, require_matplotlib
+
+    require_matplotlib()
+    return check_picture(path)
+
+
+def _draw(explained: Explained, target: Path) -> None:
+    from trendloom.viz.explained import draw_explained
+
+    draw_explained(explained.plans, explained.shared, target)
+    tell_note(f"drawn: {target}")
 
 
 def _show(text: str) -> None:

@@ -14,10 +14,12 @@ import pyarrow.compute as pc
 
 from trendloom.engines.options import Options
 from trendloom.engines.reading import is_spark_frame, queries_of
+from trendloom.engines.rows.joint_columns import one_table
 from trendloom.engines.telling import Warn, tell_warnings, warn_in_python
 from trendloom.errors import OptionError, QueryWarning, option
 from trendloom.lang.tree import Query
 from trendloom.plan.logical import Aggregation, Plan
+from trendloom.plan.result_columns import refuse_clashing_columns
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,8 @@ def _infinite(column: pa.Array) -> bool:
 
 
 def table_of(found: list[Answer]) -> pa.Table:
-    """All rows as one table; a workload's rows carry the name of their query."""
+    """All rows as one table, with the columns of all queries; a workload's rows carry the name of their query."""
+    refuse_clashing_columns([answer.plan for answer in found])
     tables = []
     for answer in found:
         table = pa.Table.from_batches(list(answer.batches))
@@ -119,6 +122,4 @@ def table_of(found: list[Answer]) -> pa.Table:
             names = pa.repeat(answer.plan.name, table.num_rows)
             table = table.add_column(0, "query", names)
         tables.append(table)
-    if len(tables) == 1:
-        return tables[0]
-    return pa.concat_tables(tables, promote_options="permissive")
+    return tables[0] if len(tables) == 1 else one_table(tables)

@@ -14,7 +14,7 @@ from lark import Token
 from lark.tree import Meta
 from lark.visitors import v_args
 
-from trendloom.errors import Span, did_you_mean
+from trendloom.errors import ParseError, Span, did_you_mean
 from trendloom.lang.build_expressions import ExpressionBuilder
 from trendloom.lang.build_patterns import PatternBuilder
 from trendloom.lang.build_places import Children
@@ -48,14 +48,22 @@ class Builder(PatternBuilder, ExpressionBuilder):
         return (self._query(meta, clauses, None),)
 
     def workload(self, meta: Meta, queries: Children) -> tuple[Query, ...]:
-        seen: set[str] = set()
+        named: dict[str, list[Query]] = {}
         for query in queries:
-            if query.name in seen:
-                raise self.error(
-                    f"Two queries are named '{query.name}'", query.clause("QUERY"), "give each its own name"
-                )
-            seen.add(query.name)
+            named.setdefault(query.name, []).append(query)
+        alike = [self._namesakes(name, some) for name, some in named.items() if len(some) > 1]
+        if len(alike) > 1:
+            raise ParseError("Queries have names in common", alike[0].span, text=self.source.text, parts=alike)
+        if alike:
+            raise alike[0]
         return tuple(queries)
+
+    def _namesakes(self, name: str, queries: Sequence[Query]) -> ParseError:
+        """What is wrong with queries of one name; it points at the second."""
+        spans = [span for query in queries if (span := query.clause("QUERY")) is not None]
+        others = " and ".join(f"in line {span.line}, column {span.column}" for span in (spans[0], *spans[2:]))
+        count = "Two" if len(queries) == 2 else str(len(queries))
+        return self.error(f"{count} queries are named '{name}': here, and {others}", spans[1], "give each its own name")
 
     def named(self, meta: Meta, children: Children) -> Query:
         _, name, *clauses = children

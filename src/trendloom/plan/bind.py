@@ -5,7 +5,7 @@ Order matters for good messages: pattern, partition, conditions, window, output,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar
@@ -22,6 +22,7 @@ from trendloom.model.semantics import Semantics, Trends
 from trendloom.model.window import Window
 from trendloom.pattern.template import plural_variables
 from trendloom.plan.depth import check_depth, too_deep
+from trendloom.plan.every_query import for_every_query
 from trendloom.plan.expressions import ExpressionPlace, Typer, bind_ticks
 from trendloom.plan.logical import Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
 from trendloom.plan.patterns import Attached, Bound, bind_pattern, events_of
@@ -41,6 +42,11 @@ def bind(query: tree.Query, schema: Schema) -> Plan:
         raise
     except RecursionError:
         raise too_deep(query) from None
+
+
+def bind_workload(queries: Sequence[tree.Query], schema: Schema) -> list[Plan]:
+    """The plans of a workload; an error names every query that is wrong."""
+    return for_every_query(queries, lambda query: bind(query, schema))
 
 
 def conjuncts(node: tree.Expression | None) -> Iterator[tree.Expression]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from click.testing import Result
 
@@ -41,3 +42,20 @@ def test_explain_can_choose_one_query(trendloom: Command) -> None:
     result = trendloom("explain", "-", "--query", "q", text="QUERY p: PATTERN A\nQUERY q: PATTERN B")
     assert "QUERY q:" in result.stdout
     assert "QUERY p:" not in result.stdout
+
+
+def test_the_pattern_of_a_query_is_drawn(trendloom: Command, folder: Path) -> None:
+    result = trendloom("explain", "-", "--picture", "pattern.svg", text="PATTERN SEQ(A a, B+ b[])")
+    assert (result.exit_code, result.stderr) == (0, "note: drawn: pattern.svg\n")
+    assert "Physical plan" in result.stdout
+    assert (folder / "pattern.svg").stat().st_size > 1000
+
+
+def test_a_picture_that_cannot_be_drawn_is_refused(trendloom: Command) -> None:
+    result = trendloom("explain", "-", "--picture", "pattern.pdf", text="PATTERN A")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "a picture's name ends in .svg or .png" in result.stderr
+    result = trendloom("explain", "-", "--picture", "all.svg", text="QUERY p: PATTERN A\nQUERY q: PATTERN B")
+    assert result.exit_code == 2
+    assert "there is nothing to draw" in result.stderr
+    assert "--query" in result.stderr

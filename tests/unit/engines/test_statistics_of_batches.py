@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import trendloom as tl
-from trendloom.engines.looking.inspect import explain_text
+from trendloom.engines.looking.inspect import explain_queries
 from trendloom.engines.looking.statistics.from_batches import (
     NAME,
     Figures,
@@ -68,9 +68,8 @@ def test_explain_tells_what_earlier_batches_let_expect(tmp_path: Path) -> None:
     state = str(tmp_path / "state")
     options = Options(schema="time long, type string, k long, x long")
     with pytest.raises(OptionError, match="no figures of a stream are kept in"):
-        explain_text(QUERY, None, options, checkpoint=state)
+        explain_queries(QUERY, None, options, checkpoint=state)
     keep_figures(FIRST, state)
-    assert "100 events, at most 21 rows, by earlier micro-batches" in explain_text(
-        QUERY, None, options, checkpoint=state
-    )
+    explained = explain_queries(QUERY, None, options, checkpoint=state)
+    assert "100 events, at most 21 rows, by earlier micro-batches" in explained.text
     assert "by earlier micro-batches" not in tl.explain(QUERY)

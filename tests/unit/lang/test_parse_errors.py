@@ -47,7 +47,7 @@ ERRORS: list[tuple[str, str, int, int, str | None]] = [
     ("PATTERN A SEMANTICS strict", "Unknown semantics 'strict'", 1, 21, "contiguous"),
     ("PATTERN A SEMANTICS 5", "Expected one of skip-till-any-match", 1, 21, None),
     # workloads
-    ("QUERY a: PATTERN A\nQUERY a: PATTERN B", "Two queries are named 'a'", 2, 7, "its own name"),
+    ("QUERY a: PATTERN A\nQUERY a: PATTERN B", "named 'a': here, and in line 1, column 7", 2, 7, "its own name"),
     ("QUERY a PATTERN A", "Expected ':', found 'PATTERN'", 1, 9, None),
     ("QUERY a:", "expected another clause", 1, 9, None),
     ("PATTERN A QUERY b: PATTERN B", "the first one has no name", 1, 11, "QUERY name:"),

@@ -10,7 +10,7 @@ still wrong is wrong for all data (unknown variables, a NOT out of place, ...).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,55 +29,82 @@ from trendloom.lang.attributes import attributes_of
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
-from trendloom.plan.bind import bind
+from trendloom.plan.bind import bind, bind_workload
 from trendloom.plan.depth import too_deep
 from trendloom.plan.display import Branch, describe_logical, draw
+from trendloom.plan.every_query import for_every_query
 from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import UNKNOWN, Statistics, StatisticsOf
 
 if TYPE_CHECKING:
+    from trendloom.physical.considered import Considered
     from trendloom.physical.plan import Physical
+    from trendloom.physical.workload import PhysicalWorkload
 
 ASSUMED = "no events given: every attribute the query names is assumed to be there, of whatever kind is needed"
 
 
 def check_text(text: str, schema_or_events: object, options: Options) -> list[QueryWarning]:
-    """The warnings of all queries of a text; raises `QueryError` for the first one that is wrong."""
+    """The warnings of all queries of a text; raises `QueryError` that names those that are wrong."""
     reading, plans, _ = _plans(text, schema_or_events, options)
     return [*reading, *(warning for plan in plans for warning in plan.warnings)]
 
 
-def explain_text(
+@dataclass(frozen=True)
+class Explained:
+    """Queries explained: for people to read, and as what a picture is drawn of.
+
+    `shared`: what was weighed for each group of queries that may share work.
+    """
+
+    text: str
+    plans: tuple[Plan, ...]
+    shared: tuple[Considered, ...]
+
+
+def explain_queries(
     text: str, events: object, options: Options, *, analyze: bool = False, checkpoint: str | None = None
-) -> str:
-    """The plans of all queries of a text, for people to read; `analyze` also runs them and says what that took.
+) -> Explained:
+    """The plans of all queries of a text; `analyze` also runs them and says what that took.
 
     `checkpoint`: that of a live stream, whose earlier batches tell what is to be expected.
     """
     if analyze and events is None:
         raise OptionError("analyze runs the query, so it needs events", hint=f"give {option('events', 'FILE')}")
     reading, plans, source = _plans(text, events, options)
-    known = partial(_statistics, source=source, earlier=None if checkpoint is None else _earlier(checkpoint))
+    earlier = None if checkpoint is None else _earlier(checkpoint)
+    known = _remembered(partial(_statistics, source=source, earlier=earlier))
     sections = [_section(plan, options.engine, known) for plan in plans]
     if events is not None:
         with_events = [_with_events(plan, events, options, analyze) for plan in plans]
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
     told = ([ASSUMED] if events is None and options.schema is None else []) + [str(warning) for warning in reading]
     remarks = ["\n".join(f"-- {line}" for line in one.splitlines()) for one in told]
-    return "\n\n".join([*remarks, *sections, *_workload_section(plans, options)])
+    workload = _workload(plans, options, known)
+    together = () if workload is None else workload.together
+    shared = tuple(one.considered for one in together if one.considered is not None)
+    sections += [] if workload is None else [_workload_section(workload, options.engine, shared)]
+    return Explained("\n\n".join([*remarks, *sections]), tuple(plans), shared)
 
 
-def _workload_section(plans: list[Plan], options: Options) -> list[str]:
-    """What the queries have in common; nothing for one alone, or where not all of them can run."""
+def _workload_section(workload: PhysicalWorkload, engine: str, shared: Sequence[Considered]) -> str:
+    """What the queries have in common."""
+    from trendloom.physical.display_sharing import describe_sharing
+
+    below = (_steps_on(engine).describe_workload(workload), *map(describe_sharing, shared))
+    return "\n".join(draw(Branch("Workload", below=below)))
+
+
+def _workload(plans: list[Plan], options: Options, known: StatisticsOf) -> PhysicalWorkload | None:
+    """The queries together; None for one alone, or where not all of them can run."""
     from trendloom.physical.workload import plan_workload
 
     if len(plans) < 2 or options.engine == "reference":
-        return []
+        return None
     try:
-        workload = plan_workload(tuple(plans), options.limits)
+        return plan_workload(tuple(plans), options.limits, known)
     except PlanError:
-        return []
-    return ["\n".join(draw(Branch("Workload", below=(_steps_on(options.engine).describe_workload(workload),))))]
+        return None
 
 
 def _earlier(checkpoint: str) -> Figures:
@@ -117,6 +144,18 @@ def _steps_on(engine: str) -> Any:
     from trendloom.engines.spark import steps as spark
 
     return spark if engine == "spark" else local
+
+
+def _remembered(known: StatisticsOf) -> StatisticsOf:
+    """The same, but what is known of a plan is found out once, though several ask for it."""
+    found: dict[int, tuple[Plan, Statistics]] = {}  # with the plan, so that its number stays its own
+
+    def of(plan: Plan) -> Statistics:
+        if id(plan) not in found:
+            found[id(plan)] = plan, known(plan)
+        return found[id(plan)][1]
+
+    return of
 
 
 def _statistics(plan: Plan, source: Events | ParquetFiles | None, earlier: Figures | None = None) -> Statistics:
@@ -177,11 +216,11 @@ def _plans(
     options = options.for_queries(queries)
     if source is None and options.schema is not None:
         columns = pa.schema(list(parse_schema(options.schema).items()))
-        return (), [bind(query, schema_of_columns(columns, options)) for query in queries], None
+        return (), bind_workload(queries, schema_of_columns(columns, options)), None
     if source is None:
-        return (), [_bind_assumed(query, options) for query in queries], None
+        return (), for_every_query(queries, lambda query: _bind_assumed(query, options)), None
     reading, schema, found = _looked_at(source, options)
-    return reading, [bind(query, schema) for query in queries], found
+    return reading, bind_workload(queries, schema), found
 
 
 # ----------------------------------------------------------------------------------------------- schemas

@@ -20,7 +20,7 @@ from trendloom.lang.tree import Query
 from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Kind
 from trendloom.model.semantics import Trends
-from trendloom.plan.bind import bind
+from trendloom.plan.bind import bind_workload
 from trendloom.plan.logical import Aggregation, Plan, Value
 from trendloom.reference.evaluate import evaluate
 from trendloom.reference.rows import Row
@@ -31,7 +31,7 @@ def answers(
 ) -> tuple[Sequence[QueryWarning], list[Answer]]:
     """What reading the events brought up, and the answers; rows are computed when they are read."""
     events = load_needed(queries, source, options)
-    plans = [bind(query, events.schema) for query in queries]
+    plans = bind_workload(queries, events.schema)
     return events.warnings, [Answer(p, run(p, events, limit=options.limit), ask_passed(p, events)) for p in plans]
 
 

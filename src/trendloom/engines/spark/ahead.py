@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from trendloom.engines.live.flow import flow_of
+from trendloom.engines.live.flow import Flow, flow_of
 from trendloom.engines.looking.inspect import schema_of
 from trendloom.engines.options import Options
 from trendloom.engines.planning import planned
@@ -20,6 +20,9 @@ from trendloom.errors import BindError
 from trendloom.io.events import prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.lang.tree import Query
+from trendloom.physical.plan import Physical
+from trendloom.plan.every_query import for_every_query
+from trendloom.plan.result_columns import refuse_clashing_columns
 
 
 def checked(queries: tuple[Query, ...], source: object, options: Options) -> object:
@@ -44,5 +47,15 @@ def check_live(queries: tuple[Query, ...], columns: pa.Schema, options: Options)
     """Refuse a workload that cannot run over a stream of events with these columns."""
     events = prepare(columns.empty_table(), **options.for_queries(queries).columns())
     schema = replace(events.schema, present=None)
-    for physical in planned(queries, schema, options.limits).queries:
-        flow_of(physical, events.table.schema, options.numeric)
+    workload = planned(queries, schema, options.limits)
+    refuse_clashing_columns(workload.bound)
+    flows_of(workload.queries, events.table.schema, options.numeric)
+
+
+def flows_of(
+    queries: tuple[Physical, ...], columns: pa.Schema, numeric: str, *, early: bool = False
+) -> tuple[Flow, ...]:
+    """The queries as flows over events with these columns; an error names all that a live stream cannot serve."""
+    by_name = {physical.plan.name: physical for physical in queries}
+    plans = [physical.plan for physical in queries]
+    return tuple(for_every_query(plans, lambda plan: flow_of(by_name[plan.name], columns, numeric, early=early)))

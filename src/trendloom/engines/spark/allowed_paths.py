@@ -26,24 +26,24 @@ class Path(Enum):
 
 
 @dataclass(frozen=True)
-class Way:
+class AllowedPath:
     """A path that is possible and why it is taken."""
 
     path: Path
     reason: str
 
 
-def ways(physical: Physical) -> tuple[Way, ...]:
+def ways(physical: Physical) -> tuple[AllowedPath, ...]:
     """The paths that the query allows, the best first; the general one is always among them."""
     if obstacle(physical, Path.REDUCED) is None:
         reason = "stretches of events are matrices: tasks reduce their own events, only matrices move"
-        return Way(Path.DIRECT, reason), Way(Path.REDUCED, reason), _GENERAL
+        return AllowedPath(Path.DIRECT, reason), AllowedPath(Path.REDUCED, reason), _GENERAL
     if obstacle(physical, Path.CUT) is None:
-        return Way(Path.CUT, "windows are independent: time can be cut at their starts"), _GENERAL
+        return AllowedPath(Path.CUT, "windows are independent: time can be cut at their starts"), _GENERAL
     return (_GENERAL,)
 
 
-_GENERAL = Way(Path.GENERAL, "all events of a key meet in one task")
+_GENERAL = AllowedPath(Path.GENERAL, "all events of a key meet in one task")
 
 
 def summed(physical: Physical) -> AggregationSpec:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from trendloom.engines.ahead import rehearsal
 from trendloom.engines.answers import UNWATCHED, Answer
 from trendloom.engines.columnar.equal_times import warning_of_ties
+from trendloom.engines.planning import bound, planned_together
 from trendloom.engines.reading import is_spark_frame
 from trendloom.engines.rows.results import aggregate_schema, row_schema
 from trendloom.engines.spark import batch
@@ -30,8 +31,7 @@ from trendloom.engines.spark.zones import shown_in
 from trendloom.errors import BindError, QueryWarning
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import Physical
-from trendloom.physical.workload import PhysicalWorkload, plan_workload
-from trendloom.plan.bind import bind
+from trendloom.physical.workload import PhysicalWorkload
 from trendloom.plan.logical import Plan
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def answers(
         if frame.schema.present is None:
             frame = inspect(frame, unit_given=options.time_unit is not None)
         plans = bind_all(queries, frame)
-    workload = plan_workload(tuple(plans), options.limits)
+    workload = planned_together(plans, options.limits)
     runs = _runs(workload, frame, options, watch)
     both = zip(plans, runs, strict=True)
     return frame.warnings, [Answer(plan, run, _passed(plan, frame)) for plan, run in both]
@@ -88,12 +88,12 @@ def framed(queries: tuple[Query, ...], source: object, options: Options, watch: 
 def bind_all(queries: tuple[Query, ...], frame: Frame) -> list[Plan]:
     """Bind; where that fails, once more with columns that are all NULL, which fit everywhere."""
     try:
-        return [bind(query, frame.schema) for query in queries]
+        return bound(queries, frame.schema)
     except BindError:
         wider = with_null_columns(frame)
         if wider is None:
             raise
-        return [bind(query, wider.schema) for query in queries]
+        return bound(queries, wider.schema)
 
 
 def _alone(physical: Physical, frame: Frame, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:

@@ -87,10 +87,11 @@ def detect(
 def _detect_batch(
     events: object, queries: tuple[Query, ...], options: Options, partitions: int | None, path: Path | None
 ) -> DataFrame:
+    from trendloom.engines.planning import planned_together
     from trendloom.engines.spark import batch
     from trendloom.engines.spark.answers import bind_all, framed, job_of
     from trendloom.engines.spark.one_job import in_one_table, meetings_of, parcels
-    from trendloom.physical.workload import plan_workload
+    from trendloom.plan.result_columns import refuse_clashing_columns
 
     if len(queries) > 1 and path is not Path.GENERAL:
         names = ", ".join(str(one.name) for one in queries)
@@ -100,8 +101,9 @@ def _detect_batch(
         )
     frame = framed(queries, events, options)
     plans = bind_all(queries, frame)
+    refuse_clashing_columns(plans)
     tell_warnings(frame.warnings, plans, warn_in_python)
-    workload = plan_workload(tuple(plans), options.limits)
+    workload = planned_together(plans, options.limits)
     if not workload.several:
         (physical,) = workload.queries
         return batch.run(frame.df, physical, frame.arrow, numeric=options.numeric, partitions=partitions, path=path)

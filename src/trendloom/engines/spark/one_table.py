@@ -6,30 +6,21 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from trendloom.errors import OptionError
+from trendloom.engines.rows.joint_columns import joint_schema_of, with_columns
 
 QUERY = "query"
+DIGITS_ON_SPARK = 38
+"""Digits of the widest decimals of Spark."""
 
 
 def joint_schema(results: Sequence[pa.Schema], *, named: bool) -> pa.Schema:
     """The columns of all queries together; `named`: a column for the names of the queries comes first."""
-    try:
-        joint = pa.unify_schemas(list(results), promote_options="permissive")
-    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
-        raise OptionError(
-            f"the queries cannot share one table of results: {error}", hint="rename columns that differ with AS"
-        ) from None
+    joint = joint_schema_of(results, most_digits=DIGITS_ON_SPARK)
     return pa.schema([pa.field(QUERY, pa.string()), *joint]) if named else joint
 
 
 def aligned(table: pa.Table, name: str | None, joint: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Rows of one query with all columns."""
-    columns = [
-        pa.repeat(pa.scalar(name, pa.string()), len(table))
-        if field.name == QUERY and QUERY not in table.column_names
-        else table[field.name].cast(field.type)
-        if field.name in table.column_names
-        else pa.nulls(len(table), field.type)
-        for field in joint
-    ]
-    yield from pa.table(columns, schema=joint).to_batches()
+    if QUERY in joint.names and QUERY not in table.column_names:
+        table = table.add_column(0, QUERY, pa.repeat(pa.scalar(name, pa.string()), len(table)))
+    yield from with_columns(table, joint).to_batches()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trendloom.engines.spark.allowed_paths import Path, Way, joined, ways
+from trendloom.engines.spark.allowed_paths import AllowedPath, Path, joined, ways
 from trendloom.physical.display import numbered, scanned
 from trendloom.physical.live import describe_live
 from trendloom.physical.plan import Physical
@@ -66,7 +66,7 @@ def _by_key(plan: Plan) -> Iterator[str]:
         yield "mapInArrow: one columnar call"
 
 
-def _cut(plan: Plan, way: Way) -> Iterator[str]:
+def _cut(plan: Plan, way: AllowedPath) -> Iterator[str]:
     keys = f"{', '.join(plan.partition)} and " if plan.partition else ""
     few = "if there are few keys, which" if plan.partition else "if the stream is longer than a window, which"
     yield f"path cut, {few} is decided at run time: {way.reason}"
@@ -75,7 +75,7 @@ def _cut(plan: Plan, way: Way) -> Iterator[str]:
     yield f"path general otherwise: repartition by {_keys(plan)}"
 
 
-def _reduced(plan: Plan, way: Way) -> Iterator[str]:
+def _reduced(plan: Plan, way: AllowedPath) -> Iterator[str]:
     yield "path reduced, if the parts of the input hardly overlap in time, which is decided at run time"
     yield "path direct: the same, and tasks read the row groups of local Parquet files themselves"
     yield f"mapInArrow: {way.reason}; times that several parts share are sent as events"

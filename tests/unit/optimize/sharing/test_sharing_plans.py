@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.optimize.sharing.traffic import ROUTES, WEIGHTS, traffic_graph
 
 from trendloom.optimize.sharing.benefit import PerStartBenefit
 from trendloom.optimize.sharing.choose_plan import choose_plan, chosen
@@ -19,27 +20,6 @@ from trendloom.optimize.sharing.mine_segments import mine_segments
 from trendloom.optimize.sharing.reduce_graph import Reduction, reduce_graph
 from trendloom.optimize.sharing.segments import SharedSegment
 
-ROUTES = [
-    ("Oak", "Main", "State"),
-    ("Oak", "Main", "West"),
-    ("Linden", "Park", "Oak", "Main"),
-    ("Park", "Oak", "Main", "West"),
-    ("Main", "State"),
-    ("East", "Elm", "Park"),
-    ("Elm", "Park", "Green"),
-]
-"""The traffic workload of "Sharon", figure 1: its queries q1 to q7 are 0 to 6 here."""
-WEIGHTS = {
-    ("Oak", "Main"): 25.0,
-    ("Park", "Oak"): 9.0,
-    ("Park", "Oak", "Main"): 12.0,
-    ("Main", "West"): 15.0,
-    ("Oak", "Main", "West"): 20.0,
-    ("Main", "State"): 8.0,
-    ("Elm", "Park"): 18.0,
-}
-"""The candidates p1 to p7 with the weights of its figure 4."""
-
 
 def weight_of(segment: SharedSegment) -> float:
     return WEIGHTS[segment.letters]  # type: ignore[index]
@@ -47,8 +27,7 @@ def weight_of(segment: SharedSegment) -> float:
 
 @pytest.fixture
 def traffic() -> ConflictGraph:
-    by_letters = {one.letters: one for one in mine_segments(ROUTES)}
-    return graph_of([(by_letters[letters], weight) for letters, weight in WEIGHTS.items()])
+    return traffic_graph()
 
 
 class TestRunningExample:
