@@ -28,6 +28,7 @@ class Considered:
     choice: SharingChoice
     ways: tuple[Way, ...]
     taken: int
+    unit: str = ""  # of what segments save
 
     @property
     def way(self) -> Way:

@@ -109,7 +109,7 @@ def asked_of(plan: Plan, atom: Atom) -> Hashable:
 def _of_any(expr: Expr) -> Expr:
     """The expression without the names of variables."""
     if isinstance(expr, Attribute):
-        return replace(expr, variable="")
+        return replace(expr, variable="event")
     changed: dict[str, Any] = {}
     for one in fields(expr):
         value = getattr(expr, one.name)

@@ -32,9 +32,10 @@ def show_segment(considered: Considered, segment: SharedSegment) -> str:
     return f"SEQ({', '.join(considered.words[query][first : first + len(segment.letters)])})"
 
 
-def show_score(number: float) -> str:
+def show_score(considered: Considered, number: float) -> str:
     """A benefit; in full where it is short."""
-    return f"{number:.3g}" if abs(number) >= 1e6 else f"{number:,.2f}".rstrip("0").rstrip(".")
+    shown = f"{number:.3g}" if abs(number) >= 1e6 else f"{number:,.2f}".rstrip("0").rstrip(".")
+    return shown + considered.unit
 
 
 def show_seconds(number: float) -> str:
@@ -73,7 +74,7 @@ def _segments(considered: Considered) -> Iterator[Branch]:
     yield Branch("segments", said, _listed(considered, graph.all))
     yield _conflicts(considered)
     yield _reduction(considered)
-    greedy, certain = show_score(graph.weight(choice.greedy)), show_score(choice.guaranteed)
+    greedy, certain = (show_score(considered, one) for one in (graph.weight(choice.greedy), choice.guaranteed))
     yield Branch("greedy", f"saves {greedy}; at least {certain} was certain beforehand")
     yield Branch("plan", _score(considered), _listed(considered, choice.found.plan))
 
@@ -83,7 +84,10 @@ def _listed(considered: Considered, some: int) -> tuple[Branch, ...]:
     graph = considered.choice.graph
     found = heaviest(considered, some)
     shown = [
-        Branch(show_segment(considered, segment), f"saves {show_score(weight)}: {named(considered, segment.queries)}")
+        Branch(
+            show_segment(considered, segment),
+            f"saves {show_score(considered, weight)}: {named(considered, segment.queries)}",
+        )
         for segment, weight in ((graph.segments[vertex], graph.weights[vertex]) for vertex in found[:MOST_SEGMENTS])
     ]
     return _with_rest(shown, len(found))
@@ -122,8 +126,8 @@ def _reduction(considered: Considered) -> Branch:
 
 def _score(considered: Considered) -> str:
     found = considered.choice.found
-    bound = "" if found.is_best else f" than {show_score(found.bound)}"
-    return f"saves {show_score(found.weight)} (0 without sharing); no plan saves more{bound}"
+    bound = "" if found.is_best else f" than {show_score(considered, found.bound)}"
+    return f"saves {show_score(considered, found.weight)} (0 without sharing); no plan saves more{bound}"
 
 
 # ---------------------------------------------------------------------------------------------------- ways

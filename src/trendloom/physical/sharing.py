@@ -14,6 +14,7 @@ from typing import Any
 from trendloom.kernels.sharing.families import Family, families_of
 from trendloom.kernels.sharing.kernel import SharedKernel
 from trendloom.kernels.sharing.steps import CountedQuery, CountedStep, SharedSteps
+from trendloom.model.time import TimeAxis
 from trendloom.optimize.sharing.choose_plan import SharingChoice, choose_plan
 from trendloom.optimize.sharing.mine_segments import mine_segments
 from trendloom.optimize.sharing.segments import SharedSegment
@@ -21,7 +22,6 @@ from trendloom.physical.considered import Considered, Way
 from trendloom.physical.counted import Letters, counted_query
 from trendloom.physical.plan import Physical
 from trendloom.physical.sharing_costs import (
-    NANOSECOND,
     Rates,
     rates_of,
     seconds_alone,
@@ -29,6 +29,7 @@ from trendloom.physical.sharing_costs import (
     segment_cost,
     step_cost,
 )
+from trendloom.plan.display import show_expression
 from trendloom.plan.statistics import StatisticsOf, nothing_known
 from trendloom.plan.workload import Workload
 
@@ -50,6 +51,7 @@ class SharingQuestion:
     queries: tuple[CountedQuery, ...]
     asked: tuple[Any, ...]
     rates: Rates
+    shown: tuple[str, ...] = ()  # by letter, for people to read
 
     @cached_property
     def families(self) -> dict[int, Family]:
@@ -65,8 +67,8 @@ class SharingQuestion:
         return tuple(query.steps for query in self.queries)
 
     def saved(self, segment: SharedSegment) -> float:
-        """What a segment saves, in seconds: as a prefix, or counted per START event."""
-        return (self._as_prefix(segment) if _is_prefix(segment) else self._per_start(segment)) * NANOSECOND
+        """What a segment saves, in microseconds: as a prefix, or counted per START event."""
+        return (self._as_prefix(segment) if _is_prefix(segment) else self._per_start(segment)) / 1000
 
     def _as_prefix(self, segment: SharedSegment) -> float:
         families = [self.families[query] for query, _ in segment.places]
@@ -156,18 +158,18 @@ class AnsweredTogether:
     @property
     def considered(self) -> Considered:
         """What was weighed; what segments there are to be shared is found out here."""
-        shown = {number: _shown(asked) for number, asked in enumerate(self.question.asked)}
+        shown = self.question.shown
         words = tuple(tuple(_named(step, shown) for step in query.steps) for query in self.question.queries)
         choice = self.question.choice(MOST_SECONDS)
-        return Considered(self.question.names, words, choice, self.ways, self.taken)
+        return Considered(self.question.names, words, choice, self.ways, self.taken, " µs")
 
 
-def _shown(asked: Any) -> str:
+def _shown(asked: Any, axis: TimeAxis) -> str:
     kind, tests = asked
-    return f"{kind} [{' AND '.join(map(str, tests))}]" if tests else str(kind)
+    return f"{kind}[{' AND '.join(show_expression(test, axis) for test in tests)}]" if tests else str(kind)
 
 
-def _named(step: CountedStep, shown: dict[int, str]) -> str:
+def _named(step: CountedStep, shown: tuple[str, ...]) -> str:
     gaps = "".join(f"NOT {shown[letter]}, " for letter in sorted(step.forbidden))
     return f"{gaps}{shown[step.letter]}{'+' if step.repeats else ''}"
 
@@ -187,7 +189,9 @@ def answered_together(
         ]
         if len(counted) > 1:
             names = tuple(str(queries[number].plan.name) for number, _ in counted)
-            question = SharingQuestion(names, tuple(one for _, one in counted), letters.listed, rates)
+            axis = queries[counted[0][0]].plan.schema.axis
+            shown = tuple(_shown(asked, axis) for asked in letters.listed)
+            question = SharingQuestion(names, tuple(one for _, one in counted), letters.listed, rates, shown)
             group = _best(tuple(number for number, _ in counted), question)
             found += [] if group is None else [group]
     return tuple(found)

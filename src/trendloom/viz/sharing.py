@@ -92,7 +92,7 @@ def drawn_segments(considered: Considered) -> list[DrawnSegment]:
 def _drawn(considered: Considered, vertex: int) -> DrawnSegment:
     graph = considered.choice.graph
     segment, weight = graph.segments[vertex], graph.weights[vertex]
-    text = f"{show_segment(considered, segment)}   {show_score(weight)}"
+    text = f"{show_segment(considered, segment)}   {show_score(considered, weight)}"
     label = textwrap.fill(text, LABEL_WIDTH, break_long_words=False, subsequent_indent="    ")
     return DrawnSegment(segment, label, weight, bool(considered.choice.found.plan >> vertex & 1))
 

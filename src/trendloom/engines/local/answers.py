@@ -14,6 +14,7 @@ from trendloom.engines.columnar.equal_times import Tied, Ties, warning_of_ties
 from trendloom.engines.columnar.events import Shared, Stream
 from trendloom.engines.columnar.together import TogetherResults
 from trendloom.engines.looking.passed import ask_passed
+from trendloom.engines.looking.statistics.of_streams import statistics_of_stream
 from trendloom.engines.options import Options
 from trendloom.engines.planning import planned
 from trendloom.engines.reading import load_needed
@@ -26,6 +27,7 @@ from trendloom.kernels.totals.totals import Totals
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import Physical
 from trendloom.physical.workload import PhysicalWorkload
+from trendloom.plan.statistics import nothing_known
 
 
 def answers(
@@ -33,7 +35,8 @@ def answers(
 ) -> tuple[Sequence[QueryWarning], list[Answer]]:
     """What reading the events brought up, and the answers; rows are computed when they are read."""
     events = load_needed(queries, source, options)
-    workload = planned(queries, events.schema, options.limits)
+    known = statistics_of_stream(events) if len(queries) > 1 else nothing_known
+    workload = planned(queries, events.schema, options.limits, known)
     shared = Shared(workload.optimized.shared_attributes)
     together = _together(workload, events, options, watch, shared)
     both = zip(workload.bound, workload.queries, strict=True)

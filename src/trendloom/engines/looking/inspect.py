@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -80,7 +80,7 @@ def explain_queries(
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
     told = ([ASSUMED] if events is None and options.schema is None else []) + [str(warning) for warning in reading]
     remarks = ["\n".join(f"-- {line}" for line in one.splitlines()) for one in told]
-    workload = _workload(plans, options, known)
+    workload = _workload(plans, options, _with_types(known, source))
     together = () if workload is None else workload.together
     shared = tuple(one.considered for one in together if one.considered is not None)
     sections += [] if workload is None else [_workload_section(workload, options.engine, shared)]
@@ -105,6 +105,24 @@ def _workload(plans: list[Plan], options: Options, known: StatisticsOf) -> Physi
         return plan_workload(tuple(plans), options.limits, known)
     except PlanError:
         return None
+
+
+def _with_types(known: StatisticsOf, source: Events | ParquetFiles | None) -> StatisticsOf:
+    """The same, and how many events of each type files have, whose type column is read for that."""
+
+    @cache
+    def counted(column: str) -> dict[str, float]:
+        assert isinstance(source, ParquetFiles)
+        found = source.read([column])[column].value_counts().to_pylist()
+        return {str(one["values"]): float(one["counts"]) for one in found if one["values"] is not None}
+
+    def more(plan: Plan) -> Statistics:
+        found = known(plan)
+        if found.types or not isinstance(source, ParquetFiles):
+            return found
+        return replace(found, types=counted(plan.schema.type))
+
+    return more
 
 
 def _earlier(checkpoint: str) -> Figures:

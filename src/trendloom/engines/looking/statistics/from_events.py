@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from trendloom.engines.columnar.events import Stream, build_block, key_codes
 from trendloom.engines.looking.passed import matching_alone
+from trendloom.expr.vectors import Vector
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import encode_keys
@@ -37,7 +38,7 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
     scale = total / max(len(rows), 1)
     whole = len(rows) == total
     origin = Origin.EVENTS if whole else Origin.SAMPLE
-    types = {name: count * scale for name, count in _by_type(events, rows)}
+    types = {name: count * scale for name, count in by_type(events.types.take(rows))}
     if events.ticks is None:
         return Statistics(origin, total, len(rows), types)
     search = choose(matching_alone(plan))
@@ -52,9 +53,11 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
         first,
         last,
         keys={
-            names: _spread(key_codes(names, stream).codes, total) for names in {plan.partition, plan.group_by} if names
+            names: spread_of(key_codes(names, stream).codes, total)
+            for names in {plan.partition, plan.group_by}
+            if names
         },
-        values={name: _spread(codes, total).distinct for name, codes in _columns(search.plan, stream)},
+        values={name: spread_of(codes, total).distinct for name, codes in _columns(search.plan, stream)},
         nulls={name: stream.table[name].null_count * scale for name in stream.table.column_names},
         relevant=len(block) * scale,
         fitting={position: len(members) * scale for position, members in enumerate(block.members)},
@@ -85,7 +88,8 @@ def distinct_in_all(counts: Array, total: int) -> float:
     return min(len(seen) + once * (once - 1) / (2 * (twice + 1)), float(total))
 
 
-def _spread(codes: Array, total: int) -> KeySpread:
+def spread_of(codes: Array, total: int) -> KeySpread:
+    """How events spread over keys, of which a sample has these codes."""
     counts = np.bincount(codes[codes >= 0])
     if not counts.sum():
         return KeySpread(0.0)
@@ -93,8 +97,8 @@ def _spread(codes: Array, total: int) -> KeySpread:
     return KeySpread(distinct_in_all(counts, round(total * known)), float(counts.max() / counts.sum()))
 
 
-def _by_type(events: Events, rows: Array) -> Iterator[tuple[str, int]]:
-    types = events.types.take(rows)
+def by_type(types: Vector) -> Iterator[tuple[str, int]]:
+    """How many events there are of each type."""
     if types.dictionary is None:
         return
     values = types.values if types.valid is None else types.values[types.valid]
