@@ -22,7 +22,7 @@ from trendloom.engines.reading import queries_of, schema_of_columns
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.interpreted import compiled_first
 from trendloom.kernels.sharing.merge import merge_queries
-from trendloom.kernels.sharing.results import Swept
+from trendloom.kernels.sharing.results import SweptQuery
 from trendloom.kernels.sharing.steps import CountedQuery, CountedStep
 from trendloom.kernels.sharing.sweep import sweep_queries
 from trendloom.model.window import Window
@@ -176,7 +176,7 @@ def test_compiled_and_on_several_threads_as_interpreted(monkeypatch: pytest.Monk
     assert sum(len(one.key) for one in interpreted) > 50
 
 
-def parts(found: Swept) -> list[Any]:
+def parts(found: SweptQuery) -> list[Any]:
     return [found.key, found.start, *found.numbers, found.spilled]
 
 

@@ -13,7 +13,7 @@ from tests.property.amounts import amount, at_least, thorough
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.sharing.merge import merge_queries
-from trendloom.kernels.sharing.results import Swept
+from trendloom.kernels.sharing.results import SweptQuery
 from trendloom.kernels.sharing.steps import CountedQuery, CountedStep, SharedSteps, StepMeasure
 from trendloom.kernels.sharing.sweep import sweep_queries
 from trendloom.kernels.totals.spec import Measure
@@ -78,7 +78,7 @@ def segments_of(group: list[CountedQuery]) -> list[SharedSteps]:
     return [SharedSteps(steps, tuple(where)) for steps, where in places.items() if len(where) > 1]
 
 
-def same(one: Swept, other: Swept) -> bool:
+def same(one: SweptQuery, other: SweptQuery) -> bool:
     pairs = zip(one.numbers, other.numbers, strict=True)
     where = np.array_equal(one.key, other.key) and np.array_equal(one.start, other.start)
     return where and all(np.allclose(mine, yours) for mine, yours in pairs)

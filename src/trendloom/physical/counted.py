@@ -24,7 +24,7 @@ MORE = "its pattern is more than a sequence of single and repeated events, with 
 
 
 @dataclass
-class Letters:
+class AskedLetters:
     """What events are asked for, numbered as they appear."""
 
     numbers: dict[Hashable, int] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Letters:
         return tuple(self.numbers)
 
 
-def counted_query(physical: Physical, letters: Letters) -> CountedQuery | str:
+def counted_query(physical: Physical, letters: AskedLetters) -> CountedQuery | str:
     """The query as a counted sequence, or why it is none."""
     plan, spec = physical.plan, physical.kernel.aggregation
     if spec is None or not spec.algebra or spec.pivot is not None or spec.pairs or spec.tests:

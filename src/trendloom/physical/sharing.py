@@ -19,7 +19,7 @@ from trendloom.optimize.sharing.choose_plan import SharingChoice, choose_plan
 from trendloom.optimize.sharing.mine_segments import mine_segments
 from trendloom.optimize.sharing.segments import SharedSegment
 from trendloom.physical.considered import Considered, Way
-from trendloom.physical.counted import Letters, counted_query
+from trendloom.physical.counted import AskedLetters, counted_query
 from trendloom.physical.plan import Physical
 from trendloom.physical.sharing_costs import (
     Rates,
@@ -180,7 +180,7 @@ def answered_together(
     """The groups of queries that are answered by one kernel."""
     found = []
     for keys in workload.key_sets:
-        letters = Letters()
+        letters = AskedLetters()
         taken = [(number, counted_query(queries[number], letters)) for number in keys.members]
         known = statistics(queries[keys.members[0]].plan)
         rates = rates_of(letters.listed, keys.attributes, known)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +13,6 @@ from trendloom.errors import OptionError
 from trendloom.optimize.sharing.benefit import PerStartBenefit
 from trendloom.optimize.sharing.choose_plan import choose_plan, chosen
 from trendloom.optimize.sharing.conflict_graph import graph_of
-from trendloom.physical import workload
 from trendloom.physical.considered import Considered, Way
 from trendloom.viz.sharing import MOST_DRAWN, conflicting, draw_sharing, drawn_segments
 
@@ -71,15 +69,9 @@ class TestExplain:
         assert "Physical plan" in text
         assert (tmp_path / "one.svg").stat().st_size > 1000
 
-    def test_a_workload_is_drawn_as_what_it_shares(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        found = workload.answered_together
-        monkeypatch.setattr(
-            workload,
-            "answered_together",
-            lambda *given: tuple(replace(one, considered=considered_traffic()) for one in found(*given)),
-        )
+    def test_a_workload_is_drawn_as_what_it_shares(self, tmp_path: Path) -> None:
         tl.explain(COUNTED, EVENTS, picture=str(tmp_path / "two.svg"))
-        assert "SEQ(Elm, Park)" in (tmp_path / "two.svg").read_text()
+        assert "SEQ(A, B)" in (tmp_path / "two.svg").read_text()
 
     def test_what_cannot_be_drawn_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(OptionError, match=r"cannot draw two\.pdf"):

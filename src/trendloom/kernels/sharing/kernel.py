@@ -12,7 +12,7 @@ import numpy as np
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.sharing.merge import MergedQueries, merge_queries
-from trendloom.kernels.sharing.results import Swept
+from trendloom.kernels.sharing.results import SweptQuery
 from trendloom.kernels.sharing.steps import CountedQuery, SharedSteps
 from trendloom.kernels.sharing.sweep import sweep_queries
 from trendloom.kernels.totals.spec import Measure
@@ -59,7 +59,7 @@ class SharedKernel:
         pairs = zip(self.queries, found, strict=True)
         return [None if one.spilled else self._totals(query, one, block) for query, one in pairs]
 
-    def _totals(self, query: CountedQuery, found: Swept, block: Block) -> Totals:
+    def _totals(self, query: CountedQuery, found: SweptQuery, block: Block) -> Totals:
         matches, *measured = found.numbers
         values: dict[str, Amounts | Vector] = {
             name: self._amounts(_multiplied(matches, times)) for name, times in query.multiples

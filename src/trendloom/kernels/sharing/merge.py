@@ -37,7 +37,7 @@ Edges = tuple[tuple[int, int], ...]
 """(cell that is added, weight or NO_WEIGHT); of least values the weight stands for the whole cell."""
 
 
-class Program(NamedTuple):
+class SweepProgram(NamedTuple):
     """What a sweep reads. Cells by number: what they hold, where their lanes begin, their family, their edges.
 
     Families: their first cell, which is 1 in every lane that is open; grid, offset, reach, lanes, first stage. Stages:
@@ -66,7 +66,7 @@ class Program(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cell:
+class SweepCell:
     """`letter` adds to it, those that `reset` it empty it before."""
 
     family: int
@@ -86,10 +86,10 @@ class MergedQueries:
     runs that way.
     """
 
-    program: Program
+    program: SweepProgram
     segments: SegmentProgram
     noted: tuple[int, ...]  # by position of a segment its letter
-    cells: tuple[Cell, ...]
+    cells: tuple[SweepCell, ...]
     families: tuple[Family, ...]
     order: tuple[int, ...]
     needs: tuple[frozenset[int], ...]
@@ -134,7 +134,7 @@ class _Merging:
     """A program under way."""
 
     doubles: bool
-    cells: list[Cell] = field(default_factory=list)
+    cells: list[SweepCell] = field(default_factory=list)
     nodes: dict[tuple[int, CountedStep], int] = field(default_factory=dict)  # (cell of the node before, step)
     measured: dict[tuple[int, Signature], int] = field(default_factory=dict)  # by the cell of a node
     watched: dict[tuple[int, frozenset[int]], int] = field(default_factory=dict)  # by any cell
@@ -151,7 +151,7 @@ class _Merging:
     uses: dict[tuple[int, tuple[CountedStep, ...]], dict[int, int]] = field(default_factory=dict)  # outcome by entry
 
     def begin(self, number: int, family: Family) -> None:
-        self.units.append(self._cell(Cell(number, self._counts, None, (), 0, FIRST)))
+        self.units.append(self._cell(SweepCell(number, self._counts, None, (), 0, FIRST)))
         self.stages.append(len(self.lengths))
 
     @property
@@ -190,7 +190,7 @@ class _Merging:
         if (before, step) not in self.nodes:
             edges = [(self._seen(before, step.forbidden), NO_WEIGHT)]
             edges += [(len(self.cells), NO_WEIGHT)] * step.repeats
-            made = Cell(number, self._counts, step.letter, tuple(edges), depth + 1, COUNTED)
+            made = SweepCell(number, self._counts, step.letter, tuple(edges), depth + 1, COUNTED)
             self.nodes[before, step] = self._cell(made)
         return self.nodes[before, step]
 
@@ -201,7 +201,7 @@ class _Merging:
         entry = self._seen(before, step.forbidden)
         known = self.uses.setdefault((number, segment), {})
         if entry not in known:
-            known[entry] = self._cell(Cell(number, INTEGER, None, (), depth + len(segment), COUNTED))
+            known[entry] = self._cell(SweepCell(number, INTEGER, None, (), depth + len(segment), COUNTED))
         return known[entry]
 
     def _measure(
@@ -220,7 +220,7 @@ class _Merging:
             else:
                 holds = DOUBLE if doubles else INTEGER
                 edges = self._added(before, node, earlier, step, weighed, measure, doubles)
-            made = Cell(number, holds, step.letter, tuple(edges), depth + 1, MEASURED)
+            made = SweepCell(number, holds, step.letter, tuple(edges), depth + 1, MEASURED)
             self.measured[node, signature] = self._cell(made)
         return self.measured[node, signature]
 
@@ -250,7 +250,7 @@ class _Merging:
         if (cell, forbidden) not in self.watched:
             made = self.cells[cell]
             self.watched[cell, forbidden] = self._cell(
-                Cell(made.family, made.holds, made.letter, made.edges, made.depth, WATCHED, forbidden)
+                SweepCell(made.family, made.holds, made.letter, made.edges, made.depth, WATCHED, forbidden)
             )
         return self.watched[cell, forbidden]
 
@@ -264,7 +264,7 @@ class _Merging:
             self.weights[key] = number, measure
         return self.weights[key][0]
 
-    def _cell(self, cell: Cell) -> int:
+    def _cell(self, cell: SweepCell) -> int:
         self.cells.append(cell)
         return len(self.cells) - 1
 
@@ -277,7 +277,7 @@ class _Merging:
             some = holds == kind
             places[some] = np.cumsum(widths[some]) - widths[some]
         edges = [edge for cell in self.cells for edge in cell.edges]
-        program = Program(
+        program = SweepProgram(
             holds,
             places,
             np.array([cell.family for cell in self.cells], np.int64),

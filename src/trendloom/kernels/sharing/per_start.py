@@ -49,7 +49,7 @@ class SegmentProgram(NamedTuple):
     times: Array  # where those of a segment begin
 
 
-class Starts(NamedTuple):
+class StartEvents(NamedTuple):
     """What a sweep knows of START events: those from `head` to `tail`, in order of time.
 
     `number`: by position and START event the matches so far; `entered`: by use, START event and lane what the prefix
@@ -78,11 +78,11 @@ def _ahead(sizes: Array) -> Array:
     return np.r_[0, np.cumsum(sizes)].astype(np.int64)
 
 
-def starts_of(segments: SegmentProgram) -> Starts:
+def starts_of(segments: SegmentProgram) -> StartEvents:
     """Nothing has begun yet."""
     count, positions, uses = len(segments.family), len(segments.repeats), len(segments.entry)
     sizes = [int(some[-1]) for some in (segments.times, segments.numbers, segments.entries)]
-    return Starts(
+    return StartEvents(
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
         np.zeros(sizes[0], np.int64),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.sharing.families import FOREVER
-from trendloom.kernels.sharing.merge import DOUBLE, MergedQueries, Program
+from trendloom.kernels.sharing.merge import DOUBLE, MergedQueries, SweepProgram
 
 Array = np.ndarray[Any, Any]
 
@@ -17,7 +17,7 @@ HEAD = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Swept:
+class SweptQuery:
     """The results of one query: for each key and window start with a match its matches, then its measures.
 
     `spilled`: they are wrong, for numbers were too large.
@@ -29,10 +29,10 @@ class Swept:
     spilled: bool
 
 
-def no_results(merged: MergedQueries) -> list[Swept]:
+def no_results(merged: MergedQueries) -> list[SweptQuery]:
     """What there is without events."""
     nothing = np.zeros(0, np.int64)
-    return [Swept(nothing, nothing, _no_numbers(merged, query), False) for query in range(len(merged))]
+    return [SweptQuery(nothing, nothing, _no_numbers(merged, query), False) for query in range(len(merged))]
 
 
 def _no_numbers(merged: MergedQueries, query: int) -> tuple[Array, ...]:
@@ -41,7 +41,7 @@ def _no_numbers(merged: MergedQueries, query: int) -> tuple[Array, ...]:
     return tuple(np.zeros(0, np.float64 if merged.cells[cell].holds == DOUBLE else np.int64) for cell in reads)
 
 
-def results_by_query(merged: MergedQueries, found: Array, doubles: Array, spilled: Array) -> list[Swept]:
+def results_by_query(merged: MergedQueries, found: Array, doubles: Array, spilled: Array) -> list[SweptQuery]:
     """Results by query, in order of keys and windows."""
     program = merged.program
     small = np.int16 if len(merged) < 2**15 else np.int64
@@ -49,7 +49,7 @@ def results_by_query(merged: MergedQueries, found: Array, doubles: Array, spille
     order = np.argsort(found[:, 0].astype(small), kind="stable") if keys is None else np.lexsort(keys)
     ends = np.r_[0, np.cumsum(np.bincount(found[:, 0], minlength=len(merged)))]
     bad = {int(cell) for cell in np.flatnonzero(spilled)}
-    results: list[Swept | None] = [None] * len(merged)
+    results: list[SweptQuery | None] = [None] * len(merged)
     lengths = np.repeat(program.length, np.diff(program.queries))
     for at, query in enumerate(merged.order):
         rows = order[ends[at] : ends[at + 1]]
@@ -62,11 +62,11 @@ def results_by_query(merged: MergedQueries, found: Array, doubles: Array, spille
             double = program.holds[cell] == DOUBLE
             numbers.append(doubles[rows, place] if double else found[rows, HEAD + place])
             wrong |= bool(double and not np.isfinite(numbers[-1]).all())
-        results[query] = Swept(found[rows, 1], start, tuple(numbers), wrong)
+        results[query] = SweptQuery(found[rows, 1], start, tuple(numbers), wrong)
     return [one for one in results if one is not None]
 
 
-def _staged(program: Program) -> bool:
+def _staged(program: SweepProgram) -> bool:
     """Whether windows of several lengths end in any order."""
     return len(program.length) > len(program.unit)
 

@@ -22,7 +22,7 @@ RESET, ADD, PLAIN, NOTE, COMBINE = range(5)
 ask for the outcome of one."""
 
 
-class Shown(NamedTuple):
+class ShownEvents(NamedTuple):
     """What a sweep sees of the events: their order, their kinds, what is weighed and compared.
 
     `begin`, `family`, `does`, `what`: by kind what to do with which cells, positions or uses; of PLAIN `source` is the
@@ -48,7 +48,9 @@ class Shown(NamedTuple):
     values: Array
 
 
-def show(merged: MergedQueries, block: Block, bit_of: dict[int, int]) -> tuple[Shown, SegmentProgram, frozenset[int]]:
+def show(
+    merged: MergedQueries, block: Block, bit_of: dict[int, int]
+) -> tuple[ShownEvents, SegmentProgram, frozenset[int]]:
     """What the sweep sees, its segments with room, and the cells whose weights do not fit a word."""
     kinds, listed = kinds_of(block.fits)
     integers, bits, unfit = _integers(merged, block)
@@ -56,7 +58,7 @@ def show(merged: MergedQueries, block: Block, bit_of: dict[int, int]) -> tuple[S
     values = _stacked([_ranks(one, block) for one in merged.weights[LEAST]], np.int64)
     actions = _actions(merged, listed, bit_of)
     weighed = (integers, bits, doubles, values)
-    shown = Shown._make((block.key_starts, block.time, block.instant, kinds, *actions, *weighed))
+    shown = ShownEvents._make((block.key_starts, block.time, block.instant, kinds, *actions, *weighed))
     room = []
     for segment, position in enumerate(merged.segments.positions[:-1]):
         bit = bit_of[merged.noted[position]]
@@ -95,7 +97,7 @@ def _stacked(rows: list[Any], dtype: type[np.generic]) -> Array:
     return np.stack([row.astype(dtype, copy=False) for row in rows]) if rows else np.zeros((0, 0), dtype)
 
 
-def _backwards(shown: Shown) -> Shown:
+def _backwards(shown: ShownEvents) -> ShownEvents:
     """The same events with time running the other way; the last key comes first."""
     return shown._replace(
         key_starts=len(shown.time) - shown.key_starts[::-1],

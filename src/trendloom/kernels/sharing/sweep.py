@@ -23,10 +23,10 @@ from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.compiled import njit
 from trendloom.kernels.ground.windows import check_range
 from trendloom.kernels.sharing.families import FOREVER
-from trendloom.kernels.sharing.merge import DOUBLE, INTEGER, LEAST, NO_WEIGHT, MergedQueries, Program
+from trendloom.kernels.sharing.merge import DOUBLE, INTEGER, LEAST, NO_WEIGHT, MergedQueries, SweepProgram
 from trendloom.kernels.sharing.per_start import SPACE, SegmentProgram, combine, extend, forget_starts, starts_of
-from trendloom.kernels.sharing.results import HEAD, Swept, no_results, results_by_query
-from trendloom.kernels.sharing.show import ADD, COMBINE, NOTE, PLAIN, RESET, Shown, show
+from trendloom.kernels.sharing.results import HEAD, SweptQuery, no_results, results_by_query
+from trendloom.kernels.sharing.show import ADD, COMBINE, NOTE, PLAIN, RESET, ShownEvents, show
 from trendloom.kernels.totals.summing import ABSENT, EMPTY
 
 Array = np.ndarray[Any, Any]
@@ -38,7 +38,7 @@ LEAST_PART = 1 << 16
 """Events for which it is worth to start a thread."""
 
 
-def sweep_queries(merged: MergedQueries, block: Block, bit_of: dict[int, int], threads: int = 1) -> list[Swept]:
+def sweep_queries(merged: MergedQueries, block: Block, bit_of: dict[int, int], threads: int = 1) -> list[SweptQuery]:
     """The results of all queries, in their order; `bit_of`: the bit of each letter among the `fits` of the block."""
     for family in merged.families:
         for window in family.windows:
@@ -97,7 +97,9 @@ class Running(NamedTuple):
     done: Array
 
 
-def _swept(program: Program, shown: Shown, segments: SegmentProgram, low: int, high: int) -> tuple[Array, Array, Array]:
+def _swept(
+    program: SweepProgram, shown: ShownEvents, segments: SegmentProgram, low: int, high: int
+) -> tuple[Array, Array, Array]:
     """(query, key, window start, numbers) of every result of some keys, doubles beside, and which cells spilled."""
     families, cells = len(program.unit), len(program.holds)
     widths = program.lanes[program.family]

@@ -17,7 +17,7 @@ from trendloom.kernels.sharing.kinds import MOST_KINDS, distinct
 from trendloom.kernels.sharing.merge import merge_queries
 from trendloom.kernels.sharing.steps import CountedQuery, CountedStep
 from trendloom.model.window import Window
-from trendloom.physical.counted import Letters, counted_query
+from trendloom.physical.counted import AskedLetters, counted_query
 
 TEN = Window(10, 5)
 
@@ -82,7 +82,7 @@ def test_the_examples_of_the_paper() -> None:
 def test_what_is_counted_alone(query: str, why: str) -> None:
     columns = pa.schema([("time", pa.int64()), ("type", pa.string()), ("x", pa.int64())])
     (physical,) = planned(queries_of(query), schema_of_columns(columns, Options())).queries
-    found = counted_query(physical, Letters())
+    found = counted_query(physical, AskedLetters())
     assert isinstance(found, str)
     assert why in found
 
