@@ -112,6 +112,34 @@ def test_a_bad_option(stream: Command, options: list[str], message: str) -> None
     refused(stream(*options), BAD_OPTIONS, message)
 
 
+def test_queries_come_from_one_file(trendloom: Command, folder: Path) -> None:
+    words = ["stream", "--source", "csv:.", "--checkpoint", "state"]
+    refused(trendloom(*words), BAD_OPTIONS, "there are no queries to run", "--watch FILE if it may change")
+    (folder / "q.tql").write_text("PATTERN A WITHIN 5")
+    refused(trendloom(*words, "q.tql", "--watch", "p.tql"), BAD_OPTIONS, "queries come from one file: q.tql, or p.tql")
+    refused(trendloom(*words, "--watch", "p.tql"), BAD_OPTIONS, "there is no query file p.tql", "did you mean 'q.tql'?")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--watch", "-"], "standard input cannot be watched"),
+        (["--watch", "q.tql", "--query", "kites"], "leave out --query"),
+        (["--watch", "q.tql", "--sink", "memory:rows"], "a sink that lasts"),
+        (
+            ["--watch", "q.tql", "--master", "sc://127.0.0.1:1", "--sink", "parquet:rows"],
+            "the checkpoint is the server's",
+        ),
+    ],
+)
+def test_what_does_not_go_with_a_file_that_is_watched(
+    stream: Command, trendloom: Command, folder: Path, words: list[str], message: str
+) -> None:
+    (folder / "q.tql").write_text("QUERY kites: PATTERN A WITHIN 5")
+    given = ["--source", "days", "--checkpoint", "state"]
+    refused(trendloom("stream", *given, *words, text="QUERY kites: PATTERN A WITHIN 5"), BAD_OPTIONS, message)
+
+
 def test_a_bad_query(stream: Command) -> None:
     refused(stream(text="PATTERN"), BAD_OPTIONS, "line 1")
 

@@ -36,7 +36,7 @@ class Agreement:
 def agreed(checkpoint: str, flows: tuple[Flow, ...], buckets: int, delay: int = 0) -> tuple[Flow, ...]:
     """Refuse a workload that does not fit the checkpoint; else note it down there.
 
-    The flows know their generation, and since when they see all events. `delay`: that of the watermark, in milliseconds.
+    The flows know their generation, and since when they see all events. `delay`: of the watermark, in milliseconds.
     """
     agreement = agreement_of(checkpoint, flows, buckets, delay)
     system, folder = place(checkpoint)
