@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from trendloom.cli.console import INTERRUPTED, errors_console, tell_note, tell_refusal, tell_warnings
-from trendloom.cli.query import STANDARD_INPUT, read_query
+from trendloom.cli.query import read_query
 from trendloom.cli.spark_output import spark_prints_into
 from trendloom.cli.watch import Screen, console_of, show_table, watching
 from trendloom.engines.options import Options
@@ -61,7 +61,7 @@ class Request:
         queries = queries_of(self.text, self.options.query)
         Setting(self.watermark, self.buckets, self.late_to)
         if self.watched is not None:
-            self._check_watched(self.watched)
+            self._check_watched()
         if self.on_connect and self.target.kind == "console":
             raise OptionError(
                 "rows of Spark Connect do not come to this console", hint="give another sink: its place is the server's"
@@ -75,10 +75,8 @@ class Request:
         if columns is not None:
             check_live(queries, columns, self.options)
 
-    def _check_watched(self, file: str) -> None:
+    def _check_watched(self) -> None:
         """Refuse what does not go together with a workload that changes."""
-        if file == STANDARD_INPUT:
-            raise OptionError("standard input cannot be watched", hint="write the queries into a file: --watch FILE")
         if self.options.query is not None:
             raise OptionError("a file that is watched says itself which queries run", hint="leave out --query")
         if self.target.kind == "memory":

@@ -8,7 +8,7 @@ import typer
 
 from trendloom.cli import options as o
 from trendloom.cli.console import reporting
-from trendloom.cli.query import read_query
+from trendloom.cli.query import STANDARD_INPUT, read_query
 from trendloom.errors import OptionError
 
 STREAM = "Stream"
@@ -210,6 +210,8 @@ def _file_of(query_file: str | None, watched: str | None) -> str:
         raise OptionError(
             f"queries come from one file: {query_file}, or {watched} with --watch", hint="leave out one of the two"
         )
+    if watched == STANDARD_INPUT:
+        raise OptionError("standard input cannot be watched", hint="write the queries into a file: --watch FILE")
     found = query_file if query_file is not None else watched
     if found is None:
         raise OptionError("there are no queries to run", hint="give a file of queries; --watch FILE if it may change")
