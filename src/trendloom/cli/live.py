@@ -24,7 +24,6 @@ from trendloom.cli.watch import Screen, console_of, show_table, watching
 from trendloom.engines.options import Options
 from trendloom.engines.reading import queries_of
 from trendloom.engines.spark.ahead import check_live
-from trendloom.engines.spark.live.changing import ChangingWorkload, WorkloadWatch
 from trendloom.engines.spark.live.service import Service, serve
 from trendloom.engines.spark.live.setting import Setting
 from trendloom.engines.spark.live.sources import EventSource, known_columns, note_columns, open_source
@@ -33,6 +32,7 @@ from trendloom.engines.telling import warn_in_python
 from trendloom.errors import OptionError, QueryNote, QueryWarning, TrendloomError
 
 if TYPE_CHECKING:
+    from trendloom.engines.spark.live.changing import ChangingWorkload
     from trendloom.engines.spark.live.metrics import Metrics
 
 
@@ -132,6 +132,7 @@ def serve_request(request: Request, report: Report) -> None:
 
 def _opened(request: Request, report: Report) -> tuple[ChangingWorkload, Any, Any]:
     """The workload over a stream of events, planned; what the columns of the events mean; and the session."""
+    from trendloom.engines.spark.live.changing import ChangingWorkload, WorkloadWatch
     from trendloom.spark import session
 
     options = request.options
