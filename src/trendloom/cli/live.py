@@ -28,8 +28,7 @@ from trendloom.engines.spark.live.service import Service, serve
 from trendloom.engines.spark.live.setting import Setting
 from trendloom.engines.spark.live.sources import EventSource, known_columns, note_columns, open_source
 from trendloom.engines.spark.live.targets import Target, check_file, check_folder
-from trendloom.engines.telling import warn_in_python
-from trendloom.errors import OptionError, QueryNote, QueryWarning, TrendloomError
+from trendloom.errors import OptionError, QueryWarning, TrendloomError
 
 if TYPE_CHECKING:
     from trendloom.engines.spark.live.changing import ChangingWorkload
@@ -110,8 +109,10 @@ def serve_request(request: Request, report: Report) -> None:
     if not report.quiet:
         tell_note("starting Spark")
     stop = Event()
+    voice = WorkloadVoice(request.watched, report.quiet)
     with _warnings_told(quiet=report.quiet), spark_prints_into(report.log, debug=report.debug):
-        workload, schema, spark = _opened(request, report)
+        workload, schema, spark = _opened(request, voice)
+    voice.begin()
     show = console_of(report.format, schema, stop)
     sink = request.target.sink(show)
     screen = Screen(wanted=not report.quiet, metrics=report.metrics, name=_name(request))
@@ -130,7 +131,7 @@ def serve_request(request: Request, report: Report) -> None:
         raise BrokenPipeError
 
 
-def _opened(request: Request, report: Report) -> tuple[ChangingWorkload, Any, Any]:
+def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, Any, Any]:
     """The workload over a stream of events, planned; what the columns of the events mean; and the session."""
     from trendloom.engines.spark.live.changing import ChangingWorkload, WorkloadWatch
     from trendloom.spark import session
@@ -149,7 +150,7 @@ def _opened(request: Request, report: Report) -> tuple[ChangingWorkload, Any, An
         Setting(request.watermark, request.buckets, request.late_to),
         request.service.checkpoint,
         queries_of(request.text, options.query),
-        WorkloadWatch(partial(_tell, quiet=report.quiet), partial(_tell_refused, file)),
+        WorkloadWatch(voice.warn, voice.refuse),
         look=None if file is None else partial(read_query, file),
         heeded=request.text,
     )
@@ -159,16 +160,29 @@ def _opened(request: Request, report: Report) -> tuple[ChangingWorkload, Any, An
     return workload, workload.plan.frame.schema, spark
 
 
-def _tell(warning: QueryWarning, query: str | None, *, quiet: bool) -> None:
-    if not isinstance(warning, QueryNote):
-        warn_in_python(warning, query)
-    elif not quiet:
-        tell_note(str(warning) if query is None else f"query {query}: {warning}")
+@dataclass
+class WorkloadVoice:
+    """Tells of a workload on standard error; what comes up while Spark starts, and has standard error, waits."""
 
+    file: str | None
+    quiet: bool = False
+    waiting: list[tuple[QueryWarning, str | None]] | None = field(default_factory=list)
 
-def _tell_refused(file: str | None, error: TrendloomError) -> None:
-    """Refusals are told even to those who want no notes: nothing else would tell that the file is not what runs."""
-    tell_refusal(error, f"a change of {file}")
+    def warn(self, warning: QueryWarning, query: str | None) -> None:
+        if self.waiting is not None:
+            self.waiting.append((warning, query))
+        elif not self.quiet:
+            tell_warnings([warning], query)
+
+    def begin(self) -> None:
+        """Tell what has waited, and from now on everything at once."""
+        waiting, self.waiting = self.waiting or [], None
+        for warning, query in waiting:
+            self.warn(warning, query)
+
+    def refuse(self, error: TrendloomError) -> None:
+        """Even those who want no notes hear of it: nothing else would tell that the file is not what runs."""
+        tell_refusal(error, f"a change of {self.file}")
 
 
 def _name(request: Request) -> str:

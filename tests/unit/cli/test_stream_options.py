@@ -11,7 +11,8 @@ from threading import Event
 import pytest
 from click.testing import Result
 
-from trendloom.cli.live import _stopped_by_signals
+from trendloom.cli.live import WorkloadVoice, _stopped_by_signals
+from trendloom.errors import BindError, QueryNote, QueryWarning, Span
 
 Command = Callable[..., Result]
 
@@ -155,6 +156,22 @@ def test_source_and_checkpoint_must_be_given(trendloom: Command, missing: str) -
     result = trendloom("stream", "-", *words, text="PATTERN A")
     assert result.exit_code == BAD_OPTIONS
     assert missing in result.stderr
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_what_is_told_of_a_workload(quiet: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing while Spark starts; who wants no notes still hears what was refused."""
+    voice = WorkloadVoice("q.tql", quiet)
+    voice.warn(QueryNote("query 'new' is new"), None)
+    assert capsys.readouterr().err == ""
+    voice.begin()
+    voice.warn(QueryWarning("it is hot"), "hot")
+    told = "" if quiet else "note: query 'new' is new\nwarning in query hot: it is hot\n"
+    assert capsys.readouterr().err == told
+    text = "QUERY hot: PATTERN A"
+    voice.refuse(BindError("there is no A", Span(1, 20), hint="write B", text=text))
+    shown = f"refused: a change of q.tql: there is no A  (line 1, column 20)\n  {text}\n{' ' * 21}^\nhint: write B\n"
+    assert capsys.readouterr().err == shown
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
