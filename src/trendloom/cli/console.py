@@ -95,6 +95,11 @@ def tell_error(error: TrendloomError) -> None:
     errors_console().print(_marked("error", "bold red", str(error)))
 
 
+def tell_refusal(error: TrendloomError, what: str) -> None:
+    """Say that something was refused, and everything else goes on."""
+    errors_console().print(_marked("refused", "bold yellow", f"{what}: {error}"))
+
+
 # ------------------------------------------------------------------------------------- warnings and notes
 
 

@@ -11,12 +11,14 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from trendloom.cli.console import INTERRUPTED, errors_console, tell_note, tell_warnings
+from trendloom.cli.console import INTERRUPTED, errors_console, tell_note, tell_refusal, tell_warnings
+from trendloom.cli.query import read_query
 from trendloom.cli.spark_output import spark_prints_into
 from trendloom.cli.watch import Screen, console_of, show_table, watching
 from trendloom.engines.options import Options
@@ -26,9 +28,10 @@ from trendloom.engines.spark.live.service import Service, serve
 from trendloom.engines.spark.live.setting import Setting
 from trendloom.engines.spark.live.sources import EventSource, known_columns, note_columns, open_source
 from trendloom.engines.spark.live.targets import Target, check_file, check_folder
-from trendloom.errors import OptionError
+from trendloom.errors import OptionError, QueryWarning, TrendloomError
 
 if TYPE_CHECKING:
+    from trendloom.engines.spark.live.changing import ChangingWorkload
     from trendloom.engines.spark.live.metrics import Metrics
 
 
@@ -45,6 +48,7 @@ class Request:
     buckets: int
     late_to: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    watched: str | None = None  # the file that the queries are of, if it may change
 
     @property
     def on_connect(self) -> bool:
@@ -55,6 +59,8 @@ class Request:
         """Refuse what is wrong before Spark starts, which takes a while."""
         queries = queries_of(self.text, self.options.query)
         Setting(self.watermark, self.buckets, self.late_to)
+        if self.watched is not None:
+            self._check_watched()
         if self.on_connect and self.target.kind == "console":
             raise OptionError(
                 "rows of Spark Connect do not come to this console", hint="give another sink: its place is the server's"
@@ -67,6 +73,21 @@ class Request:
         columns = known_columns(self.source, self.options.time, notes)
         if columns is not None:
             check_live(queries, columns, self.options)
+
+    def _check_watched(self) -> None:
+        """Refuse what does not go together with a workload that changes."""
+        if self.options.query is not None:
+            raise OptionError("a file that is watched says itself which queries run", hint="leave out --query")
+        if self.target.kind == "memory":
+            raise OptionError(
+                "rows in memory are gone when a stream is started again, as it is when its queries change",
+                hint="give a sink that lasts: parquet:FOLDER, jsonl:FOLDER, sqlite:FILE/TABLE or console",
+            )
+        if self.on_connect:
+            raise OptionError(
+                "queries cannot be watched through Spark Connect: the checkpoint is the server's",
+                hint="stop the stream and start it again with the changed file",
+            )
 
 
 @dataclass(frozen=True)
@@ -88,14 +109,17 @@ def serve_request(request: Request, report: Report) -> None:
     if not report.quiet:
         tell_note("starting Spark")
     stop = Event()
+    voice = WorkloadVoice(request.watched, report.quiet)
     with _warnings_told(quiet=report.quiet), spark_prints_into(report.log, debug=report.debug):
-        rows, schema, spark = _opened(request)
+        workload, schema, spark = _opened(request, voice)
+    voice.begin()
     show = console_of(report.format, schema, stop)
     sink = request.target.sink(show)
     screen = Screen(wanted=not report.quiet, metrics=report.metrics, name=_name(request))
     try:
         with _stopped_by_signals(stop), watching(screen) as watch:
-            end = serve(rows, sink, request.service, stop, watch)
+            renewal = None if request.on_connect or request.service.memory is not None else workload
+            end = serve(workload.rows, sink, request.service, stop, watch, renewal)
     except KeyboardInterrupt:
         errors_console().print("[yellow]stopped at once[/]: the batch under way is done again at the next start")
         raise typer.Exit(INTERRUPTED) from None
@@ -107,11 +131,10 @@ def serve_request(request: Request, report: Report) -> None:
         raise BrokenPipeError
 
 
-def _opened(request: Request) -> tuple[Any, Any, Any]:
-    """The rows as a streaming DataFrame, what the columns of the events mean, and the session."""
-    from trendloom.engines.spark.frames import describe
-    from trendloom.engines.spark.live.detect import without_marks
-    from trendloom.spark import detect, session
+def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, Any, Any]:
+    """The workload over a stream of events, planned; what the columns of the events mean; and the session."""
+    from trendloom.engines.spark.live.changing import ChangingWorkload, WorkloadWatch
+    from trendloom.spark import session
 
     options = request.options
     spark = session(options.master, name="trendloom stream", settings=dict(request.settings))
@@ -120,16 +143,46 @@ def _opened(request: Request) -> tuple[Any, Any, Any]:
     events = open_source(
         spark, request.source, time=options.time, time_zone=options.time_zone, strict=strict, checkpoint=notes
     )
-    rows = detect(
-        events, request.text, time=options.time, type=options.type, time_unit=options.time_unit,
-        numeric=options.numeric, query=options.query, watermark=request.watermark, buckets=request.buckets,
-        late_to=request.late_to, checkpoint=request.service.checkpoint, order=options.order,
-        time_zone=options.time_zone,
-    )  # fmt: skip
+    file = request.watched
+    workload = ChangingWorkload(
+        events,
+        options,
+        Setting(request.watermark, request.buckets, request.late_to),
+        request.service.checkpoint,
+        queries_of(request.text, options.query),
+        WorkloadWatch(voice.warn, voice.refuse),
+        look=None if file is None else partial(read_query, file),
+        heeded=request.text,
+    )
+    workload.first_rows()
     if notes is not None:
         note_columns(events, notes)
-    queries = queries_of(request.text, options.query)
-    return rows, without_marks(describe(events, options.for_queries(queries).columns())).schema, spark
+    return workload, workload.plan.frame.schema, spark
+
+
+@dataclass
+class WorkloadVoice:
+    """Tells of a workload on standard error; what comes up while Spark starts, and has standard error, waits."""
+
+    file: str | None
+    quiet: bool = False
+    waiting: list[tuple[QueryWarning, str | None]] | None = field(default_factory=list)
+
+    def warn(self, warning: QueryWarning, query: str | None) -> None:
+        if self.waiting is not None:
+            self.waiting.append((warning, query))
+        elif not self.quiet:
+            tell_warnings([warning], query)
+
+    def begin(self) -> None:
+        """Tell what has waited, and from now on everything at once."""
+        waiting, self.waiting = self.waiting or [], None
+        for warning, query in waiting:
+            self.warn(warning, query)
+
+    def refuse(self, error: TrendloomError) -> None:
+        """Even those who want no notes hear of it: nothing else would tell that the file is not what runs."""
+        tell_refusal(error, f"a change of {self.file}")
 
 
 def _name(request: Request) -> str:

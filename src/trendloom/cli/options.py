@@ -44,6 +44,14 @@ QueryFile = Annotated[
         help="A file of one query or of a workload; - reads it from standard input.",
     ),
 ]
+MaybeQueryFile = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[QUERY.tql]",
+        show_default=False,
+        help="A file of one query or of a workload; - reads it from standard input.",
+    ),
+]
 QueryName = Annotated[
     str | None, typer.Option("--query", metavar="NAME", show_default=False, help="Only this query of a workload.")
 ]

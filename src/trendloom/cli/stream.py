@@ -8,7 +8,7 @@ import typer
 
 from trendloom.cli import options as o
 from trendloom.cli.console import reporting
-from trendloom.cli.query import read_query
+from trendloom.cli.query import STANDARD_INPUT, read_query
 from trendloom.errors import OptionError
 
 STREAM = "Stream"
@@ -16,6 +16,8 @@ EPILOG = """
 [bold]Examples[/]
 
   trendloom stream kites.tql --source parquet:checks --sink sqlite:rows.db/kites --checkpoint state
+
+  trendloom stream --watch all.tql --source parquet:checks --sink parquet:rows --checkpoint state
 
   trendloom stream pulse.tql --source rate:1000 --sink console --checkpoint state
 
@@ -27,7 +29,6 @@ Ctrl-C ends the stream in good order; started again with the same --checkpoint, 
 
 
 def stream(
-    query_file: o.QueryFile,
     source: Annotated[
         str,
         typer.Option(
@@ -43,6 +44,15 @@ def stream(
             help="Where the stream keeps its state and how far it is; the same folder goes on.",
         ),
     ],
+    query_file: o.MaybeQueryFile = None,
+    watch: Annotated[
+        str | None,
+        typer.Option(
+            "--watch", metavar="QUERIES.tql", rich_help_panel=STREAM, show_default=False,
+            help="Instead of QUERY.tql: a file that may change. Queries that are added, removed or changed in it are "
+            "taken between two batches; what is wrong is refused and told, and the others go on.",
+        ),
+    ] = None,
     sink: Annotated[
         str,
         typer.Option(
@@ -170,7 +180,7 @@ def stream(
         if format is not None and target.kind != "console":
             raise OptionError("--format is for rows on the console", hint="leave it out, or give --sink console")
         request = Request(
-            text=read_query(query_file),
+            text=read_query(_file_of(query_file, watch)),
             source=source_of(source, schema=schema, max_files=max_files, options=_pairs(option, "--option")),
             target=target,
             options=Options(
@@ -189,8 +199,23 @@ def stream(
             buckets=buckets,
             late_to=None if late_to is None else absolute(late_to),
             settings=settings,
+            watched=watch,
         )
         serve_request(request, Report(format.value if format else None, metrics, log, quiet=quiet, debug=debug))
+
+
+def _file_of(query_file: str | None, watched: str | None) -> str:
+    """The file of queries, fixed or watched."""
+    if query_file is not None and watched is not None:
+        raise OptionError(
+            f"queries come from one file: {query_file}, or {watched} with --watch", hint="leave out one of the two"
+        )
+    if watched == STANDARD_INPUT:
+        raise OptionError("standard input cannot be watched", hint="write the queries into a file: --watch FILE")
+    found = query_file if query_file is not None else watched
+    if found is None:
+        raise OptionError("there are no queries to run", hint="give a file of queries; --watch FILE if it may change")
+    return found
 
 
 def _pairs(given: list[str] | None, name: str) -> dict[str, str]:

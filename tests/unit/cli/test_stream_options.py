@@ -11,7 +11,8 @@ from threading import Event
 import pytest
 from click.testing import Result
 
-from trendloom.cli.live import _stopped_by_signals
+from trendloom.cli.live import WorkloadVoice, _stopped_by_signals
+from trendloom.errors import BindError, QueryNote, QueryWarning, Span
 
 Command = Callable[..., Result]
 
@@ -112,6 +113,34 @@ def test_a_bad_option(stream: Command, options: list[str], message: str) -> None
     refused(stream(*options), BAD_OPTIONS, message)
 
 
+def test_queries_come_from_one_file(trendloom: Command, folder: Path) -> None:
+    words = ["stream", "--source", "csv:.", "--checkpoint", "state"]
+    refused(trendloom(*words), BAD_OPTIONS, "there are no queries to run", "--watch FILE if it may change")
+    (folder / "q.tql").write_text("PATTERN A WITHIN 5")
+    refused(trendloom(*words, "q.tql", "--watch", "p.tql"), BAD_OPTIONS, "queries come from one file: q.tql, or p.tql")
+    refused(trendloom(*words, "--watch", "p.tql"), BAD_OPTIONS, "there is no query file p.tql", "did you mean 'q.tql'?")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--watch", "-"], "standard input cannot be watched"),
+        (["--watch", "q.tql", "--query", "kites"], "leave out --query"),
+        (["--watch", "q.tql", "--sink", "memory:rows"], "a sink that lasts"),
+        (
+            ["--watch", "q.tql", "--master", "sc://127.0.0.1:1", "--sink", "parquet:rows"],
+            "the checkpoint is the server's",
+        ),
+    ],
+)
+def test_what_does_not_go_with_a_file_that_is_watched(
+    stream: Command, trendloom: Command, folder: Path, words: list[str], message: str
+) -> None:
+    (folder / "q.tql").write_text("QUERY kites: PATTERN A WITHIN 5")
+    given = ["--source", "days", "--checkpoint", "state"]
+    refused(trendloom("stream", *given, *words, text="QUERY kites: PATTERN A WITHIN 5"), BAD_OPTIONS, message)
+
+
 def test_a_bad_query(stream: Command) -> None:
     refused(stream(text="PATTERN"), BAD_OPTIONS, "line 1")
 
@@ -127,6 +156,22 @@ def test_source_and_checkpoint_must_be_given(trendloom: Command, missing: str) -
     result = trendloom("stream", "-", *words, text="PATTERN A")
     assert result.exit_code == BAD_OPTIONS
     assert missing in result.stderr
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_what_is_told_of_a_workload(quiet: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing while Spark starts; who wants no notes still hears what was refused."""
+    voice = WorkloadVoice("q.tql", quiet)
+    voice.warn(QueryNote("query 'new' is new"), None)
+    assert capsys.readouterr().err == ""
+    voice.begin()
+    voice.warn(QueryWarning("it is hot"), "hot")
+    told = "" if quiet else "note: query 'new' is new\nwarning in query hot: it is hot\n"
+    assert capsys.readouterr().err == told
+    text = "QUERY hot: PATTERN A"
+    voice.refuse(BindError("there is no A", Span(1, 20), hint="write B", text=text))
+    shown = f"refused: a change of q.tql: there is no A  (line 1, column 20)\n  {text}\n{' ' * 21}^\nhint: write B\n"
+    assert capsys.readouterr().err == shown
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -77,12 +77,25 @@ def test_a_failed_batch_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
     sink = to_sqlite(str(path), "m", stream="s")
     sink(numbers(1), 0)
-    with pytest.raises(sqlite3.OperationalError, match="no column named other"):
-        sink(Rows(pa.table({"n": [2], "other": [3]})), 1)  # type: ignore[arg-type]
+    with sqlite3.connect(path) as connection:
+        refusal = "WHEN NEW.n = 3 BEGIN SELECT RAISE(ABORT, 'no threes'); END"
+        connection.execute(f"CREATE TRIGGER no_threes BEFORE INSERT ON m {refusal}")
+    with pytest.raises(sqlite3.IntegrityError, match="no threes"):
+        sink(numbers(2, 3), 1)
     assert content(path) == [(1,)]
     assert content(path, "trendloom_batches") == [("s", "m", 0)]
     sink(numbers(2), 1)
     assert content(path) == [(1,), (2,)]
+
+
+def test_columns_of_a_query_that_was_added_come_to_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    sink = to_sqlite(str(path), "m", stream="s")
+    sink(numbers(1), 0)
+    for batch in (1, 2):
+        sink(Rows(pa.table({"n": [2], "other": ["x"]})), batch)  # type: ignore[arg-type]
+    sink(numbers(3), 3)
+    assert content(path) == [(1, None), (2, "x"), (2, "x"), (3, None)]
 
 
 def test_a_locked_file_is_an_error_and_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

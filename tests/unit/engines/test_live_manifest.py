@@ -10,8 +10,12 @@ import pytest
 from tests.unit.engines.live_streams import flow
 
 from trendloom.engines.live.flow import Flow
+from trendloom.engines.live.news import news_of, shown_moment
 from trendloom.engines.spark.live.manifest import NAME, agreed, travel_together
-from trendloom.errors import OptionError, RunError
+from trendloom.engines.spark.live.setting import Setting
+from trendloom.errors import OptionError, RunError, StateError
+from trendloom.model.schema import Column, Kind, Schema
+from trendloom.model.time import TimeAxis
 
 PAIRS = "RETURN a.x PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10"
 COUNTS = "RETURN k, COUNT(*) PATTERN SEQ(A, B) WHERE [k] GROUP BY k WITHIN 10"
@@ -29,6 +33,76 @@ def test_queries_come_and_go(tmp_path: Path) -> None:
     back = agreed(place, (named("p", PAIRS), named("c", COUNTS), named("new", COUNTS)), 8)
     assert [one.generation for one in back] == [0, 1, 0]
     assert [one.generation for one in agreed(place, (named("c", COUNTS),), 8)] == [1]
+
+
+def commit(checkpoint: Path, batch: int, watermark: int) -> None:
+    """Spark's note of a batch that is done."""
+    (checkpoint / "commits").mkdir(exist_ok=True)
+    (checkpoint / "commits" / str(batch)).write_text(f'v1\n{{"nextBatchWatermarkMs":{watermark}}}')
+    (checkpoint / "commits" / f".{batch}.crc").write_bytes(b"crc")
+
+
+def test_queries_that_join_later_begin_after_all_events_that_were_seen(tmp_path: Path) -> None:
+    place, old = str(tmp_path), named("p", PAIRS)
+    assert [one.since for one in agreed(place, (old, named("c", COUNTS)), 8, 10_000)] == [None, None]
+    assert [one.since for one in agreed(place, (old, named("d", COUNTS)), 8, 10_000)] == [None, None]  # nothing is done
+    commit(tmp_path, 9, 5_000)
+    commit(tmp_path, 10, 20_000)
+    joined = agreed(place, (old, named("c", COUNTS), named("new", PAIRS)), 8, 10_000)
+    assert [(one.generation, one.since) for one in joined] == [(0, None), (1, 31), (0, 31)]
+    commit(tmp_path, 11, 90_000)
+    again = agreed(place, (old, named("c", COUNTS), named("new", PAIRS)), 8, 10_000)
+    assert [one.since for one in again] == [None, 31, 31]
+    agreed(place, (old,), 8, 10_000)
+    assert agreed(place, (old, named("c", COUNTS)), 8, 10_000)[1].since == 101
+
+
+def test_a_shorter_delay_does_not_forget_what_a_longer_one_let_in(tmp_path: Path) -> None:
+    agreed(str(tmp_path), (named("p", PAIRS),), 8, 60_000)
+    commit(tmp_path, 0, 40_000)
+    agreed(str(tmp_path), (named("p", PAIRS),), 8, 5_000)
+    commit(tmp_path, 1, 40_000)  # the watermark does not go back, and says little about what was seen
+    assert agreed(str(tmp_path), (named("p", PAIRS), named("c", COUNTS)), 8, 5_000)[1].since == 101
+
+
+def test_a_manifest_of_an_earlier_version_knows_no_moment(tmp_path: Path) -> None:
+    agreed(str(tmp_path), (named("p", PAIRS),), 8)
+    told = json.loads((tmp_path / NAME).read_text())
+    del told["delay"], told["queries"]["p"]["since"]
+    (tmp_path / NAME).write_text(json.dumps(told))
+    commit(tmp_path, 0, 20_000)
+    assert [one.since for one in agreed(str(tmp_path), (named("p", PAIRS), named("c", COUNTS)), 8, 2_000)] == [None, 23]
+
+
+def test_a_garbled_commit_is_told(tmp_path: Path) -> None:
+    commit(tmp_path, 0, 1)
+    (tmp_path / "commits" / "0").write_text("v1\n{")
+    with pytest.raises(StateError, match="commits/0"):
+        agreed(str(tmp_path), (named("p", PAIRS),), 8)
+
+
+@pytest.mark.parametrize(
+    ("delay", "milliseconds"),
+    [("10 seconds", 10_000), ("0 seconds", 0), ("1.5 SECONDS", 1500), ("1 week", 604_800_000), ("7 microseconds", 1)],
+)
+def test_delays_in_milliseconds(delay: str, milliseconds: int) -> None:
+    assert Setting(delay, 8).delay == milliseconds
+
+
+def test_news_are_told_until_answers_are_whole() -> None:
+    joined = replace(named("p", PAIRS), since=31)
+    assert [str(note) for note in news_of([joined, named("c", COUNTS)], None)] == [
+        "query 'p' is new: its answers are whole from 31 on"
+    ]
+    assert len(list(news_of([joined], 30_999_999))) == 1
+    assert list(news_of([joined], 31_000_000)) == []
+
+
+def test_moments_are_told_in_the_zone_of_the_stream() -> None:
+    columns = (Column("time", Kind.TIME, zone="Europe/Paris"), Column("type", Kind.STRING))
+    schema = Schema(columns, axis=TimeAxis.timestamps())
+    assert shown_moment(schema, 1_790_000_000_120_000) == "2026-09-21 16:13:20.12 Europe/Paris"
+    assert shown_moment(replace(schema, columns=()), 1_790_000_000_000_000) == "2026-09-21 14:13:20 UTC"
 
 
 def test_a_query_that_was_away_may_have_changed(tmp_path: Path) -> None:

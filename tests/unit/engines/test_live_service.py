@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from trendloom.engines.looking.statistics.from_batches import Figures
 from trendloom.engines.spark.complaints import complaint
 from trendloom.engines.spark.live import service
 from trendloom.engines.spark.live.failures import explained, is_lasting
@@ -174,3 +175,76 @@ def test_a_stream_that_is_stopped_while_it_waits_ends_well(monkeypatch: pytest.M
     setting = Service(str(tmp_path), pause=60.0)
     end = serve(None, lambda *_: None, setting, stop, StreamWatch(failed=lambda *_: stop.set()))  # type: ignore[arg-type]
     assert end.batches == 0
+
+
+# ------------------------------------------------------------------------------------------- renewed workloads
+
+
+class Renewing:
+    """Asks for a renewal at the first looks."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+        self.given = 0
+
+    def is_due(self, _: Figures) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+    def renewed_rows(self) -> Any:
+        self.given += 1
+        return f"rows {self.given}"
+
+
+class Running(Query):
+    """A query that ends when it is stopped."""
+
+    status: ClassVar[dict[str, bool]] = {"isTriggerActive": False}
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self.looks = looks
+
+    @property
+    def isActive(self) -> bool:  # type: ignore[override]
+        self.looks -= 1
+        return self.looks >= 0
+
+    @isActive.setter
+    def isActive(self, _: bool) -> None:
+        pass
+
+
+def test_a_workload_is_renewed_between_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Any] = []
+    monkeypatch.setattr(service, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(service, "start", lambda rows, *_: started.append(rows) or Running(5))
+    serve("rows 0", lambda *_: None, Service("state"), Event(), renewal=Renewing(2))  # type: ignore[arg-type]
+    assert started == ["rows 0", "rows 1", "rows 2"]
+
+
+def test_no_batch_begins_when_a_workload_is_to_be_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    gates: list[Any] = []
+    monkeypatch.setattr(service, "LOOK_EVERY", 0.0)
+
+    class Rows(str):
+        _jdf = None
+
+    class Ending(Running):
+        def stop(self) -> None:
+            """Spark has begun another batch meanwhile."""
+            if len(gates) == 1:
+                with pytest.raises(RunError, match="being stopped"):
+                    gates[0](None, 1)
+                self.error = RunError("the stream is being stopped")
+
+    def start(_: Any, sink: Any, __: Service) -> Query:
+        gates.append(sink)
+        return Ending(5)
+
+    monkeypatch.setattr(service, "start", start)
+    given: list[int] = []
+    serve(Rows("0"), lambda _, batch: given.append(batch), Service("state"), Event(), renewal=Renewing(1))  # type: ignore[arg-type]
+    assert len(gates) == 2
+    gates[1](None, 1)
+    assert given == [1]

@@ -176,12 +176,15 @@ class Advance:
     # ----------------------------------------------------------------------------------------------- keeping
 
     def _in_time(self, arrived: pa.Table) -> tuple[pa.Table, Array]:
-        """The events that have arrived, apart from those that came too late."""
+        """The events that have arrived, apart from those that came too late, or happened before the query's time."""
         plan = self.flow.physical.plan
         timed = np.asarray(arrived[plan.schema.time].is_valid())
         self.untimed = int(len(timed) - timed.sum())
         with_time = arrived if timed.all() else arrived.filter(pa.array(timed))
         times = ticks(with_time[plan.schema.time], plan.schema.axis)
+        if self.flow.since is not None and len(times) and int(times.min()) < self.flow.since:
+            seen = times >= self.flow.since
+            with_time, times = with_time.filter(pa.array(seen)), times[seen]
         late = np.zeros(len(times), np.bool_) if self.watermark is None else times < self.watermark
         if self.untimed or late.any():
             parts = [arrived.filter(pa.array(~timed)), with_time.filter(pa.array(late))]

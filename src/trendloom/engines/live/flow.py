@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.columnar.events import Stream
@@ -19,6 +20,7 @@ from trendloom.errors import RunError
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import Kernel
+from trendloom.kernels.totals.totals import Totals
 from trendloom.lang.printer import write
 from trendloom.model.semantics import Trends
 from trendloom.physical.aggregation import measures_of
@@ -35,6 +37,7 @@ class Flow:
 
     `early`: rows of windows that are still open are given out, too, whenever events arrive for them. `generation`:
     how often the query was taken out of the workload and put back; state of an earlier one is of no use.
+    `since`: the query was added to a stream under way, and has seen every event from this tick on; None: all events.
     """
 
     name: str
@@ -44,6 +47,27 @@ class Flow:
     kernel: Kernel[Any, Any]
     early: bool = False
     generation: int = 0
+    since: int | None = None
+
+    @property
+    def whole_from(self) -> int | None:
+        """The first tick at which a window, or a match without windows, may begin and be whole; None: any.
+
+        What is said of a match that begins there depends on no event before `since`. A window holds all that matters to
+        it. Without windows a match looks ahead only; where a NOT may look back from it, or a longer trend may hold it,
+        by less than WITHIN.
+        """
+        if self.since is None:
+            return None
+        window = self.physical.plan.window
+        if window.slide is not None:
+            return -(-self.since // window.slide) * window.slide
+        return self.since + (window.within or 0 if self._looks_back else 0)
+
+    @property
+    def _looks_back(self) -> bool:
+        output = self.physical.plan.output
+        return len(self.physical.detection.scopes) > 1 or output in (Trends.COMPLETE, Trends.COLLAPSED)
 
     @property
     def adds_up(self) -> bool:
@@ -75,7 +99,8 @@ class Flow:
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:24]
 
     def rows(self, stream: Stream, block: Block, keys: Keys, results: Iterator[Any]) -> Iterator[pa.RecordBatch]:
-        """Results of the kernel as rows, or as partial rows where buckets add up."""
+        """Results of the kernel as rows, or as partial rows where buckets add up; none that might lack events."""
+        results = self._whole(block, results)
         shown = Arranged(self.physical, stream, block, keys)
         if not self.physical.aggregates:
             size = 0
@@ -90,6 +115,18 @@ class Flow:
             yield from whole.combine_chunks().to_batches()
         else:
             yield from self.finished(whole)
+
+    def _whole(self, block: Block, results: Iterator[Any]) -> Iterator[Any]:
+        """The results that begin late enough to be whole."""
+        whole_from = self.whole_from
+        if whole_from is None:
+            yield from results
+            return
+        for found in results:
+            begins = found.start if isinstance(found, Totals) else found.window_start
+            begins = block.time[found.first] if begins is None else begins
+            whole = begins >= whole_from
+            yield found if whole.all() else found.take(np.flatnonzero(whole))
 
     def _refuse_floods(self, size: int) -> int:
         """A batch must end some time, and its rows must fit Spark's columns."""

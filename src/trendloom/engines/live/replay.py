@@ -8,7 +8,7 @@ goes back.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,11 @@ class Replay:
                 self.late.append(step.late)
         self._move(events)
         return self._rows(found)
+
+    def joined_by(self, flow: Flow) -> Replay:
+        """The stream as a query sees it that is added now: it begins after all events there have been."""
+        since = None if self.watermark is None else self.watermark + self.delay + 1
+        return Replay(replace(flow, since=since), self.delay, self.buckets, self.watermark, self.greatest)
 
     def flush(self) -> pa.Table:
         """The rest, as if an event came after all windows have ended."""

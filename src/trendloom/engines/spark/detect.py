@@ -64,7 +64,8 @@ def detect(
     they are certain (output mode append). Later events are counted (see the metrics of the query's progress) and
     written to the Parquet folder `late_to`, if there is one. Keys are spread over `buckets`; their number belongs to
     the checkpoint.
-    `checkpoint`: the folder that the stream will be started with; a workload that does not fit it is refused.
+    `checkpoint`: the folder that the stream will be started with; a workload that does not fit it is refused, and a
+    query that is new there begins after all events seen so far, and says from when its answers are whole.
     `early`: windows that are still open give rows, too, whenever events arrive for them (output mode update).
     """
     options = Options(

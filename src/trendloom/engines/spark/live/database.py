@@ -98,6 +98,11 @@ class ToDatabase:
         ]
         target = quoted(self.table)
         cursor.execute(f"CREATE TABLE IF NOT EXISTS {target} ({', '.join(declared)})")
+        cursor.execute(f"SELECT * FROM {target} WHERE 1 = 0")
+        there = {str(about[0]).lower() for about in cursor.description}
+        for name, one in zip(rows.column_names, declared, strict=True):
+            if name.lower() not in there:  # of a query that has been added
+                cursor.execute(f"ALTER TABLE {target} ADD COLUMN {one}")
         values = zip(*(_values(rows.column(at), field) for at, field in enumerate(rows.schema)), strict=True)
         insert = f"INSERT INTO {target} ({', '.join(columns)}) VALUES ({self._marks(len(columns))})"
         cursor.executemany(insert, list(values))

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from trendloom.engines.live.bundles import alone, bundles_of, names_together
-from trendloom.engines.live.flow import flow_of
+from trendloom.engines.live.flow import Flow, flow_of
+from trendloom.engines.live.news import news_of
 from trendloom.engines.looking.statistics.from_batches import Figures, figures_at, statistics_of_batches
 from trendloom.engines.options import Options
 from trendloom.engines.planning import planned
 from trendloom.engines.spark.frames import Frame, describe
+from trendloom.engines.spark.live.commits import watermark_after
 from trendloom.engines.spark.live.files import MARKS
 from trendloom.engines.spark.live.manifest import agreed, travel_together
 from trendloom.engines.spark.live.setting import Setting, absolute
-from trendloom.engines.spark.live.stream import run
+from trendloom.engines.spark.live.stream import result_schema, run
 from trendloom.engines.telling import tell_warnings, warn_in_python
+from trendloom.errors import QueryNote
 from trendloom.lang.tree import Query
+from trendloom.physical.workload import PhysicalWorkload
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,16 +41,46 @@ def detect_live(
 ) -> DataFrame:
     """The rows of a workload over a streaming DataFrame; see `trendloom.spark.detect`."""
     setting = Setting(watermark, buckets, None if late_to is None else absolute(late_to))
+    place = None if checkpoint is None else absolute(checkpoint)
+    plan = plan_live(df, queries, options, Figures() if place is None else figures_at(place), early=early)
+    tell_warnings(plan.frame.warnings, plan.workload.bound, warn_in_python)
+    rows, news = open_live(plan, setting, place)
+    for note in news:
+        warn_in_python(note)
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class LivePlan:
+    """A workload planned over a stream, before any checkpoint is asked. `figures`: what was known of the events."""
+
+    frame: Frame
+    workload: PhysicalWorkload
+    flows: tuple[Flow, ...]
+    figures: Figures
+
+
+def plan_live(
+    df: DataFrame, queries: tuple[Query, ...], options: Options, figures: Figures, *, early: bool = False
+) -> LivePlan:
+    """Bind and plan queries; what cannot be served live, or together, is refused, and nothing is touched."""
     frame = without_marks(describe(df, options.columns()))
-    earlier = Figures() if checkpoint is None else figures_at(absolute(checkpoint))
-    workload = planned(queries, frame.schema, options.limits, lambda plan: statistics_of_batches(plan, earlier))
-    tell_warnings(frame.warnings, workload.bound, warn_in_python)
+    workload = planned(queries, frame.schema, options.limits, lambda plan: statistics_of_batches(plan, figures))
     flows = tuple(flow_of(one, frame.arrow, options.numeric, early=early) for one in workload.queries)
+    result_schema(flows)
+    return LivePlan(frame, workload, flows, figures)
+
+
+def open_live(plan: LivePlan, setting: Setting, checkpoint: str | None) -> tuple[DataFrame, tuple[QueryNote, ...]]:
+    """The rows of a planned workload, noted down in its checkpoint, and what there is to say of its queries."""
+    frame, flows = plan.frame, plan.flows
     if checkpoint is None:
-        return run(frame.df, alone(flows), frame.schema, setting, names_together(flows))
-    flows = agreed(absolute(checkpoint), flows, buckets)
-    bundles = bundles_of(flows) if travel_together(absolute(checkpoint)) else alone(flows)
-    return run(frame.df, bundles, frame.schema, setting)
+        return run(frame.df, alone(flows), frame.schema, setting, names_together(flows)), ()
+    flows = agreed(checkpoint, flows, setting.buckets, setting.delay)
+    bundles = bundles_of(flows) if travel_together(checkpoint) else alone(flows)
+    reached = watermark_after(checkpoint)
+    news = news_of(flows, None if reached is None else reached * 1000)
+    return run(frame.df, bundles, frame.schema, setting), tuple(news)
 
 
 def without_marks(frame: Frame) -> Frame:

@@ -3,25 +3,52 @@
 A workload may gain queries, lose them, and change HAVING and what RETURN makes of the same aggregates. A query whose
 pattern, predicates, groups or windows change is another query: under the old name it is refused, under a new one it
 starts afresh. So does one that was taken out and is put back: it has missed events, and its *generation* tells.
+A query that joins when batches are done begins after all events that these have seen (`since`).
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.fs as fs
 
 from trendloom.engines.live.flow import Flow
+from trendloom.engines.live.news import named
+from trendloom.engines.spark.live.commits import first_unseen, watermark_after
 from trendloom.errors import OptionError, StateError
 from trendloom.io.places import place
 
 NAME = "trendloom.json"
+DELAY = "delay"
+"""The longest delay of the watermark so far, in milliseconds: it says which events batches can have seen."""
 
 
-def agreed(checkpoint: str, flows: tuple[Flow, ...], buckets: int) -> tuple[Flow, ...]:
-    """Refuse a workload that does not fit the checkpoint; else note it down there. The flows know their generation."""
+@dataclass(frozen=True)
+class Agreement:
+    """A workload that fits a checkpoint: its flows as they go on there, and what there is to note down."""
+
+    flows: tuple[Flow, ...]
+    told: dict[str, Any]
+
+
+def agreed(checkpoint: str, flows: tuple[Flow, ...], buckets: int, delay: int = 0) -> tuple[Flow, ...]:
+    """Refuse a workload that does not fit the checkpoint; else note it down there.
+
+    The flows know their generation, and since when they see all events. `delay`: of the watermark, in milliseconds.
+    """
+    agreement = agreement_of(checkpoint, flows, buckets, delay)
+    system, folder = place(checkpoint)
+    system.create_dir(folder, recursive=True)
+    with system.open_output_stream(f"{folder}/.{NAME}.part") as sink:
+        sink.write(json.dumps(agreement.told, indent=2).encode())
+    system.move(f"{folder}/.{NAME}.part", f"{folder}/{NAME}")
+    return agreement.flows
+
+
+def agreement_of(checkpoint: str, flows: tuple[Flow, ...], buckets: int, delay: int = 0) -> Agreement:
+    """What a workload and a checkpoint agree on; nothing is written."""
     system, folder = place(checkpoint)
     old = _read(system, f"{folder}/{NAME}")
     if old is None and system.get_file_info(f"{folder}/offsets").type is fs.FileType.Directory:
@@ -35,14 +62,16 @@ def agreed(checkpoint: str, flows: tuple[Flow, ...], buckets: int) -> tuple[Flow
             f"the checkpoint was made with {old['buckets']} buckets, not {buckets}",
             hint=f"use {old['buckets']} buckets, or a new checkpoint",
         )
-    flows = tuple(_with_generation(flow, known.get(flow.name)) for flow in flows)
-    present = {flow.name: {"state": flow.fingerprint, "generation": flow.generation} for flow in flows}
+    longest = delay if old is None else int(old.get(DELAY, delay))
+    watermark = watermark_after(checkpoint)
+    flows = tuple(_going_on(flow, known.get(flow.name), watermark, longest) for flow in flows)
+    present = {
+        flow.name: {"state": flow.fingerprint, "generation": flow.generation, "since": flow.since} for flow in flows
+    }
     gone = {name: {**one, "state": None} for name, one in known.items() if name not in present}
-    system.create_dir(folder, recursive=True)
-    with system.open_output_stream(f"{folder}/{NAME}") as sink:
-        told = {"buckets": buckets, "together": old is None or _together(old), "queries": gone | present}
-        sink.write(json.dumps(told, indent=2).encode())
-    return flows
+    together = old is None or _together(old)
+    told = {"buckets": buckets, "together": together, DELAY: max(longest, delay), "queries": gone | present}
+    return Agreement(flows, told)
 
 
 def travel_together(checkpoint: str) -> bool:
@@ -56,22 +85,19 @@ def _together(known: dict[str, Any]) -> bool:
     return bool(known.get("together", False))
 
 
-def _with_generation(flow: Flow, known: dict[str, Any] | None) -> Flow:
-    if known is None:
-        return flow
-    if known["state"] is None:
-        return replace(flow, generation=known["generation"] + 1)
-    if known["state"] != flow.fingerprint:
-        raise OptionError(
-            f"{_named(flow)} has changed since the checkpoint was made, and its state does not fit",
-            hint="put the old query back, or give the new one another name (QUERY name: ...): "
-            "it then starts afresh, and the others go on",
-        )
-    return replace(flow, generation=known["generation"])
-
-
-def _named(flow: Flow) -> str:
-    return f"query '{flow.name}'" if flow.name else "the query"
+def _going_on(flow: Flow, known: dict[str, Any] | None, watermark: int | None, delay: int) -> Flow:
+    """The flow as the checkpoint knows it, or as one that begins after all that earlier batches have seen."""
+    if known is not None and known["state"] is not None:
+        if known["state"] != flow.fingerprint:
+            raise OptionError(
+                f"{named(flow)} has changed since the checkpoint was made, and its state does not fit",
+                hint="put the old query back, or give the new one another name (QUERY name: ...): "
+                "it then starts afresh, and the others go on",
+            )
+        return replace(flow, generation=known["generation"], since=known.get("since"))
+    axis = flow.physical.plan.schema.axis
+    since = None if watermark is None else first_unseen(axis, watermark, delay)
+    return replace(flow, generation=0 if known is None else known["generation"] + 1, since=since)
 
 
 def _read(system: fs.FileSystem, path: str) -> dict[str, Any] | None:

@@ -4,6 +4,9 @@ A failure of the sink, of the source or of a machine loses nothing: the checkpoi
 and Spark does the one after it again. So the query is simply started again, a few times, with growing pauses; a batch
 that is done in between makes the count begin again. What would fail again in the same way (a bad query, unreadable
 events, a broken checkpoint) is not tried again.
+
+A workload may be renewed while it runs: between two batches the query is stopped and another one started on the same
+checkpoint. To Spark that is a restart like any other, so no row is lost and none comes twice.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trendloom.engines.looking.statistics.from_batches import Figures, figures_at, keep_figures
 from trendloom.engines.spark.live.failures import explained, is_lasting
@@ -64,6 +67,18 @@ class StreamWatch:
 UNWATCHED = StreamWatch()
 
 
+class Renewal(Protocol):
+    """Who decides that a stream goes on with other rows: a changed workload, or a better plan of the same one."""
+
+    def is_due(self, figures: Figures) -> bool:
+        """Whether to stop after the batch under way; asked at every look. `figures`: of the batches so far."""
+        ...
+
+    def renewed_rows(self) -> DataFrame:
+        """What to go on with; the stream is stopped, and its checkpoint at rest."""
+        ...
+
+
 @dataclass(frozen=True)
 class _Hearing:
     """Hears of batches that are done: tells of them, and keeps the stream's figures beside its checkpoint."""
@@ -88,10 +103,11 @@ class _Gate:
 
     sink: Sink
     stop: Event
+    renew: Event = field(default_factory=Event)  # the stream is to stop, and another one goes on
     error: Exception | None = field(default=None)
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
-        if self.stop.is_set():
+        if self.stop.is_set() or self.renew.is_set():
             raise RunError("the stream is being stopped")
         try:
             self.sink(rows, batch)
@@ -100,7 +116,14 @@ class _Gate:
             raise
 
 
-def serve(rows: DataFrame, sink: Sink, service: Service, stop: Event, watch: StreamWatch = UNWATCHED) -> Metrics:
+def serve(
+    rows: DataFrame,
+    sink: Sink,
+    service: Service,
+    stop: Event,
+    watch: StreamWatch = UNWATCHED,
+    renewal: Renewal | None = None,
+) -> Metrics:
     """Run a stream until it ends or `stop` is set; its metrics at the end. An error is one of ours."""
     ours = hasattr(rows, "_jdf")  # a server of Spark Connect has its own disk, and gets a copy of the sink
     ledger, failures = Ledger(figures=figures_at(service.checkpoint) if ours else Figures()), 0
@@ -108,8 +131,10 @@ def serve(rows: DataFrame, sink: Sink, service: Service, stop: Event, watch: Str
         gate, done = _Gate(sink, stop), ledger.metrics.batches
         try:
             query = start(rows, gate if ours else sink, service)
-            _follow(query, ledger, stop, _Hearing(watch, service.checkpoint if ours else None))
-            return ledger.metrics
+            hearing = _Hearing(watch, service.checkpoint if ours else None)
+            if not _follow(query, ledger, gate, hearing, renewal) or renewal is None:
+                return ledger.metrics
+            rows, failures = renewal.renewed_rows(), 0
         except Exception as error:
             found = explained(gate.error or error, service.checkpoint)
             failures = 1 if ledger.metrics.batches > done else failures + 1
@@ -134,27 +159,35 @@ def start(rows: DataFrame, sink: Sink, service: Service) -> StreamingQuery:
     return writer.foreachBatch(sink).start()
 
 
-def _follow(query: StreamingQuery, ledger: Ledger, stop: Event, listener: _Hearing) -> None:
-    """Tell of every batch until the query ends; raise its error if it has one."""
+def _follow(query: StreamingQuery, ledger: Ledger, gate: _Gate, listener: _Hearing, renewal: Renewal | None) -> bool:
+    """Tell of every batch until the query ends, and whether it is to be renewed; raise its error if it has one."""
+    stop, renew = gate.stop, gate.renew
     try:
         while query.isActive and not stop.is_set():
             listener.tell(query, ledger)
+            if renewal is not None and renewal.is_due(ledger.figures):
+                renew.set()
+                _finish_batch(query, stop, patience=None)
+                break
             stop.wait(LOOK_EVERY)
         if stop.is_set():
-            _finish_batch(query)
+            _finish_batch(query, stop, patience=GRACE)
     finally:
         query.stop()
         listener.tell(query, ledger)
     error: Any = query.exception()
-    if error is not None and not stop.is_set():
+    if error is not None and not stop.is_set() and not renew.is_set():
         raise error
+    return renew.is_set() and not stop.is_set()
 
 
-def _finish_batch(query: StreamingQuery) -> None:
-    """Wait for the batch under way, but not for long."""
-    until = time.monotonic() + GRACE
+def _finish_batch(query: StreamingQuery, stop: Event, patience: float | None) -> None:
+    """Wait for the batch under way, but not for long; without a limit only until the stream is to stop for good."""
+    until = None if patience is None else time.monotonic() + patience
     running = query.lastProgress
-    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until:
+    while query.isActive and query.status["isTriggerActive"]:
+        if stop.is_set() if until is None else time.monotonic() >= until:
+            return
         last = query.lastProgress
         if (last and last.batchId) != (running and running.batchId):
             return

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from trendloom.errors import OptionError, option
+from trendloom.model.time import MICROSECONDS, UNIT_WORDS
 
-DELAY = re.compile(r"\s*\d+(\.\d+)?\s+(microsecond|millisecond|second|minute|hour|day|week)s?\s*", re.IGNORECASE)
+DELAY = re.compile(r"\s*(\d+(?:\.\d+)?)\s+(microsecond|millisecond|second|minute|hour|day|week)s?\s*", re.IGNORECASE)
+WEEK = 7 * 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,15 @@ class Setting:
             )
         if self.buckets < 1:
             raise OptionError("there must be at least one bucket")
+
+    @property
+    def delay(self) -> int:
+        """The delay of the watermark in milliseconds, rounded up."""
+        told = DELAY.fullmatch(self.watermark or "")
+        assert told is not None
+        unit = told.group(2).lower()
+        length = WEEK if unit == "week" else MICROSECONDS[UNIT_WORDS[unit]]
+        return math.ceil(Fraction(told.group(1)) * length / 1000)
 
 
 def absolute(place: str) -> str:
