@@ -203,8 +203,9 @@ def _note_of_kernel(contest: Contest, who: str) -> str:
     return ""
 
 
-def _matches(rows: pa.Table) -> int:
-    return int(pc.sum(rows["COUNT(*)"]).as_py() or 0)
+def _matches(rows: pa.Table) -> float:
+    """The matches of all queries; their number may exceed any integer column."""
+    return float(pc.sum(rows["COUNT(*)"].cast(pa.float64(), safe=False)).as_py() or 0.0)
 
 
 def _same(who: str, found: pa.Table, expected: pa.Table) -> bool:
