@@ -5,6 +5,7 @@ is the taxi stream with 200,000 events per window, 20 queries of length 10, of w
 at the beginning, and 10 windows open at a time (`in 6`: in six families with parts of their own).
 
 Everything is compared with the *unshared* workload, which reads and sorts once and then has a kernel for each query.
+How far that is another kernel and how far sharing, *swept apart* tells: there every query has a sweep of its own.
 *Kernel* is the time from sorted events to totals; *end to end* is that from an Arrow table and texts of queries to a
 table of rows. One thread by default, because A-Seq is written for one; it receives the words of the queries, not their
 texts. See `sharing_contenders` for the contenders and `sharing_streams` for streams and workloads.

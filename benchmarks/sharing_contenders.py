@@ -1,7 +1,9 @@
 """Ways to answer the queries of a workload, each from the same table to the same rows; and their kernels alone.
 
-*One by one*: a call for each query. *Unshared*: one workload, read and sorted once, a kernel for each query. *A-Seq*:
-see `sharing_baselines`. *Two steps*: matches are found and then counted. *Shared*: the engine as it is.
+*One by one*: a call for each query. *Unshared*: one workload, read and sorted once, the kernel that each query has when
+it is alone. *Swept apart*: the same, but each query has a sweep of its own; what is faster than that, sharing has
+gained, and not another kernel. *A-Seq*: see `sharing_baselines`. *Two steps*: matches are found and then counted.
+*Shared*: the engine as it is.
 
     python -m benchmarks.sharing_contenders CASE CONTENDER    # the case as JSON: prints the peak memory of a run
 """
@@ -36,21 +38,27 @@ from trendloom.engines import local
 from trendloom.engines.answers import Answer, table_of
 from trendloom.engines.columnar.cores import Run
 from trendloom.engines.columnar.equal_times import warning_of_ties
-from trendloom.engines.columnar.events import Shared, block_of_letters, build_block
+from trendloom.engines.columnar.events import Shared, Stream, block_of_letters, build_block
+from trendloom.engines.columnar.together import TogetherResults
 from trendloom.engines.options import Options
 from trendloom.engines.planning import planned
 from trendloom.engines.reading import load_needed, queries_of
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.sharing.kernel import SharedKernel
+from trendloom.kernels.sharing.merged_sequences import merge_sequences
 from trendloom.kernels.totals.totals import Totals
 from trendloom.lang.tree import Query
 from trendloom.optimize import optimize_workload
 from trendloom.physical.plan import Physical, plan_physically
+from trendloom.physical.sharing import AnsweredTogether, CountedSequence, counted_sequence
 from trendloom.physical.workload import PhysicalWorkload
 from trendloom.plan.bind import bind
 from trendloom.plan.workload import Workload
 
-ONE_BY_ONE, UNSHARED, A_SEQ, TWO_STEPS, SHARED = "one by one", "unshared", "A-Seq", "two steps", "shared"
+ONE_BY_ONE, UNSHARED, SWEPT_APART = "one by one", "unshared", "swept apart"
+A_SEQ, TWO_STEPS, SHARED = "A-Seq", "two steps", "shared"
 WARM_UP = 20_000
 """Events per window of the run that loads and compiles, before memory is measured."""
 
@@ -106,8 +114,10 @@ class Contest:
 
     def contenders(self) -> dict[str, Callable[[], pa.Table]]:
         """Those that end in any case."""
-        found = {ONE_BY_ONE: self.one_by_one, UNSHARED: self.unshared, A_SEQ: self.a_seq, SHARED: self.shared}
-        return {who: quietly(work) for who, work in found.items() if who != A_SEQ or self.counts_alone}
+        found = {ONE_BY_ONE: self.one_by_one, UNSHARED: self.unshared}
+        if self.counts_alone:
+            found |= {SWEPT_APART: self.swept_apart, A_SEQ: self.a_seq}
+        return {who: quietly(work) for who, work in (found | {SHARED: self.shared}).items()}
 
     @property
     def counts_alone(self) -> bool:
@@ -127,6 +137,20 @@ class Contest:
         events = load_needed(queries, self.table, options)
         plans, shared = self._planned_apart(queries, events)
         return table_of([Answer(one.plan, self._rows(one, events, shared)) for one in plans])
+
+    def swept_apart(self) -> pa.Table:
+        queries, options = self.parse()
+        events = load_needed(queries, self.table, options)
+        workload = _with_sweeps_apart(planned(queries, events.schema))
+        shared = Shared(workload.optimized.shared_attributes)
+        columns, plan = workload.scan.columns, workload.bound[0]
+        stream = local.stream_of_columns(columns, plan, events, shared=shared, threads=self.threads)
+        own = {group.members[0]: TogetherResults(group, plan) for group in workload.together}
+        found = []
+        for number, one in enumerate(workload.queries):
+            sweep = partial(_swept, own[number], number, stream) if number in own else None
+            found.append(Answer(one.plan, self._rows(one, events, shared, sweep)))
+        return table_of(found)
 
     def a_seq(self) -> pa.Table:
         events = arrange_events(self.table, self.workload.key)
@@ -169,9 +193,9 @@ class Contest:
         plans = tuple(plan_physically(bind(query, events.schema)) for query in queries)
         return plans, Shared(optimize_workload(Workload(tuple(one.plan for one in plans))).shared_attributes)
 
-    def _rows(self, physical: Physical, events: Events, shared: Shared) -> Any:
+    def _rows(self, physical: Physical, events: Events, shared: Shared, sweep: local.Together | None = None) -> Any:
         tied = partial(warning_of_ties, physical.plan)
-        return local.run(physical, events, threads=self.threads, shared=shared, tied=tied)
+        return local.run(physical, events, threads=self.threads, shared=shared, tied=tied, together=sweep)
 
     # ------------------------------------------------------------------------------------------------ kernels
 
@@ -182,9 +206,10 @@ class Contest:
         apart = [self._kernel_alone(one, shared) for one in plans]
         found: dict[str, Callable[[], Any]] = {
             UNSHARED: lambda: [work() for work in apart],
-            SHARED: self._kernels_together(apart, shared),
+            SHARED: self._kernels_together(self.plan(), apart, shared),
         }
         if self.counts_alone:
+            found[SWEPT_APART] = self._kernels_together(_with_sweeps_apart(self.plan()), apart, shared)
             arranged = self.arranged
             found[A_SEQ] = lambda: count_by_prefixes(arranged, self.workload)
         return {who: quietly(work) for who, work in found.items()}
@@ -201,9 +226,10 @@ class Contest:
         block, _ = build_block(physical.in_numbers("exact"), stream)
         return lambda: list(Run(physical.in_numbers("exact").kernel, block, self.threads).results())
 
-    def _kernels_together(self, apart: list[Callable[[], list[Totals]]], shared: Shared) -> Callable[[], Any]:
+    def _kernels_together(
+        self, workload: PhysicalWorkload, apart: list[Callable[[], list[Totals]]], shared: Shared
+    ) -> Callable[[], Any]:
         """Kernels of groups of queries; queries of no group, or with too large numbers, have their own."""
-        workload = self.plan()
         groups = [(group, *self._block_of(workload, number, shared)) for number, group in enumerate(workload.together)]
 
         def work() -> list[Any]:
@@ -229,6 +255,21 @@ class Contest:
             block, bits = self._block_of(workload, number, shared)
             found += sum(one is None for one in group.kernel.totals(block, bits, self.threads))
         return found
+
+
+def _with_sweeps_apart(workload: PhysicalWorkload) -> PhysicalWorkload:
+    """The same queries; each that could be swept together with others has a sweep of its own."""
+    groups = []
+    for number, physical in enumerate(workload.queries):
+        counted = counted_sequence(physical)
+        if isinstance(counted, CountedSequence):
+            merged = merge_sequences([(physical.plan.window, counted.steps)])
+            groups.append(AnsweredTogether((number,), SharedKernel(merged, (counted.measures,)), ""))
+    return replace(workload, together=tuple(groups))
+
+
+def _swept(results: TogetherResults, number: int, stream: Stream, _threads: int) -> tuple[Block, Keys, Totals] | None:
+    return results.of(number, stream)
 
 
 def quietly(work: Callable[[], Any]) -> Callable[[], Any]:

@@ -24,17 +24,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUERIES, EVENTS, BATCHES = 1_000, 50_000, 4
+FEW_QUERIES, FEW_EVENTS = 30, 12_000
 LENGTH, FAMILIES = 4, 50
 """Short patterns, of which some match in a window of few events."""
 
 
 def measure_sharing_on_spark(
-    report: Report, *, quick: bool = False, queries: int | None = None, events: int = EVENTS
+    report: Report, *, quick: bool = False, queries: int | None = None, events: int | None = None
 ) -> None:
     """One job, then one stream, both in one session."""
     from trendloom.spark import session
 
-    count = queries or (100 if quick else QUERIES)
+    count, events = queries or (FEW_QUERIES if quick else QUERIES), events or (FEW_EVENTS if quick else EVENTS)
     contest = thousand_queries(count, events)
     begin = time.perf_counter()
     contest.plan()
