@@ -5,7 +5,8 @@ Parts: `detection` (rows per match, local and Spark), `trends` (complete trends 
 algorithms, on one core; over partitions on Spark), `kernels` (aggregation on one core), `growth` (one inequality),
 `local` (aggregates end to end, and their memory), `cores` (one thread beside all cores), `long` (10⁸ events in a
 window), `spark` (aggregates, path by path), `live` (live streams, beside Flink), `queries` (a workload beside its
-queries one by one).
+queries one by one), `sharing` (workloads whose queries have parts in common, beside A-Seq and others; the optimizer of
+sharing; 1,000 queries on Spark).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from benchmarks.long_window import measure_long_window
 from benchmarks.many_queries import measure_many_queries
 from benchmarks.on_spark import PATHS, drop_batches, measure_spark, run_all
 from benchmarks.report import Report, Result, best_of
+from benchmarks.sharing import measure_all_of_sharing
 from benchmarks.trends import measure_trends
 from benchmarks.trends_on_spark import measure_trends_on_spark
 from benchmarks.workloads import RUN_TRENDS, RUN_VALUES, expected_runs, random_events, same_rows
@@ -41,6 +43,7 @@ MEASURES = {
     "long": measure_long_window,
     "live": measure_live,
     "queries": measure_many_queries,
+    "sharing": measure_all_of_sharing,
 }
 PARTS = ("detection", "trends", *MEASURES, "spark")
 
