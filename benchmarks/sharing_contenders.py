@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from trendloom.kernels.sharing.merged_sequences import merge_sequences
 
 import trendloom as tl
 from benchmarks.end_to_end import peak_memory, reset_peak, resident
@@ -47,7 +48,6 @@ from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.sharing.kernel import SharedKernel
-from trendloom.kernels.sharing.merged_sequences import merge_sequences
 from trendloom.kernels.totals.totals import Totals
 from trendloom.lang.tree import Query
 from trendloom.optimize import optimize_workload
