@@ -7,6 +7,7 @@ The plan as a whole is then judged against the others, and against every query b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -31,7 +32,7 @@ from trendloom.physical.sharing_costs import (
 )
 from trendloom.plan.display import show_expression
 from trendloom.plan.statistics import StatisticsOf, nothing_known
-from trendloom.plan.workload import Workload
+from trendloom.plan.workload import Attributes, Workload
 
 ALONE = "every query by itself"
 FORWARDS, BACKWARDS = "one sweep, common prefixes once", "one sweep from the end, common suffixes once"
@@ -207,13 +208,7 @@ def _overflows(query: CountedQuery, rates: Rates) -> bool:
 
 def _best(members: tuple[int, ...], question: SharingQuestion) -> AnsweredTogether | None:
     """The way that should take the least time; None: every query by itself."""
-    kernels = {
-        FORWARDS: SharedKernel(question.queries, question.asked),
-        BACKWARDS: SharedKernel(question.queries, question.asked, backwards=True),
-    }
-    segments = question.segments()
-    if segments:
-        kernels[PER_START] = SharedKernel(question.queries, question.asked, segments=segments)
+    kernels = _kernels(question)
     seconds = {name: seconds_together(kernel.merged, question.rates) for name, kernel in kernels.items()}
     seconds = {ALONE: seconds_alone(question.queries, question.rates)} | seconds
     best = min(seconds, key=lambda name: seconds[name])
@@ -221,3 +216,28 @@ def _best(members: tuple[int, ...], question: SharingQuestion) -> AnsweredTogeth
         return None
     ways = tuple(Way(name, one if question.rates.known else None) for name, one in seconds.items())
     return AnsweredTogether(members, question, kernels[best], ways, list(seconds).index(best))
+
+
+def _kernels(question: SharingQuestion) -> dict[str, SharedKernel]:
+    """The ways to answer queries together."""
+    found = {
+        FORWARDS: SharedKernel(question.queries, question.asked),
+        BACKWARDS: SharedKernel(question.queries, question.asked, backwards=True),
+    }
+    segments = question.segments()
+    if segments:
+        found[PER_START] = SharedKernel(question.queries, question.asked, segments=segments)
+    return found
+
+
+def kernel_for(
+    queries: Sequence[Physical], attributes: Attributes, statistics: StatisticsOf, numeric: str
+) -> SharedKernel:
+    """The best kernel for queries with these keys that are to be counted together, one or more."""
+    letters = AskedLetters()
+    counted = [counted_query(physical, letters) for physical in queries]
+    known = tuple(one for one in counted if isinstance(one, CountedQuery))
+    assert len(known) == len(queries)
+    rates = rates_of(letters.listed, attributes, statistics(queries[0].plan))
+    kernels = _kernels(SharingQuestion((), known, letters.listed, rates)).values()
+    return replace(min(kernels, key=lambda kernel: seconds_together(kernel.merged, rates)), numeric=numeric)

@@ -20,29 +20,24 @@ from trendloom.engines.live.chunks import (
     Chunk,
     ChunkIndex,
     Holds,
-    crowded,
-    pack,
     pack_index,
-    unpack,
     unpack_index,
 )
 from trendloom.engines.live.flow import Flow
+from trendloom.engines.live.keeping import KeptEvents
 from trendloom.engines.live.memory import Memory
 from trendloom.engines.live.scene import KeyWindows, scene_of, valued
 from trendloom.errors import StateError
-from trendloom.io.events import ticks
 from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.contract import PANE
 from trendloom.kernels.ground.windows import windows_of
+from trendloom.model.schema import Schema
 
 Array = np.ndarray[Any, Any]
 
-CUTS = 4
-"""Into how many chunks the events of a batch are cut that covers more time than WITHIN, so that old ones can go."""
-
 
 @dataclass
-class Advance:
+class Advance(KeptEvents):
     """A step under way. `rows` gives out results and at its end writes the state; then the counts are right."""
 
     flow: Flow
@@ -69,6 +64,22 @@ class Advance:
     def clock(self) -> Clock:
         return self.flow.kernel.clock
 
+    @property
+    def meaning(self) -> Schema:
+        return self.flow.physical.plan.schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.flow.schema
+
+    @property
+    def since(self) -> int | None:
+        return self.flow.since
+
+    @property
+    def within(self) -> int:
+        return self.clock.window.within or 1
+
     def rows(self, arrived: pa.Table | None = None) -> Iterator[pa.RecordBatch]:
         """The results that have become certain; then the events that have arrived are kept."""
         if self.watermark is not None:
@@ -76,13 +87,12 @@ class Advance:
                 yield from self._step(self.watermark)
             self.index = replace(self.index, before=self.watermark)
         if arrived is not None and len(arrived):
-            events, times = self._in_time(arrived)
+            events, times = self.in_time(arrived)
             if self.flow.early and len(events):
                 yield from self._early(events)
-            for part, its_times in self._parts(events, times):
-                self._write(Holds.EVENTS, part, its_times)
+            self.keep(events, times)
         if self.watermark is not None:
-            self._forget(self.watermark)
+            self.forget(self.clock.needs(self.watermark), self.clock.oldest(self.watermark))
         self._save()
 
     # ---------------------------------------------------------------------------------------------- stepping
@@ -116,21 +126,21 @@ class Advance:
         if kept is not None:
             self._thin_out(read, block.row[kept])
         if join:
-            self._drop(list(self.index.of(Holds.SUMMARIES)))
+            self.drop(list(self.index.of(Holds.SUMMARIES)))
         made = kernel.dump(state, whole=join)
         if made is not None:
             assert self.clock.pane is not None
-            self._write(Holds.SUMMARIES, valued(flow, stream, keys, made), made[PANE].to_numpy() * self.clock.pane)
+            self.write(Holds.SUMMARIES, valued(flow, stream, keys, made), made[PANE].to_numpy() * self.clock.pane)
 
     def _early(self, arrived: pa.Table) -> Iterator[pa.RecordBatch]:
         """What the open windows amount to so far, of keys and windows that events have arrived for."""
         kernel, before, plan = self.flow.kernel, self.index.before, self.flow.physical.plan
         needs = -(2**63) if before is None else self.clock.needs(before)
-        tables = [self._read(chunk) for chunk in self.index.of(Holds.EVENTS) if chunk.high >= needs]
+        tables = [self.read(chunk) for chunk in self.index.of(Holds.EVENTS) if chunk.high >= needs]
         known = sum(map(len, tables))
         events = stream_of_table(plan, pa.concat_tables([*tables, arrived]))
         needed = np.flatnonzero(events.ticks >= needs)
-        scene = scene_of(self.flow, _rows(events, needed), self._summaries())
+        scene = scene_of(self.flow, rows_of_stream(events, needed), self._summaries())
         new = needed >= known
         which, start = windows_of(events.ticks[needed][new], events.ticks[needed][new], plan.window)
         touched = KeyWindows(scene.keys.codes[: len(needed)][new][which], start)
@@ -142,23 +152,23 @@ class Advance:
         """The events that are certain and still needed."""
         needs = -(2**63) if before is None else self.clock.needs(before)
         chosen = [c for c in self.index.of(Holds.EVENTS) if c.low < watermark and c.high >= needs]
-        tables = [self._read(chunk) for chunk in chosen] or [self.flow.schema.empty_table()]
+        tables = [self.read(chunk) for chunk in chosen] or [self.flow.schema.empty_table()]
         stream = stream_of_table(self.flow.physical.plan, pa.concat_tables(tables))
         wanted = (stream.ticks >= needs) & (stream.ticks < watermark)
         if wanted.all():
-            return _ReadChunks(chosen, stream, _rows(stream, np.zeros(0, np.int64)))
-        uncertain = _rows(stream, np.flatnonzero(stream.ticks >= watermark))
-        return _ReadChunks(chosen, _rows(stream, np.flatnonzero(wanted)), uncertain)
+            return _ReadChunks(chosen, stream, rows_of_stream(stream, np.zeros(0, np.int64)))
+        uncertain = rows_of_stream(stream, np.flatnonzero(stream.ticks >= watermark))
+        return _ReadChunks(chosen, rows_of_stream(stream, np.flatnonzero(wanted)), uncertain)
 
     def _thin_out(self, read: _ReadChunks, kept: Array) -> None:
         """Write the events that are still needed anew, if there are few of them."""
         left, all_ = len(kept) + len(read.uncertain.ticks), sum(chunk.rows for chunk in read.chunks)
         if 2 * left > all_:
             return
-        self._drop(read.chunks)
-        some = _rows(read.events, np.sort(kept))
+        self.drop(read.chunks)
+        some = rows_of_stream(read.events, np.sort(kept))
         for stream in (some, read.uncertain):
-            self._write(Holds.EVENTS, stream.table, stream.ticks)
+            self.write(Holds.EVENTS, stream.table, stream.ticks)
 
     def _summaries(self) -> pa.Table | None:
         """What earlier steps have made of events, as far as it still matters."""
@@ -166,7 +176,7 @@ class Advance:
         if not chosen:
             return None
         assert self.clock.pane is not None
-        table = pa.concat_tables([self._read(chunk) for chunk in chosen])
+        table = pa.concat_tables([self.read(chunk) for chunk in chosen])
         before = self.index.before
         old = None if before is None else self.clock.oldest(before)
         if old is not None and any(chunk.low < old for chunk in chosen):
@@ -174,48 +184,6 @@ class Advance:
         return table
 
     # ----------------------------------------------------------------------------------------------- keeping
-
-    def _in_time(self, arrived: pa.Table) -> tuple[pa.Table, Array]:
-        """The events that have arrived, apart from those that came too late, or happened before the query's time."""
-        plan = self.flow.physical.plan
-        timed = np.asarray(arrived[plan.schema.time].is_valid())
-        self.untimed = int(len(timed) - timed.sum())
-        with_time = arrived if timed.all() else arrived.filter(pa.array(timed))
-        times = ticks(with_time[plan.schema.time], plan.schema.axis)
-        if self.flow.since is not None and len(times) and int(times.min()) < self.flow.since:
-            seen = times >= self.flow.since
-            with_time, times = with_time.filter(pa.array(seen)), times[seen]
-        late = np.zeros(len(times), np.bool_) if self.watermark is None else times < self.watermark
-        if self.untimed or late.any():
-            parts = [arrived.filter(pa.array(~timed)), with_time.filter(pa.array(late))]
-            self.late = pa.concat_tables(parts)
-            with_time, times = with_time.filter(pa.array(~late)), times[~late]
-        events = with_time.select(self.flow.schema.names).cast(self.flow.schema)
-        self.kept = len(events)
-        return events, times
-
-    def _parts(self, events: pa.Table, times: Array) -> Iterator[tuple[pa.Table, Array]]:
-        within = self.clock.window.within or 1
-        if not len(times) or int(times.max()) - int(times.min()) <= within:
-            yield events, times
-            return
-        low, span = int(times.min()), int(times.max()) - int(times.min()) + 1
-        part = (times - low) // -(-span // CUTS)
-        for number in np.unique(part):
-            rows = np.flatnonzero(part == number)
-            yield events.take(pa.array(rows)), times[rows]
-
-    def _forget(self, watermark: int) -> None:
-        """Drop chunks that nothing asks for any more, join small ones."""
-        bounds = {Holds.EVENTS: self.clock.needs(watermark), Holds.SUMMARIES: self.clock.oldest(watermark)}
-        self._drop([chunk for chunk in self.index.chunks if chunk.high < bounds[chunk.holds]])
-        plan = self.flow.physical.plan
-        for group in list(crowded(self.index.of(Holds.EVENTS), (self.clock.window.within or 1) // CUTS)):
-            table = pa.concat_tables([self._read(chunk) for chunk in group])
-            times = ticks(table[plan.schema.time], plan.schema.axis)
-            rows = np.flatnonzero(times >= bounds[Holds.EVENTS])
-            self._drop(group)
-            self._write(Holds.EVENTS, table.take(pa.array(rows)), times[rows])
 
     def _save(self) -> None:
         if not self.index.chunks:
@@ -233,21 +201,6 @@ class Advance:
             return min(waiting) + 1 if waiting else clock.forgotten(max(chunk.high for chunk in events))
         return self._closes()
 
-    # ------------------------------------------------------------------------------------------------ chunks
-
-    def _read(self, chunk: Chunk) -> pa.Table:
-        return unpack(self.memory.chunk(chunk.number))
-
-    def _write(self, holds: Holds, table: pa.Table, times: Array) -> None:
-        if len(table):
-            self.index, chunk = self.index.with_chunk(holds, int(times.min()), int(times.max()), len(table))
-            self.memory.set_chunk(chunk.number, pack(table))
-
-    def _drop(self, gone: list[Chunk]) -> None:
-        for chunk in gone:
-            self.memory.drop_chunk(chunk.number)
-        self.index = self.index.without({chunk.number for chunk in gone})
-
 
 @dataclass(frozen=True, eq=False)
 class _ReadChunks:
@@ -258,7 +211,8 @@ class _ReadChunks:
     uncertain: Stream
 
 
-def _rows(stream: Stream, rows: Array) -> Stream:
+def rows_of_stream(stream: Stream, rows: Array) -> Stream:
+    """Some events of a stream."""
     return Stream(stream.table.take(pa.array(rows)), stream.kinds, stream.ticks[rows])
 
 

@@ -3,34 +3,63 @@
 A checkpoint made before bundles existed has a state for every query and bucket; its queries travel alone, as ever. So
 do queries over a checkpoint that nobody named beforehand. If that holds states of bundles, these must not be passed
 over: so as long as queries travel alone, every batch also asks for states under the names of bundles (*probes*).
+
+Within a bundle, those flows that are marked so are answered together, and have one state (`together`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from trendloom.engines.live.flow import Flow
+from trendloom.engines.live.together import FlowsTogether
 from trendloom.optimize.find_key_sets import find_key_sets
+from trendloom.physical.sharing import kernel_for
+from trendloom.plan.statistics import StatisticsOf, nothing_known
 from trendloom.plan.workload import Attributes, Workload
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """`name` stands in parcels and keys of state. `shared`: state has a drawer for each of the flows."""
+    """`name` stands in parcels and keys of state. `shared`: state has a drawer for each of the flows.
+
+    `group`: those of the flows that are answered together.
+    """
 
     name: str
     attributes: Attributes
     flows: tuple[Flow, ...]
     shared: bool = True
+    group: FlowsTogether | None = None
+
+    @cached_property
+    def takers(self) -> tuple[Flow | FlowsTogether, ...]:
+        """Who keeps events: single flows, and the group."""
+        apart = tuple(flow for flow in self.flows if self.group is None or flow not in self.group.flows)
+        return apart if self.group is None else (*apart, self.group)
 
 
-def bundles_of(flows: tuple[Flow, ...]) -> tuple[Bundle, ...]:
+def flows_of_taker(taker: Flow | FlowsTogether) -> tuple[Flow, ...]:
+    return taker.flows if isinstance(taker, FlowsTogether) else (taker,)
+
+
+def bundles_of(flows: tuple[Flow, ...], statistics: StatisticsOf = nothing_known) -> tuple[Bundle, ...]:
     """The flows by their sets of partition attributes."""
     key_sets = find_key_sets(Workload(tuple(flow.physical.plan for flow in flows))).key_sets
-    return tuple(
-        Bundle(f" by {', '.join(keys.attributes)}", keys.attributes, tuple(flows[number] for number in keys.members))
-        for keys in key_sets
-    )
+    found = []
+    for keys in key_sets:
+        some = tuple(flows[number] for number in keys.members)
+        group = _group([flow for flow in some if flow.together], keys.attributes, statistics)
+        found.append(Bundle(f" by {', '.join(keys.attributes)}", keys.attributes, some, group=group))
+    return tuple(found)
+
+
+def _group(flows: list[Flow], attributes: Attributes, statistics: StatisticsOf) -> FlowsTogether | None:
+    if not flows:
+        return None
+    kernel = kernel_for([flow.physical for flow in flows], attributes, statistics, flows[0].numeric)
+    return FlowsTogether(tuple(flows), kernel)
 
 
 def names_together(flows: tuple[Flow, ...]) -> tuple[str, ...]:

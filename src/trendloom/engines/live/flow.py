@@ -38,6 +38,7 @@ class Flow:
     `early`: rows of windows that are still open are given out, too, whenever events arrive for them. `generation`:
     how often the query was taken out of the workload and put back; state of an earlier one is of no use.
     `since`: the query was added to a stream under way, and has seen every event from this tick on; None: all events.
+    `together`: its events are kept, and its results found, together with those of others.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Flow:
     early: bool = False
     generation: int = 0
     since: int | None = None
+    together: bool = False
 
     @property
     def whole_from(self) -> int | None:

@@ -6,6 +6,7 @@ translated filter may keep too much, never too little.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
@@ -26,6 +27,10 @@ def column(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
+FEW_QUERIES = 8
+"""Queries whose conditions Spark tests one by one; a test of hundreds is too deep for its optimizer."""
+
+
 def needed_rows(plan: Plan, schema: StructType) -> Column | None:
     """Which rows can matter: those with a key that fit some position. None: all of them."""
     tests = [column(name).isNotNull() for name in plan.partition]
@@ -38,6 +43,19 @@ def needed_rows(plan: Plan, schema: StructType) -> Column | None:
         kind = column(plan.schema.type)
         of_types = [kind == name if not some else (kind == name) & reduce(or_, some) for name, some in fitting.items()]
         tests.append(reduce(or_, of_types))
+    return reduce(and_, tests) if tests else None
+
+
+def needed_by_any(plans: Sequence[Plan], schema: StructType) -> Column | None:
+    """Which rows any of some queries with the same keys may need; of many queries by their types alone. None: all."""
+    if len(plans) <= FEW_QUERIES:
+        tests = [needed_rows(plan, schema) for plan in plans]
+        known = [test for test in tests if test is not None]
+        return reduce(or_, known) if len(known) == len(tests) else None
+    tests = [column(name).isNotNull() for name in plans[0].partition]
+    if all(plan.scan.types is not None for plan in plans):
+        types = sorted({kind for plan in plans for kind in plan.scan.types or ()})
+        tests.append(column(plans[0].schema.type).isin(types))
     return reduce(and_, tests) if tests else None
 
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,7 +21,7 @@ from trendloom.engines.columnar.together import TogetherResults
 from trendloom.engines.live.chunks import pack, unpack
 from trendloom.engines.rows.partials import merge_partials
 from trendloom.engines.spark.batch import rows_of, rows_schema
-from trendloom.engines.spark.columns import column, needed_rows
+from trendloom.engines.spark.columns import column, needed_by_any
 from trendloom.engines.spark.one_table import aligned, joint_schema
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import (
@@ -108,11 +106,9 @@ def in_one_table(found: DataFrame, meetings: tuple[Meeting, ...], partitions: in
 
 def _any_needs(meeting: Meeting, df: DataFrame) -> Column | None:
     """Which rows any member needs, those without a time among them, for tasks to refuse; None: all."""
-    tests = [needed_rows(member.job.plan, df.schema) for member in meeting.members]
-    known = [test for test in tests if test is not None]
-    if len(known) < len(tests):
-        return None
-    return reduce(or_, known) | column(meeting.members[0].job.plan.schema.time).isNull()
+    plans = [member.job.plan for member in meeting.members]
+    test = needed_by_any(plans, df.schema)
+    return None if test is None else test | column(plans[0].schema.time).isNull()
 
 
 def _by_keys_of_all(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from trendloom.engines.live.bundles import alone, bundles_of, names_together
-from trendloom.engines.live.flow import Flow, flow_of
+from trendloom.engines.live.flow import Flow
 from trendloom.engines.live.news import news_of
 from trendloom.engines.looking.statistics.from_batches import Figures, figures_at, statistics_of_batches
 from trendloom.engines.options import Options
 from trendloom.engines.planning import planned
+from trendloom.engines.spark.ahead import flows_of
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.live.commits import watermark_after
 from trendloom.engines.spark.live.files import MARKS
@@ -23,6 +25,7 @@ from trendloom.engines.telling import tell_warnings, warn_in_python
 from trendloom.errors import QueryNote
 from trendloom.lang.tree import Query
 from trendloom.physical.workload import PhysicalWorkload
+from trendloom.plan.result_columns import refuse_clashing_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,7 +69,10 @@ def plan_live(
     """Bind and plan queries; what cannot be served live, or together, is refused, and nothing is touched."""
     frame = without_marks(describe(df, options.columns()))
     workload = planned(queries, frame.schema, options.limits, lambda plan: statistics_of_batches(plan, figures))
-    flows = tuple(flow_of(one, frame.arrow, options.numeric, early=early) for one in workload.queries)
+    refuse_clashing_columns(workload.bound)
+    flows = flows_of(workload.queries, frame.arrow, options.numeric, early=early)
+    grouped = {number for group in workload.together for number in group.members if not early}
+    flows = tuple(replace(flow, together=number in grouped) for number, flow in enumerate(flows))
     result_schema(flows)
     return LivePlan(frame, workload, flows, figures)
 
@@ -77,7 +83,8 @@ def open_live(plan: LivePlan, setting: Setting, checkpoint: str | None) -> tuple
     if checkpoint is None:
         return run(frame.df, alone(flows), frame.schema, setting, names_together(flows)), ()
     flows = agreed(checkpoint, flows, setting.buckets, setting.delay)
-    bundles = bundles_of(flows) if travel_together(checkpoint) else alone(flows)
+    known = partial(statistics_of_batches, figures=plan.figures)
+    bundles = bundles_of(flows, known) if travel_together(checkpoint) else alone(flows)
     reached = watermark_after(checkpoint)
     news = news_of(flows, None if reached is None else reached * 1000)
     return run(frame.df, bundles, frame.schema, setting), tuple(news)

@@ -21,6 +21,8 @@ from trendloom.errors import OptionError, StateError
 from trendloom.io.places import place
 
 NAME = "trendloom.json"
+TOGETHER = "answered together"
+"""Whether the events of a query are kept with those of others; as it began, it goes on."""
 DELAY = "delay"
 """The longest delay of the watermark so far, in milliseconds: it says which events batches can have seen."""
 
@@ -65,13 +67,17 @@ def agreement_of(checkpoint: str, flows: tuple[Flow, ...], buckets: int, delay: 
     longest = delay if old is None else int(old.get(DELAY, delay))
     watermark = watermark_after(checkpoint)
     flows = tuple(_going_on(flow, known.get(flow.name), watermark, longest) for flow in flows)
-    present = {
-        flow.name: {"state": flow.fingerprint, "generation": flow.generation, "since": flow.since} for flow in flows
-    }
+    present = {flow.name: _told(flow) for flow in flows}
     gone = {name: {**one, "state": None} for name, one in known.items() if name not in present}
     together = old is None or _together(old)
     told = {"buckets": buckets, "together": together, DELAY: max(longest, delay), "queries": gone | present}
     return Agreement(flows, told)
+
+
+def _told(flow: Flow) -> dict[str, Any]:
+    """What is noted down of a query."""
+    told = {"state": flow.fingerprint, "generation": flow.generation, "since": flow.since}
+    return {**told, TOGETHER: True} if flow.together else told
 
 
 def travel_together(checkpoint: str) -> bool:
@@ -94,7 +100,8 @@ def _going_on(flow: Flow, known: dict[str, Any] | None, watermark: int | None, d
                 hint="put the old query back, or give the new one another name (QUERY name: ...): "
                 "it then starts afresh, and the others go on",
             )
-        return replace(flow, generation=known["generation"], since=known.get("since"))
+        together = bool(known.get(TOGETHER, False))
+        return replace(flow, generation=known["generation"], since=known.get("since"), together=together)
     axis = flow.physical.plan.schema.axis
     since = None if watermark is None else first_unseen(axis, watermark, delay)
     return replace(flow, generation=0 if known is None else known["generation"] + 1, since=since)

@@ -14,11 +14,13 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from trendloom.engines.live.advance import Advance
-from trendloom.engines.live.bundles import Bundle
+from trendloom.engines.live.bundles import Bundle, flows_of_taker
 from trendloom.engines.live.chunks import pack, unpack
 from trendloom.engines.live.drawers import Drawers
 from trendloom.engines.live.flow import Flow
+from trendloom.engines.live.keeping import KeptEvents
 from trendloom.engines.live.memory import Memory
+from trendloom.engines.live.together import TOGETHER, AdvanceTogether, FlowsTogether
 from trendloom.engines.spark.complaints import COMPLAINT, complaint
 from trendloom.engines.spark.live.late import refuse_untimed, write_late
 from trendloom.engines.spark.live.packing import events_for
@@ -64,10 +66,10 @@ class Stepping:
             yield from self._heard(bundle.flows[0], store, bucket, arrived, timers)
             return
         drawers = Drawers(store)
-        drawers.keep_only([flow.name for flow in bundle.flows])
-        for number, flow in enumerate(bundle.flows):
+        drawers.keep_only([_drawer(taker) for taker in bundle.takers])
+        for number, taker in enumerate(bundle.takers):
             events = None if arrived is None else events_for(number, arrived)
-            yield from self._heard(flow, drawers.of(flow.name), bucket, events, timers)
+            yield from self._heard(taker, drawers.of(_drawer(taker)), bucket, events, timers)
         drawers.close()
 
     def _unknown(self, name: str, store: Store) -> Iterator[Row]:
@@ -83,27 +85,41 @@ class Stepping:
                 yield _told(complaint(error))
 
     def _heard(
-        self, flow: Flow, memory: Memory, bucket: int, arrived: pa.Table | None, timers: TimerValues
+        self, taker: Flow | FlowsTogether, memory: Memory, bucket: int, arrived: pa.Table | None, timers: TimerValues
     ) -> Iterator[Row]:
         """The rows of a step; what it refuses leaves it as a row, too."""
+        first = flows_of_taker(taker)[0]
         try:
             with at_door(self.door):
-                yield from self._stepped(flow, memory, bucket, arrived, timers)
+                watermark = ticks_of(first.physical.plan.schema.axis, timers.getCurrentWatermarkInMs())
+                if isinstance(taker, FlowsTogether):
+                    group = AdvanceTogether(taker, memory, watermark, self.buckets)
+                    for flow, batch in group.rows(arrived):
+                        yield _of_rows(flow, bucket, batch)
+                    yield self._counted(group, first, taker.named(), bucket)
+                else:
+                    step = Advance(taker, memory, watermark, self.buckets)
+                    for batch in step.rows(arrived):
+                        yield _of_rows(taker, bucket, batch)
+                    yield self._counted(step, first, taker.name, bucket)
         except TrendloomError as error:
-            yield _given_out(flow, bucket, told=complaint(error))
+            yield _given_out(first, bucket, told=complaint(error))
 
-    def _stepped(
-        self, flow: Flow, memory: Memory, bucket: int, arrived: pa.Table | None, timers: TimerValues
-    ) -> Iterator[Row]:
-        watermark = ticks_of(flow.physical.plan.schema.axis, timers.getCurrentWatermarkInMs())
-        step = Advance(flow, memory, watermark, self.buckets)
-        for batch in step.rows(arrived):
-            yield _given_out(flow, bucket, payload=pack(pa.Table.from_batches([batch]), compress=False))
+    def _counted(self, step: KeptEvents, flow: Flow, name: str, bucket: int) -> Row:
+        """What a step has kept; late events are put aside."""
         if step.late is not None:
             refuse_untimed(step.untimed, self.late_to)
-            write_late(step.late, self.late_to, flow.name, bucket)
+            write_late(step.late, self.late_to, name, bucket)
         late = 0 if step.late is None else len(step.late) - step.untimed
-        yield _given_out(flow, bucket, kept=step.kept, late=late, untimed=step.untimed)
+        return _given_out(flow, bucket, kept=step.kept, late=late, untimed=step.untimed)
+
+
+def _drawer(taker: Flow | FlowsTogether) -> str:
+    return TOGETHER if isinstance(taker, FlowsTogether) else taker.name
+
+
+def _of_rows(flow: Flow, bucket: int, batch: pa.RecordBatch) -> Row:
+    return _given_out(flow, bucket, payload=pack(pa.Table.from_batches([batch]), compress=False))
 
 
 def _given_out(

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from trendloom.engines.live.bundles import Bundle
+from trendloom.engines.live.bundles import Bundle, flows_of_taker
 from trendloom.engines.live.chunks import unpack
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.rows.partials import merge_partials
-from trendloom.engines.spark.columns import column, needed_rows
+from trendloom.engines.spark.columns import column, needed_by_any
 from trendloom.engines.spark.complaints import heeded
 from trendloom.engines.spark.live.figures import FIGURES, observed_figures
 from trendloom.engines.spark.live.packing import BUCKET, BUNDLE, PARCEL, PAYLOAD, Label, Packing
@@ -99,8 +99,8 @@ def _parcels(df: DataFrame, bundles: tuple[Bundle, ...], setting: Setting, probe
         bucket = f" bucket {len(labels)}"
         flags.append(F.pmod(keys, F.lit(setting.buckets)).cast("int").alias(bucket))
         wanted: list[str | None] = []
-        for flow in bundle.flows:
-            test = needed_rows(flow.physical.plan, df.schema)
+        for taker in bundle.takers:
+            test = needed_by_any([flow.physical.plan for flow in flows_of_taker(taker)], df.schema)
             wanted.append(None if test is None else f" wanted {len(labels)} {len(wanted)}")
             if test is not None and wanted[-1] is not None:
                 # Naming the clock keeps Spark from moving the test below the watermark, which all events shall move.
