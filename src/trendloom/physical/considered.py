@@ -29,6 +29,7 @@ class Considered:
     ways: tuple[Way, ...]
     taken: int
     unit: str = ""  # of what segments save
+    measured: float | None = None  # how many seconds the way took, where it was tried
 
     @property
     def way(self) -> Way:

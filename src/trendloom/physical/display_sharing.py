@@ -138,7 +138,16 @@ def _ways(considered: Considered) -> Branch:
     known = all(way.seconds is not None for way in considered.ways)
     why = "least time by estimate" if known else "times are not known without figures of the events"
     below = [_way(way, taken=number == considered.taken) for number, way in enumerate(considered.ways)]
-    return Branch("way", f"{considered.way.name}: {why}", tuple(below))
+    return Branch("way", f"{considered.way.name}: {why}{_beside(considered)}", tuple(below))
+
+
+def _beside(considered: Considered) -> str:
+    """What it took, beside the estimate."""
+    if considered.measured is None:
+        return ""
+    guess = considered.way.seconds
+    factor = f", {considered.measured / guess:.2g} × the estimate" if guess else ""
+    return f"; it took {show_seconds(considered.measured)}{factor}"
 
 
 def _way(way: Way, *, taken: bool) -> Branch:

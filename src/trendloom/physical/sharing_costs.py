@@ -21,8 +21,12 @@ from trendloom.kernels.sharing.merge import MergedQueries
 from trendloom.kernels.sharing.steps import CountedQuery
 from trendloom.plan.statistics import Statistics
 
-EVENT, CELL, LANE, WINDOW, RESULT = 30.0, 11.0, 2.3, 300.0, 60.0
-EXTEND, STARTED, ENTER, PRODUCT = 40.0, 0.6, 1.5, 1.5
+EVENT, CELL, LANE, WINDOW, EMPTIED, RESULT = 35.0, 13.0, 2.2, 60.0, 1.5, 130.0
+EXTEND, STARTED, ENTER, PRODUCT = 150.0, 0.8, 1.5, 1.5
+MOST_EMPTIED = 250.0
+"""Cells that a window has touched, about, where there are many of them."""
+OFTEN = 3.0
+"""Events of every step in a window beyond which there will be a match in it."""
 CALL, ALONE, POSITION = 3e6, 60.0, 8.0
 NANOSECOND = 1e-9
 UNKNOWN_EVENTS = 1000.0
@@ -51,7 +55,7 @@ class Rates:
     def within_reach(self, letter: int, family: Family) -> float:
         """Events of a letter and a key that are in the windows of one of them."""
         share = 1.0 if self.span is None else min(family.reach / self.span, 1.0)
-        return max(self.events[letter] / self.keys * share, 1.0)
+        return self.events[letter] / self.keys * share
 
 
 def rates_of(asked: Sequence[Any], attributes: tuple[str, ...], statistics: Statistics) -> Rates:
@@ -71,8 +75,20 @@ def seconds_together(merged: MergedQueries, rates: Rates) -> float:
     letters = {letter for cell in merged.cells for letter in (cell.letter, *cell.reset)} | set(merged.noted)
     found = sum(EVENT * _of(letter, rates) for letter in letters)
     found += sum(_of(cell.letter, rates) * (CELL + LANE * lanes[cell.family]) for cell in cells)
-    found += sum(rates.windows(family) * WINDOW for family in merged.families)
+    for number, family in enumerate(merged.families):
+        touched = min(sum(cell.family == number for cell in merged.cells), MOST_EMPTIED)
+        found += rates.windows(family) * (WINDOW + EMPTIED * touched)
+    found += sum(_results(merged, at, rates) * RESULT for at in range(len(merged)))
     return (found + _per_start(merged, rates, lanes)) * NANOSECOND
+
+
+def _results(merged: MergedQueries, at: int, rates: Rates) -> float:
+    """Windows in which a query, by its place in the program, has a match."""
+    needed = [merged.cells[cell] for cell in merged.needs[at]]
+    family = merged.families[needed[0].family]
+    letters = [cell.letter for cell in needed if cell.letter is not None]
+    often = all(rates.within_reach(letter, family) >= OFTEN for letter in letters)
+    return rates.windows(family) / int(merged.program.every[at]) if often else 0.0
 
 
 def _per_start(merged: MergedQueries, rates: Rates, lanes: list[int]) -> float:
@@ -83,7 +99,7 @@ def _per_start(merged: MergedQueries, rates: Rates, lanes: list[int]) -> float:
             readers[source] = readers.get(source, 0.0) + _of(cell.letter, rates)
     for number, family in enumerate(segments.family):
         letters = merged.noted[segments.positions[number] : segments.positions[number + 1]]
-        starts = rates.within_reach(letters[0], merged.families[family])
+        starts = max(rates.within_reach(letters[0], merged.families[family]), 1.0)
         found += sum(_of(letter, rates) * (EXTEND + STARTED * starts) for letter in letters)
         for use in range(segments.uses[number], segments.uses[number + 1]):
             asked = readers.get(int(segments.outcome[use]), rates.windows(merged.families[family]))
@@ -113,7 +129,7 @@ def step_cost(letter: int | None, family: Family, rates: Rates) -> float:
 
 def segment_cost(letters: Sequence[int], followers: Sequence[int | None], family: Family, rates: Rates) -> float:
     """What a segment costs that is counted per START event; `followers`: by use the letter after it, None: the end."""
-    starts = rates.within_reach(letters[0], family)
+    starts = max(rates.within_reach(letters[0], family), 1.0)
     found = sum(_of(letter, rates) * (EXTEND + STARTED * starts) for letter in letters)
     for follower in followers:
         asked = rates.windows(family) if follower is None else _of(follower, rates)

@@ -80,11 +80,25 @@ def explain_queries(
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
     told = ([ASSUMED] if events is None and options.schema is None else []) + [str(warning) for warning in reading]
     remarks = ["\n".join(f"-- {line}" for line in one.splitlines()) for one in told]
-    workload = _workload(plans, options, _with_types(known, source))
-    together = () if workload is None else workload.together
-    shared = tuple(one.considered for one in together if one.considered is not None)
+    workload, shared = _shared(plans, events if analyze else None, options, _with_types(known, source))
     sections += [] if workload is None else [_workload_section(workload, options.engine, shared)]
     return Explained("\n\n".join([*remarks, *sections]), tuple(plans), shared)
+
+
+def _shared(
+    plans: list[Plan], run_over: object, options: Options, known: StatisticsOf
+) -> tuple[PhysicalWorkload | None, tuple[Considered, ...]]:
+    """The queries together, and what was weighed for those that may share work; over events they are tried."""
+    workload = _workload(plans, options, known)
+    if workload is None or run_over is None or not workload.together:
+        return workload, () if workload is None else tuple(one.considered for one in workload.together)
+    from trendloom.engines.looking.shared_run import measured
+    from trendloom.engines.looking.statistics.of_streams import statistics_of_stream
+
+    queries = tuple(plan.query for plan in plans)
+    loaded = load_needed(queries, run_over, options.for_queries(queries))
+    workload = _workload(plans, options, statistics_of_stream(loaded))
+    return workload, () if workload is None else measured(workload, loaded)
 
 
 def _workload_section(workload: PhysicalWorkload, engine: str, shared: Sequence[Considered]) -> str:
