@@ -8,7 +8,7 @@ The plan as a whole is then judged against the others, and against every query b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -48,11 +48,11 @@ LONG_COUNTS = 60.0
 class SharingQuestion:
     """Queries of one set of keys that may be counted together, and what is known of their events."""
 
-    names: tuple[str, ...]
+    names: tuple[str, ...] = field(compare=False)
     queries: tuple[CountedQuery, ...]
     asked: tuple[Any, ...]
     rates: Rates
-    shown: tuple[str, ...] = ()  # by letter, for people to read
+    shown: tuple[str, ...] = field(default=(), compare=False)  # by letter, for people to read
 
     @cached_property
     def families(self) -> dict[int, Family]:
@@ -109,13 +109,42 @@ class SharingQuestion:
         return choose_plan(self.words, self.saved, seconds)
 
     def segments(self) -> tuple[SharedSteps, ...]:
-        """What is best counted per START event; prefixes are shared anyway."""
-        mined = mine_segments(self.words)
-        if not any(self.saved(one) > 0 for one in mined if not _is_prefix(one)):
-            return ()
-        seconds = min(SHARE_OF_TIME * seconds_alone(self.queries, self.rates), MOST_SECONDS)
-        found = self.choice(seconds).segments
-        return tuple(SharedSteps(_steps(one), one.places) for one in found if not _is_prefix(one))
+        """What is best counted per START event, or the best that was found in time; prefixes are shared anyway."""
+        if self not in SEARCHED:
+            mined = mine_segments(self.words)
+            if not any(self.saved(one) > 0 for one in mined if not _is_prefix(one)):
+                return ()
+            seconds = min(SHARE_OF_TIME * seconds_alone(self.queries, self.rates), MOST_SECONDS)
+            self._remember(self.choice(seconds))
+        return SEARCHED[self].segments
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there may be a better plan than the one that was found in time."""
+        return self in SEARCHED and not SEARCHED[self].best
+
+    def search_on(self) -> None:
+        """Find the best plan, however long it takes: whoever asks for segments afterwards gets them."""
+        self._remember(self.choice(None))
+
+    def _remember(self, choice: SharingChoice) -> None:
+        while len(SEARCHED) >= MOST_SEARCHED:
+            SEARCHED.pop(next(iter(SEARCHED)))
+        found = [SharedSteps(_steps(one), one.places) for one in choice.segments if not _is_prefix(one)]
+        SEARCHED[self] = Searched(tuple(found), choice.found.is_best)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a search has found, and whether there is certainly nothing better."""
+
+    segments: tuple[SharedSteps, ...]
+    best: bool
+
+
+SEARCHED: dict[SharingQuestion, Searched] = {}
+"""The plans that were found, of the questions asked last."""
+MOST_SEARCHED = 32
 
 
 def _is_prefix(segment: SharedSegment) -> bool:

@@ -25,6 +25,16 @@ BAD = "QUERY bad: PATTERN SEQ(B, C) WITHIN 5\n"
 MANY = LEAST_EVENTS
 
 
+class Searching:
+    """A question whose search may go on."""
+
+    def __init__(self) -> None:
+        self.is_open, self.found = False, ""
+
+    def search_on(self) -> None:
+        self.is_open, self.found = False, "better"
+
+
 @dataclass
 class Trial:
     """A workload over no stream, with plans that say of themselves what they were made with."""
@@ -35,6 +45,7 @@ class Trial:
     opened: list[list[str | None]] = field(default_factory=list)
     state: Callable[[Figures], str] = lambda _: "the same"
     failing: bool = False
+    question: Searching = field(default_factory=Searching)
 
     def look(self) -> str:
         found = next(self.texts)
@@ -47,7 +58,9 @@ class Trial:
             raise BindError("it does not bind")
         rates = "many A" if figures.types.get("A", 0) > figures.types.get("B", 0) else "many B"
         bound = tuple(SimpleNamespace(query=query, name=query.name, warnings=()) for query in queries)
-        workload = SimpleNamespace(bound=bound, describe_together=lambda: [rates])
+        kernel = SimpleNamespace(backwards=rates, segments=self.question.found)
+        group = SimpleNamespace(members=(0,), kernel=kernel, question=self.question)
+        workload = SimpleNamespace(bound=bound, together=[group])
         flows = [SimpleNamespace(fingerprint=self.state(figures)) for _ in queries]
         return SimpleNamespace(workload=workload, flows=flows, frame=SimpleNamespace(warnings=()))
 
@@ -144,3 +157,15 @@ def test_reasons_to_leave_a_plan_as_it_is(trial: Trial, tmp_path: Any, reason: s
     types = {"A": 10, "B": 20 + MANY} if reason == "the same plan" else {"A": 10 + MANY, "B": 20}
     assert not workload.is_due(figures(types, LEAST_BATCHES))
     assert trial.said == []
+
+
+def test_a_better_plan_is_swapped_in_when_the_search_has_found_it(trial: Trial, tmp_path: Any) -> None:
+    trial.question.is_open = True
+    workload = started(trial, "QUERY a: PATTERN A QUERY b: PATTERN B", tmp_path)
+    assert workload.searching is not None
+    workload.searching.join()
+    workload.look = None
+    assert workload.is_due(figures({"A": 10, "B": 20}, 0))
+    assert "a better plan was found" in trial.said[-1]
+    workload.renewed_rows()
+    assert not workload.is_due(figures({"A": 10, "B": 20}, 0))

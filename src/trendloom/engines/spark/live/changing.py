@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from trendloom.engines.live.taking import Queries, Taken, take_queries
@@ -20,6 +21,7 @@ from trendloom.engines.spark.live.manifest import agreement_of
 from trendloom.engines.spark.live.setting import Setting
 from trendloom.engines.telling import Warn, tell_warnings
 from trendloom.errors import QueryNote, TrendloomError
+from trendloom.physical.sharing import SharingQuestion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,6 +52,7 @@ class ChangingWorkload:
     drift: DriftWatch = field(init=False)
     waiting: str | None = None  # a text that is taken if the next look finds the same
     pending: LivePlan | None = None
+    searching: Thread | None = None
 
     def first_rows(self) -> DataFrame:
         """Plan the workload and note it down in its checkpoint."""
@@ -66,6 +69,8 @@ class ChangingWorkload:
             self._take(text)
         if self.pending is None and len(self.queries) > 1:
             self._plan_anew(figures)
+        if self.pending is None and self.searching is not None and not self.searching.is_alive():
+            self._take_better()
         return self.pending is not None
 
     def renewed_rows(self) -> DataFrame:
@@ -125,11 +130,28 @@ class ChangingWorkload:
         drifted = self.drift.drifted_to(figures)
         if drifted is None:
             return
-        plan = self._planned(self.queries, drifted)
+        self._swap(self._planned(self.queries, drifted), "events come at other rates: the workload is planned again")
+
+    def _take_better(self) -> None:
+        """Swap in the plan that the search has found, if it is another one."""
+        self.searching = None
+        self._swap(
+            self._planned(self.queries, self.drift.known), "a better plan was found: the workload goes on with it"
+        )
+
+    def _swap(self, plan: LivePlan, note: str) -> None:
+        """Go on with another plan for the same queries; the same one need not be started again."""
         same_state = [flow.fingerprint for flow in plan.flows] == [flow.fingerprint for flow in self.plan.flows]
-        if same_state and _described(plan) != _described(self.plan):
+        if same_state and _ways(plan) != _ways(self.plan):
             self.pending = plan
-            self.watch.warn(QueryNote("events come at other rates: the workload is planned again"), None)
+            self.watch.warn(QueryNote(note), None)
+
+    def _search_on(self) -> None:
+        """Go on looking for a better plan where the search ran out of time, while the stream runs."""
+        questions = [group.question for group in self.plan.workload.together if group.question.is_open]
+        if questions:
+            self.searching = Thread(target=_search, args=(questions,), daemon=True)
+            self.searching.start()
 
     def _planned(self, queries: Queries, figures: Figures) -> LivePlan:
         return plan_live(self.events, queries, self.options.for_queries(queries), figures)
@@ -137,11 +159,18 @@ class ChangingWorkload:
     def _opened(self, plan: LivePlan) -> DataFrame:
         self.rows, news = open_live(plan, self.setting, self.checkpoint)
         self.plan, self.queries = plan, tuple(one.query for one in plan.workload.bound)
+        self._search_on()
         for note in news:
             self.watch.warn(note, None)
         return self.rows
 
 
-def _described(plan: LivePlan) -> tuple[str, ...]:
-    """What a plan makes of the workload as a whole, as people read it."""
-    return tuple(plan.workload.describe_together())
+def _search(questions: list[SharingQuestion]) -> None:
+    for question in questions:
+        question.search_on()
+
+
+def _ways(plan: LivePlan) -> list[object]:
+    """How a plan answers queries together."""
+    groups = plan.workload.together
+    return [(group.members, group.kernel.backwards, group.kernel.segments) for group in groups]
