@@ -15,7 +15,6 @@ from trendloom.optimize.sharing.choose_plan import choose_plan, chosen
 from trendloom.optimize.sharing.conflict_graph import graph_of
 from trendloom.optimize.sharing.expand_candidates import expand_candidates
 from trendloom.optimize.sharing.find_plan import FoundPlan
-from trendloom.physical import workload
 from trendloom.physical.considered import Considered, Way
 from trendloom.physical.display_sharing import describe_sharing, show_score, show_seconds
 from trendloom.plan.display import draw
@@ -102,20 +101,25 @@ def test_nothing_to_share(mined: int, said: str) -> None:
 
 
 def test_numbers_are_short() -> None:
-    assert [show_score(number) for number in (50.0, 38.571, 1234.5, 2.5e7)] == ["50", "38.57", "1,234.5", "2.5e+07"]
+    scores = [show_score(considered_traffic(), number) for number in (50.0, 38.571, 1234.5, 2.5e7)]
+    assert scores == ["50", "38.57", "1,234.5", "2.5e+07"]
+    assert show_score(replace(considered_traffic(), unit=" µs"), 50.0) == "50 µs"
     assert [show_seconds(number) for number in (0.0123, 2.5)] == ["12.3 ms", "2.50 s"]
 
 
-def test_explain_shows_it_below_the_workload(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = workload.answered_together
-
-    def with_traffic(*given: object) -> object:
-        return tuple(replace(one, considered=considered_traffic()) for one in found(*given))  # type: ignore[arg-type]
-
-    monkeypatch.setattr(workload, "answered_together", with_traffic)
+def test_explain_shows_it_below_the_workload() -> None:
     table = pa.table({"time": [1, 2, 3], "type": ["A", "B", "C"]})
     counted = "QUERY p: RETURN COUNT(*) PATTERN SEQ(A, B, C) QUERY q: RETURN COUNT(*) PATTERN SEQ(A, B)"
     text = tl.explain(counted, table)
     assert "\n└─ sharing" in text
-    assert "SEQ(Elm, Park)" in text
+    assert "SEQ(A, B)  saves" in text
     assert "sharing" not in tl.explain(counted, table, engine="reference")
+
+
+def test_conditions_on_an_event_are_shown_without_its_variable() -> None:
+    table = pa.table({"time": [1, 2], "type": ["A", "B"], "x": [1, 2], "name": ["a.x", "b.x"]})
+    queries = [
+        f"QUERY {name}: RETURN COUNT(*) PATTERN SEQ(A {name}, B) WHERE {name}.x = 1 AND {name}.name = 'a.x'"
+        for name in "ab"
+    ]
+    assert "SEQ(A[x = 1 AND name = 'a.x'], B)  saves" in tl.explain("\n".join(queries), table)

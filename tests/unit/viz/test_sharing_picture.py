@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +13,6 @@ from trendloom.errors import OptionError
 from trendloom.optimize.sharing.benefit import PerStartBenefit
 from trendloom.optimize.sharing.choose_plan import choose_plan, chosen
 from trendloom.optimize.sharing.conflict_graph import graph_of
-from trendloom.physical import workload
 from trendloom.physical.considered import Considered, Way
 from trendloom.viz.sharing import MOST_DRAWN, conflicting, draw_sharing, drawn_segments
 
@@ -47,6 +45,13 @@ def test_of_many_segments_some_are_drawn_and_of_options_one() -> None:
     assert len({one.segment.letters for one in drawn}) == len(drawn)
 
 
+def test_lines_of_a_label_end_between_positions() -> None:
+    words = [("Pickup[zone = 132]", "Dropoff[zone = 161]", "Pickup[zone = 161]")] * 2
+    choice = choose_plan(words, lambda segment: len(segment.letters) * 100.0)
+    (one,) = (one for one in drawn_segments(Considered(("p", "q"), tuple(words), choice, ALONE, 0)) if one.shared)
+    assert one.label == "SEQ(Pickup[zone = 132], Dropoff[zone = 161],\n    Pickup[zone = 161])   300"
+
+
 @pytest.mark.parametrize("name", ["sharing.svg", "sharing.png"])
 def test_the_same_queries_give_the_same_picture(tmp_path: Path, name: str) -> None:
     groups = [considered_traffic(), considered_traffic()]
@@ -71,15 +76,9 @@ class TestExplain:
         assert "Physical plan" in text
         assert (tmp_path / "one.svg").stat().st_size > 1000
 
-    def test_a_workload_is_drawn_as_what_it_shares(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        found = workload.answered_together
-        monkeypatch.setattr(
-            workload,
-            "answered_together",
-            lambda *given: tuple(replace(one, considered=considered_traffic()) for one in found(*given)),
-        )
+    def test_a_workload_is_drawn_as_what_it_shares(self, tmp_path: Path) -> None:
         tl.explain(COUNTED, EVENTS, picture=str(tmp_path / "two.svg"))
-        assert "SEQ(Elm, Park)" in (tmp_path / "two.svg").read_text()
+        assert "SEQ(A, B)" in (tmp_path / "two.svg").read_text()
 
     def test_what_cannot_be_drawn_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(OptionError, match=r"cannot draw two\.pdf"):
