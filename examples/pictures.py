@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,37 +16,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import trendloom as tl
+from taxi_trips import made_up_trips
 from trendloom.engines.looking.analyze import arranged
-from trendloom.engines.looking.inspect import explain_queries
 from trendloom.engines.options import Options
-from trendloom.expr.nodes import Constant, walk
 from trendloom.kernels.complete.kernel import TrendGraphKernel
 from trendloom.kernels.complete.spec import WalkPlan
 from trendloom.kernels.complete.trends import TrendsOfGraph, trends_of
-from trendloom.optimize import optimize
-from trendloom.optimize.sharing.benefit import PerStartBenefit
-from trendloom.optimize.sharing.choose_plan import choose_plan
-from trendloom.pattern.algebra import atoms
-from trendloom.physical.considered import Considered, Way
-from trendloom.plan.logical import Plan
 from trendloom.viz.aggregation import draw_panes, draw_running
 from trendloom.viz.query import draw_query_pattern, plan_of
-from trendloom.viz.sharing import draw_sharing
 from trendloom.viz.timeline import draw_matches
 from trendloom.viz.trends import Walked, draw_trade_off, draw_trend_graph
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
-TAXI, TRIPS = ROOT / "examples" / "taxi_workload.tql", ROOT / "examples" / "data" / "taxi_trips.parquet"
-ZONES = {
-    132: "JFK",
-    138: "LaGuardia",
-    161: "Midtown",
-    186: "Penn Station",
-    230: "Times Sq",
-    236: "East Side N",
-    237: "East Side S",
-}
+TAXI = ROOT / "examples" / "taxi_workload.tql"
 
 VALUES = pa.table(
     {
@@ -146,26 +128,8 @@ def timed(trends: TrendsOfGraph, name: str) -> Walked:
 
 
 def draw_shared_segments() -> None:
-    """What the taxi queries that count chains of trips have in common, weighed as in the paper, by events per hour."""
-    events = pq.read_table(TRIPS)
-    plans = [optimize(plan) for plan in explain_queries(TAXI.read_text(), events, Options()).plans]
-    chains = [plan for plan in plans if plan.partition == ("vendor",) and "fares" not in str(plan.name)]
-    words = tuple(tuple(letters_of(plan)) for plan in chains)
-    hours = (pc.max(events["time"]).as_py() - pc.min(events["time"]).as_py()).total_seconds() / 3600
-    counted = Counter(zip(events["type"].to_pylist(), events["zone"].to_pylist(), strict=True))
-    rates = {f"{type} {ZONES[zone]}": count / hours for (type, zone), count in counted.items() if zone in ZONES}
-    choice = choose_plan(words, PerStartBenefit(words, lambda letter: rates[str(letter)]))
-    names = tuple(str(plan.name) for plan in chains)
-    draw_sharing([Considered(names, words, choice, (Way("each by itself"),), 0)], PICTURES / "sharing.svg")
-
-
-def letters_of(plan: Plan) -> Iterator[str]:
-    """The positions of a chain: an event and its zone."""
-    zones = {place: part.value for place, test in plan.filters for part in walk(test) if isinstance(part, Constant)}
-    for atom in atoms(plan.pattern):
-        zone = zones[atom.position]
-        assert isinstance(zone, int)
-        yield f"{atom.type} {ZONES[zone]}"
+    """What the queries of the taxi workload have in common, as EXPLAIN draws it."""
+    tl.explain(TAXI.read_text(), made_up_trips(), engine="local", picture=PICTURES / "sharing.svg")
 
 
 def stream(text: str) -> pa.Table:

@@ -176,15 +176,21 @@ def test_ways_to_twice_the_value_unfold(long_rises: ModuleType, metrics: Path) -
 
 
 TAXI = (EXAMPLES / "taxi_workload.tql").read_text()
-TRIPS = EXAMPLES / "data" / "taxi_trips.parquet"
 Rows = dict[str, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def taxi() -> Rows:
+def trips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("taxi") / "trips.parquet"
+    program("taxi_trips").main(str(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def taxi(trips: Path) -> Rows:
     """The rows of each query, without columns of others."""
     rows: Rows = {}
-    for row in tl.run(TAXI, TRIPS).to_pylist():
+    for row in tl.run(TAXI, trips).to_pylist():
         rows.setdefault(row.pop("query"), []).append(known(row))
     return rows
 
@@ -193,27 +199,39 @@ def known(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def taxi_events(type: str, zone: int | None = None) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pq.read_table(TRIPS).to_pylist()
+def taxi_events(trips: Path, type: str, zone: int | None = None) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(trips).to_pylist()
     return [row for row in rows if row["type"] == type and zone in (None, row["zone"])]
 
 
-def test_thirty_queries_on_taxi_trips_find_something(taxi: Rows) -> None:
-    assert tl.check(TAXI, TRIPS) == []
+def test_made_up_trips_are_always_the_same_and_have_rough_edges(trips: Path) -> None:
+    events = pq.read_table(trips)
+    assert program("taxi_trips").made_up_trips().equals(events)
+    assert pc.count_distinct(events["trip"]).as_py() * 2 == len(events)
+    assert events["passengers"].null_count > 0
+    assert events["fare"].null_count == len(events) // 2
+    begins = {row["trip"]: row["time"] for row in taxi_events(trips, "Pickup")}
+    lasts = [row["time"] - begins[row["trip"]] for row in taxi_events(trips, "Dropoff")]
+    assert min(lasts) == timedelta(0)
+    assert max(lasts) > timedelta(hours=20)
+
+
+def test_thirty_queries_on_taxi_trips_find_something(taxi: Rows, trips: Path) -> None:
+    assert tl.check(TAXI, trips) == []
     assert len(taxi) == 30
 
 
-def test_together_taxi_queries_find_what_each_finds_alone(taxi: Rows) -> None:
+def test_together_taxi_queries_find_what_each_finds_alone(taxi: Rows, trips: Path) -> None:
     for name in list(taxi) if MORE else ("jfk_to_the_north", "times_square_uptown_north", "fares_around_uptown"):
-        alone = tl.run(TAXI, TRIPS, query=name).drop_columns("query").to_pylist()
+        alone = tl.run(TAXI, trips, query=name).drop_columns("query").to_pylist()
         assert list(map(known, alone)) == taxi[name]
 
 
-def test_chains_of_trips_are_those_of_a_plain_program(taxi: Rows) -> None:
+def test_chains_of_trips_are_those_of_a_plain_program(taxi: Rows, trips: Path) -> None:
     """A pickup at JFK and a later dropoff in Midtown, of one vendor, in one window of two hours."""
     wanted: dict[tuple[int, datetime], int] = {}
-    in_midtown = taxi_events("Dropoff", 161)
-    for a in taxi_events("Pickup", 132):
+    in_midtown = taxi_events(trips, "Dropoff", 161)
+    for a in taxi_events(trips, "Pickup", 132):
         window = a["time"].replace(hour=a["time"].hour // 2 * 2, minute=0, second=0)
         end = window + timedelta(hours=2)
         later = [b for b in in_midtown if b["vendor"] == a["vendor"] and a["time"] < b["time"] < end]
@@ -223,8 +241,8 @@ def test_chains_of_trips_are_those_of_a_plain_program(taxi: Rows) -> None:
     assert found == wanted
 
 
-def test_trips_from_jfk_begin_and_end_on_one_day(taxi: Rows) -> None:
-    ends = {row["trip"]: row["time"] for row in taxi_events("Dropoff")}
-    begins = [(row["time"], ends[row["trip"]]) for row in taxi_events("Pickup", 132)]
+def test_trips_from_jfk_begin_and_end_on_one_day(taxi: Rows, trips: Path) -> None:
+    ends = {row["trip"]: row["time"] for row in taxi_events(trips, "Dropoff")}
+    begins = [(row["time"], ends[row["trip"]]) for row in taxi_events(trips, "Pickup", 132)]
     whole = [begin for begin, end in begins if begin < end and begin.date() == end.date()]
     assert sum(row["trips"] for row in taxi["from_jfk"]) == len(whole) > 250

@@ -6,7 +6,7 @@ on single events alone, and asks for numbers of matches, or for what their event
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -108,13 +108,20 @@ def asked_of(plan: Plan, atom: Atom) -> Hashable:
 
 def _of_any(expr: Expr) -> Expr:
     """The expression without the names of variables."""
+    return with_attributes(expr, lambda one: replace(one, variable="event"))
+
+
+def with_attributes(expr: Expr, changed: Callable[[Attribute], Expr]) -> Expr:
+    """The expression with something else in the place of each attribute."""
     if isinstance(expr, Attribute):
-        return replace(expr, variable="event")
-    changed: dict[str, Any] = {}
+        return changed(expr)
+    parts: dict[str, Any] = {}
     for one in fields(expr):
         value = getattr(expr, one.name)
         if isinstance(value, Expr):
-            changed[one.name] = _of_any(value)
+            parts[one.name] = with_attributes(value, changed)
         elif isinstance(value, tuple):
-            changed[one.name] = tuple(_of_any(part) if isinstance(part, Expr) else part for part in value)
-    return replace(expr, **changed) if changed else expr
+            parts[one.name] = tuple(
+                with_attributes(part, changed) if isinstance(part, Expr) else part for part in value
+            )
+    return replace(expr, **parts) if parts else expr

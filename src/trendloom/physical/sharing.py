@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from trendloom.expr.nodes import Group
 from trendloom.kernels.sharing.families import Family, families_of
 from trendloom.kernels.sharing.kernel import SharedKernel
 from trendloom.kernels.sharing.steps import CountedQuery, CountedStep, SharedSteps
@@ -20,7 +21,7 @@ from trendloom.optimize.sharing.choose_plan import SharingChoice, choose_plan
 from trendloom.optimize.sharing.mine_segments import mine_segments
 from trendloom.optimize.sharing.segments import SharedSegment
 from trendloom.physical.considered import Considered, Way
-from trendloom.physical.counted import AskedLetters, counted_query
+from trendloom.physical.counted import AskedLetters, counted_query, with_attributes
 from trendloom.physical.plan import Physical
 from trendloom.physical.sharing_costs import (
     Rates,
@@ -195,8 +196,10 @@ class AnsweredTogether:
 
 
 def _shown(asked: Any, axis: TimeAxis) -> str:
+    """A type, with the conditions on its event: `Pickup[zone = 132]`."""
     kind, tests = asked
-    return f"{kind}[{' AND '.join(show_expression(test, axis) for test in tests)}]" if tests else str(kind)
+    bare = [with_attributes(test, lambda one: Group(one.column, one.kind)) for test in tests]
+    return f"{kind}[{' AND '.join(show_expression(test, axis) for test in bare)}]" if bare else str(kind)
 
 
 def _named(step: CountedStep, shown: tuple[str, ...]) -> str:

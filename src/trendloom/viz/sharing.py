@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MOST_DRAWN = 18
 """Segments of one group of queries in a picture, those of the plan not counted."""
 LABEL_WIDTH = 48  # letters in a line of a segment's label
+UNBROKEN = "\u00a0"  # a space at which no line ends
 LETTER = 0.068  # width of a letter, in inches, as all lengths here
 QUERY_ROW, LINE, GAP = 0.27, 0.17, 0.16
 BETWEEN = 2.6  # from the names of queries to the segments
@@ -92,9 +93,16 @@ def drawn_segments(considered: Considered) -> list[DrawnSegment]:
 def _drawn(considered: Considered, vertex: int) -> DrawnSegment:
     graph = considered.choice.graph
     segment, weight = graph.segments[vertex], graph.weights[vertex]
-    text = f"{show_segment(considered, segment)}   {show_score(considered, weight)}"
-    label = textwrap.fill(text, LABEL_WIDTH, break_long_words=False, subsequent_indent="    ")
+    label = _label(show_segment(considered, segment), show_score(considered, weight))
     return DrawnSegment(segment, label, weight, bool(considered.choice.found.plan >> vertex & 1))
+
+
+def _label(segment: str, score: str) -> str:
+    """Lines that end between the positions of a segment, not in the middle of a condition."""
+    whole = [part.replace(" ", UNBROKEN) for part in (*segment.split(", "), score)]
+    text = f"{', '.join(whole[:-1])}   {whole[-1]}"
+    lines = textwrap.fill(text, LABEL_WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent="    ")
+    return lines.replace(UNBROKEN, " ")
 
 
 def conflicting(segments: Sequence[DrawnSegment]) -> Iterator[tuple[int, int]]:

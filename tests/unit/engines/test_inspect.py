@@ -138,3 +138,22 @@ def test_an_assumed_schema_has_the_time_axis_that_fits() -> None:
     assert tl.check("PATTERN SEQ(A a, B b) WHERE b.time - a.time < 5 s WITHIN 10 s") == []
     with pytest.raises(BindError, match="cannot compare"):
         tl.check("PATTERN SEQ(A a, B b) WHERE b.time - a.time < 'x'")
+
+
+@pytest.mark.parametrize("keys", [2, 1000])
+def test_a_workload_is_explained_alike_over_a_file_and_over_a_table(keys: int, tmp_path: Path) -> None:
+    """How many keys there are decides whether its queries are answered together."""
+    rows = range(5000)
+    types, numbers = ["ABC"[row % 3] for row in rows], [row % keys for row in rows]
+    table = pa.table({"time": list(rows), "type": types, "key": numbers})
+    pq.write_table(table, tmp_path / "events.parquet")
+    text = "\n".join(
+        f"QUERY {name}: RETURN COUNT(*) PATTERN SEQ(A, {last}) WHERE [key] WITHIN 5"
+        for name, last in (("p", "B"), ("q", "C"))
+    )
+    of_table, of_file = (
+        tl.explain(text, source).partition("\nWorkload")[2].partition("sharing ")[1:]
+        for source in (table, tmp_path / "events.parquet")
+    )
+    assert of_table == of_file
+    assert bool(of_table[0]) == (keys == 2)

@@ -115,3 +115,12 @@ def test_explain_shows_it_below_the_workload() -> None:
     assert "SEQ(A, B)" in text
     assert "one sweep, common prefixes once" in text
     assert "sharing" not in tl.explain(counted, table, engine="reference")
+
+
+def test_conditions_on_an_event_are_shown_without_its_variable() -> None:
+    table = pa.table({"time": [1, 2], "type": ["A", "B"], "x": [1, 2], "name": ["a.x", "b.x"]})
+    queries = [
+        f"QUERY {name}: RETURN COUNT(*) PATTERN SEQ(A {name}, B) WHERE {name}.x = 1 AND {name}.name = 'a.x'"
+        for name in "ab"
+    ]
+    assert "SEQ(A[x = 1 AND name = 'a.x'], B)  saves" in tl.explain("\n".join(queries), table)

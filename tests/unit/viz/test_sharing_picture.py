@@ -45,6 +45,13 @@ def test_of_many_segments_some_are_drawn_and_of_options_one() -> None:
     assert len({one.segment.letters for one in drawn}) == len(drawn)
 
 
+def test_lines_of_a_label_end_between_positions() -> None:
+    words = [("Pickup[zone = 132]", "Dropoff[zone = 161]", "Pickup[zone = 161]")] * 2
+    choice = choose_plan(words, lambda segment: len(segment.letters) * 100.0)
+    (one,) = (one for one in drawn_segments(Considered(("p", "q"), tuple(words), choice, ALONE, 0)) if one.shared)
+    assert one.label == "SEQ(Pickup[zone = 132], Dropoff[zone = 161],\n    Pickup[zone = 161])   300"
+
+
 @pytest.mark.parametrize("name", ["sharing.svg", "sharing.png"])
 def test_the_same_queries_give_the_same_picture(tmp_path: Path, name: str) -> None:
     groups = [considered_traffic(), considered_traffic()]

@@ -1,7 +1,8 @@
 """Look at queries without running them: CHECK and EXPLAIN.
 
 Both need no more than a schema. For Parquet that is in the footers of the files; of the events the type column alone is
-read, to tell which types there are, and whole numbers of time whose unit is not given. (Where a kernel builds something
+read, to tell which types there are, and whole numbers of time whose unit is not given; of a workload that is explained
+also the keys, to tell how many there are. (Where a kernel builds something
 of the events first, as a graph, it is shown; for that they are read.)
 Without any events a schema is *assumed*: every attribute that the query names is there and fits everywhere, so what is
 still wrong is wrong for all data (unknown variables, a NOT out of place, ...).
@@ -34,7 +35,8 @@ from trendloom.plan.depth import too_deep
 from trendloom.plan.display import Branch, describe_logical, draw
 from trendloom.plan.every_query import for_every_query
 from trendloom.plan.logical import Plan
-from trendloom.plan.statistics import UNKNOWN, Statistics, StatisticsOf
+from trendloom.plan.statistics import UNKNOWN, KeySpread, Statistics, StatisticsOf
+from trendloom.plan.workload import Attributes
 
 if TYPE_CHECKING:
     from trendloom.physical.considered import Considered
@@ -80,7 +82,7 @@ def explain_queries(
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
     told = ([ASSUMED] if events is None and options.schema is None else []) + [str(warning) for warning in reading]
     remarks = ["\n".join(f"-- {line}" for line in one.splitlines()) for one in told]
-    workload, shared = _shared(plans, events if analyze else None, options, _with_types(known, source))
+    workload, shared = _shared(plans, events if analyze else None, options, _with_types_and_keys(known, source))
     sections += [] if workload is None else [_workload_section(workload, options.engine, shared)]
     return Explained("\n\n".join([*remarks, *sections]), tuple(plans), shared)
 
@@ -121,20 +123,26 @@ def _workload(plans: list[Plan], options: Options, known: StatisticsOf) -> Physi
         return None
 
 
-def _with_types(known: StatisticsOf, source: Events | ParquetFiles | None) -> StatisticsOf:
-    """The same, and how many events of each type files have, whose type column is read for that."""
+def _with_types_and_keys(known: StatisticsOf, source: Events | ParquetFiles | None) -> StatisticsOf:
+    """The same, and how many events of each type and how many keys files have, whose columns are read for that."""
+    if not isinstance(source, ParquetFiles):
+        return known
+    from trendloom.engines.looking.statistics.of_streams import spread_in
 
     @cache
     def counted(column: str) -> dict[str, float]:
-        assert isinstance(source, ParquetFiles)
         found = source.read([column])[column].value_counts().to_pylist()
         return {str(one["values"]): float(one["counts"]) for one in found if one["values"] is not None}
 
+    @cache
+    def spread(attributes: Attributes, schema: Schema) -> KeySpread:
+        kinds = {column.name: column.kind for column in schema.columns}
+        return spread_in(source.read(list(attributes)), attributes, kinds)
+
     def more(plan: Plan) -> Statistics:
         found = known(plan)
-        if found.types or not isinstance(source, ParquetFiles):
-            return found
-        return replace(found, types=counted(plan.schema.type))
+        keys = {plan.partition: spread(plan.partition, plan.schema)} if plan.partition else {}
+        return replace(found, types=found.types or counted(plan.schema.type), keys={**keys, **found.keys})
 
     return more
 

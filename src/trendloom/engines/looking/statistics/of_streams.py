@@ -5,13 +5,16 @@ Cost: one pass over the types and the times; for each set of partition attribute
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
+import pyarrow as pa
 
 from trendloom.engines.columnar.events import Stream, key_codes
 from trendloom.engines.looking.statistics.from_events import by_type, sampled_rows, spread_of
 from trendloom.io.events import Events
+from trendloom.model.schema import Kind
 from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import KeySpread, Origin, Statistics, StatisticsOf
 from trendloom.plan.workload import Attributes
@@ -20,11 +23,17 @@ MOST_KEYS = 1 << 14
 """Events of which keys are looked at."""
 
 
+def spread_in(table: pa.Table, attributes: Attributes, kinds: Mapping[str, Kind]) -> KeySpread:
+    """How the rows of a table spread over the values of some columns, of which a sample is looked at."""
+    rows = sampled_rows(len(table), MOST_KEYS)
+    some = table.select(list(attributes)).take(rows)
+    return spread_of(key_codes(attributes, Stream(some, kinds, np.zeros(len(rows), np.int64))).codes, len(table))
+
+
 def statistics_of_stream(events: Events) -> StatisticsOf:
     """The statistics of any bound query over these events, as far as it takes no time worth mentioning."""
     total = len(events.types)
     kinds = {column.name: column.kind for column in events.schema.columns}
-    rows = sampled_rows(total, MOST_KEYS)
 
     @cache
     def types() -> dict[str, float]:
@@ -38,8 +47,7 @@ def statistics_of_stream(events: Events) -> StatisticsOf:
 
     @cache
     def spread(attributes: Attributes) -> KeySpread:
-        table = events.table.select(list(attributes)).take(rows)
-        return spread_of(key_codes(attributes, Stream(table, kinds, np.zeros(len(rows), np.int64))).codes, total)
+        return spread_in(events.table, attributes, kinds)
 
     def known(plan: Plan) -> Statistics:
         keys = {plan.partition: spread(plan.partition)} if plan.partition else {}
