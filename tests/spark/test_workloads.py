@@ -147,11 +147,17 @@ QUERY two: RETURN COUNT(*), COUNT(B) PATTERN SEQ(A, B) WHERE [g] WITHIN 10 SLIDE
 QUERY three: RETURN x, COUNT(*) PATTERN SEQ(A a, B b) WHERE [g, x] AND a.id > 9 GROUP BY x
 QUERY four: RETURN g, x, COUNT(*) PATTERN SEQ(A, B, A) WHERE [x, g] GROUP BY g, x
 QUERY big: RETURN g, COUNT(*) PATTERN SEQ(A, B+, A) WHERE [g] GROUP BY g
+QUERY sums: RETURN g, SUM(B.x), AVG(A.id) PATTERN SEQ(A, B, C) WHERE [g] GROUP BY g WITHIN 20 SLIDE 10
+QUERY ends: RETURN g, MIN(B.id), MAX(B.id) PATTERN SEQ(A, B, C) WHERE [g] GROUP BY g WITHIN 20 SLIDE 10
+QUERY quiet: RETURN g, COUNT(*) PATTERN SEQ(A, NOT C, B) WHERE [g] GROUP BY g WITHIN 20 SLIDE 20
+QUERY later: RETURN COUNT(*) PATTERN SEQ(B, NOT A, C) WHERE [g] WITHIN 12 SLIDE 4
+QUERY pair: RETURN COUNT(*) PATTERN SEQ(C c, A) WHERE [g] AND c.x = 1 WITHIN 12 SLIDE 4
+QUERY triple: RETURN COUNT(*), COUNT(C) PATTERN SEQ(C, A, C) WHERE [g] WITHIN 12 SLIDE 4
 """
 
 
 def test_queries_that_are_counted_together_have_their_rows(spark: Any) -> None:
-    """Windows, conditions and groups of their own; one has numbers that are too large for the sweep."""
+    """Windows, conditions, NOTs, sums and groups of their own; one has numbers that are too large for the sweep."""
     draw = random.Random(11)
     table = pa.table(
         {
@@ -163,8 +169,8 @@ def test_queries_that_are_counted_together_have_their_rows(spark: Any) -> None:
         }
     )
     workload = planned(describe(spark.createDataFrame(table), Options(engine="spark").columns()), COUNTED)
-    assert [group.members for group in workload.together] == [(0, 1, 4), (2, 3)]
-    names = ["one", "two", "three", "four", "big"]
+    assert [group.members for group in workload.together] == [(0, 1, *range(4, 11)), (2, 3)]
+    names = re.findall(r"QUERY (\w+):", COUNTED)
     found = rows_by_query(COUNTED, spark.createDataFrame(table).repartition(3), names)
     for name in names:
         assert rows_of(found[name]) == rows_of(tl.run(COUNTED, table, query=name).drop("query"))
