@@ -6,11 +6,11 @@ on single events alone, and asks for numbers of matches, or for what their event
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-from trendloom.expr.nodes import Attribute, Expr
+from trendloom.expr.rewriting import of_any_event
 from trendloom.kernels.sharing.families import family_of
 from trendloom.kernels.sharing.steps import CountedQuery, CountedStep, StepMeasure
 from trendloom.kernels.totals.spec import Measure
@@ -103,25 +103,4 @@ def _parts(pattern: Pattern) -> Iterator[Any]:
 
 def asked_of(plan: Plan, atom: Atom) -> Hashable:
     """What an event must be to take the place of an atom."""
-    return atom.type, tuple(_of_any(expr) for position, expr in plan.filters if position == atom.position)
-
-
-def _of_any(expr: Expr) -> Expr:
-    """The expression without the names of variables."""
-    return with_attributes(expr, lambda one: replace(one, variable="event"))
-
-
-def with_attributes(expr: Expr, changed: Callable[[Attribute], Expr]) -> Expr:
-    """The expression with something else in the place of each attribute."""
-    if isinstance(expr, Attribute):
-        return changed(expr)
-    parts: dict[str, Any] = {}
-    for one in fields(expr):
-        value = getattr(expr, one.name)
-        if isinstance(value, Expr):
-            parts[one.name] = with_attributes(value, changed)
-        elif isinstance(value, tuple):
-            parts[one.name] = tuple(
-                with_attributes(part, changed) if isinstance(part, Expr) else part for part in value
-            )
-    return replace(expr, **parts) if parts else expr
+    return atom.type, tuple(of_any_event(expr) for position, expr in plan.filters if position == atom.position)

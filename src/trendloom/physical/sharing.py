@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from trendloom.expr.nodes import Group
+from trendloom.expr.rewriting import with_attributes
 from trendloom.kernels.sharing.families import Family, families_of
 from trendloom.kernels.sharing.kernel import SharedKernel
 from trendloom.kernels.sharing.steps import CountedQuery, CountedStep, SharedSteps
@@ -21,7 +22,7 @@ from trendloom.optimize.sharing.choose_plan import SharingChoice, choose_plan
 from trendloom.optimize.sharing.mine_segments import mine_segments
 from trendloom.optimize.sharing.segments import SharedSegment
 from trendloom.physical.considered import Considered, Way
-from trendloom.physical.counted import AskedLetters, counted_query, with_attributes
+from trendloom.physical.counted import AskedLetters, counted_query
 from trendloom.physical.plan import Physical
 from trendloom.physical.sharing_costs import (
     Rates,

@@ -19,6 +19,7 @@ from trendloom.engines.columnar.equal_times import Tied, ties_of
 from trendloom.errors import DataError
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, walk
+from trendloom.expr.rewriting import of_any_event
 from trendloom.expr.slices import in_slices, slices_of, taken
 from trendloom.expr.vectors import Vector, from_arrow, is_true
 from trendloom.io.events import ticks, without_nan
@@ -45,6 +46,7 @@ Picked = tuple[Array | None, Array, Array]
 class Shared:
     """What several queries over one stream have in common, each made once: columns, keys, and events sorted by them.
 
+    `masks`: which events pass the conditions of a letter, in the order in which the query sees them.
     `often`: partition attributes that more than one query has. For these all events and the columns that queries look
     at are sorted once, and a query picks its own out of them in order; for others a query sorts only the events that it
     needs.
@@ -53,6 +55,7 @@ class Shared:
     often: frozenset[Attributes] = frozenset()
     vectors: dict[str, Vector] = field(default_factory=dict)
     keys: dict[Attributes, Keys] = field(default_factory=dict)
+    masks: dict[Hashable, Array] = field(default_factory=dict)
     sorted: dict[Attributes, SortedEvents] = field(default_factory=dict)
 
 
@@ -93,10 +96,12 @@ class Stream:
 class SortedEvents:
     """All events of a stream that have a key, sorted: their rows (None: as they are), times, how many each key has.
 
+    `order`: the attributes that make the keys.
     Columns are sorted when they are first asked for.
     """
 
     stream: Stream
+    order: Attributes
     rows: Array | None
     times: Array
     sizes: Array
@@ -105,6 +110,10 @@ class SortedEvents:
     @property
     def threads(self) -> int:
         return self.stream.threads
+
+    @property
+    def shared(self) -> Shared:
+        return self.stream.shared
 
     def vector(self, name: str) -> Vector:
         if name not in self.vectors:
@@ -208,7 +217,7 @@ def _all_sorted(partition: Attributes, stream: Stream, keys: Keys) -> SortedEven
     """All events by these attributes, sorted once for all queries."""
     known = stream.shared.sorted
     if partition not in known:
-        known[partition] = SortedEvents(stream, *_sorted(stream, keys, None))
+        known[partition] = SortedEvents(stream, partition, *_sorted(stream, keys, None))
     return replace(known[partition], stream=stream)  # another query reads other columns
 
 
@@ -262,7 +271,7 @@ def _fits(letters: list[Letter], stream: Stream | SortedEvents, type_column: str
 
 
 def _word_of_fits(tests_of: list[Letter], stream: Stream | SortedEvents, types: Vector) -> Array:
-    word = _word(len(tests_of))
+    word, shares = _word(len(tests_of)), bool(stream.shared.often)
     for part in (part for _, tests in tests_of for expr in tests for part in walk(expr)):
         if isinstance(part, Attribute):
             stream.vector(part.column)  # converted once, before threads ask for it
@@ -274,11 +283,29 @@ def _word_of_fits(tests_of: list[Letter], stream: Stream | SortedEvents, types: 
         some = types.part(low, high)
         fits = _by_type({name: bit for bit, (name, tests) in enumerate(tests_of) if not tests}, some, word)
         for bit, (name, tests) in enumerate(tests_of):
-            if tests:
+            if bit in known:
+                fits |= known[bit][low:high].astype(word) << word(bit)
+            elif tests:
                 fits |= _mask(name, tests, some, leaf).astype(word) << word(bit)
         return fits
 
+    known = {bit: _shared_mask(letter, stream, types) for bit, letter in enumerate(tests_of) if letter[1] and shares}
     return _tested(test, len(types), word, stream.threads)
+
+
+def _shared_mask(letter: Letter, stream: Stream | SortedEvents, types: Vector) -> Array:
+    """Which events have a letter; asked for by several queries, it is tested once."""
+    name, tests = letter
+    order = stream.order if isinstance(stream, SortedEvents) else None
+    key = (order, name, tuple(map(of_any_event, tests)))
+    masks = stream.shared.masks
+    if key not in masks:
+
+        def test(low: int, high: int) -> Array:
+            return _mask(name, tests, types.part(low, high), lambda expr: stream.leaf(expr).part(low, high))
+
+        masks[key] = _tested(test, len(types), np.bool_, stream.threads)
+    return masks[key]
 
 
 def _fitting(fits: list[Array], threads: int) -> Array:
