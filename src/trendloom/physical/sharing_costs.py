@@ -47,10 +47,10 @@ class Rates:
     known: bool = False
 
     def windows(self, family: Family) -> float:
-        """Windows of a family that hold an event, over all keys."""
+        """Windows of a family that hold an event, over all keys: all there are, unless there are few events."""
         if family.grid == FOREVER or self.span is None:
             return self.keys
-        return self.keys * (self.span + family.reach) / family.grid
+        return min(self.keys * (self.span + family.reach) / family.grid, sum(self.events) * family.lanes)
 
     def within_reach(self, letter: int, family: Family) -> float:
         """Events of a letter and a key that are in the windows of one of them."""
