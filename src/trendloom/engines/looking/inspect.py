@@ -82,7 +82,9 @@ def explain_queries(
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
     told = ([ASSUMED] if events is None and options.schema is None else []) + [str(warning) for warning in reading]
     remarks = ["\n".join(f"-- {line}" for line in one.splitlines()) for one in told]
-    workload, shared = _shared(plans, events if analyze else None, options, _with_types_and_keys(known, source))
+    # A batch on Spark is planned before anybody has looked at its events.
+    told_of_all = _with_types_and_keys(known, source) if options.engine != "spark" or earlier else nothing_known
+    workload, shared = _shared(plans, events if analyze else None, options, told_of_all)
     sections += [] if workload is None else [_workload_section(workload, options.engine, shared)]
     return Explained("\n\n".join([*remarks, *sections]), tuple(plans), shared)
 
