@@ -35,7 +35,7 @@ from trendloom.plan.depth import too_deep
 from trendloom.plan.display import Branch, describe_logical, draw
 from trendloom.plan.every_query import for_every_query
 from trendloom.plan.logical import Plan
-from trendloom.plan.statistics import UNKNOWN, KeySpread, Statistics, StatisticsOf
+from trendloom.plan.statistics import UNKNOWN, KeySpread, Statistics, StatisticsOf, nothing_known
 from trendloom.plan.workload import Attributes
 
 if TYPE_CHECKING:
