@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -118,7 +119,10 @@ def measure_exhaustive(report: Report, tries: int) -> None:
     """Workloads of more and more short routes, as long as every valid plan of their options can be looked at."""
     for size in range(6, 30, 3):
         graph = expanded(routes(size, SHORT, streets=4 * SHORT))
-        contenders = {"exhaustive": partial(heaviest_of, graph), "best": partial(chosen, 0, graph)}
+        contenders: dict[str, Callable[[], Any]] = {
+            "exhaustive": partial(heaviest_of, graph),
+            "best": partial(chosen, 0, graph),
+        }
         timings = race(tries, contenders, warm=False)
         if timings["exhaustive"].answer is None:
             return
