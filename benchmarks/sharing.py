@@ -8,7 +8,11 @@ Everything is compared with the *unshared* workload, which reads and sorts once 
 How far that is another kernel and how far sharing, *swept apart* tells: there every query has a sweep of its own.
 *Kernel* is the time from sorted events to totals; *end to end* is that from an Arrow table and texts of queries to a
 table of rows. One thread by default, because A-Seq is written for one; it receives the words of the queries, not their
-texts. See `sharing_contenders` for the contenders and `sharing_streams` for streams and workloads.
+texts. See `sharing_contenders` for the contenders and `sharing_streams` for streams and workloads; `sharing_plans`
+executes the greedy plan of sharing beside the best one.
+
+Kernels of the unshared and the shared workload are noted with what the planner expected of them, and the shared one
+with the way that it took: estimates are right where their share of the time that was measured is near 1.
 
     python -m benchmarks.sharing [--quick] [--sweeps queries lengths ...] [--threads N]
 """
@@ -19,6 +23,7 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,9 +42,11 @@ from benchmarks.sharing_contenders import (
 )
 from benchmarks.sharing_on_spark import measure_sharing_on_spark
 from benchmarks.sharing_optimizer import measure_sharing_optimizer
+from benchmarks.sharing_plans import measure_sharing_plans
 from benchmarks.sharing_streams import OVERLAPS, PLACES, STREAMS
 from benchmarks.workloads import same_rows
 from trendloom.kernels.interpreted import compiled_first
+from trendloom.physical.considered import Way
 
 GOALS = {20: 5.0, 120: 18.0}
 """By number of queries with high overlap, how many times as fast as unshared."""
@@ -47,7 +54,7 @@ LEAST = 0.95
 """The same for any workload: never much slower."""
 MOST_MATCHES = 300_000
 """Up to so many matches of all queries, two steps are a contender."""
-QUICK = {"per_window": 10_000, "windows": 1.0}
+QUICK: dict[str, Any] = {"per_window": 10_000, "windows": 1.0}
 
 
 # --------------------------------------------------------------------------------------------------- sweeps
@@ -109,9 +116,10 @@ GROWING = {"queries": "queries", "lengths": "length", "events": "per_window"}
 
 
 def measure_all_of_sharing(report: Report, *, quick: bool = False) -> None:
-    """Executing, deciding what to share, and 1,000 queries on Spark."""
+    """Executing, deciding what to share, what better plans are worth, and 1,000 queries on Spark."""
     measure_sharing(report, quick=quick)
     measure_sharing_optimizer(report, quick=quick)
+    measure_sharing_plans(report, quick=quick)
     measure_sharing_on_spark(report, quick=quick)
 
 
@@ -158,7 +166,7 @@ def measure_case(report: Report, case: SharingCase, *, tries: int, memory: bool)
     right = {who: _same(who, timing.answer, rows) for who, timing in whole.items()}
     kernels = race(tries, contest.kernels(), on_processor=case.threads == 1)
     for who, timing in kernels.items():
-        note = _note_of_kernel(contest, who)
+        note = _note_of_kernel(contest, who, timing.best)
         _add(report, case, f"{who}, kernel", timing, kernels, len(rows), checked=right[who], note=note)
     phases = ", ".join(f"{name} {timing.best:.2g}" for name, timing in race(tries, contest.phases()).items())
     for who, timing in whole.items():
@@ -194,14 +202,26 @@ def _with_goal(one: Result, case: SharingCase, timings: dict[str, Timing]) -> Re
     return one.with_goal(f"{times:g} times, and A-Seq's time ({beside:.2g})", ratio >= times and beside >= 1)
 
 
-def _note_of_kernel(contest: Contest, who: str) -> str:
+def _note_of_kernel(contest: Contest, who: str, seconds: float) -> str:
     if who == A_SEQ:
         return f"counters of all queries: {contest.prefix_counts().counters / 1e3:.1f} kB"
+    if who == UNSHARED:
+        return "; ".join(_estimate(group.ways[0], seconds) for group in contest.plan().together)
     if who == SHARED:
-        saved = "; ".join(group.saved for group in contest.plan().together) or "nothing is shared"
+        groups = contest.plan().together
+        taken = [f"{_estimate(group.ways[group.taken], seconds)}, {group.saved}" for group in groups]
         alone = contest.alone_after_all()
-        return saved + (f"; {alone} queries with too large numbers" if alone else "")
+        return "; ".join(taken or ["nothing is shared"]) + (
+            f"; {alone} queries with too large numbers" if alone else ""
+        )
     return ""
+
+
+def _estimate(way: Way, seconds: float) -> str:
+    """A way with what was expected of it, which is so many times what was measured."""
+    if way.seconds is None:
+        return way.name
+    return f"{way.name}: estimated {way.seconds:.2g} s ({way.seconds / seconds:.2g} of it)"
 
 
 def _matches(rows: pa.Table) -> float:

@@ -1,9 +1,9 @@
 """Ways to answer the queries of a workload, each from the same table to the same rows; and their kernels alone.
 
 *One by one*: a call for each query. *Unshared*: one workload, read and sorted once, the kernel that each query has when
-it is alone. *Swept apart*: the same, but each query has a sweep of its own; what is faster than that, sharing has
-gained, and not another kernel. *A-Seq*: see `sharing_baselines`. *Two steps*: matches are found and then counted.
-*Shared*: the engine as it is.
+it is alone. *Swept apart*: one block for all queries, of which each has a sweep of its own; what is faster than that,
+sharing has gained, and not another kernel. *A-Seq*: see `sharing_baselines`. *Two steps*: matches are found and then
+counted. *Shared*: the engine as it is.
 
     python -m benchmarks.sharing_contenders CASE CONTENDER    # the case as JSON: prints the peak memory of a run
 """
@@ -15,14 +15,13 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from trendloom.kernels.sharing.merged_sequences import merge_sequences
 
 import trendloom as tl
 from benchmarks.end_to_end import peak_memory, reset_peak, resident
@@ -38,9 +37,10 @@ from benchmarks.sharing_streams import OVERLAPS, STREAMS, SharingWorkload, Strea
 from trendloom.engines import local
 from trendloom.engines.answers import Answer, table_of
 from trendloom.engines.columnar.cores import Run
-from trendloom.engines.columnar.equal_times import warning_of_ties
+from trendloom.engines.columnar.equal_times import Ties
 from trendloom.engines.columnar.events import Shared, Stream, block_of_letters, build_block
 from trendloom.engines.columnar.together import TogetherResults
+from trendloom.engines.looking.statistics.of_streams import statistics_of_stream
 from trendloom.engines.options import Options
 from trendloom.engines.planning import planned
 from trendloom.engines.reading import load_needed, queries_of
@@ -48,13 +48,18 @@ from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.sharing.kernel import SharedKernel
+from trendloom.kernels.sharing.steps import CountedQuery
 from trendloom.kernels.totals.totals import Totals
 from trendloom.lang.tree import Query
 from trendloom.optimize import optimize_workload
+from trendloom.physical.considered import Way
+from trendloom.physical.counted import AskedLetters, counted_query
 from trendloom.physical.plan import Physical, plan_physically
-from trendloom.physical.sharing import AnsweredTogether, CountedSequence, counted_sequence
+from trendloom.physical.sharing import AnsweredTogether, SharingQuestion
+from trendloom.physical.sharing_costs import rates_of
 from trendloom.physical.workload import PhysicalWorkload
 from trendloom.plan.bind import bind
+from trendloom.plan.statistics import StatisticsOf, nothing_known
 from trendloom.plan.workload import Workload
 
 ONE_BY_ONE, UNSHARED, SWEPT_APART = "one by one", "unshared", "swept apart"
@@ -141,16 +146,20 @@ class Contest:
     def swept_apart(self) -> pa.Table:
         queries, options = self.parse()
         events = load_needed(queries, self.table, options)
-        workload = _with_sweeps_apart(planned(queries, events.schema))
+        return self.answered(_with_sweeps_apart(planned(queries, events.schema)), events)
+
+    def answered(self, workload: PhysicalWorkload, events: Events) -> pa.Table:
+        """The rows of a workload, with its groups as they are."""
         shared = Shared(workload.optimized.shared_attributes)
-        columns, plan = workload.scan.columns, workload.bound[0]
-        stream = local.stream_of_columns(columns, plan, events, shared=shared, threads=self.threads)
-        own = {group.members[0]: TogetherResults(group, plan) for group in workload.together}
-        found = []
-        for number, one in enumerate(workload.queries):
-            sweep = partial(_swept, own[number], number, stream) if number in own else None
-            found.append(Answer(one.plan, self._rows(one, events, shared, sweep)))
-        return table_of(found)
+        sweeps: dict[int, local.Together] = {}
+        for group in workload.together:
+            results = TogetherResults(group, workload.queries[group.members[0]].plan)
+            stream = partial(
+                local.stream_of_columns, workload.scan.columns, workload.bound[0], events, _ignore_ties, shared
+            )
+            sweeps |= {number: partial(_swept, results, number, stream) for number in group.members}
+        both = enumerate(workload.queries)
+        return table_of([Answer(one.plan, self._rows(one, events, shared, sweeps.get(at))) for at, one in both])
 
     def a_seq(self) -> pa.Table:
         events = arrange_events(self.table, self.workload.key)
@@ -178,7 +187,7 @@ class Contest:
 
     def plan(self) -> PhysicalWorkload:
         """From the text to executable plans, with what queries share."""
-        return planned(self.parse()[0], self.events.schema)
+        return planned(self.parse()[0], self.events.schema, statistics=statistics_of_stream(self.events))
 
     @cached_property
     def events(self) -> Events:
@@ -194,8 +203,7 @@ class Contest:
         return plans, Shared(optimize_workload(Workload(tuple(one.plan for one in plans))).shared_attributes)
 
     def _rows(self, physical: Physical, events: Events, shared: Shared, sweep: local.Together | None = None) -> Any:
-        tied = partial(warning_of_ties, physical.plan)
-        return local.run(physical, events, threads=self.threads, shared=shared, tied=tied, together=sweep)
+        return local.run(physical, events, threads=self.threads, shared=shared, tied=_ignore_ties, together=sweep)
 
     # ------------------------------------------------------------------------------------------------ kernels
 
@@ -206,10 +214,10 @@ class Contest:
         apart = [self._kernel_alone(one, shared) for one in plans]
         found: dict[str, Callable[[], Any]] = {
             UNSHARED: lambda: [work() for work in apart],
-            SHARED: self._kernels_together(self.plan(), apart, shared),
+            SHARED: self.kernels_together(self.plan(), apart, shared),
         }
         if self.counts_alone:
-            found[SWEPT_APART] = self._kernels_together(_with_sweeps_apart(self.plan()), apart, shared)
+            found[SWEPT_APART] = self.kernels_together(_with_sweeps_apart(self.plan()), apart, shared)
             arranged = self.arranged
             found[A_SEQ] = lambda: count_by_prefixes(arranged, self.workload)
         return {who: quietly(work) for who, work in found.items()}
@@ -226,7 +234,7 @@ class Contest:
         block, _ = build_block(physical.in_numbers("exact"), stream)
         return lambda: list(Run(physical.in_numbers("exact").kernel, block, self.threads).results())
 
-    def _kernels_together(
+    def kernels_together(
         self, workload: PhysicalWorkload, apart: list[Callable[[], list[Totals]]], shared: Shared
     ) -> Callable[[], Any]:
         """Kernels of groups of queries; queries of no group, or with too large numbers, have their own."""
@@ -236,7 +244,8 @@ class Contest:
             totals: dict[int, Totals | None] = {}
             for group, block, bits in groups:
                 totals |= zip(group.members, group.kernel.totals(block, bits, self.threads), strict=True)
-            return [totals[at] if totals.get(at) is not None else alone() for at, alone in enumerate(apart)]
+            rest = [alone() for at, alone in enumerate(apart) if totals.get(at) is None]
+            return [one for one in totals.values() if one is not None] + rest
 
         return work
 
@@ -244,7 +253,7 @@ class Contest:
         group = workload.together[number]
         plan = workload.queries[group.members[0]].plan
         stream = local.stream_of_columns(workload.scan.columns, plan, self.events, shared=shared, threads=self.threads)
-        block, _, bits = block_of_letters(group.kernel.letters, plan, stream)
+        block, _, bits = block_of_letters(group.kernel.asked, plan, stream, group.kernel.columns)
         return block, bits
 
     def alone_after_all(self) -> int:
@@ -257,19 +266,55 @@ class Contest:
         return found
 
 
+@dataclass(frozen=True)
+class SweepsApart(SharedKernel):
+    """The same block for all queries, and a sweep for each."""
+
+    def totals(self, block: Block, bit_of: dict[Hashable, int], threads: int = 1) -> Sequence[Totals | None]:
+        return [kernel.totals(block, bit_of, threads)[0] for kernel in self.kernels]
+
+    @cached_property
+    def kernels(self) -> tuple[SharedKernel, ...]:
+        return tuple(SharedKernel((query,), self.asked) for query in self.queries)
+
+
 def _with_sweeps_apart(workload: PhysicalWorkload) -> PhysicalWorkload:
     """The same queries; each that could be swept together with others has a sweep of its own."""
-    groups = []
-    for number, physical in enumerate(workload.queries):
-        counted = counted_sequence(physical)
-        if isinstance(counted, CountedSequence):
-            merged = merge_sequences([(physical.plan.window, counted.steps)])
-            groups.append(AnsweredTogether((number,), SharedKernel(merged, (counted.measures,)), ""))
-    return replace(workload, together=tuple(groups))
+    return with_kernels(workload, lambda question: SweepsApart(question.queries, question.asked))
 
 
-def _swept(results: TogetherResults, number: int, stream: Stream, _threads: int) -> tuple[Block, Keys, Totals] | None:
-    return results.of(number, stream)
+def with_kernels(
+    workload: PhysicalWorkload,
+    kernel: Callable[[SharingQuestion], SharedKernel],
+    statistics: StatisticsOf = nothing_known,
+) -> PhysicalWorkload:
+    """The same queries; those that can be swept together are, by a kernel, whatever else might be faster."""
+    return replace(workload, together=tuple(_groups(workload, kernel, statistics)))
+
+
+def _groups(
+    workload: PhysicalWorkload, kernel: Callable[[SharingQuestion], SharedKernel], statistics: StatisticsOf
+) -> Iterator[AnsweredTogether]:
+    for keys in workload.key_sets:
+        letters = AskedLetters()
+        taken = {number: counted_query(workload.queries[number], letters) for number in keys.members}
+        counted = {number: one for number, one in taken.items() if isinstance(one, CountedQuery)}
+        if counted:
+            known = statistics(workload.queries[keys.members[0]].plan)
+            rates = rates_of(letters.listed, keys.attributes, known)
+            names = tuple(str(workload.queries[number].plan.name) for number in counted)
+            question = SharingQuestion(names, tuple(counted.values()), letters.listed, rates)
+            yield AnsweredTogether(tuple(counted), question, kernel(question), (Way("as demanded"),), 0)
+
+
+def _swept(
+    results: TogetherResults, number: int, stream: Callable[..., Stream], threads: int
+) -> tuple[Block, Keys, Totals] | None:
+    return results.of(number, stream(threads))
+
+
+def _ignore_ties(_ties: Ties) -> None:
+    """These streams have equal times by intention: they are counted, and nobody is warned."""
 
 
 def quietly(work: Callable[[], Any]) -> Callable[[], Any]:

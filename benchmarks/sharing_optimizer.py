@@ -3,13 +3,14 @@
 Two kinds of workloads: pieces of long routes (each overlaps with many others, so that candidates are in conflict), and
 queries of a family with a common part. Both expand candidates before they choose. For each it is said how many
 candidates there are, how many of their options are certain, pruned or still in question after the reduction, and what
-the plans weigh. At 1,000 queries the search ends by the time limit. Here, an "event" of the report is a query.
+the plans weigh. At 1,000 queries the choice ends by the time limit. Here, an "event" of the report is a query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ MOST_PLANS = 100_000
 TIMES, SECONDS = 10.0, 10.0
 """Goals: of the time of the greedy optimizer up to 70 queries, and seconds at 1,000 queries."""
 SEARCH = 5.0
-"""Seconds for the search."""
+"""Seconds for the whole choice."""
 SHORT = 5
 """The length of routes of which every plan is looked at."""
 
@@ -118,7 +119,10 @@ def measure_exhaustive(report: Report, tries: int) -> None:
     """Workloads of more and more short routes, as long as every valid plan of their options can be looked at."""
     for size in range(6, 30, 3):
         graph = expanded(routes(size, SHORT, streets=4 * SHORT))
-        contenders = {"exhaustive": partial(heaviest_of, graph), "best": partial(chosen, 0, graph)}
+        contenders: dict[str, Callable[[], Any]] = {
+            "exhaustive": partial(heaviest_of, graph),
+            "best": partial(chosen, 0, graph),
+        }
         timings = race(tries, contenders, warm=False)
         if timings["exhaustive"].answer is None:
             return

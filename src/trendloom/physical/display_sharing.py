@@ -126,8 +126,11 @@ def _reduction(considered: Considered) -> Branch:
 
 def _score(considered: Considered) -> str:
     found = considered.choice.found
+    saved = f"saves {show_score(considered, found.weight)} (0 without sharing)"
+    if found.bound == float("inf"):
+        return f"{saved}; there was no time to weigh all segments"
     bound = "" if found.is_best else f" than {show_score(considered, found.bound)}"
-    return f"saves {show_score(considered, found.weight)} (0 without sharing); no plan saves more{bound}"
+    return f"{saved}; no plan saves more{bound}"
 
 
 # ---------------------------------------------------------------------------------------------------- ways

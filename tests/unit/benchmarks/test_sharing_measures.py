@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from benchmarks import sharing, sharing_optimizer
+from benchmarks import sharing, sharing_optimizer, sharing_plans
 from benchmarks.report import Report
 from benchmarks.sharing_baselines import arrange_events, count_by_prefixes, rows_of_prefixes
 from benchmarks.sharing_contenders import SharingCase, modulo_words, quietly
@@ -117,6 +117,23 @@ def test_the_quick_form_runs_and_all_answers_are_right(monkeypatch: pytest.Monke
         "unshared, kernel", "shared, kernel", "A-Seq, kernel",
         "one by one, end to end", "shared, end to end", "two steps, end to end",
     }  # fmt: skip
+
+
+def test_estimates_stand_beside_what_was_measured() -> None:
+    report = Report()
+    sharing.measure_case(report, SMALL, tries=1, memory=False)
+    notes = {one.name.split(": ")[1]: one.note for one in report.results}
+    assert "every query by itself: estimated" in notes["unshared, kernel"]
+    assert notes["shared, kernel"].startswith("one sweep")
+    assert "of it)" in notes["shared, kernel"]
+
+
+def test_plans_of_sharing_give_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing_plans, "FEW_EVENTS", 2_000)
+    report = Report()
+    sharing_plans.measure_sharing_plans(report, quick=True)
+    assert [one.name.split(": ")[1] for one in report.results] == list(sharing_plans.PLANS)
+    assert all(one.checked and one.rows for one in report.results)
 
 
 def test_the_optimizer_is_measured() -> None:

@@ -142,7 +142,7 @@ def test_an_assumed_schema_has_the_time_axis_that_fits() -> None:
 
 @pytest.mark.parametrize("keys", [2, 1000])
 def test_a_workload_is_explained_alike_over_a_file_and_over_a_table(keys: int, tmp_path: Path) -> None:
-    """How many keys there are decides whether its queries are answered together."""
+    """How many keys there are is part of what is weighed."""
     rows = range(5000)
     types, numbers = ["ABC"[row % 3] for row in rows], [row % keys for row in rows]
     table = pa.table({"time": list(rows), "type": types, "key": numbers})
@@ -156,4 +156,4 @@ def test_a_workload_is_explained_alike_over_a_file_and_over_a_table(keys: int, t
         for source in (table, tmp_path / "events.parquet")
     )
     assert of_table == of_file
-    assert bool(of_table[0]) == (keys == 2)
+    assert of_table[0]

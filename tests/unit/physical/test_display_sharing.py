@@ -70,6 +70,13 @@ def test_a_plan_that_may_not_be_the_best_says_what_is_possible() -> None:
     assert "saves 43 (0 without sharing); no plan saves more than 52.5" in text
 
 
+def test_a_plan_made_in_a_hurry_says_so() -> None:
+    considered = considered_traffic()
+    hurried = replace(considered.choice, found=FoundPlan(considered.choice.greedy, 43.0, float("inf")))
+    said = "plan       saves 43 (0 without sharing); there was no time to weigh all segments"
+    assert said in shown(replace(considered, choice=hurried))
+
+
 def test_options_of_a_segment_are_counted_and_the_best_is_shown() -> None:
     graph = expand_candidates(traffic_graph(), lambda one: len(one.queries))
     text = shown(Considered(NAMES, tuple(ROUTES), chosen(7, graph), (Way("each by itself"),), 0))

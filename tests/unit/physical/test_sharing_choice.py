@@ -189,7 +189,9 @@ class TestSeconds:
     def test_with_more_keys_and_windows(self) -> None:
         merged = merge_queries([word("ABC", SLIDING)])
         assert seconds_together(merged, HUNDREDS) < seconds_together(merged, replace(HUNDREDS, keys=3.0))
-        few = replace(HUNDREDS, events=(100.0, 1.0, *(100.0,) * 3))  # no match in most windows, so that they alone count
+        few = replace(
+            HUNDREDS, events=(100.0, 1.0, *(100.0,) * 3)
+        )  # no match in most windows, so that they alone count
         assert seconds_together(merged, few) < seconds_together(merged, replace(few, span=2000.0))
 
     def test_windows_without_events_cost_nothing(self) -> None:

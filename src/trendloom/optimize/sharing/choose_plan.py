@@ -1,16 +1,18 @@
 """From the words of a workload to what its queries share: mine, weigh, expand, reduce, find.
 
-If the best plan is not found in time, the greedy one or what is better by then is taken, and `find_plan` can go on from
-there while queries run.
+The time limit holds for all steps together: segments with many letters are mined and weighed first, heavy ones are
+expanded first, and if the best plan is not found in time, the greedy one or what is better by then is taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trendloom.optimize.sharing.benefit import Benefit
+from trendloom.optimize.sharing.bound_plans import bound_plans
 from trendloom.optimize.sharing.conflict_graph import ConflictGraph, conflict_graph, members
+from trendloom.optimize.sharing.deadline import NEVER, Deadline
 from trendloom.optimize.sharing.expand_candidates import expand_candidates
 from trendloom.optimize.sharing.find_plan import FoundPlan, find_plan
 from trendloom.optimize.sharing.greedy import greedy, guaranteed_weight
@@ -19,7 +21,12 @@ from trendloom.optimize.sharing.reduce_graph import Reduction, reduce_graph
 from trendloom.optimize.sharing.segments import SharedSegment, Word
 
 SECONDS = 5.0
-"""How long the search for the best plan may take before queries start."""
+"""How long the choice may take before queries start."""
+LISTING, EXPANDING, BOUNDING = 0.4, 0.4, 0.2
+"""The share of the time for mining and weighing; those of what is left then for expansion and for the bound."""
+
+PATIENCE = 8.0
+"""How many times the time until the greedy plan everything may take."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +51,26 @@ class SharingChoice:
 
 def choose_plan(words: Sequence[Word], benefit: Benefit, seconds: float | None = SECONDS) -> SharingChoice:
     """The segments that queries with these words share."""
-    mined = mine_segments(words)
-    graph = expand_candidates(conflict_graph(mined, benefit), benefit)
-    return chosen(len(mined), graph, seconds)
+    deadline = Deadline.after(seconds)
+    listing = deadline.share(LISTING)
+    mined = mine_segments(words, listing)
+    plain = conflict_graph(mined, benefit, listing)
+    if listing.is_over:  # perhaps not all segments were mined
+        plain = replace(plain, lacking=float("inf"))
+    graph = expand_candidates(plain, benefit, deadline=deadline.share(EXPANDING))
+    return chosen(len(mined), graph, deadline)
 
 
-def chosen(mined: int, graph: ConflictGraph, seconds: float | None = None) -> SharingChoice:
+def chosen(mined: int, graph: ConflictGraph, deadline: Deadline = NEVER) -> SharingChoice:
     """The best plan of a graph: what is certain, and the best of what is still in question."""
-    first = greedy(graph)
-    reduction = reduce_graph(graph, max(graph.weight(first), guaranteed_weight(graph)))
-    rest = find_plan(graph, reduction.left, seconds)
+    first = greedy(graph, deadline=deadline)
+    least, soon = graph.weight(first), deadline.in_proportion(PATIENCE)
+    reduction = reduce_graph(graph, max(least, guaranteed_weight(graph)), deadline)
+    bound = bound_plans(graph, least, soon.share(BOUNDING))
+    rest = find_plan(graph, reduction.left & ~bound.out, soon)
     certain = graph.weight(reduction.certain)
-    found = FoundPlan(rest.plan | reduction.certain, rest.weight + certain, rest.bound + certain)
-    if found.weight < graph.weight(first):
-        found = FoundPlan(first, graph.weight(first), max(found.bound, graph.weight(first)))
-    return SharingChoice(mined, graph, guaranteed_weight(graph), first, reduction, found)
+    plan, weight = rest.plan | reduction.certain, rest.weight + certain
+    if weight < least:
+        plan, weight = first, least
+    most = max(min(rest.bound + certain, bound.weight), weight) + graph.lacking
+    return SharingChoice(mined, graph, guaranteed_weight(graph), first, reduction, FoundPlan(plan, weight, most))

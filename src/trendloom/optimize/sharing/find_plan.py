@@ -4,19 +4,18 @@ A branch takes a segment, which excludes its neighbours, or leaves it out. A seg
 heavier is taken at once. What is left weighs at most the sum over a cover by cliques of the heaviest of each: segments
 that overlap at one place of a query exclude each other, so there are large cliques.
 
-Cost: exponential in the worst case; after `seconds` the best plan so far is given, with a bound on what it may lack.
+Cost: exponential in the worst case; at the deadline the best plan so far is given, with a bound on what it may lack.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
-from trendloom.optimize.sharing.conflict_graph import ConflictGraph, members
-from trendloom.optimize.sharing.greedy import greedy
+import numpy as np
 
-LOOK = 64
-"""Branches between two looks at the clock."""
+from trendloom.optimize.sharing.conflict_graph import ConflictGraph, bits_of, members, numbers_of
+from trendloom.optimize.sharing.deadline import NEVER, Deadline
+from trendloom.optimize.sharing.greedy import greedy
 
 
 @dataclass(frozen=True)
@@ -32,19 +31,31 @@ class FoundPlan:
         return self.weight >= self.bound
 
 
-def find_plan(graph: ConflictGraph, among: int | None = None, seconds: float | None = None) -> FoundPlan:
+def find_plan(graph: ConflictGraph, among: int | None = None, deadline: Deadline = NEVER) -> FoundPlan:
     """The best plan of some of the segments; each component may take its share of the time that is left."""
-    until = None if seconds is None else time.monotonic() + seconds
     plan, weight, bound = 0, 0.0, 0.0
     parts = sorted(components(graph, graph.all if among is None else among), key=int.bit_count)
     for number, part in enumerate(parts):
-        left = None if until is None else (until - time.monotonic()) / (len(parts) - number)
-        search = PlanSearch(graph, part, left)
+        alone, vertices = _only(graph, part)
+        search = PlanSearch(alone, deadline.share(1 / (len(parts) - number)))
         search.run()
-        plan |= search.best
+        plan |= sum(1 << vertices[at] for at in members(search.best))
         weight += search.weight
-        bound += search.weight if not search.stopped else max(search.weight, search.cover(part))
+        bound += search.weight if not search.stopped else max(search.weight, search.cover(alone.all))
     return FoundPlan(plan, weight, bound)
+
+
+def _only(graph: ConflictGraph, part: int) -> tuple[ConflictGraph, list[int]]:
+    """The graph of some segments, whose sets are shorter, and the number that each has in the whole."""
+    vertices = numbers_of(part)
+    numbers = vertices.tolist()
+    near = []
+    for vertex in numbers:
+        flags = np.zeros(len(numbers), np.uint8)
+        flags[np.searchsorted(vertices, numbers_of(graph.near[vertex] & part))] = 1
+        near.append(bits_of(flags))
+    segments, weights = (tuple(some[vertex] for vertex in numbers) for some in (graph.segments, graph.weights))
+    return ConflictGraph(segments, weights, tuple(near)), numbers
 
 
 def components(graph: ConflictGraph, among: int) -> list[int]:
@@ -64,20 +75,19 @@ def components(graph: ConflictGraph, among: int) -> list[int]:
 
 
 class PlanSearch:
-    """The search for the best plan of one component, from the greedy one on."""
+    """The search for the best plan of a graph without components, from the greedy one on."""
 
-    def __init__(self, graph: ConflictGraph, part: int, seconds: float | None = None) -> None:
-        self.graph, self.part = graph, part
-        self.best = greedy(graph, part)
+    def __init__(self, graph: ConflictGraph, deadline: Deadline = NEVER) -> None:
+        self.graph = graph
+        self.best = greedy(graph, deadline=deadline)
         self.weight = graph.weight(self.best)
         self.stopped = False
-        self._until = None if seconds is None else time.monotonic() + seconds
-        self._branches = 0
-        self._order = sorted(members(part), key=lambda vertex: -graph.weights[vertex])
+        self._deadline = deadline
+        self._order = sorted(range(len(graph.weights)), key=lambda vertex: -graph.weights[vertex])
 
     def run(self) -> None:
         """Try all branches that can lead to something better, depth first."""
-        stack = [(self.part, 0, 0.0)]
+        stack = [(self.graph.all, 0, 0.0)]
         while stack and not self._time_is_up():
             left, taken, weight = stack.pop()
             left, taken, weight = self._take_what_is_clear(left, taken, weight)
@@ -93,9 +103,7 @@ class PlanSearch:
             stack.append((without, taken | 1 << vertex, weight + self.graph.weights[vertex]))
 
     def _time_is_up(self) -> bool:
-        self._branches += 1
-        if self._until is not None and self._branches % LOOK == 0 and time.monotonic() > self._until:
-            self.stopped = True
+        self.stopped = self._deadline.is_over
         return self.stopped
 
     def _take_what_is_clear(self, left: int, taken: int, weight: float) -> tuple[int, int, float]:
@@ -105,13 +113,14 @@ class PlanSearch:
             changed = False
             for vertex in members(left):
                 near = graph.near[vertex] & left
-                if near & (near - 1) or (near and graph.weights[near.bit_length() - 1] > graph.weights[vertex]):
+                if not left >> vertex & 1 or near & (near - 1):
+                    continue
+                if near and graph.weights[near.bit_length() - 1] > graph.weights[vertex]:
                     continue
                 taken |= 1 << vertex
                 weight += graph.weights[vertex]
                 left &= ~(near | 1 << vertex)
                 changed = True
-                break
         return left, taken, weight
 
     def cover(self, left: int) -> float:

@@ -2,24 +2,29 @@
 
 A state of the automaton stands for segments that end at the same places; it has segments of several lengths, from one
 letter longer than its link up to its longest, and each of them is a candidate: which is best depends on what it
-excludes. Cost: O(letters) for the automaton, and O(places) for every segment that is found.
+excludes. Cost: O(letters) for the automaton, and O(places) for every segment that is found; if time is short, only the
+first words are looked at, and segments with most letters in all are found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trendloom.optimize.sharing.deadline import NEVER, Deadline
 from trendloom.optimize.sharing.segments import Letter, SharedSegment, Word
 
 SHORTEST = 2
 """Letters of a segment: one letter alone is read off the event."""
 
 
-def mine_segments(words: Sequence[Word]) -> list[SharedSegment]:
+def mine_segments(words: Sequence[Word], deadline: Deadline = NEVER) -> list[SharedSegment]:
     """The segments of at least two letters that at least two of the words have, the shortest first."""
-    states = _automaton(words)
+    states = _automaton(words, deadline)
     found = []
-    for state in range(1, len(states.longest)):
+    heaviest = sorted(range(1, len(states.longest)), key=lambda state: -states.longest[state] * len(states.ends[state]))
+    for done, state in enumerate(heaviest):
+        if deadline.is_over_at(done):
+            break
         ends = states.ends[state]
         if len({word for word, _ in ends}) < 2:
             continue
@@ -83,13 +88,19 @@ class _States:
         return copy
 
 
-def _automaton(words: Sequence[Word]) -> _States:
-    states = _States()
-    for word in words:
+def _automaton(words: Sequence[Word], deadline: Deadline) -> _States:
+    """Of all words, or of as many as there is time for."""
+    states, building = _States(), deadline.share(0.5)
+    for number, word in enumerate(words):
+        if building.is_over_at(number):
+            words = words[:number]
+            break
         last = 0
         for letter in word:
             last = states.extend(last, letter)
     for number, word in enumerate(words):  # where every segment ends: its own place, and that of all shorter ones
+        if deadline.is_over_at(number):
+            break
         state = 0
         for end, letter in enumerate(word, 1):
             state = states.next[state][letter]

@@ -2,15 +2,18 @@
 
 One without conflicts is in it. One is out if everything that it does not exclude weighs less together than a plan is
 known to weigh. What was set aside as certain counts in both: else a segment that belongs into the best plan could be
-taken for too light. Cost: O(conflicts), and a look at every segment for each round in which
-one is removed.
+taken for too light. Cost: O(conflicts), and a look at all segments for each round in which some are removed, both as
+operations on arrays.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trendloom.optimize.sharing.conflict_graph import ConflictGraph, members
+import numpy as np
+
+from trendloom.optimize.sharing.conflict_graph import Array, ConflictGraph, bits_of, numbers_of
+from trendloom.optimize.sharing.deadline import NEVER, Deadline
 
 ROUNDING = 1e-9
 """Sums of weights are that far from right, at most."""
@@ -25,24 +28,29 @@ class Reduction:
     pruned: int
 
 
-def reduce_graph(graph: ConflictGraph, least: float) -> Reduction:
+def reduce_graph(graph: ConflictGraph, least: float, deadline: Deadline = NEVER) -> Reduction:
     """Decide what can be decided; `least`: what some plan weighs, at least."""
-    left, certain = graph.all, 0
-    excluded = [graph.weight(near) for near in graph.near]  # by each, of what is left
-    possible = graph.weight(left)  # of what is left and what is certain
-    changed = True
-    while changed:
-        changed = False
-        for vertex in members(left):
-            near = graph.near[vertex] & left
-            if not near:
-                certain |= 1 << vertex
-            elif possible - excluded[vertex] < least * (1 - ROUNDING):
-                possible -= graph.weights[vertex]
-                for other in members(near):
-                    excluded[other] -= graph.weights[vertex]
-            else:
-                continue
-            left &= ~(1 << vertex)
-            changed = True
-    return Reduction(left, certain, graph.all & ~left & ~certain)
+    weights = np.array(graph.weights)
+    degrees = np.array([near.bit_count() for near in graph.near], np.int64)
+    excluded = np.zeros(len(weights))  # by each, of what is left
+    for vertex, near in enumerate(graph.near):
+        if deadline.is_over_at(vertex):
+            return _reduction(degrees == 0, np.zeros(len(weights), np.bool_))
+        excluded[vertex] = weights[numbers_of(near)].sum() if near else 0.0
+    possible = float(weights.sum())  # of what is left and what is certain
+    pruned = np.zeros(len(weights), np.bool_)
+    while not deadline.is_over:
+        too_light = ~pruned & (degrees > 0) & (possible - excluded < least * (1 - ROUNDING))
+        if not too_light.any():
+            break
+        pruned |= too_light
+        possible -= float(weights[too_light].sum())
+        for vertex in np.flatnonzero(too_light).tolist():
+            others = numbers_of(graph.near[vertex])
+            degrees[others] -= 1
+            excluded[others] -= weights[vertex]
+    return _reduction(~pruned & (degrees == 0), pruned)
+
+
+def _reduction(certain: Array, pruned: Array) -> Reduction:
+    return Reduction(bits_of(~certain & ~pruned), bits_of(certain), bits_of(pruned))

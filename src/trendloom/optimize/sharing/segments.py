@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 Letter = Hashable
 """What a position of a pattern asks for: equal letters are fulfilled by the same events in the same way."""
@@ -20,9 +21,14 @@ class SharedSegment:
     letters: Word
     places: tuple[tuple[int, int], ...]
 
-    @property
+    @cached_property
     def queries(self) -> frozenset[int]:
         return frozenset(query for query, _ in self.places)
+
+    @property
+    def size(self) -> int:
+        """Letters at all places."""
+        return len(self.letters) * len(self.places)
 
     def only(self, queries: Iterable[int]) -> SharedSegment:
         """The same segment for some of its queries."""

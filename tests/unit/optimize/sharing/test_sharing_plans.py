@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from tests.unit.optimize.sharing.traffic import ROUTES, WEIGHTS, traffic_graph
 
 from trendloom.optimize.sharing.benefit import PerStartBenefit
+from trendloom.optimize.sharing.bound_plans import bound_plans
 from trendloom.optimize.sharing.choose_plan import choose_plan, chosen
 from trendloom.optimize.sharing.conflict_graph import ConflictGraph, bits, conflict_graph, graph_of, members
+from trendloom.optimize.sharing.deadline import Deadline
 from trendloom.optimize.sharing.exhaustive import heaviest, heaviest_of_all_sets, valid_plans
 from trendloom.optimize.sharing.expand_candidates import expand_candidates, options_of
 from trendloom.optimize.sharing.find_plan import components, find_plan
@@ -135,17 +137,20 @@ def test_every_common_segment_is_found_once(words: list[tuple[str, ...]]) -> Non
             assert query != other or first + len(one.letters) <= second
 
 
+def _are_apart(one: tuple[int, int], other: tuple[int, int], length: int) -> bool:
+    return one[0] != other[0] or one[1] + length <= other[1]
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> ConflictGraph:
     """Of any kind: places are drawn, not mined."""
     count = draw(st.integers(0, 9))
-    segments = [
-        SharedSegment(
-            (*"AB"[: draw(st.integers(1, 2))], number),
-            tuple(sorted({(draw(st.integers(0, 2)), draw(st.integers(0, 8))) for _ in range(draw(st.integers(1, 3)))})),
-        )
-        for number in range(count)
-    ]
+    segments = []
+    for number in range(count):
+        letters = (*"AB"[: draw(st.integers(1, 2))], number)
+        drawn = sorted({(draw(st.integers(0, 2)), draw(st.integers(0, 8))) for _ in range(draw(st.integers(1, 3)))})
+        places = [place for at, place in enumerate(drawn) if not at or _are_apart(drawn[at - 1], place, len(letters))]
+        segments.append(SharedSegment(letters, tuple(places)))
     weights = [float(draw(st.integers(1, 20))) for _ in range(count)]
     return graph_of(list(zip(segments, weights, strict=True)))
 
@@ -168,6 +173,10 @@ def test_the_best_plan_is_found_and_reducing_loses_nothing(graph: ConflictGraph)
         assert graph.weight(heaviest(graph, reduction.left) | reduction.certain) == best
         assert reduction.left | reduction.certain | reduction.pruned == graph.all
     assert chosen(0, graph).found.weight == best
+    for rounds in (1, 3, 50):
+        bound = bound_plans(graph, graph.weight(greedy(graph)), rounds=rounds)
+        assert bound.weight >= best - 1e-6
+        assert graph.weight(heaviest(graph, graph.all & ~bound.out)) == best
 
 
 @given(words_of_few, st.integers(1, 5))
@@ -180,6 +189,98 @@ def test_options_never_make_a_plan_worse(words: list[tuple[str, ...]], rate: int
     assert all(len(one.queries) > 1 for one in found.segments)
     for at, one in enumerate(found.segments):
         assert not any(one.conflicts_in(other) for other in found.segments[at + 1 :])
+
+
+def pieces(queries: int, length: int, letters: int) -> list[tuple[str, ...]]:
+    """Words that overlap with many others, at many places."""
+    return [tuple(str((number * 3 + place) % letters) for place in range(length)) for number in range(queries)]
+
+
+def test_options_are_capped_and_the_heaviest_segments_have_them() -> None:
+    words = pieces(30, 8, 20)
+    benefit = PerStartBenefit(words, lambda letter: 1.0 + int(str(letter)) % 5)
+    plain = conflict_graph(mine_segments(words), benefit)
+    count = len(plain.segments)
+    free = expand_candidates(plain, benefit)
+    assert len(free.segments) > count + 20
+    capped = expand_candidates(plain, benefit, in_all=count + 20)
+    assert len(capped.segments) == count + 20
+    assert set(plain.segments) <= set(capped.segments)
+    heaviest_one = plain.segments[max(range(count), key=plain.weights.__getitem__)]
+    assert sum(one.letters == heaviest_one.letters for one in capped.segments) > 1
+    assert set(expand_candidates(plain, benefit, in_all=1).segments) == set(plain.segments)
+    few_letters = sum(one.size for one in plain.segments) + 30
+    assert sum(one.size for one in expand_candidates(plain, benefit, letters=few_letters).segments) <= few_letters
+
+
+def test_of_too_many_letters_the_heaviest_segments_are_taken_and_the_bound_holds() -> None:
+    words = pieces(30, 8, 20)
+    benefit = PerStartBenefit(words, lambda letter: 1.0 + int(str(letter)) % 5)
+    mined = mine_segments(words)
+    whole = conflict_graph(mined, benefit)
+    part = conflict_graph(mined, benefit, letters=200)
+    assert sum(one.size for one in part.segments) <= 200
+    assert min(part.weights) >= max(set(whole.weights) - set(part.weights))
+    assert part.lacking == pytest.approx(sum(whole.weights) - sum(part.weights))
+    found = chosen(len(mined), part).found
+    assert found.weight <= find_plan(whole).weight <= found.bound
+    assert not found.is_best
+
+
+def test_a_bound_by_queries_is_near_the_best_plan() -> None:
+    """In each query one of two segments can be shared: weight is moved until no query takes what another gives up."""
+    one = SharedSegment(("A", "B"), ((0, 0), (1, 0), (2, 0)))
+    other = SharedSegment(("B", "C"), ((1, 1), (2, 1)))
+    third = SharedSegment(("B", "D"), ((0, 1), (3, 0)))
+    graph = graph_of([(one, 30.0), (other, 16.0), (third, 8.0)])
+    least = graph.weight(greedy(graph))
+    assert least == 30
+    assert bound_plans(graph, least, rounds=1).weight > 31
+    near = bound_plans(graph, least)
+    assert 30 <= near.weight < 30.5
+    assert near.out == bits([1, 2])
+
+
+def test_every_step_ends_in_time_with_something_valid() -> None:
+    words = pieces(60, 10, 30)
+    benefit = PerStartBenefit(words, lambda letter: 1.0 + int(str(letter)) % 5)
+    over = Deadline.after(-1.0)
+    assert all(one.is_over for one in (over, over.share(0.5), over.in_proportion(9)))
+    mined = mine_segments(words, over)
+    assert 0 < len(mined) < len(mine_segments(words))
+    graph = conflict_graph(mine_segments(words), benefit, over)
+    assert 0 < len(graph.segments) < len(conflict_graph(mine_segments(words), benefit).segments)
+    assert graph.lacking == float("inf")
+    whole = conflict_graph(mine_segments(words), benefit)
+    assert expand_candidates(whole, benefit, deadline=over).segments == whole.segments
+    assert whole.is_valid(greedy(whole, deadline=over))
+    reduction = reduce_graph(whole, 0.0, over)
+    assert (reduction.left | reduction.certain, reduction.pruned) == (whole.all, 0)
+    found = find_plan(whole, deadline=over)
+    assert whole.is_valid(found.plan)
+    assert found.weight <= find_plan(whole, deadline=Deadline.after(2.0)).weight <= found.bound
+
+
+def test_a_time_limit_holds_for_the_whole_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that goes on a little whenever it is read, and more when a segment is weighed."""
+    words, now = pieces(400, 12, 60), [0.0]
+
+    def read() -> float:
+        now[0] += 1e-5
+        return now[0]
+
+    def benefit(segment: SharedSegment) -> float:
+        now[0] += 0.001
+        return float(segment.size)
+
+    monkeypatch.setattr("trendloom.optimize.sharing.deadline.monotonic", read)
+    assert len(mine_segments(words)) > 500
+    found = choose_plan(words, benefit, 0.3)
+    assert now[0] < 0.31
+    assert found.graph.is_valid(found.found.plan)
+    assert found.found.plan
+    assert found.found.bound == float("inf")
+    assert not found.found.is_best
 
 
 def test_without_time_there_is_a_plan_and_a_bound() -> None:
