@@ -1,5 +1,7 @@
 """Random groups of counted sequences: swept forwards, backwards, with segments per START event, as doubles: all alike.
 
+So are segments that some plan shares: the greedy one, the best one, and the best of all.
+
 The examples are the same in every run; `make test-deep` looks further, with new ones each time.
 """
 
@@ -19,6 +21,12 @@ from trendloom.kernels.sharing.sweep import sweep_queries
 from trendloom.kernels.totals.spec import Measure
 from trendloom.model.schema import Kind
 from trendloom.model.window import Window
+from trendloom.optimize.sharing.choose_plan import choose_plan
+from trendloom.optimize.sharing.conflict_graph import members
+from trendloom.optimize.sharing.exhaustive import heaviest
+from trendloom.optimize.sharing.segments import SharedSegment
+from trendloom.physical.sharing import SharingQuestion, shared_steps
+from trendloom.physical.sharing_costs import Rates
 
 EXAMPLES = amount(150)
 LETTERS = 4
@@ -78,6 +86,23 @@ def segments_of(group: list[CountedQuery]) -> list[SharedSteps]:
     return [SharedSteps(steps, tuple(where)) for steps, where in places.items() if len(where) > 1]
 
 
+def planned_segments(group: list[CountedQuery]) -> dict[str, list[SharedSteps]]:
+    """What the greedy, the best and the best of all plans share, if every segment that can be shared is worth it."""
+    question = SharingQuestion((), tuple(group), (), Rates((1.0,) * LETTERS))
+
+    def saved(segment: SharedSegment) -> float:
+        return len(segment.places) * len(segment.letters) - 1.0 if question.is_countable(segment) else -1.0
+
+    choice = choose_plan(question.words, saved, None)
+    plans = {"greedy": choice.greedy, "best": choice.found.plan}
+    if len(choice.graph.segments) <= 12:
+        plans["exhaustive"] = heaviest(choice.graph)
+        assert choice.graph.weight(plans["exhaustive"]) == choice.found.weight
+    return {
+        name: [shared_steps(choice.graph.segments[vertex]) for vertex in members(plan)] for name, plan in plans.items()
+    }
+
+
 def same(one: SweptQuery, other: SweptQuery) -> bool:
     pairs = zip(one.numbers, other.numbers, strict=True)
     where = np.array_equal(one.key, other.key) and np.array_equal(one.start, other.start)
@@ -98,6 +123,7 @@ def test_every_way_gives_the_same() -> None:
             merge_queries(group, backwards=True),
             merge_queries(group, doubles=True),
             merge_queries(group, segments=segments),
+            *(merge_queries(group, segments=plan) for plan in planned_segments(group).values()),
         ]
         for way in ways:
             for found, wanted in zip(sweep_queries(way, block, BITS), alone, strict=True):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import random
 import re
 import warnings
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from tests.property.amounts import amount
+from tests.property import test_shared_counts as counted
+from tests.property.amounts import amount, first_cases
 from tests.property.compare import rows_of
 from tests.property.strategies import ARROW, Knobs, queries, streams
 
@@ -176,6 +179,28 @@ def test_queries_that_are_counted_together_have_their_rows(spark: Any) -> None:
         assert rows_of(found[name]) == rows_of(tl.run(COUNTED, table, query=name).drop("query"))
     assert max(row["COUNT(*)"] for row in found["big"].to_pylist()) > 2**62
     assert "in each task: count three, four in one sweep" in tl.explain(COUNTED, table, engine="spark")
+
+
+def sorted_rows(table: pa.Table) -> list[dict[str, Any]]:
+    rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
+    return sorted(rows, key=lambda row: repr(list(row.values())[:3]))
+
+
+def _plain(value: Any) -> Any:
+    """Counts are decimals on Spark."""
+    return int(value) if isinstance(value, Decimal) else value
+
+
+def test_random_queries_in_one_job_have_the_rows_that_each_has_alone(spark: Any) -> None:
+    """Counts, sums and extremes, repetitions, NOTs, conditions, groups, windows, all semantics."""
+    drawn = st.tuples(*(counted.queries(number) for number in range(12)), counted.streams())
+    (case,) = first_cases(drawn, lambda case: case if len(case[-1]) > 20 else None, 1, seed=7, most=40)
+    *texts, table = case
+    found = tl.run("\n".join(texts), table, engine="spark")
+    for number, one in enumerate(texts):
+        wanted = tl.run(one, table).drop_columns(["query"])
+        mine = found.filter(pc.equal(found["query"], f"q{number}")).select(wanted.column_names)
+        assert counted.alike(sorted_rows(mine), sorted_rows(wanted)), one
 
 
 def test_a_limit_is_one_of_every_query(events: Any) -> None:

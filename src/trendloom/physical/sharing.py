@@ -81,7 +81,7 @@ class SharingQuestion:
         return sum(each[family] for family in families) - sum(each.values())
 
     def _per_start(self, segment: SharedSegment) -> float:
-        if not self._is_countable(segment):
+        if not self.is_countable(segment):
             return -1.0
         letters = [step.letter for step in _steps(segment)]
         found = 0.0
@@ -97,7 +97,7 @@ class SharingQuestion:
             found -= segment_cost(letters, followers, family, self.rates)
         return found
 
-    def _is_countable(self, segment: SharedSegment) -> bool:
+    def is_countable(self, segment: SharedSegment) -> bool:
         """Whether it can be counted per START event: numbers of matches, no NOT inside or right after it."""
         for query, first in segment.places:
             one = self.queries[query]
@@ -132,7 +132,7 @@ class SharingQuestion:
     def _remember(self, choice: SharingChoice) -> None:
         while len(SEARCHED) >= MOST_SEARCHED:
             SEARCHED.pop(next(iter(SEARCHED)))
-        found = [SharedSteps(_steps(one), one.places) for one in choice.segments if not _is_prefix(one)]
+        found = [shared_steps(one) for one in choice.segments if not _is_prefix(one)]
         SEARCHED[self] = Searched(tuple(found), choice.found.is_best)
 
 
@@ -151,6 +151,11 @@ MOST_SEARCHED = 32
 
 def _is_prefix(segment: SharedSegment) -> bool:
     return all(first == 0 for _, first in segment.places)
+
+
+def shared_steps(segment: SharedSegment) -> SharedSteps:
+    """A segment as the kernel knows it."""
+    return SharedSteps(_steps(segment), segment.places)
 
 
 def _steps(segment: SharedSegment) -> tuple[CountedStep, ...]:
