@@ -10,7 +10,6 @@ from typing import Any, cast
 
 from lark import Token
 from lark.tree import Meta
-from lark.visitors import v_args
 
 from trendloom.errors import ParseError
 from trendloom.lang.build_places import Children, PlaceBuilder, unquoted
@@ -45,7 +44,6 @@ _MEANT = {"0": "[first]", "1": "[first]", "-1": "[last]", "n": "[last]", "i+1": 
 _TAKES_A_VARIABLE = AGGREGATES | {"duration"}
 
 
-@v_args(meta=True)
 class ExpressionBuilder(PlaceBuilder):
     """One method per form of an expression."""
 

@@ -7,14 +7,12 @@ from typing import cast
 
 from lark import Token
 from lark.tree import Meta
-from lark.visitors import v_args
 
 from trendloom.lang.build_places import Children, PlaceBuilder, Word
 from trendloom.lang.keywords import closest_clause
 from trendloom.lang.tree import And, Event, Exists, Not, Or, Pattern, Repeat, Seq
 
 
-@v_args(meta=True)
 class PatternBuilder(PlaceBuilder):
     """One method per form of a pattern."""
 

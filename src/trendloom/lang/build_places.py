@@ -1,6 +1,6 @@
 """What every part of the builder needs: the place of a node in the text, names and numbers.
 
-Lark hands each method a node's `meta` (its offsets) and its children, already built.
+Each form of the grammar has a method, which receives a node's `meta` (its offsets) and its children, already built.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from lark import Token, Transformer
+from lark import Token, Tree
 from lark.tree import Meta
-from lark.visitors import v_args
 
 from trendloom.errors import ParseError, Span, did_you_mean
 from trendloom.lang.keywords import UNITS, closest_clause
@@ -44,13 +43,16 @@ class Word:
     start: int
 
 
-@v_args(meta=True)
-class PlaceBuilder(Transformer[Token, Any]):
+class PlaceBuilder:
     """Places, names and numbers of one text."""
 
     def __init__(self, source: Source) -> None:
-        super().__init__(visit_tokens=False)
         self.source = source
+
+    def build(self, node: Tree[Token]) -> Any:
+        """What the method for the form of a node makes of it; tokens are left as they are."""
+        children = [self.build(child) if isinstance(child, Tree) else child for child in node.children]
+        return getattr(self, node.data)(node.meta, children)
 
     def at(self, meta: Meta) -> Span:
         return self.source.span(meta.start_pos, meta.end_pos)

@@ -48,20 +48,16 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def _parse(text: str, start: str) -> Any:
-    from lark.exceptions import UnexpectedInput, VisitError
+    from lark.exceptions import UnexpectedInput
 
     from trendloom.lang.diagnosis import explain
     from trendloom.lang.transformer import Builder
 
     source = Source(text)
     try:
-        return Builder(source).transform(_grammar().parse(text, start=start))
+        return Builder(source).build(_grammar().parse(text, start=start))
     except UnexpectedInput as failure:
         raise explain(_grammar(), start, source, failure) from None
-    except VisitError as failure:
-        if isinstance(failure.orig_exc, RecursionError):
-            raise _too_deep(source) from None
-        raise failure.orig_exc from None
     except RecursionError:
         raise _too_deep(source) from None
 

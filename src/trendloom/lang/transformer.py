@@ -12,7 +12,6 @@ from typing import Any, cast
 
 from lark import Token
 from lark.tree import Meta
-from lark.visitors import v_args
 
 from trendloom.errors import ParseError, Span, did_you_mean
 from trendloom.lang.build_expressions import ExpressionBuilder
@@ -40,7 +39,6 @@ class Clause:
     spans: tuple[tuple[str, Span], ...]
 
 
-@v_args(meta=True)
 class Builder(PatternBuilder, ExpressionBuilder):
     """Builds the queries of one text."""
 

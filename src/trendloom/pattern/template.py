@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from trendloom.errors import PlanError
 from trendloom.pattern import algebra
@@ -82,6 +82,21 @@ class Template:
             found[self.position_of[state]].update(edge.position for edge in edges)
         return {position: frozenset(after) for position, after in found.items()}
 
+    @cached_property
+    def reached(self) -> tuple[frozenset[int], ...]:
+        """The states that can come after each state, however much later."""
+        return tuple(map(self._reached_from, range(len(self.edges))))
+
+    def _reached_from(self, state: int) -> frozenset[int]:
+        seen: set[int] = set()
+        todo = [state]
+        while todo:
+            for edge in self.edges[todo.pop()]:
+                if edge.target not in seen:
+                    seen.add(edge.target)
+                    todo.append(edge.target)
+        return frozenset(seen)
+
     @property
     def minimal_length(self) -> int:
         """The least number of events of a match."""
@@ -91,13 +106,35 @@ class Template:
         return length
 
 
-@lru_cache(maxsize=64)
 def build_template(pattern: Pattern) -> Template:
     """The template of a pattern; NOTs inside are crossed, not entered (each has a template of its own).
 
-    Binding, warnings and planning all ask for it, so the last ones are kept.
+    Binding, warnings and planning all ask for it, and queries of a workload look alike but for types and variables, of
+    which a template knows nothing: so the last ones are kept.
     """
-    fragment = _fragment(pattern)
+    return _template_of(_shape(pattern))
+
+
+def _shape(pattern: Pattern) -> Pattern:
+    """The pattern without what a template does not depend on: types, variables, what is inside NOT."""
+    match pattern:
+        case Atom():
+            return Atom(pattern.position, "", "")
+        case Negation():
+            return Negation(pattern.scope, Sequence(()))
+        case Sequence() | Either():
+            return type(pattern)(tuple(map(_shape, pattern.parts)))
+        case Both():
+            return Both(pattern.part, tuple(map(_shape, pattern.parts)))
+        case Maybe():
+            return Maybe(_shape(pattern.body))
+        case Round() | Kleene():
+            return type(pattern)(pattern.part, _shape(pattern.body))
+
+
+@lru_cache(maxsize=64)
+def _template_of(shape: Pattern) -> Template:
+    fragment = _fragment(shape)
     return Template(
         starts=_least(fragment.starts),
         edges=tuple(_least(edges) for edges in fragment.edges),
@@ -304,19 +341,7 @@ def plural_variables(pattern: Pattern) -> frozenset[str]:
     states: dict[str, set[int]] = {}
     for state, position in enumerate(template.position_of):
         states.setdefault(variable[position], set()).add(state)
-    return frozenset(name for name, mine in states.items() if mine & _reached_from(template, mine))
-
-
-def _reached_from(template: Template, states: set[int]) -> set[int]:
-    """The states that can come after one of these."""
-    seen: set[int] = set()
-    todo = list(states)
-    while todo:
-        for edge in template.edges[todo.pop()]:
-            if edge.target not in seen:
-                seen.add(edge.target)
-                todo.append(edge.target)
-    return seen
+    return frozenset(name for name, mine in states.items() if any(mine & template.reached[state] for state in mine))
 
 
 def adjacent_variables(pattern: Pattern) -> frozenset[tuple[str, str]]:

@@ -60,7 +60,7 @@ def _adjacent(detection: Detection) -> _Adjacent | str:
         found.append(one)
     pairs = tuple(one for one in found if isinstance(one, Pair))
     tests = tuple(one for one in found if isinstance(one, Test))
-    return _Adjacent(bare, machine, pairs, tests, program_obstacle(bare))
+    return _Adjacent(bare, machine, pairs, tests, program_obstacle(machine))
 
 
 # ------------------------------------------------------------------------------------------------- grains
@@ -147,11 +147,13 @@ def _by_event(detection: Detection) -> _Adjacent | str:
 
 def needs_pivot(detection: Detection) -> bool:
     """Whether rules relate events that are not adjacent, or NOTs use variables of the match around them."""
-    bare = detection.without_rules()
-    machine = Machine(bare)
-    if any(adjacent(rule, detection, machine)[0] is None for rule in detection.scopes[0].rules):
+    if any(scope.outer for scope in detection.scopes[1:]):
         return True
-    return any(scope.outer for scope in detection.scopes[1:])
+    rules = detection.scopes[0].rules
+    if not rules:
+        return False
+    machine = Machine(detection.without_rules())
+    return any(adjacent(rule, detection, machine)[0] is None for rule in rules)
 
 
 def by_pivot(detection: Detection) -> Grained | str:

@@ -236,7 +236,7 @@ class _Planner:
         compared = list(self._compared(numbers, machine))
         pairs = tuple(one for one in compared if isinstance(one, Pair))
         tests = tuple(one for one in compared if isinstance(one, Test))
-        algebra = not compared and program_obstacle(detection) is None
+        algebra = not compared and program_obstacle(Machine(detection)) is None
         grain = Grain.TYPE if algebra else Grain.EVENT if tests else Grain.MIXED
         ways = AggregationSpec(detection, grain, (MATCHES,), pairs, tests, algebra)
         position_of = self.template.position_of

@@ -7,7 +7,6 @@ run. Cost: one look at every node, without recursion.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 
 from trendloom.errors import BindError
 from trendloom.lang import tree
@@ -45,8 +44,7 @@ def _weight(node: tree.Node) -> float:
 
 
 def _parts(node: tree.Node) -> Iterator[tree.Node]:
-    for field in fields(node):
-        value = getattr(node, field.name)
+    for value in vars(node).values():
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, tree.Node):
                 yield part

@@ -121,6 +121,16 @@ class TestNegation:
         }
 
 
+def test_patterns_that_differ_in_types_and_variables_have_one_template() -> None:
+    """Also where they differ inside NOT, of which the template knows the place alone."""
+    one = template_of("SEQ(A a, NOT SEQ(B b, C c), D+ d[], (E e)?)")
+    assert template_of("SEQ(P p, NOT SEQ(Q q, R r), S+ s[], (T t)?)") is one
+    assert template_of("SEQ(P p, NOT SEQ(Q q, R r), S s, (T t)?)") != one
+    assert one.reached[0] == {1, 2}
+    assert one.reached[1] == {1, 2}
+    assert not one.reached[2]
+
+
 def test_nested_options_do_not_multiply_alternatives() -> None:
     template = template_of(f"SEQ({', '.join(['(A?)?'] * 30)})")
     assert sum(map(len, template.edges)) == 30 * 29 / 2

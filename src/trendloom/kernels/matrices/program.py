@@ -43,9 +43,9 @@ class Slot:
     ended: bool = False
 
 
-def obstacle(detection: Detection) -> str | None:
-    """Why a pattern is not such an algebra, or None. Rules on adjacent events are not looked at."""
-    machine = Machine(detection)
+def obstacle(machine: Machine) -> str | None:
+    """Why the pattern of a machine is not such an algebra, or None. Rules on adjacent events are not looked at."""
+    detection = machine.spec
     if machine.ambiguous:
         return "there are several ways to derive a match"
     for scope in detection.scopes[1:]:
@@ -56,6 +56,8 @@ def obstacle(detection: Detection) -> str | None:
             return "a NOT holds an AND"
     if _shares_ties(detection, machine):
         return "parts of an AND can bind the same event"
+    if len(detection.scopes) == 1 and 1 + 2 * len(detection.scopes[0].template.position_of) <= MOST_SLOTS:
+        return None  # without a NOT, a state has two slots at most
     try:
         Program(machine)
     except OverflowError:

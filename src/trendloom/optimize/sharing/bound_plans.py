@@ -34,7 +34,7 @@ class PlanBound:
 
 def bound_plans(graph: ConflictGraph, least: float, deadline: Deadline = NEVER, rounds: int = ROUNDS) -> PlanBound:
     """The bound of all plans of a graph; `least`: what one of them weighs."""
-    places = _Places(graph)
+    places = _DividedWeights(graph)
     weight, out = float("inf"), 0
     for _ in range(rounds):
         places.take_the_best()
@@ -45,7 +45,7 @@ def bound_plans(graph: ConflictGraph, least: float, deadline: Deadline = NEVER, 
     return PlanBound(max(weight, least), out)
 
 
-class _Places:
+class _DividedWeights:
     """The places of all segments, and the weight that each has for the moment."""
 
     def __init__(self, graph: ConflictGraph) -> None:

@@ -76,5 +76,5 @@ def test_parts_of_an_and_may_have_equal_times() -> None:
 )
 def test_obstacles(pattern: str, reason: str | None) -> None:
     plan = optimize(bind(parse_query(f"RETURN COUNT(*) PATTERN {pattern}"), prepare(SCHEMA.empty_table()).schema))
-    found = obstacle(describe(plan))
+    found = obstacle(Machine(describe(plan)))
     assert found is None if reason is None else reason in str(found)
