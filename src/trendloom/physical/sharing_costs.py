@@ -22,7 +22,7 @@ from trendloom.kernels.sharing.steps import CountedQuery
 from trendloom.plan.statistics import Statistics
 
 EVENT, CELL, LANE, WINDOW, EMPTIED, RESULT = 35.0, 13.0, 2.2, 60.0, 1.5, 130.0
-EXTEND, STARTED, ENTER, PRODUCT = 150.0, 0.8, 1.5, 1.5
+EXTEND, STARTED, ENTER, PRODUCT = 300.0, 1.5, 3.0, 3.0
 MOST_EMPTIED = 250.0
 """Cells that a window has touched, about, where there are many of them."""
 OFTEN = 3.0

@@ -220,7 +220,8 @@ class TestWhatASegmentSaves:
         assert question.choice(None).segments == ()
 
     def test_a_middle_saves_where_few_events_begin_it(self) -> None:
-        queries = [word(f"{first}BCD", SLIDING) for first in ("A", "E", "AE", "EA", "AA", "EE", "AEA", "EAE")]
+        often = Window(100, 4)
+        queries = [word(f"{first}BCD", often) for first in ("A", "E", "AE", "EA", "AA", "EE", "AEA", "EAE")]
         seldom = replace(HUNDREDS, events=(100.0, 2.0, 1e5, 1e5, 100.0))
         (segment,) = self.question(*queries, rates=seldom).segments()
         assert [step.letter for step in segment.steps] == [1, 2, 3]

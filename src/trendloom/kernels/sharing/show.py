@@ -134,6 +134,10 @@ def _actions(merged: MergedQueries, listed: list[int], bit_of: dict[int, int]) -
     for segment, family in enumerate(segments.family):
         for position in range(segments.positions[segment], segments.positions[segment + 1]):
             add(merged.noted[position], (int(family), 0, 0, NOTE, position))
+        start = merged.noted[segments.positions[segment]]
+        entries = segments.entry[segments.uses[segment] : segments.uses[segment + 1]]
+        for use in {int(segments.use[entry]) for entry in entries} - {-1}:  # what enters came out of another segment
+            add(start, (int(family), 0, -1, COMBINE, use))
     begin, found, apart = [0], [], []
     for word in listed:
         some = {one for bit, members in by_bit.items() if word >> bit & 1 for one in members}

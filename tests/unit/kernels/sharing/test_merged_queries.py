@@ -10,12 +10,14 @@ import trendloom as tl
 from trendloom.engines.options import Options
 from trendloom.engines.planning import planned
 from trendloom.engines.reading import queries_of, schema_of_columns
+from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.few import FEW
 from trendloom.kernels.interpreted import compiled_first
 from trendloom.kernels.sharing.families import families_of
 from trendloom.kernels.sharing.kinds import MOST_KINDS, distinct
 from trendloom.kernels.sharing.merge import merge_queries
-from trendloom.kernels.sharing.steps import CountedQuery, CountedStep
+from trendloom.kernels.sharing.steps import CountedQuery, CountedStep, SharedSteps
+from trendloom.kernels.sharing.sweep import sweep_queries
 from trendloom.model.window import Window
 from trendloom.physical.counted import AskedLetters, counted_query
 
@@ -49,6 +51,17 @@ def test_windows_that_begin_at_the_same_times_are_a_family() -> None:
         (Window(7, 5),),
         (TEN, Window(20, 5)),
     ]
+
+
+def test_what_comes_out_of_a_segment_may_enter_another() -> None:
+    times = np.arange(8)
+    block = Block(np.array([0, 8]), times, times, {}, (np.array([1, 2, 4, 8] * 2, np.uint8),))
+    group = [query(Window(), "ABCD"), query(Window(), "ABCD")]
+    halves = [SharedSteps(group[0].steps[at : at + 2], ((0, at), (1, at))) for at in (0, 2)]
+    bits = {letter: letter for letter in range(4)}
+    for segments in ([], halves[:1], halves[1:], halves):
+        (found, _) = sweep_queries(merge_queries(group, segments=segments), block, bits)
+        assert [numbers.tolist() for numbers in found.numbers] == [[5]]
 
 
 def test_the_examples_of_the_paper() -> None:
