@@ -22,7 +22,7 @@ def question(words: list[str]) -> SharingQuestion:
 
 
 WORDS = [
-    *(f"{letter}abcde{letter}" for letter in "klmnopkl"),
+    *(f"{letter}abcde{letter}" for letter in "klmnop"),
     *(f"{first}{second}abcde" for first, second in product("hij", "qrs")),
     *(f"{letter}cdefg{letter}" for letter in "qrstuv"),
     *(f"{first}{second}cdefg" for first, second in product("hij", "tuv")),
