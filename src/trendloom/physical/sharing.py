@@ -26,6 +26,7 @@ from trendloom.physical.counted import AskedLetters, counted_query
 from trendloom.physical.plan import Physical
 from trendloom.physical.sharing_costs import (
     Rates,
+    often_asked,
     rates_of,
     seconds_alone,
     seconds_together,
@@ -92,9 +93,10 @@ class SharingQuestion:
                 for query, first in places
                 for at in range(first, first + len(letters))
             }
-            followers = [_step_at(self.queries[query], first + len(letters)) for query, first in places]
+            followers = [_letter_at(self.queries[query], first + len(letters)) for query, first in places]
+            asked = [often_asked(follower, family, self.rates) for follower in followers]
             found += sum(step_cost(node[-1].letter, family, self.rates) for node in nodes)
-            found -= segment_cost(letters, followers, family, self.rates)
+            found -= segment_cost(letters, asked, family, self.rates)
         return found
 
     def is_countable(self, segment: SharedSegment) -> bool:
@@ -162,7 +164,7 @@ def _steps(segment: SharedSegment) -> tuple[CountedStep, ...]:
     return tuple(step for step in segment.letters if isinstance(step, CountedStep))
 
 
-def _step_at(query: CountedQuery, place: int) -> Any:
+def _letter_at(query: CountedQuery, place: int) -> int | None:
     return query.steps[place].letter if place < len(query.steps) else None
 
 

@@ -79,7 +79,7 @@ def seconds_together(merged: MergedQueries, rates: Rates) -> float:
         touched = min(sum(cell.family == number for cell in merged.cells), MOST_EMPTIED)
         found += rates.windows(family) * (WINDOW + EMPTIED * touched)
     found += sum(_results(merged, at, rates) * RESULT for at in range(len(merged)))
-    return (found + _per_start(merged, rates, lanes)) * NANOSECOND
+    return (found + _per_start(merged, rates)) * NANOSECOND
 
 
 def _results(merged: MergedQueries, at: int, rates: Rates) -> float:
@@ -91,20 +91,17 @@ def _results(merged: MergedQueries, at: int, rates: Rates) -> float:
     return rates.windows(family) / int(merged.program.every[at]) if often else 0.0
 
 
-def _per_start(merged: MergedQueries, rates: Rates, lanes: list[int]) -> float:
+def _per_start(merged: MergedQueries, rates: Rates) -> float:
     segments, found = merged.segments, 0.0
     readers: dict[int, float] = {}
     for cell in merged.cells:
         for source, _ in cell.edges:
             readers[source] = readers.get(source, 0.0) + _of(cell.letter, rates)
-    for number, family in enumerate(segments.family):
-        letters = merged.noted[segments.positions[number] : segments.positions[number + 1]]
-        starts = max(rates.within_reach(letters[0], merged.families[family]), 1.0)
-        found += sum(_of(letter, rates) * (EXTEND + STARTED * starts) for letter in letters)
-        for use in range(segments.uses[number], segments.uses[number + 1]):
-            asked = readers.get(int(segments.outcome[use]), rates.windows(merged.families[family]))
-            found += _of(letters[0], rates) * ENTER * lanes[family]
-            found += min(asked, _of(letters[-1], rates)) * PRODUCT * starts * lanes[family]
+    for number, at in enumerate(segments.family):
+        family, letters = merged.families[at], merged.noted[segments.positions[number] : segments.positions[number + 1]]
+        outcomes = segments.outcome[segments.uses[number] : segments.uses[number + 1]]
+        asked = [readers.get(int(outcome), rates.windows(family)) for outcome in outcomes]
+        found += segment_cost(letters, asked, family, rates)
     return found
 
 
@@ -127,12 +124,14 @@ def step_cost(letter: int | None, family: Family, rates: Rates) -> float:
     return _of(letter, rates) * (CELL + LANE * family.lanes)
 
 
-def segment_cost(letters: Sequence[int], followers: Sequence[int | None], family: Family, rates: Rates) -> float:
-    """What a segment costs that is counted per START event; `followers`: by use the letter after it, None: the end."""
+def segment_cost(letters: Sequence[int], asked: Sequence[float], family: Family, rates: Rates) -> float:
+    """What a segment costs that is counted per START event; `asked`: by use how often its outcome is asked for."""
     starts = max(rates.within_reach(letters[0], family), 1.0)
     found = sum(_of(letter, rates) * (EXTEND + STARTED * starts) for letter in letters)
-    for follower in followers:
-        asked = rates.windows(family) if follower is None else _of(follower, rates)
-        found += _of(letters[0], rates) * ENTER * family.lanes
-        found += min(asked, _of(letters[-1], rates)) * PRODUCT * starts * family.lanes
-    return found
+    found += len(asked) * _of(letters[0], rates) * ENTER * family.lanes
+    return found + sum(min(often, _of(letters[-1], rates)) * PRODUCT * starts * family.lanes for often in asked)
+
+
+def often_asked(follower: int | None, family: Family, rates: Rates) -> float:
+    """How often the outcome of a segment is asked for: by events of the letter after it, or when windows end."""
+    return rates.windows(family) if follower is None else _of(follower, rates)
