@@ -1,7 +1,8 @@
 """What it should take to answer queries together, in seconds, by a formula for each way.
 
-- a sweep: for every event what it costs to look at it, and for every cell with its letter a call and its open windows;
-  for every window of a key what it costs to open, give out and empty it;
+- a sweep: a call, and for every query the gathering of its results; for every event what it costs to look at it, and
+  for every cell with its letter a call and its open windows; for every window of a key what it costs to open, give out
+  and empty it;
 - a segment that is counted per START event: for each of its events one addition per START event that is within reach,
   for each START event what prefixes hold, for each outcome that is asked for a product per START event and window;
 - by itself, a query costs a call, and for each of its events about as much as it has positions.
@@ -28,6 +29,7 @@ MOST_EMPTIED = 250.0
 OFTEN = 3.0
 """Events of every step in a window beyond which there will be a match in it."""
 CALL, ALONE, POSITION = 3e6, 60.0, 8.0
+SWEEP, QUERY = 1e6, 4e4
 NANOSECOND = 1e-9
 UNKNOWN_EVENTS = 1000.0
 TESTED = 0.3
@@ -73,7 +75,7 @@ def seconds_together(merged: MergedQueries, rates: Rates) -> float:
     lanes = [family.lanes for family in merged.families]
     cells = [cell for cell in merged.cells if cell.letter is not None]
     letters = {letter for cell in merged.cells for letter in (cell.letter, *cell.reset)} | set(merged.noted)
-    found = sum(EVENT * _of(letter, rates) for letter in letters)
+    found = SWEEP + QUERY * len(merged) + sum(EVENT * _of(letter, rates) for letter in letters)
     found += sum(_of(cell.letter, rates) * (CELL + LANE * lanes[cell.family]) for cell in cells)
     for number, family in enumerate(merged.families):
         touched = min(sum(cell.family == number for cell in merged.cells), MOST_EMPTIED)
