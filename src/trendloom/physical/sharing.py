@@ -43,7 +43,7 @@ PER_START = "one sweep, common prefixes once, segments per START event"
 SHARE_OF_TIME = 0.1
 """How much of the time that the queries should take by themselves the search for the best segments may take."""
 MOST_SECONDS = 5.0
-LONG_COUNTS = 60.0
+LONG_COUNTS = 90.0
 """Events of a repeated step in a window beyond which numbers of matches do not fit a sweep."""
 
 

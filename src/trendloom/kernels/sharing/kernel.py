@@ -15,6 +15,7 @@ from trendloom.kernels.sharing.merge import MergedQueries, merge_queries
 from trendloom.kernels.sharing.results import SweptQuery
 from trendloom.kernels.sharing.steps import CountedQuery, SharedSteps
 from trendloom.kernels.sharing.sweep import sweep_queries
+from trendloom.kernels.sharing.widened import widen
 from trendloom.kernels.totals.spec import Measure
 from trendloom.kernels.totals.summing import sortable
 from trendloom.kernels.totals.totals import Totals
@@ -55,9 +56,15 @@ class SharedKernel:
         `bit_of`: by what is asked of events, their bit among the `fits` of the block.
         """
         bits = {number: bit_of[asked] for number, asked in enumerate(self.asked)}
-        found = sweep_queries(self.merged, block, bits, threads)
+        found: list[SweptQuery | None] = list(sweep_queries(self.merged, block, bits, threads))
+        spilled = [number for number, one in enumerate(found) if one is not None and one.spilled]
+        if spilled and self.numeric == "exact":
+            wrapped = [one for one in found if one is not None and one.spilled]
+            wide = widen([self.queries[number] for number in spilled], wrapped, block, bits, threads)
+            for number, one in zip(spilled, wide, strict=True):
+                found[number] = one
         pairs = zip(self.queries, found, strict=True)
-        return [None if one.spilled else self._totals(query, one, block) for query, one in pairs]
+        return [None if one is None or one.spilled else self._totals(query, one, block) for query, one in pairs]
 
     def _totals(self, query: CountedQuery, found: SweptQuery, block: Block) -> Totals:
         matches, *measured = found.numbers
@@ -85,5 +92,5 @@ class SharedKernel:
 def _multiplied(numbers: Array, times: int) -> Array:
     if times == 1 or not len(numbers):
         return numbers
-    fits = numbers.dtype == np.float64 or int(numbers.max()) < 2**63 // times
+    fits = numbers.dtype in (np.float64, object) or int(numbers.max()) < 2**63 // times
     return numbers * times if fits else numbers.astype(object) * times

@@ -54,7 +54,7 @@ def show(
     """What the sweep sees, its segments with room, and the cells whose weights do not fit a word."""
     kinds, listed = kinds_of(block.fits)
     integers, bits, unfit = _integers(merged, block)
-    doubles = _stacked([weights_of(one, block, doubles=True)[0] for one in merged.weights[DOUBLE]], np.float64)
+    doubles = _stacked([_weights(one, block, doubles=True)[0] for one in merged.weights[DOUBLE]], np.float64)
     values = _stacked([_ranks(one, block) for one in merged.weights[LEAST]], np.int64)
     actions = _actions(merged, listed, bit_of)
     weighed = (integers, bits, doubles, values)
@@ -71,10 +71,9 @@ def show(
 def _integers(merged: MergedQueries, block: Block) -> tuple[Array, Array, set[int]]:
     rows, bits, unfit = [], [], set()
     for number, measure in enumerate(merged.weights[INTEGER]):
-        weights = weights_of(measure, block, doubles=False)
-        row = weights[0]
-        fits = len(weights) == 1 and row is not None and row.dtype != np.float64
-        row = row if fits and row is not None else np.zeros(len(block), np.int64)
+        row, *more = _weights(measure, block, doubles=False)
+        fits = not more and row.dtype != np.float64
+        row = row if fits else np.zeros(len(block), np.int64)
         largest = max(abs(int(row.min())), abs(int(row.max())))
         rows.append(row)
         bits.append(min(largest.bit_length(), SPACE))
@@ -82,6 +81,12 @@ def _integers(merged: MergedQueries, block: Block) -> tuple[Array, Array, set[in
             cells = enumerate(merged.cells)
             unfit |= {cell for cell, one in cells if one.holds == INTEGER and _weighs(one.edges, number)}
     return _stacked(rows, np.int64), np.array(bits, np.int64), unfit
+
+
+def _weights(measure: Measure, block: Block, *, doubles: bool) -> list[Array]:
+    """What events weigh, digit by digit; each counts one where it is nothing else."""
+    found = weights_of(measure, block, doubles=doubles)
+    return [np.ones(len(block), np.int64) if one is None else one for one in found]
 
 
 def _weighs(edges: Edges, number: int) -> bool:
