@@ -25,7 +25,7 @@ from trendloom.engines.reading import queries_of, schema_of_columns
 from trendloom.physical.sharing import kernel_for
 from trendloom.plan.statistics import nothing_known
 
-EXAMPLES = amount(40)
+EXAMPLES = amount(30)
 TYPES = "ABC"
 SCHEMA = pa.schema([("time", pa.int64()), ("type", pa.string()), ("k", pa.int64()), ("x", pa.int64())])
 FINAL = 10**6

@@ -28,7 +28,7 @@ from trendloom.optimize.sharing.segments import SharedSegment
 from trendloom.physical.sharing import SharingQuestion, shared_steps
 from trendloom.physical.sharing_costs import Rates
 
-EXAMPLES = amount(150)
+EXAMPLES = amount(80)
 LETTERS = 4
 BITS = {letter: letter for letter in range(LETTERS)}
 WINDOWS = [Window(), *(Window(*sizes) for sizes in ((10, 10), (10, 3), (4, 7), (5, 1), (6, 3), (20, 5), (10, 5)))]

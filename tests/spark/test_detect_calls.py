@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import trendloom as tl
-from trendloom.errors import OptionError, ParseError, PlanError
+from trendloom.errors import BindError, OptionError, ParseError, PlanError
 from trendloom.spark import detect, session
 
 WORKLOAD = "QUERY first: PATTERN A QUERY second: PATTERN SEQ(A, B)"
@@ -58,7 +58,7 @@ def test_what_a_live_stream_cannot_do_is_told_at_once(
     spark: Any, query: str, options: dict[str, Any], message: str
 ) -> None:
     stream = spark.readStream.format("rate").load().selectExpr("timestamp AS time", "'A' AS type")
-    with pytest.raises((OptionError, PlanError), match=message):
+    with pytest.raises((BindError, OptionError, PlanError), match=message):
         detect(stream, query, **options)
 
 
