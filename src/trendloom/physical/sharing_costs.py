@@ -28,7 +28,7 @@ MOST_EMPTIED = 250.0
 """Cells that a window has touched, about, where there are many of them."""
 OFTEN = 3.0
 """Events of every step in a window beyond which there will be a match in it."""
-CALL, ALONE, POSITION = 3e6, 60.0, 8.0
+CALL, ALONE, POSITION = 8e6, 200.0, 30.0
 SWEEP, QUERY = 1e6, 4e4
 NANOSECOND = 1e-9
 UNKNOWN_EVENTS = 1000.0
