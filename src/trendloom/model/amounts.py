@@ -1,7 +1,8 @@
-"""How people read amounts: counts that may be beyond what is worth writing out, and bytes."""
+"""How people read amounts: counts, which may be beyond what is worth writing out, bytes, and lists of names."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isinf
 
 EXACT_DOUBLE = 2.0**53
@@ -21,3 +22,10 @@ def show_bytes(number: float) -> str:
     if number < 100:
         return f"{number:.0f} bytes"
     return f"{number / MEBI:,.1f} MiB" if number >= MEBI / 10 else f"{number / 1024:,.1f} KiB"
+
+
+def show_names(names: Sequence[str], most: int) -> str:
+    """Some names; of more than `most`, and one, the first ones and how many more."""
+    if len(names) <= most + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more"

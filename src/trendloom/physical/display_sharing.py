@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
+from trendloom.model.amounts import show_names
 from trendloom.optimize.sharing.conflict_graph import members
 from trendloom.optimize.sharing.segments import SharedSegment
 from trendloom.physical.considered import Considered, Way
@@ -45,10 +46,7 @@ def show_seconds(number: float) -> str:
 
 def named(considered: Considered, queries: Iterable[int]) -> str:
     """Some queries by their names, of many the first ones."""
-    names = [considered.names[query] for query in sorted(queries)]
-    if len(names) <= MOST_NAMES + 1:
-        return ", ".join(names)
-    return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
+    return show_names([considered.names[query] for query in sorted(queries)], MOST_NAMES)
 
 
 def heaviest(considered: Considered, some: int) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from trendloom.model.amounts import show_names
 from trendloom.optimize import optimize_workload
 from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.physical.plan import Physical, plan_physically
@@ -45,11 +46,9 @@ class PhysicalWorkload:
         return len(self.queries) > 1
 
     def named(self, numbers: Iterable[int], most: int | None = None) -> str:
-        """Some queries by their names; of more than `most` the first ones, and how many others."""
+        """Some queries by their names; of more than `most` the first ones, and how many more."""
         names = [str(self.queries[number].plan.name) for number in numbers]
-        if most is None or len(names) <= most + 1:
-            return ", ".join(names)
-        return f"{', '.join(names[:most])} and {len(names) - most} others"
+        return show_names(names, len(names) if most is None else most)
 
     def describe_together(self) -> Iterator[str]:
         """What one kernel answers at once, for people to read."""

@@ -5,6 +5,7 @@ Cost: one pass over what has arrived; joining small chunks now and then.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,7 +23,7 @@ CUTS = 4
 """Into how many chunks the events of a batch are cut that covers more time than WITHIN, so that old ones can go."""
 
 
-class KeptEvents:
+class KeptEvents(ABC):
     """The part of a step that reads and writes chunks. The counts are right when all that has arrived is kept."""
 
     memory: Memory
@@ -33,24 +34,24 @@ class KeptEvents:
     late: pa.Table | None  # events that came too late or have no time
 
     @property
+    @abstractmethod
     def meaning(self) -> Schema:
         """What the columns of the stream mean."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def schema(self) -> pa.Schema:
         """The columns that are kept."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def since(self) -> int | None:
         """Events before this tick are none of ours; None: all are."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def within(self) -> int:
         """The length of the windows."""
-        raise NotImplementedError
 
     def in_time(self, arrived: pa.Table) -> tuple[pa.Table, Array]:
         """The events that have arrived, apart from those that came too late, or happened before the query's time."""

@@ -27,6 +27,7 @@ from trendloom.errors import StateError
 from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.sharing.kernel import SharedKernel
 from trendloom.kernels.totals.totals import Totals
+from trendloom.model.amounts import show_names
 from trendloom.model.schema import Schema
 from trendloom.model.window import Window
 
@@ -65,8 +66,7 @@ class FlowsTogether:
         return min(clock.closes(earliest, after) for clock in self.clocks)
 
     def named(self) -> str:
-        names = [flow.name for flow in self.flows]
-        return ", ".join(names) if len(names) < 5 else f"{', '.join(names[:3])} and {len(names) - 3} others"
+        return show_names([flow.name for flow in self.flows], 3)
 
 
 @dataclass

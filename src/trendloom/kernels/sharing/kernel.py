@@ -56,15 +56,15 @@ class SharedKernel:
         `bit_of`: by what is asked of events, their bit among the `fits` of the block.
         """
         bits = {number: bit_of[asked] for number, asked in enumerate(self.asked)}
-        found: list[SweptQuery | None] = list(sweep_queries(self.merged, block, bits, threads))
-        spilled = [number for number, one in enumerate(found) if one is not None and one.spilled]
+        found = sweep_queries(self.merged, block, bits, threads)
+        spilled = {number: one for number, one in enumerate(found) if one.spilled}
+        wide: dict[int, SweptQuery | None] = dict.fromkeys(spilled)
         if spilled and self.numeric == "exact":
-            wrapped = [one for one in found if one is not None and one.spilled]
-            wide = widen([self.queries[number] for number in spilled], wrapped, block, bits, threads)
-            for number, one in zip(spilled, wide, strict=True):
-                found[number] = one
-        pairs = zip(self.queries, found, strict=True)
-        return [None if one is None or one.spilled else self._totals(query, one, block) for query, one in pairs]
+            queries = [self.queries[number] for number in spilled]
+            wide = dict(zip(spilled, widen(queries, list(spilled.values()), block, bits, threads), strict=True))
+        known = [wide.get(number, one) for number, one in enumerate(found)]
+        pairs = zip(self.queries, known, strict=True)
+        return [None if one is None else self._totals(query, one, block) for query, one in pairs]
 
     def _totals(self, query: CountedQuery, found: SweptQuery, block: Block) -> Totals:
         matches, *measured = found.numbers

@@ -169,31 +169,7 @@ def _sweep(
                     else:
                         _empty(program, what[which], running)
             else:
-                noted = False
-                for event in range(at, after):
-                    for which in range(begin[kinds[event]], begin[kinds[event] + 1]):
-                        if does[which] == COMBINE:
-                            _ask(program, segments, starts, what[which], running)
-                        elif does[which] == PLAIN:
-                            _add_plainly(program, shown, which, running, running.more)
-                        elif does[which] == ADD:
-                            _add(program, shown, what[which], event, running, False)
-                        elif does[which] == NOTE:
-                            starts.seen[what[which]] += 1
-                            noted = True
-                if noted:
-                    for event in range(at, after):
-                        for which in range(begin[kinds[event]], begin[kinds[event] + 1]):
-                            if does[which] == NOTE and starts.seen[what[which]]:
-                                extend(program, segments, starts, segments.owner[what[which]], now, running)
-                for event in range(at, after):
-                    for which in range(begin[kinds[event]], begin[kinds[event] + 1]):
-                        if does[which] == RESET:
-                            _empty(program, what[which], running)
-                for event in range(at, after):
-                    for which in range(begin[kinds[event]], begin[kinds[event] + 1]):
-                        if does[which] == ADD or does[which] == PLAIN:
-                            _take_over(program, what[which], running)
+                _do_at_once(program, shown, segments, starts, at, after, running)
             at = after
         for family in range(families):
             for stage in range(program.stages[family], program.stages[family + 1]):
@@ -205,6 +181,39 @@ def _sweep(
             forget_starts(segments, starts, family)
         done[0], done[1], done[3] = key + 1, stop, 0
     done[2] = count
+
+
+@njit(**BORROWED)
+def _do_at_once(
+    program: Any, shown: Any, segments: Any, starts: Any, at: Any, after: Any, running: Any
+) -> None:  # fmt: skip
+    """What the events of one time do: all of them see what was before, and what they add becomes visible in the end."""
+    begin, does, what, kinds = shown.begin, shown.does, shown.what, shown.kinds
+    noted = False
+    for event in range(at, after):
+        for which in range(begin[kinds[event]], begin[kinds[event] + 1]):
+            if does[which] == COMBINE:
+                _ask(program, segments, starts, what[which], running)
+            elif does[which] == PLAIN:
+                _add_plainly(program, shown, which, running, running.more)
+            elif does[which] == ADD:
+                _add(program, shown, what[which], event, running, False)
+            elif does[which] == NOTE:
+                starts.seen[what[which]] += 1
+                noted = True
+    if noted:
+        for event in range(at, after):
+            for which in range(begin[kinds[event]], begin[kinds[event] + 1]):
+                if does[which] == NOTE and starts.seen[what[which]]:
+                    extend(program, segments, starts, segments.owner[what[which]], shown.time[at], running)
+    for event in range(at, after):
+        for which in range(begin[kinds[event]], begin[kinds[event] + 1]):
+            if does[which] == RESET:
+                _empty(program, what[which], running)
+    for event in range(at, after):
+        for which in range(begin[kinds[event]], begin[kinds[event] + 1]):
+            if does[which] == ADD or does[which] == PLAIN:
+                _take_over(program, what[which], running)
 
 
 @njit(**BORROWED)

@@ -18,6 +18,7 @@ from trendloom.kernels.sharing.merge import merge_queries
 from trendloom.kernels.sharing.results import SweptQuery
 from trendloom.kernels.sharing.steps import CountedQuery
 from trendloom.kernels.sharing.sweep import sweep_queries
+from trendloom.kernels.totals.spec import Measure
 from trendloom.kernels.totals.totals import weights_of
 
 Array = np.ndarray[Any, Any]
@@ -56,7 +57,7 @@ def _exact(query: CountedQuery, low: SweptQuery, near: SweptQuery, block: Block,
     return SweptQuery(near.key, near.start, tuple(one for one in numbers if one is not None), False)
 
 
-def _is_whole(measure: Any, block: Block) -> bool:
+def _is_whole(measure: Measure, block: Block) -> bool:
     """Whether weights are words and none is negative, so that errors do not grow by cancelling."""
     (weight, *more) = weights_of(measure, block, doubles=False)
     return not more and (weight is None or (weight.dtype != np.float64 and not (weight < 0).any()))
