@@ -1,9 +1,12 @@
 """Rewrite plans into ones that need less: rules in order, one rule per file, none may change an answer.
 
-RULES turn one logical plan into another; WORKLOAD_RULES turn a workload into another, once its plans are optimized.
+RULES turn one logical plan into another, COSTED_RULES do so by what is known of the stream; WORKLOAD_RULES turn a
+workload into another, once its plans are optimized.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Collection
 
 from trendloom.optimize.find_key_sets import find_key_sets
 from trendloom.optimize.push_predicates_to_positions import push_predicates_to_positions
@@ -12,14 +15,20 @@ from trendloom.optimize.rewrite_running_extremes import rewrite_running_extremes
 from trendloom.optimize.scan_needed_columns import scan_needed_columns
 from trendloom.optimize.scan_pattern_types import scan_pattern_types
 from trendloom.plan.logical import Plan
+from trendloom.plan.statistics import UNKNOWN, Statistics
 from trendloom.plan.workload import Workload
 
-RULES = (
+Rule = Callable[[Plan], Plan]
+CostedRule = Callable[[Plan, Statistics], Plan]
+
+RULES: tuple[Rule, ...] = (
     rewrite_running_extremes,
     push_predicates_to_positions,
     scan_pattern_types,
     scan_needed_columns,
 )
+
+COSTED_RULES: tuple[CostedRule, ...] = ()
 
 WORKLOAD_RULES = (
     read_once,
@@ -27,10 +36,12 @@ WORKLOAD_RULES = (
 )
 
 
-def optimize(plan: Plan) -> Plan:
-    """The plan after every rule."""
+def optimize(plan: Plan, statistics: Statistics = UNKNOWN, without: Collection[Rule | CostedRule] = ()) -> Plan:
+    """The plan after every rule but those it is to do `without`."""
     for rule in RULES:
-        plan = rule(plan)
+        plan = plan if rule in without else rule(plan)
+    for costed in COSTED_RULES:
+        plan = plan if costed in without else costed(plan, statistics)
     return plan
 
 
@@ -41,4 +52,4 @@ def optimize_workload(workload: Workload) -> Workload:
     return workload
 
 
-__all__ = ["RULES", "WORKLOAD_RULES", "optimize", "optimize_workload"]
+__all__ = ["COSTED_RULES", "RULES", "WORKLOAD_RULES", "optimize", "optimize_workload"]

@@ -67,7 +67,7 @@ def plan_physically(
     """Optimize a logical plan and choose its algorithm; `statistics`: what is known of its stream."""
     try:
         _refuse_missing_features(plan)
-        return choose(optimize(plan), limits, candidates, statistics)
+        return choose(optimize(plan, statistics), limits, candidates, statistics)
     except RecursionError:
         raise too_deep(plan.query) from None
 
