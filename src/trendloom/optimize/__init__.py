@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from trendloom.optimize.find_key_sets import find_key_sets
+from trendloom.optimize.look_up_equalities import look_up_equalities
+from trendloom.optimize.order_conditions import order_conditions
+from trendloom.optimize.push_predicates_in import push_predicates_in
 from trendloom.optimize.push_predicates_to_positions import push_predicates_to_positions
 from trendloom.optimize.read_once import read_once
 from trendloom.optimize.rewrite_running_extremes import rewrite_running_extremes
 from trendloom.optimize.scan_needed_columns import scan_needed_columns
 from trendloom.optimize.scan_pattern_types import scan_pattern_types
+from trendloom.optimize.short_cut_predicates import short_cut_predicates
 from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import UNKNOWN, Statistics
 from trendloom.plan.workload import Workload
@@ -24,11 +28,16 @@ CostedRule = Callable[[Plan, Statistics], Plan]
 RULES: tuple[Rule, ...] = (
     rewrite_running_extremes,
     push_predicates_to_positions,
+    push_predicates_in,
+    look_up_equalities,
     scan_pattern_types,
     scan_needed_columns,
 )
 
-COSTED_RULES: tuple[CostedRule, ...] = ()
+COSTED_RULES: tuple[CostedRule, ...] = (
+    order_conditions,
+    short_cut_predicates,
+)
 
 WORKLOAD_RULES = (
     read_once,
@@ -52,4 +61,4 @@ def optimize_workload(workload: Workload) -> Workload:
     return workload
 
 
-__all__ = ["COSTED_RULES", "RULES", "WORKLOAD_RULES", "optimize", "optimize_workload"]
+__all__ = ["COSTED_RULES", "RULES", "WORKLOAD_RULES", "CostedRule", "Rule", "optimize", "optimize_workload"]

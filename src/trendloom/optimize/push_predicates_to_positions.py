@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from trendloom.expr.nodes import Expr
 from trendloom.expr.shape import shape_of
-from trendloom.pattern.algebra import Atom, Kleene, Pattern, Round, atoms, negations, walk
+from trendloom.pattern.algebra import Kleene, Pattern, Round, atoms, scopes_of, walk
 from trendloom.plan.logical import Condition, Plan
 
 
@@ -18,7 +18,7 @@ def push_predicates_to_positions(plan: Plan) -> Plan:
     """Move local conjuncts from `conditions` to `filters`."""
     kept: list[Condition] = []
     filters: list[tuple[int, Expr]] = list(plan.filters)
-    scopes = dict(_scopes(plan.pattern, 0))
+    scopes = {scope: list(atoms(body, negated=False)) for scope, body in scopes_of(plan.pattern)}
     for condition in plan.conditions:
         variable = shape_of(condition.expr).local
         own = [atom for atom in scopes[condition.scope] if atom.variable == variable]
@@ -28,14 +28,6 @@ def push_predicates_to_positions(plan: Plan) -> Plan:
         inside = _positions_of_part(plan.pattern, condition.part)
         filters.extend((a.position, condition.expr) for a in own if inside is None or a.position in inside)
     return replace(plan, conditions=tuple(kept), filters=tuple(filters))
-
-
-def _scopes(pattern: Pattern, scope: int) -> list[tuple[int, list[Atom]]]:
-    """The atoms that each scope binds itself."""
-    found = [(scope, list(atoms(pattern, negated=False)))]
-    for negation in negations(pattern):
-        found.extend(_scopes(negation.body, negation.scope))
-    return found
 
 
 def _positions_of_part(pattern: Pattern, part: int | None) -> frozenset[int] | None:

@@ -106,3 +106,17 @@ def negations(pattern: Pattern) -> Iterator[Negation]:
             yield part
         else:
             yield from negations(part)
+
+
+def scopes_of(pattern: Pattern, scope: int = 0) -> Iterator[tuple[int, Pattern]]:
+    """The pattern and the body of every NOT in it, however deep, each with the number of its scope."""
+    yield scope, pattern
+    for negation in negations(pattern):
+        yield from scopes_of(negation.body, negation.scope)
+
+
+def enclosing(pattern: Pattern, scope: int = 0, around: tuple[int, ...] = ()) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Every scope with those around it, the nearest first."""
+    yield scope, around
+    for negation in negations(pattern):
+        yield from enclosing(negation.body, negation.scope, (scope, *around))

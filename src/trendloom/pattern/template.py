@@ -16,7 +16,7 @@ See Poppe, "Event Stream Analytics", 2.2 and 2.3.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -96,6 +96,17 @@ class Template:
                     seen.add(edge.target)
                     todo.append(edge.target)
         return frozenset(seen)
+
+    def ends_without(self, positions: Collection[int]) -> bool:
+        """Whether a match can do without an event at any of these positions."""
+        allowed = {state for state, position in enumerate(self.position_of) if position not in positions}
+        seen = {edge.target for edge in self.starts} & allowed
+        todo = list(seen)
+        while todo:
+            more = {edge.target for edge in self.edges[todo.pop()]} & allowed - seen
+            seen |= more
+            todo.extend(more)
+        return any(self.accepts[state] for state in seen)
 
     @property
     def minimal_length(self) -> int:
@@ -342,6 +353,12 @@ def plural_variables(pattern: Pattern) -> frozenset[str]:
     for state, position in enumerate(template.position_of):
         states.setdefault(variable[position], set()).add(state)
     return frozenset(name for name, mine in states.items() if any(mine & template.reached[state] for state in mine))
+
+
+def in_every_match(pattern: Pattern, variable: str) -> bool:
+    """Whether every match binds an event to the variable."""
+    binds = {atom.position for atom in algebra.atoms(pattern, negated=False) if atom.variable == variable}
+    return not build_template(pattern).ends_without(binds)
 
 
 def adjacent_variables(pattern: Pattern) -> frozenset[tuple[str, str]]:

@@ -164,7 +164,7 @@ def by_pivot(detection: Detection) -> Grained | str:
         return "a predicate relates events that are not adjacent, and decides how a run goes on"
     for name in sorted({place.variable for place in detection.places if place.scope == 0} - detection.plural):
         rest = _after_pivot(detection, name)
-        if rest is None or not _in_every_match(detection, name):
+        if rest is None or detection.scopes[0].template.ends_without(detection.positions(0, name)):
             continue
         for grain in GRAINS:
             inner = grain(rest)
@@ -209,13 +209,8 @@ def _pivot(detection: Detection, rest: Detection, name: str) -> Pivot:
             if rule not in after.rules:
                 (other,) = rule.shape.each - {name}
                 owner = detection.binds(before.number, other)
-                rules.append((_positions(detection, owner, other), rule.expr))
-    return Pivot(name, _positions(detection, 0, name), tuple(rules))
-
-
-def _positions(detection: Detection, scope: int | None, name: str) -> tuple[int, ...]:
-    places = enumerate(detection.places)
-    return tuple(at for at, place in places if place.scope == scope and place.variable == name)
+                rules.append((detection.positions(owner, other), rule.expr))
+    return Pivot(name, detection.positions(0, name), tuple(rules))
 
 
 def _settled(rule: Rule, name: str) -> bool:
@@ -224,18 +219,6 @@ def _settled(rule: Rule, name: str) -> bool:
     if shape.whole or shape.pair or shape.index or name not in shape.each:
         return False
     return len(shape.each) == 2
-
-
-def _in_every_match(detection: Detection, name: str) -> bool:
-    template = detection.scopes[0].template
-    allowed = {s for s, p in enumerate(template.position_of) if detection.places[p].variable != name}
-    seen = {edge.target for edge in template.starts} & allowed
-    todo = list(seen)
-    while todo:
-        more = {edge.target for edge in template.edges[todo.pop()]} & allowed - seen
-        seen |= more
-        todo.extend(more)
-    return not any(template.accepts[state] for state in seen)
 
 
 # ------------------------------------------------------------------------------------------------ measures

@@ -210,10 +210,16 @@ def _negated(position: int, detection: Detection) -> bool:
     return detection.places[position].scope != 0
 
 
+def _how(condition: Condition) -> str:
+    """How the events of an equality are found."""
+    if condition.short_cut:
+        return ", which is looked up; where its value is nowhere, nothing is tried"
+    return ", which is looked up by value" if condition.looked_up else ""
+
+
 def _while_expanding(condition: Condition, sifted: set[Expr]) -> str:
-    shape = shape_of(condition.expr)
-    if shape.whole or not shape.chosen:
+    if condition.decided_at is None:
         return "postponed to the complete match"
     discards = isinstance(condition.expr, Comparison) and {condition.expr.left, condition.expr.right} & sifted
     early = "discards events before matching, then " if discards else ""
-    return f"{early}decides when a partial match binds the last of its events"
+    return f"{early}decides when a partial match binds {condition.decided_at}{_how(condition)}"

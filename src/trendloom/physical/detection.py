@@ -9,7 +9,7 @@ from trendloom.kernels.ground.spec import Detection, Place, Rule, Scope
 from trendloom.model.semantics import Semantics
 from trendloom.pattern import algebra
 from trendloom.pattern.template import build_template
-from trendloom.plan.logical import Plan
+from trendloom.plan.logical import Condition, Plan
 
 
 def describe(plan: Plan) -> Detection:
@@ -19,7 +19,8 @@ def describe(plan: Plan) -> Detection:
     survey.scopes[0] = _FoundScope(0, plan.pattern, (), ())
     places = tuple(survey.places[position] for position in sorted(survey.places))
     rules = {
-        number: tuple(Rule(c.expr, c.part) for c in plan.conditions if c.scope == number) for number in survey.scopes
+        number: tuple(_rule(condition) for condition in plan.conditions if condition.scope == number)
+        for number in survey.scopes
     }
     parents = {number: found.parent for number, found in survey.scopes.items()}
     scopes = tuple(
@@ -42,6 +43,11 @@ def describe(plan: Plan) -> Detection:
         adjacent=plan.semantics is Semantics.CONTIGUOUS,
         plural=plan.kleene,
     )
+
+
+def _rule(condition: Condition) -> Rule:
+    early = condition.decided_at is not None
+    return Rule(condition.expr, condition.part, early, condition.looked_up, condition.short_cut)
 
 
 Parts = tuple[int, ...]

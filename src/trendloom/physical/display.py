@@ -7,43 +7,64 @@ events, so a new one of either is shown without a change here. A plan that no al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from trendloom.errors import PlanError
 from trendloom.kernels.ground.spec import Detection, Scope
 from trendloom.model.amounts import show_bytes, show_count
-from trendloom.optimize import RULES, optimize
+from trendloom.optimize import COSTED_RULES, RULES, CostedRule, optimize
+from trendloom.optimize.nesting_costs import NestingCosts, costs_of, is_nested
 from trendloom.pattern.template import Crossings, Edge, Template
 from trendloom.physical.candidate import Choice, Estimate
 from trendloom.physical.detection import describe
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.display import Branch, describe_condition, show_component, show_expression
-from trendloom.plan.logical import Plan
+from trendloom.plan.logical import Condition, Plan
 from trendloom.plan.statistics import UNKNOWN, Statistics
 
 # --------------------------------------------------------------------------------------------- optimized
 
 
-def describe_optimized(plan: Plan) -> Branch:
-    """What each rule changed, in their order."""
-    below = []
-    for rule in RULES:
+def describe_optimized(plan: Plan, statistics: Statistics = UNKNOWN) -> Branch:
+    """What each rule changed, in their order, then those that changed nothing."""
+    below, idle = [], []
+    applied = [(rule.__name__, rule) for rule in RULES]
+    applied += [(rule.__name__, partial(_costed, rule, statistics)) for rule in COSTED_RULES]
+    for name, rule in applied:
         after = rule(plan)
         changes = tuple(_changes(plan, after))
-        below.append(Branch(rule.__name__, "" if changes else "no change", changes))
+        if changes:
+            below.append(Branch(name, below=changes))
+        else:
+            idle.append(name)
         plan = after
-    return Branch("Optimized plan", below=tuple(below))
+    costs = costs_of(plan, statistics) if is_nested(plan) else None
+    if costs is not None:
+        below.append(_costs(costs))
+    unchanged = (Branch("no change by", ", ".join(idle)),) if idle else ()
+    return Branch("Optimized plan", below=(*below, *unchanged))
+
+
+def _costed(rule: CostedRule, statistics: Statistics, plan: Plan) -> Plan:
+    return rule(plan, statistics)
+
+
+def _costs(costs: NestingCosts) -> Branch:
+    """The cost model's figures for conditions between several events."""
+    figures = [
+        Branch("predicates on whole bindings", show_count(costs.last)),
+        Branch("predicates where decided", show_count(costs.early)),
+    ]
+    if costs.chosen != costs.early:
+        figures.append(Branch("with short cuts", show_count(costs.chosen)))
+    return Branch("partial matches in a window, estimated", below=tuple(figures))
 
 
 def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
     components = _components_of(describe(after)) if len(after.filters) > len(before.filters) else {}
     for position, expr in after.filters[len(before.filters) :]:
         yield Branch(f"{components[position]} must pass", show_expression(expr, after.schema.axis))
-    left = [condition for condition in before.conditions if condition not in after.conditions]
-    if len(after.conditions) == len(before.conditions):
-        both = zip(before.conditions, after.conditions, strict=True)
-        yield from (Branch(old.text, f"rewritten as {new.text}") for old, new in both if old != new)
-    elif left and len(after.filters) == len(before.filters):
-        yield from (Branch("dropped", condition.text) for condition in left)
+    yield from _changed_conditions(before, after)
     if after.scan.types != before.scan.types:
         yield Branch("reads only events of type", ", ".join(after.scan.types or ("any",)))
     if after.scan.columns != before.scan.columns:
@@ -52,6 +73,30 @@ def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
         yield Branch("leaves out", ", ".join(unread))
     if after.pattern != before.pattern:
         yield Branch("rewrites the pattern")
+
+
+def _changed_conditions(before: Plan, after: Plan) -> Iterator[Branch]:
+    left = [condition for condition in before.conditions if condition not in after.conditions]
+    if len(after.conditions) != len(before.conditions):
+        if len(after.filters) == len(before.filters):
+            yield from (Branch("dropped", condition.text) for condition in left)
+    elif not left:
+        if after.conditions != before.conditions:
+            yield Branch("asks first", after.conditions[0].text)
+    else:
+        both = zip(before.conditions, after.conditions, strict=True)
+        yield from (Branch(old.text, _change(old, new)) for old, new in both if old != new)
+
+
+def _change(old: Condition, new: Condition) -> str:
+    """What became of a condition."""
+    if new.short_cut and not old.short_cut:
+        return "cut short: where a value is nowhere inside, nothing more is tried"
+    if new.looked_up and not old.looked_up:
+        return "events are looked up by value"
+    if new.decided_at != old.decided_at:
+        return f"decided at {new.decided_at}"
+    return f"rewritten as {new.text}"
 
 
 def _components_of(detection: Detection) -> dict[int, str]:
@@ -66,7 +111,7 @@ def describe_physical(
     plan: Plan, execution: Callable[[Physical], tuple[Branch, ...]], statistics: Statistics = UNKNOWN
 ) -> Branch:
     """The algorithm and its reason, the template, and the way of the events through an engine, as the engine says."""
-    templates = tuple(_templates(optimize(plan)))
+    templates = tuple(_templates(optimize(plan, statistics)))
     try:
         physical = plan_physically(plan, statistics=statistics)
     except PlanError as refusal:

@@ -34,6 +34,9 @@ class Condition:
     scope: int
     part: int | None
     text: str
+    decided_at: str | None = None  # the component at which it is decided; None: on whole matches. Set by the optimizer
+    looked_up: bool = False  # an equality: events are looked up by value. Set by the optimizer
+    short_cut: bool = False  # an equality: a value that is nowhere ends the search. Set by the optimizer
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,8 @@ class Statistics:
     """Figures of one stream, and of one query over it as far as they are about its pattern.
 
     `events`: in the whole stream, of which so many were `looked_at`; `types`: events of each type; `first` and `last`:
-    the times they span, in ticks; `keys`: by the columns that make a key; `values`: distinct values by column; `nulls`:
-    events without a value by column.
+    the times they span, in ticks; `keys`: by the columns that make a key; `values`: distinct values by column, and
+    `domains` by type and column; `nulls`: events without a value by column.
 
     Of the query: `relevant` events are those that its kernel sees. `fitting`: how many events fit each position, by
     type and conditions on them alone. `passing`: of an event that fits one position and the next later one of its key
@@ -66,6 +66,7 @@ class Statistics:
     last: int | None = None
     keys: Mapping[Attributes, KeySpread] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
+    domains: Mapping[tuple[str, str], float] = field(default_factory=dict)
     nulls: Mapping[str, float] = field(default_factory=dict)
     relevant: float | None = None
     fitting: Mapping[int, float] = field(default_factory=dict)

@@ -25,9 +25,10 @@ from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.compiled import hearing
 from trendloom.kernels.totals.totals import Totals
 from trendloom.lang.tree import Query
+from trendloom.optimize.nesting_costs import compared_values
 from trendloom.physical.plan import Physical
 from trendloom.physical.workload import PhysicalWorkload
-from trendloom.plan.statistics import nothing_known
+from trendloom.plan.statistics import UNKNOWN, StatisticsOf
 
 
 def answers(
@@ -35,8 +36,8 @@ def answers(
 ) -> tuple[Sequence[QueryWarning], list[Answer]]:
     """What reading the events brought up, and the answers; rows are computed when they are read."""
     events = load_needed(queries, source, options)
-    known = statistics_of_stream(events) if len(queries) > 1 else nothing_known
-    workload = planned(queries, events.schema, options.limits, known)
+    known = statistics_of_stream(events)
+    workload = planned(queries, events.schema, options.limits, known if len(queries) > 1 else _if_compared(known))
     shared = Shared(workload.optimized.shared_attributes)
     together = _together(workload, events, options, watch, shared)
     both = zip(workload.bound, workload.queries, strict=True)
@@ -44,6 +45,11 @@ def answers(
         Answer(one.plan, _rows(one, events, options, watch, shared, together.get(number)), ask_passed(plan, events))
         for number, (plan, one) in enumerate(both)
     ]
+
+
+def _if_compared(known: StatisticsOf) -> StatisticsOf:
+    """What is known, for queries whose plans depend on the values that they compare."""
+    return lambda plan: known(plan) if compared_values(plan) else UNKNOWN
 
 
 def _together(

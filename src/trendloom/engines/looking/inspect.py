@@ -165,8 +165,9 @@ def _section(plan: Plan, engine: str, known: StatisticsOf) -> str:
     from trendloom.physical.display import describe_optimized
 
     try:
-        physical = _physical_on(engine, plan, known(plan))
-        trees = (describe_logical(plan), describe_optimized(plan), physical)
+        statistics = known(plan)
+        physical = _physical_on(engine, plan, statistics)
+        trees = (describe_logical(plan), describe_optimized(plan, statistics), physical)
         return "\n\n".join([write(plan.query), *("\n".join(draw(tree)) for tree in trees)])
     except RecursionError:  # the plan of a long {n,m}, which runs nevertheless
         raise too_deep(plan.query) from None

@@ -14,7 +14,7 @@ import numpy as np
 
 from trendloom.engines.columnar.events import Stream
 from trendloom.expr.evaluate import evaluate
-from trendloom.expr.vectors import is_true
+from trendloom.expr.vectors import Vector, is_true
 from trendloom.io.events import Events
 from trendloom.optimize import optimize
 from trendloom.pattern.algebra import Atom, Negation, Pattern, parts
@@ -63,7 +63,7 @@ def passed_events(plan: Plan, stream: Stream) -> Iterator[Passed]:
         keyed &= True if valid is None else valid
     types = stream.vector(plan.schema.type)
     for atom, scope in atoms_of(plan.pattern):
-        mine = keyed & _of_type(types.values, types.valid, types.dictionary, atom.type)
+        mine = keyed & of_type(types, atom.type)
         together, alone = mine, []
         for expr in (expr for position, expr in plan.filters if position == atom.position):
             good = mine & is_true(evaluate(expr, stream.leaf))
@@ -80,11 +80,12 @@ def atoms_of(pattern: Pattern, scope: int = 0) -> Iterator[tuple[Atom, int]]:
         yield from atoms_of(part, part.scope if isinstance(part, Negation) else scope)
 
 
-def _of_type(values: Array, valid: Array | None, dictionary: Array | None, name: str) -> Array:
-    if dictionary is None:
-        return np.zeros(len(values), np.bool_)
-    found: Array = (dictionary == name)[values] if len(dictionary) else np.zeros(len(values), np.bool_)
-    return found if valid is None else found & valid
+def of_type(types: Vector, name: str) -> Array:
+    """Which events are of a type."""
+    if types.dictionary is None or not len(types.dictionary):
+        return np.zeros(len(types.values), np.bool_)
+    found: Array = (types.dictionary == name)[types.values]
+    return found if types.valid is None else found & types.valid
 
 
 def describe_passed(plan: Plan, events: Events) -> str:

@@ -21,7 +21,7 @@ from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.paths import Paths, without_context
 from trendloom.kernels.ground.paths_in_windows import in_windows
 from trendloom.kernels.ground.spec import Detection
-from trendloom.kernels.ground.viability import end_bounds
+from trendloom.kernels.ground.viability import NEVER, end_bounds
 from trendloom.kernels.ground.windows import check_range, horizons
 
 Array = np.ndarray[Any, Any]
@@ -35,8 +35,8 @@ def enumerate_matches(spec: Detection, block: Block, chunk: int = CHUNK) -> Iter
     def make(gaps: Gaps, scope: int) -> Expansion:
         return Expansion(machine, block, gaps, scope, chunk, filters if scope == 0 else None)
 
-    filters = None if spec.earliest or spec.adjacent else Filters(end_bounds(machine, block), sifted(machine, block))
     gaps = Gaps(machine, block, make)
+    filters = None if spec.earliest or spec.adjacent else _filters(gaps)
     roots = without_context(machine, block, 0, block.keys)
     expansion = make(gaps, 0)
     seen: set[bytes] = set()
@@ -47,6 +47,14 @@ def enumerate_matches(spec: Detection, block: Block, chunk: int = CHUNK) -> Iter
                 windowed, start = _unseen(windowed, start, seen)
             if len(windowed):
                 yield flat(windowed, start)
+
+
+def _filters(gaps: Gaps) -> Filters:
+    """What partial matches can never go on with."""
+    ends = end_bounds(gaps.machine, gaps.block)
+    if ends is not None:
+        gaps.lookups.delay(ends, NEVER)
+    return Filters(ends, sifted(gaps.machine, gaps.block))
 
 
 def flat(paths: Paths, start: Array | None) -> Matches:

@@ -18,6 +18,7 @@ Cost: O(length) per partial match and rule with one quantified variable besides 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.gaps import Gaps
+from trendloom.kernels.ground.lookups import bound_events, sides_of
 from trendloom.kernels.ground.machine import Machine, Step
 from trendloom.kernels.ground.paths import Paths, holds, same_bindings, together
 
@@ -63,10 +65,13 @@ class Expansion:
         # Derivations of one binding share its earliest extension, so they must stay in one matrix.
         self.joins = self.one_time and machine.ambiguous
         own = {place.variable for place in machine.spec.places if place.scope == scope}
-        self.growing = [rule for rule in self.scope.rules if rule.shape.chosen & own and not rule.shape.whole]
-        self.final = [rule for rule in self.scope.rules if rule not in self.growing]
+        rules = self.scope.rules
+        decided = [rule for rule in rules if rule.shape.chosen & own and not rule.shape.whole]
+        self.growing = [rule for rule in decided if rule.early or self.one_time]
+        self.final = [rule for rule in rules if rule not in self.growing]
         if self.one_time:
             self.growing += [rule for rule in self.final if rule.shape.chosen - rule.shape.whole]
+        self._tried: Counter[int] = Counter()
 
     def matches(self, roots: Paths, low: Array, high: Array, horizon: Array | None) -> Iterator[Paths]:
         """All complete matches, in chunks; leading and trailing NOTs are left to the caller."""
@@ -106,7 +111,7 @@ class Expansion:
     def _starts(self, roots: Paths, low: Array, high: Array, horizon: Array | None) -> Iterator[Paths]:
         everything = np.arange(len(roots))
         for step in self.machine.starts[self.scope.number]:
-            for rows, events in self._pieces(step, everything, low, high, roots.events.shape[1] + 1):
+            for rows, events in self._pieces(step, roots, everything, low, high):
                 if horizon is not None:
                     inside = horizon[events] > events
                     rows, events = rows[inside], events[inside]
@@ -124,11 +129,10 @@ class Expansion:
             grown = self._earliest_children(paths, limit)
             yield from self._joined(grown) if self.joins else grown
             return
-        width = paths.events.shape[1] + 1
         for rows, step in self._moves(paths):
             last = paths.events[rows, -1]
             low = self.block.tie_start[last] if step.may_tie else self.block.tie_end[last]
-            for picked, events in self._pieces(step, np.arange(len(rows)), low, limit[rows], width):
+            for picked, events in self._pieces(step, paths, rows, low, limit[rows]):
                 yield from self._kept(paths, *self._viable(rows[picked], events, step, limit[rows[picked]]), step)
 
     def _viable(self, rows: Array, events: Array, step: Step, limit: Array) -> tuple[Array, Array]:
@@ -147,18 +151,39 @@ class Expansion:
             for step in self.machine.moves[self.scope.number][state]:
                 yield rows, step
 
-    def _pieces(self, step: Step, rows: Array, low: Array, high: Array, width: int) -> Iterator[tuple[Array, Array]]:
-        """Pairs of a row and an event of the step's position in [low, high), in pieces of bounded size."""
+    def _pieces(self, step: Step, paths: Paths, rows: Array, low: Array, high: Array) -> Iterator[tuple[Array, Array]]:
+        """Places in `rows`, each with an event of the step's position in [low, high), in pieces of bounded size."""
         members = self.block.members[step.position]
         begin, end = np.searchsorted(members, low), np.searchsorted(members, high)
         count = np.maximum(end - begin, 0)
+        self._tried[step.number] += int(count.sum())
+        if self._tried[step.number] > len(members):  # before that, a table would cost more than it saves
+            looked_up = self._looked_up(step, paths, rows, low, high)
+            if looked_up is not None:
+                members, begin, end = looked_up
+                count = end - begin
         last = np.cumsum(count)
         total = int(last[-1]) if len(last) else 0
-        size = max(1, self.chunk // width)
+        size = max(1, self.chunk // (paths.events.shape[1] + 1))
         for start in range(0, total, size):
             flat = np.arange(start, min(start + size, total))
             picked = np.searchsorted(last, flat, side="right")
-            yield rows[picked], members[begin[picked] + flat - (last[picked] - count[picked])]
+            yield picked, members[begin[picked] + flat - (last[picked] - count[picked])]
+
+    def _looked_up(
+        self, step: Step, paths: Paths, rows: Array, low: Array, high: Array
+    ) -> tuple[Array, Array, Array] | None:
+        """Events that a step can bind, sorted by what one of its rules compares, and the slice of them for each row."""
+        variable = self.machine.spec.places[step.position].variable
+        for rule in self.growing:
+            if not (rule.looked_up and variable in rule.shape.each):
+                continue
+            _, _, other = sides_of(rule, variable)
+            bound, asking = bound_events(paths.take(rows), other)
+            if bound.all():
+                table = self.gaps.lookups.table((step.position,), rule, variable)
+                return table.events, *table.between(asking, low, high)
+        return None
 
     def _kept(self, paths: Paths, rows: Array, events: Array, step: Step) -> Iterator[Paths]:
         grown = self._filtered(paths, rows, events, step)
@@ -214,10 +239,9 @@ class Expansion:
         """Valid extensions of some rows by events in [low, high), each with the row it extends."""
         bounds = np.zeros((2, len(paths)), np.int64)
         bounds[:, rows] = low, high
-        width = paths.events.shape[1] + 1
         for mine, step in self._moves(paths.take(rows)):
             of = rows[mine]
-            for picked, events in self._pieces(step, np.arange(len(of)), bounds[0, of], bounds[1, of], width):
+            for picked, events in self._pieces(step, paths, of, bounds[0, of], bounds[1, of]):
                 numbered = replace(paths.take(of[picked]), root=of[picked])
                 grown = self._filtered(numbered, np.arange(len(picked)), events, step)
                 if len(grown):

@@ -20,6 +20,7 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.latest_starts import latest_starts
+from trendloom.kernels.ground.lookups import Lookups
 from trendloom.kernels.ground.machine import Machine, Step
 from trendloom.kernels.ground.paths import Paths, ready, without_context
 from trendloom.kernels.ground.spec import Rule, Scope
@@ -38,6 +39,7 @@ class Gaps:
     def __init__(self, machine: Machine, block: Block, make: MakeExpansion) -> None:
         self.machine, self.block, self.make = machine, block, make
         self.spec = machine.spec
+        self.lookups = Lookups(machine, block)
         self._thresholds: dict[int, Array] = {}
         self._beside = {scope.number: machine.beside(scope.number) for scope in self.spec.scopes}
         self.waiting = [scope for scope in self.spec.scopes if scope.number and scope.outer]
@@ -160,6 +162,7 @@ class Gaps:
         found = np.zeros(len(roots), np.bool_)
         expansion = self.make(self, roots.scope)
         todo = np.flatnonzero(low < high)
+        todo = todo[self.lookups.possible(roots.take(todo), low[todo], high[todo])]
         for start in range(0, len(todo), 4096):
             some = todo[start : start + 4096]
             roots_here = replace(roots.take(some), root=np.arange(len(some)))

@@ -31,6 +31,9 @@ class Rule:
 
     expr: Expr
     part: int | None
+    early: bool = True  # decided on partial matches as soon as its events are bound
+    looked_up: bool = False  # an equality whose events are looked up by value
+    short_cut: bool = False  # an equality whose values are known before its events are bound
 
     @cached_property
     def shape(self) -> Shape:
@@ -75,6 +78,11 @@ class Detection:
         """The same pattern without the conditions on its matches; those of NOTs stay."""
         first, *others = self.scopes
         return replace(self, scopes=(replace(first, rules=()), *others))
+
+    def positions(self, scope: int | None, variable: str) -> tuple[int, ...]:
+        """The positions at which a scope itself binds a variable."""
+        places = enumerate(self.places)
+        return tuple(at for at, place in places if place.scope == scope and place.variable == variable)
 
     def binds(self, scope: int, variable: str) -> int | None:
         """The scope, this one or the nearest around it, that binds a variable."""

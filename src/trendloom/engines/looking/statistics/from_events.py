@@ -7,20 +7,21 @@ Cost: O(sample · log sample) for each column that the query reads, and one pass
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.columnar.events import Stream, build_block, key_codes
-from trendloom.engines.looking.passed import matching_alone
+from trendloom.engines.looking.passed import matching_alone, of_type
 from trendloom.expr.vectors import Vector
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import encode_keys
 from trendloom.kernels.ground.adjacent_tests import tests_hold
 from trendloom.model.schema import Kind
+from trendloom.optimize.nesting_costs import compared_values
 from trendloom.physical.neighbours import neighbours_of
 from trendloom.physical.plan import choose
 from trendloom.plan.logical import Plan
@@ -58,6 +59,10 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
             if names
         },
         values={name: spread_of(codes, total).distinct for name, codes in _columns(search.plan, stream)},
+        domains={
+            (kind, column): domain_of(kind, column, stream.table, events.types.take(rows), types, stream.kinds)
+            for kind, column in compared_values(plan)
+        },
         nulls={name: stream.table[name].null_count * scale for name in stream.table.column_names},
         relevant=len(block) * scale,
         fitting={position: len(members) * scale for position, members in enumerate(block.members)},
@@ -95,6 +100,14 @@ def spread_of(codes: Array, total: int) -> KeySpread:
         return KeySpread(0.0)
     known = (codes >= 0).sum() / len(codes)
     return KeySpread(distinct_in_all(counts, round(total * known)), float(counts.max() / counts.sum()))
+
+
+def domain_of(
+    kind: str, column: str, some: pa.Table, types: Vector, totals: Mapping[str, float], kinds: Mapping[str, Kind]
+) -> float:
+    """How many values a column has in the events of a type, by some rows; `totals`: events of each type in all."""
+    codes = key_codes((column,), Stream(some, kinds, np.zeros(len(some), np.int64))).codes
+    return spread_of(codes[of_type(types, kind)], round(totals.get(kind, 0.0))).distinct
 
 
 def by_type(types: Vector) -> Iterator[tuple[str, int]]:

@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.columnar.events import Stream, key_codes
-from trendloom.engines.looking.statistics.from_events import by_type, sampled_rows, spread_of
+from trendloom.engines.looking.statistics.from_events import by_type, domain_of, sampled_rows, spread_of
 from trendloom.io.events import Events
 from trendloom.model.schema import Kind
+from trendloom.optimize.nesting_costs import compared_values
 from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import KeySpread, Origin, Statistics, StatisticsOf
 from trendloom.plan.workload import Attributes
@@ -46,12 +47,20 @@ def statistics_of_stream(events: Events) -> StatisticsOf:
         return int(events.ticks.min()), int(events.ticks.max())
 
     @cache
+    def domain(kind: str, column: str) -> float:
+        rows = sampled_rows(total, MOST_KEYS)
+        return domain_of(
+            kind, column, events.table.select([column]).take(rows), events.types.take(rows), types(), kinds
+        )
+
+    @cache
     def spread(attributes: Attributes) -> KeySpread:
         return spread_in(events.table, attributes, kinds)
 
     def known(plan: Plan) -> Statistics:
         keys = {plan.partition: spread(plan.partition)} if plan.partition else {}
         first, last = bounds()
-        return Statistics(Origin.EVENTS, total, total, types(), first, last, keys)
+        domains = {(kind, column): domain(kind, column) for kind, column in compared_values(plan)}
+        return Statistics(Origin.EVENTS, total, total, types(), first, last, keys, domains=domains)
 
     return known
