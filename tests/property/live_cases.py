@@ -10,6 +10,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, cases, to_table
 from tests.property.strategies_aggregates import GROUPINGS, NEGATED, PLAIN, Aimed, aimed
+from tests.property.strategies_nesting import KINDS as NESTED
+from tests.property.strategies_nesting import nested_cases
 from tests.property.strategies_order import Order, ordered_cases
 
 KINDS: dict[str, Aimed | Knobs] = {
@@ -24,7 +26,7 @@ KINDS: dict[str, Aimed | Knobs] = {
     "runs": Aimed(PLAIN + NEGATED, ("nothing", "operators"), GROUPINGS, semantics=(NEXT, CONTIGUOUS)),
     "anything": Knobs(outputs=("aggregates",)),
 }
-"""Every kind of query that there is."""
+"""Every kind of query that there is, but for nested ones."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,12 @@ def live_cases(draw: st.DrawFn, kind: str) -> LiveCase:
     """A random query over a random stream that arrives in disorder."""
     knobs = KINDS[kind]
     return draw(arrivals(draw(aimed(knobs) if isinstance(knobs, Aimed) else cases(knobs))))
+
+
+@st.composite
+def nested_live_cases(draw: st.DrawFn, kind: str) -> LiveCase:
+    """A random nested query over such a stream."""
+    return draw(arrivals(draw(nested_cases(NESTED[kind]))))
 
 
 @st.composite

@@ -17,8 +17,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.property.amounts import amount, at_least, thorough
 from tests.property.compare import rows_of
-from tests.property.live_cases import KINDS, LiveCase, live_cases, ordered_live_cases
+from tests.property.live_cases import KINDS, LiveCase, live_cases, nested_live_cases, ordered_live_cases
 from tests.property.strategies import ARROW, SCHEMA
+from tests.property.strategies_nesting import KINDS as NESTED
 from tests.property.strategies_order import Order
 
 import trendloom as tl
@@ -66,6 +67,11 @@ def resumed(replay: Replay) -> Replay:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stream_gives_what_a_batch_gives(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compare(live_cases(kind), EXAMPLES, monkeypatch)
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_nested_queries(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare(nested_live_cases(kind), EXAMPLES, monkeypatch)
 
 
 @pytest.mark.parametrize("kind", KINDS)

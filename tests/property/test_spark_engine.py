@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from tests.property.amounts import first_cases
 from tests.property.compare import rows_of
 from tests.property.strategies import ANY, ARROW, Knobs, Row, queries, streams
+from tests.property.strategies_nesting import KINDS as NESTED
+from tests.property.strategies_nesting import Nesting, nested_queries
 from tests.property.strategies_order import ORDERS, Order, crowded
 from tests.property.strategies_patterns import TYPES, variables_of
 
@@ -28,16 +30,20 @@ from trendloom.lang.parser import parse_query
 from trendloom.spark import detect
 
 STREAMS = 6
-KNOBS = {
+KNOBS: dict[str, tuple[Knobs | Nesting, int]] = {
     "matches": (Knobs(outputs=("trends", "complete", "values")), 5),
     "collapsed": (Knobs(semantics=(ANY,), outputs=("collapsed",)), 3),
     "totals": (Knobs(outputs=("aggregates",)), 3),
     "coarse totals": (Knobs(outputs=("aggregates",), most_conjuncts=1), 3),
     "matches in order": (Knobs(outputs=("trends", "complete", "collapsed", "values")), 3),
     "totals in order": (Knobs(outputs=("aggregates",), most_conjuncts=1), 3),
+    "nested matches": (NESTED["rows"], 4),
+    "nested totals": (NESTED["aggregates"], 3),
+    "coarse nested totals": (NESTED["aggregates"], 3),
+    "matches with EXISTS": (NESTED["exists"], 3),
 }
 """What kinds of queries, and how many of each: STREAMS times as many pairs."""
-BY_MATCH = ("matches", "collapsed", "matches in order")
+BY_MATCH = ("matches", "collapsed", "matches in order", "nested matches", "matches with EXISTS")
 ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
@@ -56,10 +62,14 @@ class Batch:
 
 @st.composite
 def batches(draw: st.DrawFn, kind: str) -> Batch:
-    query = draw(queries(KNOBS[kind][0]))
+    knobs = KNOBS[kind][0]
+    query = draw(queries(knobs) if isinstance(knobs, Knobs) else nested_queries(knobs))
     used = sorted({variable.type for variable in variables_of(parse_query(query).pattern)})
     events = streams(6, used * 4 + [draw(st.sampled_from(TYPES))])
-    found = Batch(by_case(query, grouped=kind.startswith("totals")), tuple(draw(events) for _ in range(STREAMS)))
+    found = Batch(
+        by_case(query, grouped=kind.startswith(("totals", "nested totals"))),
+        tuple(draw(events) for _ in range(STREAMS)),
+    )
     if not kind.endswith("in order"):
         return found
     return Batch(found.query, tuple(crowded(one, 3) for one in found.streams), draw(st.sampled_from(ORDERS)))
@@ -87,7 +97,7 @@ def expected_rows(batch: Batch, *, coarse: bool) -> list[Any]:
 
 def chosen(kind: str) -> list[tuple[Batch, list[Any]]]:
     """Random batches that bind, of which most streams together have rows; the same in every run."""
-    coarse = kind == "coarse totals"
+    coarse = kind.startswith("coarse")
 
     def with_rows(batch: Batch) -> tuple[Batch, list[Any]] | None:
         try:
