@@ -27,6 +27,7 @@ from trendloom.plan.expressions import ExpressionPlace, Typer, bind_ticks
 from trendloom.plan.logical import Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
 from trendloom.plan.patterns import Attached, Bound, bind_pattern, events_of
 from trendloom.plan.scales import digits_after_point
+from trendloom.plan.scoping import error_of_conjunct, usable_variables
 from trendloom.plan.warn import warnings_of
 
 Leaf = TypeVar("Leaf", Attribute, Group, Total)
@@ -137,17 +138,20 @@ class _Binding:
 
     # ---------------------------------------------------------------------------------------- conditions
 
-    def typer(self, place: ExpressionPlace, scope: int = 0) -> Typer:
-        variables = self.bound.visible(scope)
+    def typer(self, place: ExpressionPlace) -> Typer:
+        variables = frozenset(atom.variable for atom in self.bound.atoms)
         groups: tuple[str, ...] = ()
         if place is not ExpressionPlace.CONDITION:
-            variables -= frozenset(self.bound.hidden)
+            variables = self.bound.variables(0) - frozenset(self.bound.hidden)
             groups = self.query.group_by if place is ExpressionPlace.HAVING else self.partition
         return Typer(place, self.schema, self.bound, variables, self.kleene, groups, self.query.text or "")
 
+    def typer_of(self, component: Attached) -> Typer:
+        typer = self.typer(ExpressionPlace.CONDITION)
+        return replace(typer, variables=usable_variables(self.bound, component), component=component)
+
     def where(self) -> Iterator[Condition]:
-        everything = frozenset(atom.variable for atom in self.bound.atoms)
-        typer = replace(self.typer(ExpressionPlace.CONDITION), variables=everything)
+        typer = self.typer(ExpressionPlace.CONDITION)
         for node in conjuncts(self.query.where):
             if isinstance(node, tree.Equivalence):
                 continue
@@ -157,11 +161,7 @@ class _Binding:
             used = shape_of(expr).variables
             scopes = [scope for scope in self.bound.scopes if self.restricts(used, scope)]
             if not scopes:
-                raise BindError(
-                    "this conjunct uses variables of two NOTs of which neither encloses the other",
-                    node.span,
-                    hint="no match holds events of both; state a condition for each",
-                )
+                raise error_of_conjunct(self.bound, used, node.span)
             text = write_expression(node)
             yield from (Condition(expr, scope, None, text) for scope in scopes)
 
@@ -183,16 +183,16 @@ class _Binding:
 
     def attached(self) -> Iterator[Condition]:
         for attached in self.bound.attached:
-            typer = self.typer(ExpressionPlace.CONDITION, attached.scope)
+            typer = self.typer_of(attached)
             for node in conjuncts(attached.predicate):
                 expr = typer.condition(node)
                 check_shape(expr, node)
                 part = self.innermost_part(attached, shape_of(expr).variables)
-                yield Condition(expr, attached.scope, part, write_expression(node))
+                yield Condition(expr, attached.around.scope, part, write_expression(node))
 
     def innermost_part(self, attached: Attached, used: frozenset[str]) -> int | None:
         """The innermost Kleene part around a component that holds all the variables of its predicate."""
-        for part in reversed(attached.parts):
+        for part in reversed(attached.around.parts):
             if used <= self.bound.members[part]:
                 return part
         return None

@@ -20,7 +20,8 @@ from trendloom.model.schema import Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.plan.elsewhere import hint_for
 from trendloom.plan.moments import time_constant
-from trendloom.plan.patterns import Bound
+from trendloom.plan.patterns import Attached, Bound
+from trendloom.plan.scoping import error_of_component, error_of_result
 from trendloom.plan.types import arithmetic_kind, article, check_comparable, common_kind
 
 AGGREGATES = ("count", "min", "max", "sum", "avg")
@@ -44,8 +45,8 @@ class Typer:
     """Binds the expressions of one query at one place.
 
     `variables` are those that may be named here, `kleene` those that can bind several events, `groups` the
-    attributes that may stand bare, `aliases` the names that stand for other expressions. `exact`: numbers with a point
-    are decimals, not doubles.
+    attributes that may stand bare, `aliases` the names that stand for other expressions, `component` the one that the
+    expression is attached to, if any. `exact`: numbers with a point are decimals, not doubles.
     """
 
     place: ExpressionPlace
@@ -56,6 +57,7 @@ class Typer:
     groups: tuple[str, ...]
     text: str
     aliases: Mapping[str, tree.Expression] = field(default_factory=dict)
+    component: Attached | None = None
     exact: bool = False
 
     def bind(self, node: tree.Expression) -> nodes.Expr:
@@ -160,21 +162,9 @@ class Typer:
         name = node.variable
         if name in self.variables:
             return
-        if name in self.bound.hidden and self.place is not ExpressionPlace.CONDITION:
-            raise BindError(
-                f"'{name}' is bound by EXISTS and is not part of the result",
-                node.span,
-                hint="leave EXISTS out to use the variable",
-            )
-        if any(atom.variable == name for atom in self.bound.atoms):
-            raise BindError(
-                f"'{name}' is a variable of a NOT: there is no event of it in a match",
-                node.span,
-                hint="move the predicate to the NOT's own component or to WHERE"
-                if self.place is ExpressionPlace.CONDITION
-                else "leave it out, or make the component positive",
-            )
-        raise BindError(f"unknown variable '{name}'", node.span, hint=did_you_mean(name, self.variables))
+        if self.component is not None:
+            raise error_of_component(self.bound, self.component, name, node.span)
+        raise error_of_result(self.bound, self.place.value, name, node.span, self.variables)
 
     def attribute(self, node: tree.Reference, name: str) -> tuple[str, Kind]:
         """The input column of an attribute, and its kind; `time` is always the time column."""
@@ -364,7 +354,7 @@ class Typer:
         text = write_expression(node)
         if argument is None:
             return nodes.Total("count", None, None, Kind.INT, text)
-        mine = [a for a, s in zip(self.bound.atoms, self.bound.scope_of, strict=True) if s == 0]
+        mine = [a for a, around in zip(self.bound.atoms, self.bound.around, strict=True) if around.scope == 0]
         seen = [a for a in mine if a.variable in self.variables]
         positions = [a.position for a in seen if a.variable == argument.variable]
         positions = positions or [a.position for a in seen if a.type == argument.variable]

@@ -8,7 +8,7 @@ bounded by MOST_POSITIONS.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trendloom.errors import BindError, Span, did_you_mean
 from trendloom.lang import tree
@@ -18,12 +18,21 @@ MOST_POSITIONS = 2000
 
 
 @dataclass(frozen=True)
+class Surroundings:
+    """What a component stands in."""
+
+    scope: int = 0  # the innermost NOT; 0: none
+    parts: tuple[int, ...] = ()  # Kleene and Round parts, outermost first
+    exists: frozenset[str] = frozenset()  # the variables that each EXISTS around it names
+
+
+@dataclass(frozen=True)
 class Attached:
     """A predicate written at a component: where it stands decides what it speaks of."""
 
     predicate: tree.Expression
-    scope: int
-    parts: tuple[int, ...]  # enclosing Kleene and Round parts, outermost first
+    variable: str  # of the component
+    around: Surroundings
 
 
 @dataclass
@@ -32,16 +41,17 @@ class Bound:
 
     pattern: algebra.Pattern | None = None
     atoms: list[algebra.Atom] = field(default_factory=list)
-    scope_of: list[int] = field(default_factory=list)  # by position
+    around: list[Surroundings] = field(default_factory=list)  # by position
     parent: dict[int, int] = field(default_factory=dict)  # NOT scope → the scope around it
     attached: list[Attached] = field(default_factory=list)
-    hidden: dict[str, Span | None] = field(default_factory=dict)
+    hidden: dict[str, Span | None] = field(default_factory=dict)  # what EXISTS leaves out of the result
+    named: set[str] = field(default_factory=set)  # by any EXISTS, inside of NOTs too
     members: dict[int, set[str]] = field(default_factory=dict)  # part → variables inside it
     parts: int = 0
 
     def variables(self, scope: int) -> frozenset[str]:
         """The variables that a scope binds itself."""
-        return frozenset(a.variable for a, s in zip(self.atoms, self.scope_of, strict=True) if s == scope)
+        return frozenset(a.variable for a, at in zip(self.atoms, self.around, strict=True) if at.scope == scope)
 
     def visible(self, scope: int) -> frozenset[str]:
         """The variables of a scope and of those around it."""
@@ -51,6 +61,18 @@ class Bound:
     @property
     def scopes(self) -> tuple[int, ...]:
         return (0, *self.parent)
+
+    def scopes_of(self, variable: str) -> tuple[int, ...]:
+        """The scopes that bind a variable; several only if it is a type that is used unnamed."""
+        return tuple(scope for scope in self.scopes if variable in self.variables(scope))
+
+    def encloses(self, outer: int, inner: int) -> bool:
+        """Whether a scope is one of those around another."""
+        while inner:
+            inner = self.parent[inner]
+            if inner == outer:
+                return True
+        return False
 
     @property
     def types_of(self) -> dict[str, str]:
@@ -63,14 +85,7 @@ def bind_pattern(pattern: tree.Pattern) -> Bound:
     check_names(pattern)
     check_negations(pattern, in_sequence=False)
     bound = Bound()
-    bound.pattern = _Binder(bound).bind(pattern, 0, ())
-    for name, span in bound.hidden.items():
-        if name not in bound.variables(0):
-            raise BindError(
-                f"EXISTS names '{name}', which its pattern does not bind",
-                span,
-                hint=did_you_mean(name, bound.visible(0)),
-            )
+    bound.pattern = _Binder(bound).bind(pattern, Surroundings())
     return bound
 
 
@@ -113,10 +128,16 @@ def check_names(pattern: tree.Pattern) -> None:
 def check_negations(pattern: tree.Pattern, *, in_sequence: bool) -> None:
     """A NOT stands in a SEQ that has something positive; inside an AND it stands between two components."""
     if isinstance(pattern, tree.Not) and not in_sequence:
-        raise BindError("NOT stands outside a SEQ", pattern.span, hint="say what it stands between: SEQ(A, NOT B, C)")
+        raise BindError(
+            "NOT stands outside a SEQ: it says what does not happen before, between or after the components of a SEQ",
+            pattern.span,
+            hint="say what it stands between: SEQ(A, NOT B, C)",
+        )
     if isinstance(pattern, tree.Seq) and all(isinstance(part, tree.Not) for part in pattern.parts):
         raise BindError(
-            "this SEQ has nothing but NOT", pattern.span, hint="add a component that must happen: SEQ(A, NOT B)"
+            "this SEQ has nothing but NOT: a match holds at least one event",
+            pattern.span,
+            hint="add a component that must happen: SEQ(A, NOT B)",
         )
     if isinstance(pattern, tree.And):
         for part in pattern.parts:
@@ -150,29 +171,27 @@ class _Binder:
     def __init__(self, bound: Bound) -> None:
         self.bound = bound
 
-    def bind(self, pattern: tree.Pattern, scope: int, parts: tuple[int, ...]) -> algebra.Pattern:
+    def bind(self, pattern: tree.Pattern, around: Surroundings) -> algebra.Pattern:
         match pattern:
             case tree.Event():
-                return self.event(pattern, scope, parts)
+                return self.event(pattern, around)
             case tree.Seq():
-                return algebra.Sequence(tuple(self.bind(part, scope, parts) for part in pattern.parts))
+                return algebra.Sequence(tuple(self.bind(part, around) for part in pattern.parts))
             case tree.Or():
-                return algebra.Either(tuple(self.bind(part, scope, parts) for part in pattern.parts))
+                return algebra.Either(tuple(self.bind(part, around) for part in pattern.parts))
             case tree.And():
                 part = self.new_part()
-                return algebra.Both(part, tuple(self.bind(each, scope, parts) for each in pattern.parts))
+                return algebra.Both(part, tuple(self.bind(each, around) for each in pattern.parts))
             case tree.Not():
                 inner = len(self.bound.parent) + 1
-                self.bound.parent[inner] = scope
-                return algebra.Negation(inner, self.bind(pattern.pattern, inner, parts))
+                self.bound.parent[inner] = around.scope
+                return algebra.Negation(inner, self.bind(pattern.pattern, replace(around, scope=inner)))
             case tree.Exists():
-                if scope == 0:
-                    self.bound.hidden[pattern.variable] = pattern.span
-                return self.bind(pattern.pattern, scope, parts)
+                return self.exists(pattern, around)
             case tree.Repeat():
-                return self.repeat(pattern, scope, parts)
+                return self.repeat(pattern, around)
 
-    def event(self, event: tree.Event, scope: int, parts: tuple[int, ...]) -> algebra.Atom:
+    def event(self, event: tree.Event, around: Surroundings) -> algebra.Atom:
         bound = self.bound
         if len(bound.atoms) >= MOST_POSITIONS:
             raise BindError(
@@ -182,40 +201,69 @@ class _Binder:
             )
         atom = algebra.Atom(len(bound.atoms), event.type, event.variable or event.type)
         bound.atoms.append(atom)
-        bound.scope_of.append(scope)
-        for part in parts:
+        bound.around.append(around)
+        for part in around.parts:
             bound.members[part].add(atom.variable)
         if event.predicate is not None:
-            bound.attached.append(Attached(event.predicate, scope, parts))
+            bound.attached.append(Attached(event.predicate, atom.variable, around))
         return atom
 
-    def repeat(self, repeat: tree.Repeat, scope: int, parts: tuple[int, ...]) -> algebra.Pattern:
+    def exists(self, exists: tree.Exists, around: Surroundings) -> algebra.Pattern:
+        """The pattern without EXISTS, whose variable must be one that the pattern binds outside of its NOTs."""
+        bound, name = self.bound, exists.variable
+        first = len(bound.atoms)
+        pattern = self.bind(exists.pattern, replace(around, exists=around.exists | {name}))
+        inside = list(zip(bound.atoms, bound.around, strict=True))[first:]
+        shown = {atom.variable for atom, at in inside if at.scope == around.scope}
+        if name not in shown:
+            raise _nothing_to_hide(exists, shown, in_a_not=any(atom.variable == name for atom, _ in inside))
+        bound.named.add(name)
+        if around.scope == 0:
+            bound.hidden[name] = exists.span
+        return pattern
+
+    def repeat(self, repeat: tree.Repeat, around: Surroundings) -> algebra.Pattern:
         body, least, most = repeat.pattern, repeat.least, repeat.most
         if repeat.spelling == "?":
-            return algebra.Maybe(self.bind(body, scope, parts))
+            return algebra.Maybe(self.bind(body, around))
         if most is None:
-            copies = [self.copy(body, scope, parts) for _ in range(least - 1)]
-            kleene: algebra.Pattern = self.kleene(body, scope, parts)
+            copies = [self.copy(body, around) for _ in range(least - 1)]
+            kleene: algebra.Pattern = self.kleene(body, around)
             if least == 0:
                 kleene = algebra.Maybe(kleene)
             return algebra.Sequence((*copies, kleene)) if copies else kleene
-        copies = [self.copy(body, scope, parts) for _ in range(most)]
+        copies = [self.copy(body, around) for _ in range(most)]
         optional: algebra.Pattern | None = None
         for copy in reversed(copies[least:]):
             optional = algebra.Maybe(copy if optional is None else algebra.Sequence((copy, optional)))
         required = copies[:least] + ([] if optional is None else [optional])
         return required[0] if len(required) == 1 else algebra.Sequence(tuple(required))
 
-    def kleene(self, body: tree.Pattern, scope: int, parts: tuple[int, ...]) -> algebra.Pattern:
+    def kleene(self, body: tree.Pattern, around: Surroundings) -> algebra.Pattern:
         part = self.new_part()
-        return algebra.Kleene(part, self.bind(body, scope, (*parts, part)))
+        return algebra.Kleene(part, self.bind(body, replace(around, parts=(*around.parts, part))))
 
-    def copy(self, body: tree.Pattern, scope: int, parts: tuple[int, ...]) -> algebra.Pattern:
+    def copy(self, body: tree.Pattern, around: Surroundings) -> algebra.Pattern:
         part = self.new_part()
-        return algebra.Round(part, self.bind(body, scope, (*parts, part)))
+        return algebra.Round(part, self.bind(body, replace(around, parts=(*around.parts, part))))
 
     def new_part(self) -> int:
         part = self.bound.parts
         self.bound.parts += 1
         self.bound.members[part] = set()
         return part
+
+
+def _nothing_to_hide(exists: tree.Exists, shown: set[str], *, in_a_not: bool) -> BindError:
+    name = exists.variable
+    if in_a_not:
+        return BindError(
+            f"EXISTS names '{name}', which its pattern binds only inside a NOT: there is no event of it to leave out",
+            exists.span,
+            hint="leave EXISTS out: a variable of a NOT is not part of the result anyway",
+        )
+    return BindError(
+        f"EXISTS names '{name}', which its pattern does not bind",
+        exists.span,
+        hint=did_you_mean(name, shown) or "leave EXISTS out",
+    )
