@@ -14,6 +14,7 @@ from trendloom.optimize.read_once import read_once
 from trendloom.optimize.rewrite_running_extremes import rewrite_running_extremes
 from trendloom.optimize.scan_needed_columns import scan_needed_columns
 from trendloom.optimize.scan_pattern_types import scan_pattern_types
+from trendloom.optimize.split_by_equality import split_by_equality
 from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import UNKNOWN, Statistics
 from trendloom.plan.workload import Workload
@@ -23,6 +24,7 @@ CostedRule = Callable[[Plan, Statistics], Plan]
 
 RULES: tuple[Rule, ...] = (
     rewrite_running_extremes,
+    split_by_equality,
     push_predicates_to_positions,
     scan_pattern_types,
     scan_needed_columns,
@@ -52,4 +54,4 @@ def optimize_workload(workload: Workload) -> Workload:
     return workload
 
 
-__all__ = ["COSTED_RULES", "RULES", "WORKLOAD_RULES", "optimize", "optimize_workload"]
+__all__ = ["COSTED_RULES", "RULES", "WORKLOAD_RULES", "CostedRule", "Rule", "optimize", "optimize_workload"]

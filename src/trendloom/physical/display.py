@@ -38,6 +38,10 @@ def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
     components = _components_of(describe(after)) if len(after.filters) > len(before.filters) else {}
     for position, expr in after.filters[len(before.filters) :]:
         yield Branch(f"{components[position]} must pass", show_expression(expr, after.schema.axis))
+    added = after.split[len(before.split) :]
+    if added:
+        names = ", ".join(added)
+        yield Branch(f"split by {names}", f"every event of a match has the same {names}")
     left = [condition for condition in before.conditions if condition not in after.conditions]
     if len(after.conditions) == len(before.conditions):
         both = zip(before.conditions, after.conditions, strict=True)

@@ -15,6 +15,7 @@ from trendloom.engines.columnar.events import Stream, key_codes
 from trendloom.engines.looking.statistics.from_events import by_type, sampled_rows, spread_of
 from trendloom.io.events import Events
 from trendloom.model.schema import Kind
+from trendloom.optimize.split_by_equality import split_by_equality
 from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import KeySpread, Origin, Statistics, StatisticsOf
 from trendloom.plan.workload import Attributes
@@ -50,7 +51,8 @@ def statistics_of_stream(events: Events) -> StatisticsOf:
         return spread_in(events.table, attributes, kinds)
 
     def known(plan: Plan) -> Statistics:
-        keys = {plan.partition: spread(plan.partition)} if plan.partition else {}
+        attributes = split_by_equality(plan).keys
+        keys = {attributes: spread(attributes)} if attributes else {}
         first, last = bounds()
         return Statistics(Origin.EVENTS, total, total, types(), first, last, keys)
 
