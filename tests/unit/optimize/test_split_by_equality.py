@@ -155,7 +155,11 @@ def _cases(draw: st.DrawFn) -> Case:
     query += f" WHERE {' AND '.join(where)}" if where else ""
     query += " GROUP BY g" if output.startswith("g,") else ""
     query += draw(st.sampled_from(["", " WITHIN 6", " WITHIN 6 SLIDE 3"]))
-    rows = draw(st.lists(st.tuples(st.sampled_from("AABBC"), st.integers(0, 2), _KEYS, _KEYS, _DOUBLES), max_size=12))
+    rows = draw(
+        st.lists(
+            st.tuples(st.sampled_from("AABBC"), st.integers(0, 2), _KEYS, _KEYS, _DOUBLES), min_size=4, max_size=12
+        )
+    )
     events = [
         {"id": n, "type": kind, "time": time, "x": n % 3, "y": y, "g": None if g is None else "uvw"[g], "k": k}
         for n, ((kind, step, k, g, y), time) in enumerate(zip(rows, _times(rows), strict=True))
@@ -206,7 +210,7 @@ def test_the_answer_stays() -> None:
     compare()
     assert compared >= 0.8 * EXAMPLES
     assert split >= at_least(0.35, EXAMPLES)
-    assert with_rows >= at_least(0.08, EXAMPLES)
+    assert with_rows >= at_least(0.05, EXAMPLES)
 
 
 def _ends(table: pa.Table) -> list[Any]:
