@@ -6,7 +6,7 @@ algorithms, on one core; over partitions on Spark), `kernels` (aggregation on on
 `local` (aggregates end to end, and their memory), `cores` (one thread beside all cores), `long` (10⁸ events in a
 window), `spark` (aggregates, path by path), `live` (live streams, beside Flink), `queries` (a workload beside its
 queries one by one), `sharing` (workloads whose queries have parts in common, beside A-Seq and others; the optimizer of
-sharing; 1,000 queries on Spark).
+sharing; 1,000 queries on Spark), `unsafe` (a nested query whose conditions keep tools apart).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from benchmarks.report import Report, Result, best_of
 from benchmarks.sharing import measure_all_of_sharing
 from benchmarks.trends import measure_trends
 from benchmarks.trends_on_spark import measure_trends_on_spark
+from benchmarks.unsafe_tool import measure_unsafe_tool
 from benchmarks.workloads import RUN_TRENDS, RUN_VALUES, expected_runs, random_events, same_rows
 from trendloom.kernels.interpreted import compiled_first
 
@@ -44,6 +45,7 @@ MEASURES = {
     "live": measure_live,
     "queries": measure_many_queries,
     "sharing": measure_all_of_sharing,
+    "unsafe": measure_unsafe_tool,
 }
 PARTS = ("detection", "trends", *MEASURES, "spark")
 

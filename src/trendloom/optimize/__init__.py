@@ -18,6 +18,7 @@ from trendloom.optimize.rewrite_running_extremes import rewrite_running_extremes
 from trendloom.optimize.scan_needed_columns import scan_needed_columns
 from trendloom.optimize.scan_pattern_types import scan_pattern_types
 from trendloom.optimize.short_cut_predicates import short_cut_predicates
+from trendloom.optimize.split_by_equality import split_by_equality
 from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import UNKNOWN, Statistics
 from trendloom.plan.workload import Workload
@@ -27,6 +28,7 @@ CostedRule = Callable[[Plan, Statistics], Plan]
 
 RULES: tuple[Rule, ...] = (
     rewrite_running_extremes,
+    split_by_equality,
     push_predicates_to_positions,
     push_predicates_in,
     look_up_equalities,

@@ -103,7 +103,7 @@ class _Model:
         share = statistics.share_of_time(self.plan.window)
         if fitting is None or share is None:
             return None
-        spread = statistics.spread(self.plan.partition)
+        spread = statistics.spread(self.plan.keys)
         return fitting * share / max(spread.distinct if spread is not None else 1.0, 1.0)
 
 

@@ -14,7 +14,7 @@ def scan_needed_columns(plan: Plan) -> Plan:
     if isinstance(plan.output, Trends):
         return plan
     schema = plan.schema
-    needed = {schema.type, *plan.partition, *schema.order, *(name for name in (schema.low, schema.high) if name)}
+    needed = {schema.type, *plan.keys, *schema.order, *(name for name in (schema.low, schema.high) if name)}
     needed |= set() if schema.imprecise else {schema.time}
     for expr in _expressions(plan):
         needed |= columns(expr)

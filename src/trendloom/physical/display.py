@@ -64,6 +64,10 @@ def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
     components = _components_of(describe(after)) if len(after.filters) > len(before.filters) else {}
     for position, expr in after.filters[len(before.filters) :]:
         yield Branch(f"{components[position]} must pass", show_expression(expr, after.schema.axis))
+    added = after.split[len(before.split) :]
+    if added:
+        names = ", ".join(added)
+        yield Branch(f"split by {names}", f"every event of a match has the same {names}")
     yield from _changed_conditions(before, after)
     if after.scan.types != before.scan.types:
         yield Branch("reads only events of type", ", ".join(after.scan.types or ("any",)))

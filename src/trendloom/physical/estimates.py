@@ -36,7 +36,7 @@ def estimate_search(wanted: Wanted) -> Estimate | None:
     if wanted.aggregates:
         return estimate_totals(wanted)
     statistics, output = wanted.statistics, wanted.plan.output
-    number = expected_matches(wanted.detection, statistics, statistics.spread(wanted.plan.partition))
+    number = expected_matches(wanted.detection, statistics, statistics.spread(wanted.plan.keys))
     a_row_each = output is Trends.ALL or isinstance(output, Projection)
     return replace(
         _of_events(wanted), results=number, at_most=not (a_row_each and neighbours_of(wanted.detection).whole)
@@ -70,7 +70,7 @@ def _of_events(wanted: Wanted) -> Estimate:
 
 def _edges(wanted: Wanted, graph: Complete) -> float | None:
     statistics = wanted.statistics
-    events, spread = statistics.fitting.get(0), statistics.spread(wanted.plan.partition)
+    events, spread = statistics.fitting.get(0), statistics.spread(wanted.plan.keys)
     time = statistics.share_of_time(wanted.plan.window)
     compared = bool(graph.pairs or graph.tests)
     passing = statistics.passing.get((0, 0)) if compared else 1.0

@@ -49,7 +49,7 @@ def describe_live(physical: Physical) -> Iterator[str]:
     kernel = live_kernel(physical)
     yield MOMENTS[kernel.clock.certain]
     yield f"keeps {kernel.keeps}"
-    if physical.aggregates and set(plan.partition) != set(plan.group_by):
+    if physical.aggregates and set(plan.keys) != set(plan.group_by):
         yield "adds up what buckets of keys found, per group and window, in the same batch"
 
 
@@ -69,7 +69,7 @@ def refuse_early(physical: Physical) -> None:
         "PATTERN": "events that come late can undo matches of a NOT" if len(physical.detection.scopes) > 1 else None,
         "HAVING": "a row that passed may not pass later" if plan.query.having is not None else None,
         "GROUP BY": None
-        if set(plan.partition) == set(plan.group_by)
+        if set(plan.keys) == set(plan.group_by)
         else "a group has several partitions, which are added up only when a window ends",
     }
     for clause, reason in obstacles.items():

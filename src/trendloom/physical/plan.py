@@ -6,6 +6,7 @@ whose algorithms are still to come by name, before anything runs.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from trendloom.errors import PlanError, option
 from trendloom.expr.nodes import columns
 from trendloom.kernels.contract import Kernel
 from trendloom.kernels.ground.spec import Detection
-from trendloom.optimize import optimize
+from trendloom.optimize import CostedRule, Rule, optimize
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.candidates import CANDIDATES
 from trendloom.physical.detection import describe, refuse_open_negation_in_conjunction
@@ -63,11 +64,15 @@ def plan_physically(
     limits: Limits = NO_LIMITS,
     candidates: tuple[Candidate, ...] | None = None,
     statistics: Statistics = UNKNOWN,
+    without: Collection[Rule | CostedRule] = (),
 ) -> Physical:
-    """Optimize a logical plan and choose its algorithm; `statistics`: what is known of its stream."""
+    """Optimize a logical plan and choose its algorithm; `statistics`: what is known of its stream.
+
+    `without`: rules of the optimizer to do without.
+    """
     try:
         _refuse_missing_features(plan)
-        return choose(optimize(plan, statistics), limits, candidates, statistics)
+        return choose(optimize(plan, statistics, without), limits, candidates, statistics)
     except RecursionError:
         raise too_deep(plan.query) from None
 

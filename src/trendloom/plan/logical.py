@@ -1,8 +1,8 @@
 """The logical plan: what a bound query means, free of how it is run.
 
 Everything is resolved: the pattern has numbered positions, conditions are conjuncts that know what they restrict,
-durations are ticks. The reference evaluator executes this plan as it stands. The optimizer narrows `scan`, and moves
-conditions to `filters` or rewrites them, without changing the answer.
+durations are ticks. The reference evaluator executes this plan as it stands. The optimizer narrows `scan`, moves
+conditions to `filters` or rewrites them, and finds what more keeps events apart, without changing the answer.
 """
 
 from __future__ import annotations
@@ -104,8 +104,14 @@ class Plan:
     ranking: Ranking | None = None
     confidence: Fraction | None = None
     filters: tuple[tuple[int, Expr], ...] = ()  # (position, predicate on that event alone): set by the optimizer
+    split: tuple[str, ...] = ()  # attributes that are equal in all events of a match: set by the optimizer
     warnings: tuple[QueryWarning, ...] = field(default=(), compare=False)
 
     @property
     def name(self) -> str | None:
         return self.query.name
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The attributes by which events are kept apart; results are told apart by `partition` alone."""
+        return (*self.partition, *self.split)

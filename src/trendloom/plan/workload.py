@@ -36,6 +36,6 @@ class Workload:
 
     @property
     def shared_attributes(self) -> frozenset[Attributes]:
-        """Partition attributes that more than one plan has: their events are sorted once."""
-        counts = Counter(plan.partition for plan in self.plans)
+        """Attributes by which more than one plan keeps events apart: their events are sorted once."""
+        counts = Counter(plan.keys for plan in self.plans)
         return frozenset(names for names, count in counts.items() if count > 1)

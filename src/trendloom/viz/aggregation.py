@@ -93,7 +93,7 @@ def _countable(physical: Physical) -> AggregationSpec:
         raise OptionError(
             f"this query has no matrices to draw: {reason}", hint="count, without predicates on two events"
         )
-    if physical.plan.filters or physical.plan.partition:
+    if physical.plan.filters or physical.plan.keys:
         raise OptionError("the picture knows events by their type alone", hint="leave WHERE and GROUP BY out")
     return found
 

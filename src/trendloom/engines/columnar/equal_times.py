@@ -24,7 +24,7 @@ SHARE = 0.01
 
 @dataclass(frozen=True)
 class Ties:
-    """How many events there are, and how many of them share their time with another of their partition."""
+    """How many events there are, and how many of them share their time with another of their key."""
 
     events: int
     tied: int
@@ -58,7 +58,7 @@ def warning_of_ties(plan: Plan, ties: Ties) -> QueryWarning | None:
     """A warning where more than a few events have no order."""
     if ties.tied < FEW or ties.tied <= SHARE * ties.events or not orders_events(plan):
         return None
-    of = f" of equal {', '.join(plan.partition)}" if plan.partition else ""
+    of = f" of equal {', '.join(plan.keys)}" if plan.keys else ""
     also = f" and equal {', '.join(plan.schema.order)}" if plan.schema.order else ""
     return QueryWarning(
         f"{ties.tied:,} of {ties.events:,} events have the same time as another{of}{also}: "

@@ -170,9 +170,9 @@ def _block(
     columns: tuple[str, ...] = (),
 ) -> tuple[Block, Keys]:  # fmt: skip
     """A block whose `fits` have a bit for each letter; `whole`: with events that fit none."""
-    often = keys is None and plan.partition in stream.shared.often
-    keys = key_codes(plan.partition, stream) if keys is None else keys
-    source = _all_sorted(plan.partition, stream, keys) if often else stream
+    often = keys is None and plan.keys in stream.shared.often
+    keys = key_codes(plan.keys, stream) if keys is None else keys
+    source = _all_sorted(plan.keys, stream, keys) if often else stream
     fits = _fits(letters, source, plan.schema.type)
     some = None if whole else _fitting(fits, stream.threads)
     if isinstance(source, SortedEvents):

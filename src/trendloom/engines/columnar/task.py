@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from trendloom.engines.columnar.budget import budget_of
 from trendloom.engines.columnar.cores import Run
-from trendloom.engines.columnar.events import Stream, build_block
+from trendloom.engines.columnar.events import Stream, build_block, key_codes
 from trendloom.engines.columnar.floods import naming_the_way_out, refuse_floods, too_many
 from trendloom.engines.rows.finish import beyond_decimal
 from trendloom.engines.rows.giving import Arranged, Keep, Progress, partial_table, row_batches
@@ -71,7 +71,7 @@ def rows(
     if all_there:
         matches = join(held)
         held.clear()
-        yield from batches(matches, order_of(shown.block, matches, physical.plan.window))
+        yield from batches(matches, order_of(shown.block, matches, physical.plan.window, _partitions(shown)))
         return
     if unsorted is not None:
         unsorted()
@@ -79,6 +79,12 @@ def rows(
         yield from batches(held.pop(0))
     for matches in found:
         yield from batches(matches)
+
+
+def _partitions(shown: Arranged) -> Array | None:
+    """The number of each key's partition, in the order of their values; None where every key is a partition."""
+    plan = shown.physical.plan
+    return key_codes(plan.partition, shown.stream).codes[shown.keys.rows] if plan.split else None
 
 
 def watched(found: Iterator[Matches], limit: int | None, progress: Progress | None) -> Iterator[Matches]:

@@ -69,4 +69,4 @@ def names_together(flows: tuple[Flow, ...]) -> tuple[str, ...]:
 
 def alone(flows: tuple[Flow, ...]) -> tuple[Bundle, ...]:
     """Every flow by itself, under its own name."""
-    return tuple(Bundle(flow.name, flow.physical.plan.partition, (flow,), shared=False) for flow in flows)
+    return tuple(Bundle(flow.name, flow.physical.plan.keys, (flow,), shared=False) for flow in flows)

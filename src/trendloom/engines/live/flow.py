@@ -23,10 +23,15 @@ from trendloom.kernels.contract import Kernel
 from trendloom.kernels.totals.totals import Totals
 from trendloom.lang.printer import write
 from trendloom.model.semantics import Trends
+from trendloom.optimize import Rule
+from trendloom.optimize.split_by_equality import split_by_equality
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.live import live_kernel, refuse_early
-from trendloom.physical.plan import Physical
+from trendloom.physical.plan import Physical, plan_physically
+from trendloom.plan.bind import bind
 
+STATE_WITHOUT = (split_by_equality,)
+"""Rules by which the state of a query is another one; checkpoints that were made before them go on without them."""
 MOST_ENTRIES = 50_000_000
 """Events in all matches of one query, bucket and batch."""
 
@@ -75,7 +80,7 @@ class Flow:
     def adds_up(self) -> bool:
         """Whether a group has several partitions, so that buckets give parts of results that others add up."""
         plan = self.physical.plan
-        return self.physical.aggregates and set(plan.partition) != set(plan.group_by)
+        return self.physical.aggregates and set(plan.keys) != set(plan.group_by)
 
     @property
     def result(self) -> pa.Schema:
@@ -93,6 +98,7 @@ class Flow:
         told: list[object] = [write(query), [[f.name, str(f.type)] for f in self.schema], plan.schema.time]
         told += [plan.schema.type, str(plan.schema.axis), self.kernel.family, str(self.kernel.clock)]
         told += [list(plan.schema.order)] if plan.schema.order else []
+        told += [["split", *plan.split]] if plan.split else []
         told += [f"zone {plan.schema.zone}"] if plan.schema.zone is not None else []
         if self.kernel.clock.pane is not None:
             told += [self.numeric, sorted(measure.name for measure in measures_of(plan))]
@@ -149,6 +155,19 @@ def flow_of(physical: Physical, schema: pa.Schema, numeric: str, *, early: bool 
     """The flow of a planned query over events with these columns; what cannot be served is refused."""
     scanned = pa.schema([schema.field(name) for name in physical.plan.scan.columns])
     if early:
+        # of keys that are apart, groups are added up only when a window ends
+        physical = _without(physical, (split_by_equality,)) if physical.plan.split else physical
         refuse_early(physical)
     physical = physical.in_numbers(numeric)
     return Flow(physical.plan.name or "", physical, scanned, numeric, live_kernel(physical), early)
+
+
+def as_before_rules(flow: Flow) -> Flow:
+    """The flow of the same query as it is without the rules that make its state another one."""
+    physical = _without(flow.physical, STATE_WITHOUT).in_numbers(flow.numeric)
+    return replace(flow, physical=physical, kernel=live_kernel(physical))
+
+
+def _without(physical: Physical, rules: tuple[Rule, ...]) -> Physical:
+    plan = bind(physical.plan.query, physical.plan.schema)
+    return plan_physically(plan, physical.limits, without=rules)

@@ -68,7 +68,7 @@ class Replay:
         return sum(len(chunk) for memory in self.memories.values() for chunk in memory.chunks.values())
 
     def _by_bucket(self, events: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        partition = self.flow.physical.plan.partition
+        partition = self.flow.physical.plan.keys
         kinds = {column.name: column.kind for column in self.flow.physical.plan.schema.columns}
         codes = key_codes(partition, Stream(events, kinds, np.zeros(len(events), np.int64))).codes
         names = events.select(list(partition)).to_pylist() if partition else [{}] * len(events)

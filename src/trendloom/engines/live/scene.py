@@ -61,7 +61,7 @@ def scene_of(flow: Flow, events: Stream, summaries: pa.Table | None) -> Scene:
 
 def _with_summaries(flow: Flow, events: Stream, summaries: pa.Table | None) -> tuple[Stream, Keys]:
     """Events and, after them, one row per summary with its key's columns; and the keys of all these rows."""
-    partition = flow.physical.plan.partition
+    partition = flow.physical.plan.keys
     if summaries is None or not len(summaries):
         return events, key_codes(partition, events)
     if not partition:
@@ -74,13 +74,13 @@ def _with_summaries(flow: Flow, events: Stream, summaries: pa.Table | None) -> t
 
 def _numbered(flow: Flow, summaries: pa.Table, codes: Array) -> pa.Table:
     """Summaries with the numbers of their keys in place of the values."""
-    return summaries.drop_columns(list(flow.physical.plan.partition)).append_column(KEY, pa.array(codes))
+    return summaries.drop_columns(list(flow.physical.plan.keys)).append_column(KEY, pa.array(codes))
 
 
 def valued(flow: Flow, stream: Stream, keys: Keys, made: pa.Table) -> pa.Table:
     """Summaries with the values of their keys in place of the numbers."""
     rows = pa.array(keys.rows[made[KEY].to_numpy()])
     made = made.drop_columns([KEY])
-    for name in flow.physical.plan.partition:
+    for name in flow.physical.plan.keys:
         made = made.append_column(flow.schema.field(name), stream.table[name].take(rows))
     return made

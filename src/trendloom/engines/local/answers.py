@@ -26,6 +26,7 @@ from trendloom.kernels.compiled import hearing
 from trendloom.kernels.totals.totals import Totals
 from trendloom.lang.tree import Query
 from trendloom.optimize.nesting_costs import compared_values
+from trendloom.optimize.split_by_equality import split_by_equality
 from trendloom.physical.plan import Physical
 from trendloom.physical.workload import PhysicalWorkload
 from trendloom.plan.statistics import UNKNOWN, StatisticsOf
@@ -49,7 +50,7 @@ def answers(
 
 def _if_compared(known: StatisticsOf) -> StatisticsOf:
     """What is known, for queries whose plans depend on the values that they compare."""
-    return lambda plan: known(plan) if compared_values(plan) else UNKNOWN
+    return lambda plan: known(plan) if compared_values(split_by_equality(plan)) else UNKNOWN
 
 
 def _together(

@@ -23,7 +23,7 @@ def describe_workload(workload: PhysicalWorkload) -> Branch:
 def _shared_steps(workload: PhysicalWorkload) -> Iterator[str]:
     yield f"read {scanned(replace(workload.queries[0].plan, scan=workload.scan))} into memory, once for all queries"
     for names in sorted(workload.optimized.shared_attributes):
-        members = [n for n, one in enumerate(workload.queries) if one.plan.partition == names]
+        members = [n for n, one in enumerate(workload.queries) if one.plan.keys == names]
         yield f"sort all events once by {' and '.join([*names, 'time'])}: for {workload.named(members)}"
     yield from workload.describe_together()
     if len(workload.queries) > sum(len(group.members) for group in workload.together):
@@ -34,9 +34,9 @@ def _shared_steps(workload: PhysicalWorkload) -> Iterator[str]:
 def _steps(plan: Plan) -> Iterator[str]:
     yield f"read {scanned(plan)} into memory"
     yield f"keep events that fit a position, sort by {_sorted_by(plan)}"
-    yield "one columnar call for all partitions" if plan.partition else "one columnar call"
+    yield "one columnar call for all partitions" if plan.keys else "one columnar call"
 
 
 def _sorted_by(plan: Plan) -> str:
-    names = [*plan.partition, "time", *plan.schema.order]
+    names = [*plan.keys, "time", *plan.schema.order]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -72,8 +72,8 @@ def _of_events(physical: Physical, events: Events, statistics: Statistics, look:
     for position, place in enumerate(physical.detection.places):
         name = f"{position} {show_component(place.type, place.variable)}"
         yield Compared(name, statistics.fitting.get(position), len(look.block.members[position]))
-    if plan.partition:
-        spread = statistics.spread(plan.partition)
+    if plan.keys:
+        spread = statistics.spread(plan.keys)
         yield Compared("keys", None if spread is None else spread.distinct, look.keys.count)
     if window.sliding:
         assert events.ticks is not None

@@ -30,6 +30,7 @@ from trendloom.lang.attributes import attributes_of
 from trendloom.lang.printer import write
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
+from trendloom.optimize.split_by_equality import split_by_equality
 from trendloom.plan.bind import bind, bind_workload
 from trendloom.plan.depth import too_deep
 from trendloom.plan.display import Branch, describe_logical, draw
@@ -143,7 +144,8 @@ def _with_types_and_keys(known: StatisticsOf, source: Events | ParquetFiles | No
 
     def more(plan: Plan) -> Statistics:
         found = known(plan)
-        keys = {plan.partition: spread(plan.partition, plan.schema)} if plan.partition else {}
+        attributes = split_by_equality(plan).keys
+        keys = {attributes: spread(attributes, plan.schema)} if attributes else {}
         return replace(found, types=found.types or counted(plan.schema.type), keys={**keys, **found.keys})
 
     return more

@@ -120,5 +120,5 @@ def totals_table(plan: Plan, stream: Stream, keys: Keys, totals: Totals) -> pa.T
     for name, value in totals.values.items():
         columns |= amount_columns(name, value) if isinstance(value, Amounts) else {name: to_arrow(value)}
     table = pa.table(columns)
-    whole = totals.whole and set(plan.partition) == set(plan.group_by)
+    whole = totals.whole and set(plan.keys) == set(plan.group_by)
     return table if whole else merge_partials(plan, [table])

@@ -35,12 +35,15 @@ MOST_BITS = 31
 """Bits of two places that fit one word."""
 
 
-def order_of(block: Block, matches: Matches, window: Window) -> Array | None:
+def order_of(block: Block, matches: Matches, window: Window, partition_of: Array | None = None) -> Array | None:
     """The order in which rows are given out: by window, partition, first and last event, then discovery.
 
+    `partition_of`: the number of each key's partition, where these have several keys.
     None: as they are. Kernels that go through starts in order need no sorting, which one pass finds out.
     Cost: O(rows · bits / 11) for many rows (see `sort`).
     """
+    if partition_of is not None:
+        return _order_across_keys(block, matches, partition_of)
     first, last = matches.first, matches.last
     bits = max(len(block) - 1, 0).bit_length()
     if len(matches) < MANY or bits > MOST_BITS:
@@ -57,6 +60,21 @@ def order_of(block: Block, matches: Matches, window: Window) -> Array | None:
     number = matches.window_start // window.slide
     number -= number.min()
     return sort_by_key_and_time(number, places, int(number.max()) + 1)
+
+
+def _order_across_keys(block: Block, matches: Matches, partition_of: Array) -> Array | None:
+    """The same where a partition has several keys: events of these are told apart by their times alone."""
+    first, last = matches.first, matches.last
+    sort_by = [block.time[last], block.time[first], partition_of[block.key[first]]]
+    if matches.window_start is not None:
+        sort_by.append(matches.window_start)
+    if _sorted(sort_by):
+        return None
+    order = np.arange(len(matches))
+    for column in sort_by:
+        more = sort_by_key_and_time(None, column[order], 1)
+        order = order if more is None else order[more]
+    return order
 
 
 def _sorted(columns: list[Array]) -> bool:

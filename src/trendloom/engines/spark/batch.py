@@ -64,7 +64,7 @@ def run(
     set_arrow_rows(df.sparkSession)
     if not physical.aggregates:
         paths.refuse(physical, path)
-        moved = by_key(needed(df, plan), plan.partition, partitions)
+        moved = by_key(needed(df, plan), plan.keys, partitions)
         return mapped(moved, Task(job, _rows), rows_schema(job))
     moved, partial = paths.spread(df, job, partitions, path, files)
     final = rows_schema(job)

@@ -33,7 +33,7 @@ FEW_QUERIES = 8
 
 def needed_rows(plan: Plan, schema: StructType) -> Column | None:
     """Which rows can matter: those with a key that fit some position. None: all of them."""
-    tests = [column(name).isNotNull() for name in plan.partition]
+    tests = [column(name).isNotNull() for name in plan.keys]
     if plan.scan.types is not None:
         fitting: dict[str, list[Column] | None] = {}
         for atom in atoms(plan.pattern):
@@ -52,7 +52,7 @@ def needed_by_any(plans: Sequence[Plan], schema: StructType) -> Column | None:
         tests = [needed_rows(plan, schema) for plan in plans]
         known = [test for test in tests if test is not None]
         return reduce(or_, known) if len(known) == len(tests) else None
-    tests = [column(name).isNotNull() for name in plans[0].partition]
+    tests = [column(name).isNotNull() for name in plans[0].keys]
     if all(plan.scan.types is not None for plan in plans):
         types = sorted({kind for plan in plans for kind in plan.scan.types or ()})
         tests.append(column(plans[0].schema.type).isin(types))

@@ -61,8 +61,8 @@ def spread_by_segment(df: DataFrame, job: Job, segments: Segments, partitions: i
     parts = wide.select(*map(column, names), F.explode(F.sequence(column(" low"), column(" high"))).alias(SEGMENT))
     # Segments of one key go to tasks one after the other: hashing few segments would leave some tasks without any.
     place = column(SEGMENT)
-    if plan.partition:
-        place = place + F.hash(*key_columns(parts, plan.partition)).cast("bigint")
+    if plan.keys:
+        place = place + F.hash(*key_columns(parts, plan.keys)).cast("bigint")
     tasks = partitions or segments.count
     return parts.repartitionById(tasks, F.pmod(place, F.lit(tasks)).cast("int"))
 

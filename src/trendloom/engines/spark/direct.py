@@ -140,7 +140,7 @@ def read_and_reduced(
     rows = [(number, one.file, one.first, one.last) for number, share in enumerate(divided) for one in share]
     listed = spark.createDataFrame(rows, "task int, file string, first int, last int")
     placed = listed.repartitionById(max(len(divided), 1), F.col("task"))
-    return by_key(mapped(placed, Task(job, Read(Reduce(zones))), freight_of(job)), job.plan.partition, partitions)
+    return by_key(mapped(placed, Task(job, Read(Reduce(zones))), freight_of(job)), job.plan.keys, partitions)
 
 
 @dataclass(frozen=True)

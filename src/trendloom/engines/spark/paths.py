@@ -75,7 +75,7 @@ def _try(
         return _reduced(rows, job, partitions, forced=forced)
     if path is Path.CUT:
         return _cut(rows, job, partitions, forced=forced)
-    return by_key(rows, job.plan.partition, partitions), general
+    return by_key(rows, job.plan.keys, partitions), general
 
 
 def general(job: Job, batches: Batches) -> pa.Table | None:
@@ -202,9 +202,9 @@ def _cut(rows: DataFrame, job: Job, partitions: int | None, *, forced: bool) -> 
     plan, width = job.plan, cores(rows)
     known = _counted(rows, plan)
     if known.first is None or known.last is None:
-        return by_key(rows, plan.partition, partitions), general
-    keys = known.spread(plan.partition)
-    if not forced and plan.partition and keys is not None and keys.distinct >= FEW_KEYS * width:
+        return by_key(rows, plan.keys, partitions), general
+    keys = known.spread(plan.keys)
+    if not forced and plan.keys and keys is not None and keys.distinct >= FEW_KEYS * width:
         return "there are enough keys for all tasks"
     segments = cut.segments_of(plan.window, known.first, known.last, SEGMENTS_PER_CORE * width)
     if not forced and segments.count < 2:
@@ -217,15 +217,15 @@ def _counted(rows: DataFrame, plan: Plan) -> Statistics:
     from pyspark.sql import functions as F
 
     wanted = _first_last(column(plan.schema.time))
-    if plan.partition:
-        wanted.append(F.approx_count_distinct(F.struct(*map(column, plan.partition))).alias("keys"))
+    if plan.keys:
+        wanted.append(F.approx_count_distinct(F.struct(*map(column, plan.keys))).alias("keys"))
     found = rows.agg(*wanted).toArrow()
     _refuse_missing(found)
     events = found["events"][0].as_py()
     if not events:
         return Statistics(Origin.EVENTS, 0, 0)
     first, last = (int(ticks(found[name], plan.schema.axis)[0]) for name in ("first", "last"))
-    keys = {plan.partition: KeySpread(found["keys"][0].as_py())} if plan.partition else {}
+    keys = {plan.keys: KeySpread(found["keys"][0].as_py())} if plan.keys else {}
     return Statistics(Origin.EVENTS, events, events, first=first, last=last, keys=keys)
 
 

@@ -38,7 +38,7 @@ SHRINKS = 4
 
 def reduced(df: DataFrame, job: Job, zones: Zones, partitions: int | None) -> DataFrame:
     """Summaries and contested events of a DataFrame, those of one key in one task; for `multiplied`."""
-    return by_key(mapped(df, Task(job, Reduce(zones)), freight_of(job)), job.plan.partition, partitions)
+    return by_key(mapped(df, Task(job, Reduce(zones)), freight_of(job)), job.plan.keys, partitions)
 
 
 def freight_of(job: Job) -> pa.Schema:
@@ -83,7 +83,7 @@ class Reduce:
         """Events that no other task has a say in."""
         block, keys, found = _reduced_by_cut(job, stream, zone)
         if len(found) * SHRINKS <= len(block):
-            table = stream.table.select(list(job.plan.partition)).take(pa.array(keys.rows[found.key]))
+            table = stream.table.select(list(job.plan.keys)).take(pa.array(keys.rows[found.key]))
             yield from summary_rows(freight_of(job), table, found, summarising_of(job))
         else:
             yield from event_rows(freight_of(job), stream.table, zone + len(self.zones) * (1 + task_number()))
@@ -140,8 +140,8 @@ def _events(job: Job, table: pa.Table) -> pa.Table:
 
 def _joint_keys(job: Job, table: pa.Table) -> Keys:
     """The keys of summaries and events together."""
-    if not job.plan.partition:
+    if not job.plan.keys:
         return one_key(len(table))
     kinds = {one.name: one.kind for one in job.plan.schema.columns}
     stream = Stream(table, kinds, np.zeros(0, np.int64))
-    return encode_keys([stream.vector(name) for name in job.plan.partition])
+    return encode_keys([stream.vector(name) for name in job.plan.keys])

@@ -58,8 +58,8 @@ def _steps(physical: Physical) -> Iterator[str]:
 
 
 def _by_key(plan: Plan) -> Iterator[str]:
-    if plan.partition:
-        yield f"repartition by {', '.join(plan.partition)}"
+    if plan.keys:
+        yield f"repartition by {', '.join(plan.keys)}"
         yield "mapInArrow: one columnar call per task, for all its partitions"
     else:
         yield "one task: there is no partition key ([...] or GROUP BY) to spread the events by"
@@ -67,8 +67,8 @@ def _by_key(plan: Plan) -> Iterator[str]:
 
 
 def _cut(plan: Plan, way: AllowedPath) -> Iterator[str]:
-    keys = f"{', '.join(plan.partition)} and " if plan.partition else ""
-    few = "if there are few keys, which" if plan.partition else "if the stream is longer than a window, which"
+    keys = f"{', '.join(plan.keys)} and " if plan.keys else ""
+    few = "if there are few keys, which" if plan.keys else "if the stream is longer than a window, which"
     yield f"path cut, {few} is decided at run time: {way.reason}"
     yield f"repartition by {keys}segment of time, with the events of a window repeated at each cut"
     yield "mapInArrow: one columnar call per task, for the windows that start in its segments"
@@ -79,10 +79,10 @@ def _reduced(plan: Plan, way: AllowedPath) -> Iterator[str]:
     yield "path reduced, if the parts of the input hardly overlap in time, which is decided at run time"
     yield "path direct: the same, and tasks read the row groups of local Parquet files themselves"
     yield f"mapInArrow: {way.reason}; times that several parts share are sent as events"
-    yield f"repartition matrices by {_keys(plan)}" if plan.partition else "matrices to one task"
+    yield f"repartition matrices by {_keys(plan)}" if plan.keys else "matrices to one task"
     yield "mapInArrow: multiply in order of time"
     yield f"path general otherwise: repartition events by {_keys(plan)}"
 
 
 def _keys(plan: Plan) -> str:
-    return ", ".join(plan.partition) or "nothing, one task"
+    return ", ".join(plan.keys) or "nothing, one task"

@@ -54,7 +54,7 @@ class Job:
     @property
     def adds_up(self) -> bool:
         """Whether a group has several partitions, so that tasks give parts of results that others add up."""
-        return self.physical.aggregates and set(self.plan.partition) != set(self.plan.group_by)
+        return self.physical.aggregates and set(self.plan.keys) != set(self.plan.group_by)
 
 
 Partial = Callable[[Job, Batches], pa.Table | None]

@@ -8,23 +8,26 @@ Cost: O(sample · log sample) for each column that the query reads, and one pass
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.columnar.events import Stream, build_block, key_codes
-from trendloom.engines.looking.passed import matching_alone, of_type
+from trendloom.engines.looking.passed import of_type
 from trendloom.expr.vectors import Vector
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import encode_keys
 from trendloom.kernels.ground.adjacent_tests import tests_hold
 from trendloom.model.schema import Kind
+from trendloom.optimize import optimize
 from trendloom.optimize.nesting_costs import compared_values
+from trendloom.optimize.scan_needed_columns import scan_needed_columns
 from trendloom.physical.neighbours import neighbours_of
 from trendloom.physical.plan import choose
-from trendloom.plan.logical import Plan
+from trendloom.plan.logical import Plan, Projection
 from trendloom.plan.statistics import KeySpread, Origin, Statistics
 
 Array = np.ndarray[Any, Any]
@@ -42,7 +45,7 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
     types = {name: count * scale for name, count in by_type(events.types.take(rows))}
     if events.ticks is None:
         return Statistics(origin, total, len(rows), types)
-    search = choose(matching_alone(plan))
+    search = choose(_matching(optimize(plan)))
     stream = _stream(search.plan, plan, events, rows)
     block, _ = build_block(search, stream)
     first, last = (int(events.ticks.min()), int(events.ticks.max())) if total else (None, None)
@@ -55,7 +58,7 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
         last,
         keys={
             names: spread_of(key_codes(names, stream).codes, total)
-            for names in {plan.partition, plan.group_by}
+            for names in {search.plan.keys, plan.partition, plan.group_by}
             if names
         },
         values={name: spread_of(codes, total).distinct for name, codes in _columns(search.plan, stream)},
@@ -68,6 +71,12 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
         fitting={position: len(members) * scale for position, members in enumerate(block.members)},
         passing=dict(_passing(block, neighbours_of(search.detection).conditions)),
     )
+
+
+def _matching(plan: Plan) -> Plan:
+    """An optimized plan without what is made of its matches, with the columns that conditions and keys read."""
+    bare = replace(plan, output=Projection(()), group_by=(), ranking=None, hidden=frozenset(), confidence=None)
+    return scan_needed_columns(bare)
 
 
 def sampled_rows(total: int, most: int) -> Array:

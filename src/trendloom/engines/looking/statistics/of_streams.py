@@ -16,6 +16,7 @@ from trendloom.engines.looking.statistics.from_events import by_type, domain_of,
 from trendloom.io.events import Events
 from trendloom.model.schema import Kind
 from trendloom.optimize.nesting_costs import compared_values
+from trendloom.optimize.split_by_equality import split_by_equality
 from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import KeySpread, Origin, Statistics, StatisticsOf
 from trendloom.plan.workload import Attributes
@@ -58,7 +59,9 @@ def statistics_of_stream(events: Events) -> StatisticsOf:
         return spread_in(events.table, attributes, kinds)
 
     def known(plan: Plan) -> Statistics:
-        keys = {plan.partition: spread(plan.partition)} if plan.partition else {}
+        plan = split_by_equality(plan)
+        attributes = plan.keys
+        keys = {attributes: spread(attributes)} if attributes else {}
         first, last = bounds()
         domains = {(kind, column): domain(kind, column) for kind, column in compared_values(plan)}
         return Statistics(Origin.EVENTS, total, total, types(), first, last, keys, domains=domains)

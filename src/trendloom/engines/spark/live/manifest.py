@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.fs as fs
 
-from trendloom.engines.live.flow import Flow
+from trendloom.engines.live.flow import Flow, as_before_rules
 from trendloom.engines.live.news import named
 from trendloom.engines.spark.live.commits import first_unseen, watermark_after
 from trendloom.errors import OptionError, StateError
@@ -94,6 +94,8 @@ def _together(known: dict[str, Any]) -> bool:
 def _going_on(flow: Flow, known: dict[str, Any] | None, watermark: int | None, delay: int) -> Flow:
     """The flow as the checkpoint knows it, or as one that begins after all that earlier batches have seen."""
     if known is not None and known["state"] is not None:
+        if known["state"] != flow.fingerprint:
+            flow = as_before_rules(flow)
         if known["state"] != flow.fingerprint:
             raise OptionError(
                 f"{named(flow)} has changed since the checkpoint was made, and its state does not fit",
