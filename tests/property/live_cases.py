@@ -25,6 +25,7 @@ KINDS: dict[str, Aimed | Knobs] = {
     "transitions": Aimed(PLAIN, ("operators", "equal and ordered", "distant"), GROUPINGS),
     "runs": Aimed(PLAIN + NEGATED, ("nothing", "operators"), GROUPINGS, semantics=(NEXT, CONTIGUOUS)),
     "anything": Knobs(outputs=("aggregates",)),
+    "remainders": Knobs(outputs=("trends", "values", "complete", "collapsed", "aggregates"), hiding=True),
 }
 """Every kind of query that there is, but for nested ones."""
 

@@ -75,6 +75,7 @@ class Knobs:
     partitions: bool = True
     windows: bool = True
     exists: bool = False
+    hiding: bool = False  # every pattern with variables enough hides one or two of them by EXISTS
     extreme: bool = False  # values at the edges of 64 bits and of exact doubles, and many NULLs
 
 
@@ -139,8 +140,8 @@ def queries(draw: st.DrawFn, knobs: Knobs = Knobs()) -> str:  # noqa: B008
     equivalence, group_by = draw(partitionings()) if knobs.partitions else ((), ())
     if equivalence:
         where.insert(draw(st.integers(0, len(where))), f"[{', '.join(equivalence)}]")
-    hidden = pattern.variable if isinstance(pattern, Exists) else None
-    shown = [variable for variable in variables if not variable.scope and variable.name != hidden]
+    hidden = hidden_by(pattern)
+    shown = [variable for variable in variables if not variable.scope and variable.name not in hidden]
     keys = tuple(dict.fromkeys((*equivalence, *group_by)))
     clauses = [
         *draw(returns(output, shown, keys, group_by)),
@@ -168,9 +169,16 @@ def patterns(draw: st.DrawFn, knobs: Knobs, *, conjunction: bool) -> tuple[Patte
     if knobs.predicates:
         pattern = draw(with_predicates(pattern, variables))
     candidates = [variable.name for variable in variables if not variable.scope]
-    if knobs.exists and len(set(candidates)) > 1 and draw(st.booleans()):
+    if len(candidates) > 1 and (knobs.hiding or (knobs.exists and draw(st.booleans()))):
         pattern = Exists(draw(st.sampled_from(candidates)), pattern)
+        if knobs.hiding and len(candidates) > 2 and draw(st.integers(0, 2)) == 0:
+            pattern = Exists(draw(st.sampled_from(sorted({*candidates} - {pattern.variable}))), pattern)
     return pattern, variables
+
+
+def hidden_by(pattern: Pattern) -> frozenset[str]:
+    """The variables of EXISTS around the whole of a pattern."""
+    return frozenset({pattern.variable}) | hidden_by(pattern.pattern) if isinstance(pattern, Exists) else frozenset()
 
 
 @st.composite

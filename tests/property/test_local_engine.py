@@ -50,6 +50,9 @@ KNOBS = {
     "complete, one variable": Knobs(semantics=(ANY,), outputs=("complete",), most_atoms=1, negation=False),
     "few rules": Knobs(most_conjuncts=1, predicates=False),
     "extreme values": Knobs(outputs=("trends", "aggregates"), extreme=True, negation=False, most_atoms=3),
+    "remainders": Knobs(outputs=("trends", "values", "complete", "collapsed"), hiding=True),
+    "remainders of runs": Knobs(semantics=(NEXT, CONTIGUOUS), outputs=ROWS, hiding=True, most_conjuncts=1),
+    "totals of remainders": Knobs(outputs=("aggregates",), hiding=True, most_conjuncts=1),
     "not in not": Knobs(outputs=("trends",), nesting=3, partitions=False, most_conjuncts=2),
 }
 EXAMPLES = amount(40)

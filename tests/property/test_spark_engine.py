@@ -36,14 +36,15 @@ KNOBS: dict[str, tuple[Knobs | Nesting, int]] = {
     "totals": (Knobs(outputs=("aggregates",)), 3),
     "coarse totals": (Knobs(outputs=("aggregates",), most_conjuncts=1), 3),
     "matches in order": (Knobs(outputs=("trends", "complete", "collapsed", "values")), 3),
+    "remainders": (Knobs(outputs=("trends", "complete", "collapsed", "values"), hiding=True), 4),
+    "totals of remainders": (Knobs(outputs=("aggregates",), hiding=True, most_conjuncts=1), 3),
     "totals in order": (Knobs(outputs=("aggregates",), most_conjuncts=1), 3),
     "nested matches": (NESTED["rows"], 4),
     "nested totals": (NESTED["aggregates"], 3),
     "coarse nested totals": (NESTED["aggregates"], 3),
-    "matches with EXISTS": (NESTED["exists"], 3),
 }
 """What kinds of queries, and how many of each: STREAMS times as many pairs."""
-BY_MATCH = ("matches", "collapsed", "matches in order", "nested matches", "matches with EXISTS")
+BY_MATCH = ("matches", "collapsed", "remainders", "matches in order", "nested matches")
 ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 

@@ -56,7 +56,7 @@ def test_python_names_parameters_and_the_command_flags(tmp_path: Path) -> None:
 
 
 def test_refusals_in_explain_are_spelled_alike() -> None:
-    query = "PATTERN EXISTS b (SEQ(A a, B b))"
+    query = "PATTERN A a RANK BY a.x LIMIT 2"
     assert 'engine="reference" runs it' in tl.explain(query)
     assert "--engine reference runs it" in CliRunner().invoke(app, ["explain", "-"], input=query).stdout
 

@@ -17,6 +17,7 @@ from trendloom.kernels.matrices.program import obstacle as program_obstacle
 from trendloom.kernels.totals.spec import AggregationSpec, Grain, Measure, Pivot, Test
 from trendloom.model.schema import Kind
 from trendloom.physical.adjacent import adjacent
+from trendloom.physical.hiding import HIDING
 from trendloom.physical.pairs import run_obstacle
 from trendloom.plan import logical
 from trendloom.plan.logical import Plan
@@ -68,6 +69,8 @@ def _adjacent(detection: Detection) -> _Adjacent | str:
 
 def matrices(detection: Detection) -> Grained | str:
     """One running aggregate per position."""
+    if detection.hidden:
+        return HIDING
     rules = _adjacent(detection)
     if isinstance(rules, str) or needs_pivot(detection):
         return "a predicate relates events that are not adjacent"
@@ -124,6 +127,8 @@ GRAINS = (matrices, waiting_runs, by_event)
 
 def _by_event(detection: Detection) -> _Adjacent | str:
     """The rules, or why values per event would be wrong."""
+    if detection.hidden:
+        return HIDING
     rules = _adjacent(detection)
     if isinstance(rules, str):
         return rules

@@ -55,8 +55,9 @@ def spine_of(detection: Detection) -> BySpine | str:
 
 
 def may_lack_a_spine(detection: Detection) -> bool:
-    """Whether some match has no event outside Kleene variables."""
-    return _KleenePaths(detection).passable(None, None)
+    """Whether some match has no event outside Kleene variables that EXISTS does not hide."""
+    hidden = {detection.places[position].variable for position in detection.hidden}
+    return _KleenePaths(replace(detection, plural=detection.plural | hidden)).passable(None, None)
 
 
 def _obstacle(detection: Detection) -> str | None:

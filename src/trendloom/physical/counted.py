@@ -44,6 +44,8 @@ def counted_query(physical: Physical, letters: AskedLetters) -> CountedQuery | s
         return "it does not count matches by the types of their events alone"
     if spec.detection.earliest or spec.detection.adjacent:
         return "it has other semantics than skip-till-any-match"
+    if plan.hidden:
+        return "EXISTS hides some of its events"
     family = family_of([plan.window])
     if plan.window.spanning or family is None or family.lanes > MOST_LANES:
         return f"more than {MOST_LANES} of its windows are open at a time"

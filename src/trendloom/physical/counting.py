@@ -1,7 +1,7 @@
 """How the matches of a query can be counted without finding them, exactly or at most: what to tell users beforehand.
 
 Conditions that counting cannot decide are left out, and a bare WITHIN is counted in windows twice as long: then the
-number is an upper bound.
+number is an upper bound. So it is where EXISTS makes one of several matches, unless remainders can be counted.
 """
 
 from __future__ import annotations
@@ -45,16 +45,19 @@ def count_of_tried(detection: Detection) -> tuple[Count | None, bool]:
     first, *others = detection.scopes
     tried = replace(first, rules=tuple(rule for rule in first.rules if not rule.shape.whole))
     bound = Window(window.within, window.within) if window.spanning else window
-    found = _count(detection, replace(detection, scopes=(tried, *others), window=bound, sieves=()), exact=True)
+    counted = replace(detection, scopes=(tried, *others), window=bound, sieves=(), hidden=frozenset())
+    found = _count(detection, counted, exact=True)
     if found is None or not found.exact:
         return None, False
-    return found, tried.rules == first.rules and found.aggregation.pivot is None
+    return found, tried.rules == first.rules and found.aggregation.pivot is None and not detection.hidden
 
 
 def _count(detection: Detection, counted: Detection, exact: bool) -> Count | None:
     found = aggregation_of(replace(counted, sieves=()))
     if found is not None:
         return Count(detection, replace(found, measures=MATCHES), exact)
+    if counted.hidden:
+        return _count(detection, replace(counted, hidden=frozenset()), exact=False)
     if counted.earliest or counted.adjacent or len(counted.scopes) > 1:
         return None
     bound = _first(counted.without_rules())

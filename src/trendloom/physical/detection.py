@@ -42,6 +42,7 @@ def describe(plan: Plan) -> Detection:
         earliest=plan.semantics is Semantics.NEXT,
         adjacent=plan.semantics is Semantics.CONTIGUOUS,
         plural=plan.kleene,
+        hidden=frozenset(p for p, place in enumerate(places) if place.scope == 0 and place.variable in plan.hidden),
     )
 
 

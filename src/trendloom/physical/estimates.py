@@ -37,7 +37,7 @@ def estimate_search(wanted: Wanted) -> Estimate | None:
         return estimate_totals(wanted)
     statistics, output = wanted.statistics, wanted.plan.output
     number = expected_matches(wanted.detection, statistics, statistics.spread(wanted.plan.keys))
-    a_row_each = output is Trends.ALL or isinstance(output, Projection)
+    a_row_each = (output is Trends.ALL or isinstance(output, Projection)) and not wanted.plan.hidden
     return replace(
         _of_events(wanted), results=number, at_most=not (a_row_each and neighbours_of(wanted.detection).whole)
     )

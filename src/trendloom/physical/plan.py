@@ -100,7 +100,6 @@ def _refuse_missing_features(plan: Plan) -> None:
     missing = [
         ("RANK BY", plan.ranking is not None, "RANK BY"),
         ("imprecise time", plan.schema.imprecise, "CONFIDENCE"),
-        ("EXISTS", bool(plan.hidden), "PATTERN"),
     ]
     for feature, wanted, clause in missing:
         if wanted:

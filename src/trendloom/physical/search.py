@@ -7,6 +7,7 @@ from dataclasses import replace
 from trendloom.kernels.collapsed.kernel import MergedKernel
 from trendloom.kernels.complete.compared_kernel import MaximalKernel
 from trendloom.kernels.ground.spec import Pair
+from trendloom.kernels.remainders.kernel import RemaindersKernel
 from trendloom.kernels.search.kernel import SearchKernel
 from trendloom.model.semantics import Semantics, Trends
 from trendloom.physical.candidate import Choice, Wanted
@@ -14,6 +15,7 @@ from trendloom.physical.collapsed import TOGETHER
 from trendloom.physical.consistency import describe_predicates
 from trendloom.physical.counting import count_of_matches, count_of_tried
 from trendloom.physical.estimates import estimate_search
+from trendloom.physical.hiding import describe_hiding
 from trendloom.plan.display import Branch
 from trendloom.plan.logical import Aggregation
 
@@ -26,20 +28,32 @@ def searched(
     """A search for matches, and what the plan wants of them."""
     output, refused = wanted.plan.output, wanted.refused
     kernel = replace(kernel, whole_windows=wanted.aggregates, count=count_of_matches(wanted))
-    found: SearchKernel = kernel
+    found = matches = _shown(wanted, kernel)
     result = "matches as they are found, sorted where they fit in memory"
     if output is Trends.COMPLETE:
         tries, compares = count_of_tried(kernel.detection)
-        found = MaximalKernel(kernel.detection, kernel, wanted.limits.compared, tries, compares, count=kernel.count)
+        found = MaximalKernel(kernel.detection, matches, wanted.limits.compared, tries, compares, count=kernel.count)
         result = f"find all matches, then drop those that another one contains ({refused['trend graph']})"
     elif output is Trends.COLLAPSED:
-        found = MergedKernel(kernel.detection, kernel, wanted.limits.enumerated)
+        found = MergedKernel(kernel.detection, matches, wanted.limits.enumerated)
         result = f"{TOGETHER}: matches are enumerated and put together, because {refused['spines']}"
     elif isinstance(output, Aggregation):
         having = ", keep rows that pass HAVING" if output.having is not None else ""
         result = f"two steps: find the matches, then add up per group and window{having}"
-    return Choice(
-        found, algorithm, why, cost, result, notes=_predicates(wanted, kernel, pairs), estimate=estimate_search(wanted)
+    notes = (*describe_hiding(kernel.detection), *_predicates(wanted, kernel, pairs))
+    return Choice(found, algorithm, why, cost, result, notes=notes, estimate=estimate_search(wanted))
+
+
+def _shown(wanted: Wanted, kernel: SearchKernel) -> SearchKernel:
+    """What a search finds, without the events that EXISTS hides."""
+    if not kernel.detection.hidden:
+        return kernel
+    return RemaindersKernel(
+        kernel.detection,
+        kernel,
+        wanted.limits.enumerated,
+        whole_windows=kernel.whole_windows,
+        count=kernel.count,
     )
 
 

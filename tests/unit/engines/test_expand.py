@@ -99,6 +99,18 @@ class TestNegation:
             tl.expand(self.QUERY, row, self.EVENTS.slice(1))
 
 
+class TestExists:
+    QUERY = "RETURN COLLAPSED TRENDS PATTERN EXISTS x (SEQ(A a, X x, B+ b[], C c))"
+    EVENTS = events("ABXBXBC")
+
+    def test_needs_the_stream_and_shows_no_hidden_events(self) -> None:
+        (row,) = rows(self.QUERY, self.EVENTS).to_pylist()
+        assert row["matches"] == 3
+        assert listed(tl.expand(self.QUERY, row, self.EVENTS)) == [(0, 3, 5, 6), (0, 3, 6), (0, 5, 6)]
+        with pytest.raises(OptionError, match="EXISTS needs events that are in no match"):
+            tl.expand(self.QUERY, row)
+
+
 class TestRefusals:
     def row(self) -> dict[str, Any]:
         (row,) = rows(QUERY, events("ABBC")).to_pylist()

@@ -205,7 +205,6 @@ def test_the_reference_engine_executes_the_definitions() -> None:
     ("text", "reason"),
     [
         ("PATTERN A a RANK BY a.x LIMIT 2", "RANK BY cannot be run by this engine yet"),
-        ("PATTERN EXISTS b (SEQ(A a, B b))", "EXISTS cannot be run by this engine yet"),
     ],
 )
 def test_a_refusal_is_shown_with_the_template(text: str, reason: str) -> None:

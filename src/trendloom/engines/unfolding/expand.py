@@ -2,7 +2,7 @@
 
 The row's events are all that its matches can use. So the kernel that found the row is shown these events alone, each
 where the row binds it, and asked for the matches that the row stands for (`Kernel.unfold`), in bounded memory.
-A NOT looks at events that no row holds: such a query needs the stream as well.
+A NOT and EXISTS look at events that no row holds: such a query needs the stream as well.
 """
 
 from __future__ import annotations
@@ -70,9 +70,10 @@ class _RowOfStream:
         self.physical, self.given = physical, given
         self.detection = physical.detection
         self.stream = _stream_of(physical.plan, events)
-        if len(self.detection.scopes) > 1 and not from_source:
+        if (len(self.detection.scopes) > 1 or self.detection.hidden) and not from_source:
+            looking = "EXISTS needs events that are" if self.detection.hidden else "a NOT looks at events that are"
             raise OptionError(
-                "a NOT looks at events that are in no match, so in no row",
+                f"{looking} in no match, so in no row",
                 hint="give the stream too: expand(text, row, events)",
             )
         unknown = set(given.variables) - {place.variable for place in self.detection.places if place.scope == 0}
@@ -110,7 +111,7 @@ class _RowOfStream:
         return choose(plan if self.start is None else replace(plan, window=Window())).kernel
 
     def _of_row(self, block: Block) -> Block:
-        """The events of the row's partition and window; only the row's own fit positions outside NOTs."""
+        """The events of the row's partition and window; only the row's own fit positions that it shows."""
         row = np.zeros(len(self.stream.table), np.bool_)
         row[self.given.rows] = True
         mine = np.flatnonzero(row[block.row])
@@ -122,7 +123,7 @@ class _RowOfStream:
         words = [np.zeros(len(block), np.uint64) for _ in range(0, len(places), WORD)]
         for position, place in enumerate(places):
             fits = block.members[position]
-            if place.scope == 0:
+            if place.scope == 0 and position not in self.detection.hidden:
                 allowed = np.zeros(len(self.stream.table), np.bool_)
                 allowed[self.given.rows[self.given.names == place.variable]] = True
                 fits = fits[allowed[block.row[fits]]]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from trendloom.kernels.collapsed.collapse import collapse
 from trendloom.kernels.collapsed.merge import merged, up_to
@@ -13,6 +14,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Asked, Expected
 from trendloom.kernels.expansion.enumerate import enumerate_matches
 from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.remainders.distinct import without_hidden
 from trendloom.kernels.search.kernel import SearchKernel, SearchState
 
 CHUNK = 1 << 16
@@ -69,8 +71,18 @@ class MergedKernel(CollapsedKernel):
     search: SearchKernel
     most: int
 
+    def within(self, memory: int) -> Self:
+        return replace(self, search=self.search.within(memory))
+
     def all(self, block: Block) -> Iterator[Matches]:
         return merged(up_to(self.most, self.search.all(block)), self.detection, block)
+
+    def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Matches] | None:
+        """The same, without the events that EXISTS hides."""
+        found = super().unfold(block, variables, asked)
+        if found is None or not self.detection.hidden:
+            return found
+        return without_hidden(found, self.detection, self.most)
 
     def _spine(self, block: Block, variables: frozenset[str], asked: Asked) -> frozenset[int] | None:
         """There is no cheap way to look for the row, and often no need: each variable has one position."""

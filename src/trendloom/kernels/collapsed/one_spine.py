@@ -16,7 +16,7 @@ Node = tuple[int, frozenset[int]]  # a state of the template, and the positions 
 
 
 def with_spine(detection: Detection, spine: frozenset[int]) -> Detection:
-    """The detection of the matches that bind exactly these positions outside Kleene variables."""
+    """The matches that bind exactly these positions outside Kleene variables, besides any that are hidden."""
     first, *others = detection.scopes
     template = _Narrowing(detection, spine).template()
     narrowed = (replace(first, template=template), *others)
@@ -43,6 +43,7 @@ class _Narrowing:
         found = []
         for edge in edges:
             plural = self.detection.places[edge.position].variable in self.detection.plural
+            plural |= edge.position in self.detection.hidden
             if plural or (edge.position in self.spine and edge.position not in bound):
                 node = edge.target, bound if plural else bound | {edge.position}
                 found.append(replace(edge, target=self.number.setdefault(node, len(self.number))))

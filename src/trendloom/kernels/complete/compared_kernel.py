@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from trendloom.kernels.aggregation.counting import Count
 from trendloom.kernels.columns.block import Block
@@ -30,6 +31,9 @@ class MaximalKernel(SearchKernel):
     @property
     def together(self) -> bool:
         return True
+
+    def within(self, memory: int) -> Self:
+        return replace(self, search=self.search.within(memory))
 
     def all(self, block: Block) -> Iterator[Matches]:
         return iter([only_complete(block, self.search.all(block), self.most)])

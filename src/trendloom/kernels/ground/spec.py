@@ -64,7 +64,10 @@ class Scope:
 
 @dataclass(frozen=True)
 class Detection:
-    """All matches of a pattern. `adjacent`: only events with nothing between; `earliest`: only the next that fits."""
+    """All matches of a pattern. `adjacent`: only events with nothing between; `earliest`: only the next that fits.
+
+    `hidden`: positions of EXISTS, whose events are matched and then left out; equal remainders are one match.
+    """
 
     places: tuple[Place, ...]
     scopes: tuple[Scope, ...]
@@ -73,6 +76,7 @@ class Detection:
     adjacent: bool = False
     plural: frozenset[str] = frozenset()
     sieves: tuple[Sieve, ...] = ()
+    hidden: frozenset[int] = frozenset()
 
     def without_rules(self) -> Detection:
         """The same pattern without the conditions on its matches; those of NOTs stay."""

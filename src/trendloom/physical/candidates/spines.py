@@ -7,11 +7,14 @@ from trendloom.model.semantics import Trends
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.collapsed import TOGETHER, spine_of
 from trendloom.physical.estimates import estimate_search
+from trendloom.physical.hiding import HIDING
 
 
 def consider(wanted: Wanted) -> Choice | str:
     if wanted.plan.output is not Trends.COLLAPSED:
         return "it finds collapsed trends only"
+    if wanted.plan.hidden:
+        return HIDING
     found = spine_of(wanted.detection)
     if isinstance(found, str):
         return found

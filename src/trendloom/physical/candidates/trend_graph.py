@@ -10,11 +10,14 @@ from trendloom.model.semantics import Trends
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.complete import complete_of
 from trendloom.physical.estimates import estimate_graph
+from trendloom.physical.hiding import HIDING
 
 
 def consider(wanted: Wanted) -> Choice | str:
     if wanted.plan.output is not Trends.COMPLETE:
         return "it finds complete trends only"
+    if wanted.plan.hidden:
+        return HIDING
     graph, reason = complete_of(wanted.detection)
     if graph is None:
         return reason
