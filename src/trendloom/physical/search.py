@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from trendloom.kernels.collapsed.kernel import MergedKernel
 from trendloom.kernels.complete.compared_kernel import MaximalKernel
-from trendloom.kernels.ground.spec import Pair
+from trendloom.kernels.ground.spec import Compared
 from trendloom.kernels.search.kernel import SearchKernel
 from trendloom.model.semantics import Semantics, Trends
 from trendloom.physical.candidate import Choice, Wanted
@@ -21,7 +21,7 @@ ADDED_UP = "it finds matches one by one, and aggregates may do without"
 
 
 def searched(
-    wanted: Wanted, kernel: SearchKernel, pairs: tuple[Pair, ...] | None, algorithm: str, why: str, cost: str
+    wanted: Wanted, kernel: SearchKernel, pairs: tuple[Compared, ...] | None, algorithm: str, why: str, cost: str
 ) -> Choice:
     """A search for matches, and what the plan wants of them."""
     output, refused = wanted.plan.output, wanted.refused
@@ -43,7 +43,7 @@ def searched(
     )
 
 
-def _predicates(wanted: Wanted, kernel: SearchKernel, pairs: tuple[Pair, ...] | None) -> tuple[Branch, ...]:
+def _predicates(wanted: Wanted, kernel: SearchKernel, pairs: tuple[Compared, ...] | None) -> tuple[Branch, ...]:
     """Under skip-till-any-match: the class of every condition, which says where it may be tested."""
     if wanted.plan.semantics is not Semantics.ANY:
         return ()

@@ -41,6 +41,7 @@ def test_every_rule_says_what_it_changed() -> None:
         ├─ rewrite_running_extremes  no change
         ├─ push_predicates_to_positions
         │  └─ 0 A a must pass  a.x > 1
+        ├─ decorrelate_negations     no change
         ├─ scan_pattern_types
         │  └─ reads only events of type  A, B
         └─ scan_needed_columns
@@ -53,6 +54,7 @@ def test_a_rule_that_changed_nothing_says_so() -> None:
         Optimized plan
         ├─ rewrite_running_extremes      no change
         ├─ push_predicates_to_positions  no change
+        ├─ decorrelate_negations         no change
         ├─ scan_pattern_types            no change
         └─ scan_needed_columns           no change""")
 
