@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from trendloom.optimize.decorrelate_negations import decorrelate_negations
 from trendloom.optimize.find_key_sets import find_key_sets
 from trendloom.optimize.look_up_equalities import look_up_equalities
 from trendloom.optimize.order_conditions import order_conditions
@@ -30,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     rewrite_running_extremes,
     split_by_equality,
     push_predicates_to_positions,
+    decorrelate_negations,
     push_predicates_in,
     look_up_equalities,
     scan_pattern_types,

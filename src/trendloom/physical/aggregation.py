@@ -12,16 +12,18 @@ from dataclasses import dataclass, replace
 from trendloom.expr.nodes import Expr, Total, walk
 from trendloom.kernels.by_event.structures import structures
 from trendloom.kernels.ground.machine import Machine
-from trendloom.kernels.ground.spec import Detection, Pair, Rule
+from trendloom.kernels.ground.spec import Compared, Detection, EmptyGap, Pair, Rule
 from trendloom.kernels.matrices.program import obstacle as program_obstacle
 from trendloom.kernels.totals.spec import AggregationSpec, Grain, Measure, Pivot, Test
 from trendloom.model.schema import Kind
 from trendloom.physical.adjacent import adjacent
+from trendloom.physical.empty_gaps import SEVERAL_WAYS, empty_gaps
 from trendloom.physical.hiding import HIDING
 from trendloom.physical.pairs import run_obstacle
 from trendloom.plan import logical
 from trendloom.plan.logical import Plan
 
+RELATED = "a predicate relates adjacent events"
 NO_PIVOT = "predicates are about adjacent events alone"
 
 
@@ -40,13 +42,18 @@ class _Adjacent:
 
     bare: Detection
     machine: Machine
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Compared, ...]
     tests: tuple[Test, ...]
     no_program: str | None
 
     @property
     def without_rules(self) -> bool:
         return not self.pairs and not self.tests
+
+    def what(self, predicates: str) -> str:
+        """What relates adjacent events: the predicates, in these words, or NOTs alone."""
+        alone = not self.tests and all(isinstance(pair, EmptyGap) for pair in self.pairs)
+        return "a NOT depends on an event next to it" if alone else predicates
 
 
 def _adjacent(detection: Detection) -> _Adjacent | str:
@@ -59,9 +66,12 @@ def _adjacent(detection: Detection) -> _Adjacent | str:
         if one is None:
             return reason or ""
         found.append(one)
+    gaps = empty_gaps(machine)
+    if isinstance(gaps, str):
+        return gaps
     pairs = tuple(one for one in found if isinstance(one, Pair))
     tests = tuple(one for one in found if isinstance(one, Test))
-    return _Adjacent(bare, machine, pairs, tests, program_obstacle(machine))
+    return _Adjacent(bare, machine, (*pairs, *gaps), tests, program_obstacle(machine))
 
 
 # ------------------------------------------------------------------------------------------------- grains
@@ -75,7 +85,7 @@ def matrices(detection: Detection) -> Grained | str:
     if isinstance(rules, str) or needs_pivot(detection):
         return "a predicate relates events that are not adjacent"
     if not rules.without_rules:
-        return "a predicate relates adjacent events"
+        return rules.what(RELATED)
     if rules.no_program is not None:
         return rules.no_program
     if detection.earliest or detection.adjacent:
@@ -98,7 +108,7 @@ def waiting_runs(detection: Detection) -> Grained | str:
         return "skip-till-any-match: partial matches wait at no single event"
     aggregation = AggregationSpec(rules.bare, Grain.PATTERN, (), rules.pairs)
     cost = "O(events)" if detection.adjacent or not rules.pairs else "O(events · log events)"
-    what = f"{rules.no_program}: " if rules.without_rules else "a predicate relates adjacent events: "
+    what = f"{rules.no_program}: " if rules.without_rules else f"{rules.what(RELATED)}: "
     return Grained(aggregation, f"{what}runs that wait at an event go to its successor", cost)
 
 
@@ -118,7 +128,9 @@ def by_event(detection: Detection) -> Grained | str:
         return Grained(replace(aggregation, grain=Grain.EVENT), reason, "O(events²) per window, vectorised")
     cost = "O(events)" if used == ["hash"] else "O(events · log events)"
     cost = "O(events · log² events)" if "two-level fenwick" in used else cost
-    return Grained(aggregation, f"predicates relate adjacent events: sums by {' and '.join(used)}", cost)
+    return Grained(
+        aggregation, f"{rules.what('predicates relate adjacent events')}: sums by {' and '.join(used)}", cost
+    )
 
 
 GRAINS = (matrices, waiting_runs, by_event)
@@ -140,9 +152,9 @@ def _by_event(detection: Detection) -> _Adjacent | str:
             return "a predicate is not a comparison of one event with the other"
         return run_obstacle(bare, machine) or rules
     if machine.ambiguous:
-        return "there are several ways to derive a match"
+        return SEVERAL_WAYS
     for scope in bare.scopes[1:]:
-        if scope.parent == 0 and (scope.outer or scope.open_ended):
+        if scope.parent == 0 and (scope.waits or scope.open_ended):
             return "a NOT depends on the match around it"
     return rules
 
@@ -151,8 +163,8 @@ def _by_event(detection: Detection) -> _Adjacent | str:
 
 
 def needs_pivot(detection: Detection) -> bool:
-    """Whether rules relate events that are not adjacent, or NOTs use variables of the match around them."""
-    if any(scope.outer for scope in detection.scopes[1:]):
+    """Whether rules relate events that are not adjacent, or NOTs use more of the match around them than an event."""
+    if any(scope.waits for scope in detection.scopes[1:]):
         return True
     rules = detection.scopes[0].rules
     if not rules:
@@ -203,7 +215,8 @@ def _after_pivot(detection: Detection, name: str) -> Detection | None:
                 return None
             else:
                 kept.append(rule)
-        scopes.append(replace(scope, rules=tuple(kept), outer=scope.outer - {name}))
+        absence = scope.absence if len(kept) == len(scope.rules) else None
+        scopes.append(replace(scope, rules=tuple(kept), outer=scope.outer - {name}, absence=absence))
     return replace(detection, scopes=tuple(scopes))
 
 

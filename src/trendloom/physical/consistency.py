@@ -23,7 +23,7 @@ from trendloom.expr import nodes
 from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Expr, Extent, Which
 from trendloom.expr.shape import shape_of
 from trendloom.kernels.ground.machine import Machine
-from trendloom.kernels.ground.spec import Detection, Pair, Rule, Sieve
+from trendloom.kernels.ground.spec import Compared, Detection, Pair, Rule, Sieve
 from trendloom.plan.display import show_expression
 from trendloom.plan.logical import Condition, Plan
 
@@ -183,7 +183,7 @@ def _sieve(rule: Rule, detection: Detection, machine: Machine) -> Sieve | None:
 
 
 def describe_predicates(
-    plan: Plan, detection: Detection, pairs: tuple[Pair, ...] | None
+    plan: Plan, detection: Detection, pairs: tuple[Compared, ...] | None
 ) -> Iterator[tuple[str, Consistency, str]]:
     """Every condition of the match, its class and where it is tested; `pairs` None: partial matches are expanded."""
     texts = dict.fromkeys(

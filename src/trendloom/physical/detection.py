@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trendloom.errors import PlanError, option
-from trendloom.kernels.ground.spec import Detection, Place, Rule, Scope
+from trendloom.kernels.ground.spec import Absence, Detection, Place, Rule, Scope
 from trendloom.model.semantics import Semantics
 from trendloom.pattern import algebra
-from trendloom.pattern.template import build_template
-from trendloom.plan.logical import Condition, Plan
+from trendloom.pattern.template import Template, build_template
+from trendloom.plan.logical import Condition, Decorrelated, Plan
 
 
 def describe(plan: Plan) -> Detection:
@@ -22,16 +22,18 @@ def describe(plan: Plan) -> Detection:
         number: tuple(_rule(condition) for condition in plan.conditions if condition.scope == number)
         for number in survey.scopes
     }
+    templates = {number: build_template(found.body) for number, found in survey.scopes.items()}
     parents = {number: found.parent for number, found in survey.scopes.items()}
     scopes = tuple(
         Scope(
             number,
             found.parent,
-            build_template(found.body),
+            templates[number],
             rules[number],
             _outer(number, parents, rules, places) if number else frozenset(),
             found.parts,
             found.branch,
+            _absence(number, plan.decorrelated, templates, parents),
         )
         for number, found in sorted(survey.scopes.items())
     )
@@ -99,6 +101,23 @@ def _outer(
         for rule in rules[number]:
             used |= {v for v in rule.shape.variables if _owner(v, number, parents, places) not in inside}
     return frozenset(used)
+
+
+def _absence(
+    scope: int, decorrelated: tuple[Decorrelated, ...], templates: dict[int, Template], parents: dict[int, int]
+) -> Absence | None:
+    """A NOT that depends on one event next to it alone, as the optimizer has noted it."""
+    for noted in decorrelated:
+        if noted.scope == scope:
+            around = templates[parents[scope]]
+            positions = {
+                edge.position if noted.follows else around.position_of[state]
+                for state, edges in enumerate(around.edges)
+                for edge in edges
+                if any(crossing.scope == scope for crossing in edge.crossings)
+            }
+            return Absence(templates[scope], noted.follows, tuple(sorted(positions)), noted.links)
+    return None
 
 
 def _encloses(outer: int, inner: int, parents: dict[int, int]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from trendloom.errors import PlanError
-from trendloom.kernels.ground.spec import Detection, Scope
+from trendloom.kernels.ground.spec import Absence, Detection, Scope
 from trendloom.model.amounts import show_bytes, show_count
 from trendloom.optimize import COSTED_RULES, RULES, CostedRule, optimize
 from trendloom.optimize.nesting_costs import NestingCosts, costs_of, is_nested
@@ -19,7 +19,7 @@ from trendloom.physical.candidate import Choice, Estimate
 from trendloom.physical.detection import describe
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.display import Branch, describe_condition, show_component, show_expression
-from trendloom.plan.logical import Condition, Plan
+from trendloom.plan.logical import Condition, Decorrelated, Plan
 from trendloom.plan.statistics import UNKNOWN, Statistics
 
 # --------------------------------------------------------------------------------------------- optimized
@@ -75,6 +75,8 @@ def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
         unread = [name for name in before.scan.columns if name not in after.scan.columns]
         yield Branch("reads only columns", ", ".join(after.scan.columns))
         yield Branch("leaves out", ", ".join(unread))
+    for noted in after.decorrelated[len(before.decorrelated) :]:
+        yield Branch(f"NOT {noted.scope}", _beside(after, noted))
     if after.pattern != before.pattern:
         yield Branch("rewrites the pattern")
 
@@ -175,17 +177,28 @@ def _templates(plan: Plan) -> Iterator[Branch]:
     detection = describe(plan)
     for scope in detection.scopes:
         name = "template" if scope.number == 0 else f"NOT {scope.number}"
-        yield Branch(name, _dependence(scope), tuple(_template(plan, detection, scope)))
+        yield Branch(name, _dependence(plan, scope), tuple(_template(plan, detection, scope)))
 
 
-def _dependence(scope: Scope) -> str:
+def _dependence(plan: Plan, scope: Scope) -> str:
     if scope.number == 0:
         return ""
+    if scope.absence is not None:
+        return _beside(plan, scope.absence)
     if scope.outer:
         return f"uses {', '.join(sorted(scope.outer))} of the match around it: searched in the gap of each match"
     if scope.open_ended:
         return "depends on where the gap begins and ends: searched in each gap"
     return "one threshold per event: only the latest start of its matches counts"
+
+
+def _beside(plan: Plan, noted: Absence | Decorrelated) -> str:
+    """How a NOT is decided that depends on one event next to it."""
+    links = " and ".join(show_expression(link, plan.schema.axis) for link in noted.links)
+    side = "after" if noted.follows else "before"
+    if all(link.operator == "=" for link in noted.links):
+        return f"anti-join by {links} and time, for the event {side} it"
+    return f"threshold by {links} for the event {side} it, found in order of values"
 
 
 def _template(plan: Plan, detection: Detection, scope: Scope) -> Iterator[Branch]:

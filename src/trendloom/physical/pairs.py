@@ -1,19 +1,20 @@
 """Which rules compare two consecutive events of a run: `left(e) op right(f)`, two columns and an operator.
 
-If all rules are such pairs and all NOTs are thresholds, the successor of an event depends on that event alone, and runs
-can be followed by a table of successors.
+If all rules are such pairs and all NOTs are thresholds or pairs of columns, too, the successor of an event depends on
+that event alone, and runs can be followed by a table of successors.
 """
 
 from __future__ import annotations
 
 from trendloom.kernels.ground.machine import Machine
-from trendloom.kernels.ground.spec import Detection, Pair
+from trendloom.kernels.ground.spec import Compared, Detection, Pair
 from trendloom.physical.adjacent import adjacent
+from trendloom.physical.empty_gaps import SEVERAL_WAYS, empty_gaps
 
 MOST_POSITIONS = 64
 
 
-def pairs_of(detection: Detection) -> tuple[tuple[Pair, ...], str | None]:
+def pairs_of(detection: Detection) -> tuple[tuple[Compared, ...], str | None]:
     """The pairs, or the reason why a run cannot be followed by its last event alone."""
     machine = Machine(detection)
     obstacle = _obstacle(detection, machine)
@@ -23,7 +24,10 @@ def pairs_of(detection: Detection) -> tuple[tuple[Pair, ...], str | None]:
         if not isinstance(found, Pair):
             return (), obstacle or "a predicate is not a comparison of one event with the other"
         pairs.append(found)
-    return tuple(pairs), obstacle
+    gaps = empty_gaps(machine)
+    if obstacle is not None or isinstance(gaps, str):
+        return (), obstacle or SEVERAL_WAYS
+    return (*pairs, *gaps), None
 
 
 def _obstacle(detection: Detection, machine: Machine) -> str | None:
@@ -37,8 +41,8 @@ def run_obstacle(detection: Detection, machine: Machine) -> str | None:
     if len(detection.places) > MOST_POSITIONS:
         return f"the pattern has more than {MOST_POSITIONS} positions"
     if machine.ambiguous or any(len(step.ways) > 1 for steps in machine.moves[0] for step in steps):
-        return "there are several ways to derive a match"
+        return SEVERAL_WAYS
     for scope in detection.scopes[1:]:
-        if scope.parent == 0 and (scope.outer or scope.open_ended):
+        if scope.parent == 0 and (scope.waits or scope.open_ended):
             return "a NOT depends on the match around it"
     return None

@@ -20,5 +20,5 @@ def remembered(detection: Detection) -> frozenset[str] | None:
         if adjacent(rule, detection, machine)[0] is None:
             names |= rule.shape.variables
     for scope in detection.scopes[1:]:
-        names |= scope.outer if scope.parent == 0 else frozenset()
+        names |= scope.outer if scope.parent == 0 and scope.waits else frozenset()
     return None if names & detection.plural else frozenset(names)

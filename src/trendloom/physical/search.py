@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from trendloom.kernels.collapsed.kernel import MergedKernel
 from trendloom.kernels.complete.compared_kernel import MaximalKernel
-from trendloom.kernels.ground.spec import Pair
+from trendloom.kernels.ground.spec import Compared
 from trendloom.kernels.remainders.kernel import RemaindersKernel
 from trendloom.kernels.search.kernel import SearchKernel
 from trendloom.model.semantics import Semantics, Trends
@@ -23,7 +23,7 @@ ADDED_UP = "it finds matches one by one, and aggregates may do without"
 
 
 def searched(
-    wanted: Wanted, kernel: SearchKernel, pairs: tuple[Pair, ...] | None, algorithm: str, why: str, cost: str
+    wanted: Wanted, kernel: SearchKernel, pairs: tuple[Compared, ...] | None, algorithm: str, why: str, cost: str
 ) -> Choice:
     """A search for matches, and what the plan wants of them."""
     output, refused = wanted.plan.output, wanted.refused
@@ -57,7 +57,7 @@ def _shown(wanted: Wanted, kernel: SearchKernel) -> SearchKernel:
     )
 
 
-def _predicates(wanted: Wanted, kernel: SearchKernel, pairs: tuple[Pair, ...] | None) -> tuple[Branch, ...]:
+def _predicates(wanted: Wanted, kernel: SearchKernel, pairs: tuple[Compared, ...] | None) -> tuple[Branch, ...]:
     """Under skip-till-any-match: the class of every condition, which says where it may be tested."""
     if wanted.plan.semantics is not Semantics.ANY:
         return ()

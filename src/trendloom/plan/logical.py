@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from trendloom.errors import QueryWarning
-from trendloom.expr.nodes import Expr
+from trendloom.expr.nodes import Comparison, Expr
 from trendloom.lang.tree import Query
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.semantics import Semantics, Trends
@@ -37,6 +37,18 @@ class Condition:
     decided_at: str | None = None  # the component at which it is decided; None: on whole matches. Set by the optimizer
     looked_up: bool = False  # an equality: events are looked up by value. Set by the optimizer
     short_cut: bool = False  # an equality: a value that is nowhere ends the search. Set by the optimizer
+
+
+@dataclass(frozen=True)
+class Decorrelated:
+    """A NOT whose matches depend on nothing outside but the event bound right before it, or after it (`follows`).
+
+    `links` are what its conditions come to: every event of a match (left sides) is compared with that event (right).
+    """
+
+    scope: int
+    follows: bool
+    links: tuple[Comparison, ...]
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,7 @@ class Plan:
     confidence: Fraction | None = None
     filters: tuple[tuple[int, Expr], ...] = ()  # (position, predicate on that event alone): set by the optimizer
     split: tuple[str, ...] = ()  # attributes that are equal in all events of a match: set by the optimizer
+    decorrelated: tuple[Decorrelated, ...] = ()  # NOTs that need not be tested match by match: set by the optimizer
     warnings: tuple[QueryWarning, ...] = field(default=(), compare=False)
 
     @property

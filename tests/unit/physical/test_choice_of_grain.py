@@ -41,7 +41,16 @@ def chosen(query: str) -> Choice:
         ("PATTERN A+ WHERE abs(A.x - NEXT(A).x) < 2", Grain.EVENT, "compared with those before it"),
         ("PATTERN SEQ(A a, B+ b[], C c) WHERE a.x < c.x", Grain.TYPE, "one aggregate per event of a"),
         ("PATTERN SEQ(A a, B+ b[], C c) WHERE b.x < c.x", Grain.TYPE, "one aggregate per event of c"),
-        ("PATTERN SEQ(A a, NOT (B b: b.x = a.x), C c)", Grain.TYPE, "one aggregate per event of a"),
+        ("PATTERN SEQ(A a, NOT (B b: b.x = a.x), C c)", Grain.MIXED, "a NOT depends on an event next to it"),
+        ("PATTERN SEQ(A a, NOT (B b: b.x > c.x), C c)", Grain.MIXED, "sums by fenwick"),
+        ("PATTERN SEQ(A a, NOT (B b: b.x > c.x), C c) WHERE a.x = c.x", Grain.MIXED, "sums by hash of fenwicks"),
+        (f"PATTERN SEQ(A a, NOT (B b: b.x > c.x), C c) {NEXT}", Grain.PATTERN, "a NOT depends on an event next to it"),
+        (
+            "PATTERN SEQ(A a, NOT (B b: b.x = d.x), D d, C c) WHERE a.x < c.x",
+            Grain.MIXED,
+            "one aggregate per event of a",
+        ),
+        ("PATTERN SEQ(A a, NOT (B b: b.x + a.x > 1), C c)", Grain.TYPE, "one aggregate per event of a"),
         ("PATTERN SEQ(A a, B+ b[], C c) WHERE a.x < c.x AND b.x < NEXT(b).x", Grain.MIXED, "one aggregate per event"),
     ],
 )

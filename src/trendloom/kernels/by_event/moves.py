@@ -4,6 +4,7 @@ A NOT is a threshold in time (see `ground.gaps`): between events e and f it hold
 that ended before f lies before the events after e. All NOTs of a way must hold, one way is enough; so the bar of a move
 is the least over its ways of the greatest over their NOTs, one column: e passes if tie_end[e] > bar[tie_start[f]].
 Bars never fall. The same column decides leading NOTs (against the span's begin) and trailing ones (at the span's end).
+A NOT that depends on one of the two events has no bar: it is one of the pairs that structures answer (see `EmptyGap`).
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class _Bars:
         self.rows: dict[frozenset[frozenset[int]], int] = {}
 
     def row(self, ways: Iterable[Crossings]) -> int:
-        scopes = frozenset(frozenset(crossing.scope for crossing in way) for way in ways)
+        scopes = frozenset(self.gaps.machine.thresholds_of(way) for way in ways)
         if frozenset() in scopes:
             return FREE
         if scopes not in self.rows:

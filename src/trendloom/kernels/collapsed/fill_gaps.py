@@ -23,7 +23,7 @@ from trendloom.kernels.collapsed.prune import on_a_match
 from trendloom.kernels.collapsed.spec import Gap, Settled
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.compiled import njit
-from trendloom.kernels.ground.spec import Detection
+from trendloom.kernels.ground.spec import Detection, Pair
 from trendloom.kernels.totals.widen import Amounts
 
 Array = np.ndarray[Any, Any]
@@ -132,7 +132,8 @@ class Filling:
 
     def _block_of(self, laid: _Laid) -> Block:
         block, events = self.block, laid.events
-        used = {name for pair in self.gap.ways.pairs for side in (pair.left, pair.right) for name in columns(side)}
+        pairs = [pair for pair in self.gap.ways.pairs if isinstance(pair, Pair)]  # a spine has no NOT to cross
+        used = {name for pair in pairs for side in (pair.left, pair.right) for name in columns(side)}
         used |= {name for test in self.gap.ways.tests for name in columns(test.expr)}
         return Block(
             key_starts=laid.starts,

@@ -2,9 +2,9 @@
 
 A NOT that depends on nothing outside is a *threshold*: of all its matches that have ended before f, only the latest
 start matters; the gap (e, f) is violated iff that start lies after e. The threshold of every event is one column, so
-the test is one comparison. A NOT that uses variables of the enclosing match (correlated), or has leading or trailing
-NOTs of its own, is tested gap by gap: its matches are enumerated inside the gap with the outer match as context,
-until one is found.
+the test is one comparison. A NOT that uses nothing of the enclosing match but one event next to it is one comparison,
+too (see `borders`). A NOT that uses more of it (correlated), or has leading or trailing NOTs of its own, is tested gap
+by gap: its matches are enumerated inside the gap with the outer match as context, until one is found.
 
 Cost: thresholds O(1) per test after one pass; otherwise the cost of finding the first match in each gap.
 See docs/semantics.md on NOT, and Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing".
@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.ground.borders import borders
 from trendloom.kernels.ground.latest_starts import latest_starts
 from trendloom.kernels.ground.lookups import Lookups
 from trendloom.kernels.ground.machine import Machine, Step
 from trendloom.kernels.ground.paths import Paths, ready, without_context
-from trendloom.kernels.ground.spec import Rule, Scope
+from trendloom.kernels.ground.spec import Absence, Rule, Scope
 from trendloom.pattern.template import Crossing, Crossings
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ class Gaps:
         self.spec = machine.spec
         self.lookups = Lookups(machine, block)
         self._thresholds: dict[int, Array] = {}
+        self._borders: dict[Absence, tuple[Array, Array]] = {}
         self._beside = {scope.number: machine.beside(scope.number) for scope in self.spec.scopes}
-        self.waiting = [scope for scope in self.spec.scopes if scope.number and scope.outer]
+        self.waiting = [scope for scope in self.spec.scopes if scope.number and scope.waits]
 
     # ------------------------------------------------------------------------------- while a match grows
 
@@ -68,6 +70,9 @@ class Gaps:
     def _violated_at(self, crossing: Crossing, paths: Paths, column: int) -> Array:
         """Per row, whether the NOT crossed on the way to `column` has a match in between."""
         before = self._column_before(paths, crossing, column)
+        absence = self.spec.scopes[crossing.scope].absence
+        if absence is not None:
+            return self._not_apart(absence, paths.events[np.arange(len(paths)), before], paths.events[:, column])
         low = self.block.tie_end[paths.events[np.arange(len(paths)), before]]
         high = self.block.tie_start[paths.events[:, column]]
         return self.violated(crossing, paths, low, high, self._round_column(paths, crossing, column))
@@ -214,6 +219,13 @@ class Gaps:
             if part in scope.parts and part not in around:
                 around[part] = paths.rounds(part)[rows, rounds_at]
         return replace(paths, scope=scope.number, own=paths.events.shape[1], root=rows, rounds_around=around)
+
+    def _not_apart(self, absence: Absence, earlier: Array, later: Array) -> Array:
+        """Per pair of events, whether a match of a NOT that depends on one of them lies between them."""
+        if absence not in self._borders:
+            self._borders[absence] = borders(absence, self.block)
+        left, right = self._borders[absence]
+        return left[earlier] <= right[later] if absence.follows else left[earlier] < right[later]
 
     def threshold(self, scope: int) -> Array:
         """For every index i the latest start of a match of the NOT that has ended before event i; −1: none."""

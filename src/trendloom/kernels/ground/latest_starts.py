@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trendloom.kernels.columns.block import Block
 from trendloom.kernels.compiled import njit
 from trendloom.kernels.ground.paths import without_context
+from trendloom.pattern.template import Template
 
 if TYPE_CHECKING:
     from trendloom.kernels.ground.gaps import Gaps
@@ -27,32 +29,43 @@ def latest_starts(gaps: Gaps, scope: int) -> Array:
     block, machine = gaps.block, gaps.machine
     mine = gaps.spec.scopes[scope]
     steps = [*machine.starts[scope], *(step for steps in machine.moves[scope] for step in steps)]
-    ended = np.full(len(block) + 1, -1, np.int64)
     if not mine.rules and not any(step.may_tie or any(step.ways) for step in steps):
-        _propagate(ended, *_tables(gaps, scope), block.tie_end, np.array([bool(w) for w in mine.template.accepts]))
+        ended = propagate(mine.template, block, block.key)
     else:
+        ended = np.full(len(block) + 1, -1, np.int64)
         roots = without_context(machine, block, scope, block.keys)
         for matches in gaps.make(gaps, scope).matches(roots, block.key_starts[:-1], block.key_starts[1:], None):
             np.maximum.at(ended, matches.events[:, -1] + 1, matches.events[:, 0])
     return np.maximum.accumulate(ended)
 
 
-def _tables(gaps: Gaps, scope: int) -> tuple[Array, Array, Array, Array]:
+def propagate(template: Template, block: Block, part_of: Array) -> Array:
+    """For a pattern without rules and NOTs, at i + 1 the latest start of a match that ends with event i; −1: none.
+
+    Matches lie in one part, `part_of[event]`, which has events of one key; −1: the event is in no match.
+    """
+    ended = np.full(len(block) + 1, -1, np.int64)
+    accepts = np.array([bool(ways) for ways in template.accepts])
+    _propagate(ended, *_tables(template, block, part_of), block.tie_end, accepts)
+    return ended
+
+
+def _tables(template: Template, block: Block, part_of: Array) -> tuple[Array, Array, Array, Array]:
     """Events that fit some position, and for each the steps that bind it: (source state or −1, target state)."""
-    machine, block = gaps.machine, gaps.block
-    pairs = [(-1, step) for step in machine.starts[scope]]
-    pairs += [(state, step) for state, steps in enumerate(machine.moves[scope]) for step in steps]
-    events = np.concatenate([block.members[step.position] for _, step in pairs])
-    source = np.concatenate([np.full(len(block.members[step.position]), state) for state, step in pairs])
-    target = np.concatenate([np.full(len(block.members[step.position]), step.target) for _, step in pairs])
-    order = np.argsort(events, kind="stable")
-    key = block.key[events[order]] if len(events) else events
-    return events[order], source[order], target[order], key
+    pairs = [(state, edge) for state, edges in ((-1, template.starts), *enumerate(template.edges)) for edge in edges]
+    steps = list(dict.fromkeys((state, edge.position, edge.target) for state, edge in pairs))
+    events = np.concatenate([block.members[position] for _, position, _ in steps])
+    source = np.concatenate([np.full(len(block.members[position]), state) for state, position, _ in steps])
+    target = np.concatenate([np.full(len(block.members[position]), target) for _, position, target in steps])
+    part = part_of[events] if len(events) else events
+    order = np.lexsort((events, part))
+    order = order[part[order] >= 0]
+    return events[order], source[order], target[order], part[order]
 
 
 @njit(nogil=True)
 def _propagate(
-    ended: Array, events: Array, source: Array, target: Array, key: Array, tie_end: Array, accepts: Array
+    ended: Array, events: Array, source: Array, target: Array, part: Array, tie_end: Array, accepts: Array
 ) -> None:
     """Latest starts per state, events of equal time updated together. O(events · steps)."""
     states = len(accepts)
@@ -60,11 +73,11 @@ def _propagate(
     fresh = np.full(states, -1, np.int64)
     at = 0
     while at < len(events):
-        if at == 0 or key[at] != key[at - 1]:
+        if at == 0 or part[at] != part[at - 1]:
             best[:] = -1
         fresh[:] = -1
-        end = tie_end[events[at]]
-        while at < len(events) and events[at] < end:
+        mine, end = part[at], tie_end[events[at]]
+        while at < len(events) and part[at] == mine and events[at] < end:
             start = events[at] if source[at] < 0 else best[source[at]]
             if start > fresh[target[at]]:
                 fresh[target[at]] = start

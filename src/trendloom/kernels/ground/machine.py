@@ -75,7 +75,11 @@ class Machine:
 
     def immediate(self, scope: int) -> bool:
         """Whether a NOT can be decided as soon as the events around it are bound."""
-        return not self.spec.scopes[scope].outer
+        return not self.spec.scopes[scope].waits
+
+    def thresholds_of(self, way: Crossings) -> frozenset[int]:
+        """The NOTs of a way that depend on nothing outside; the others are compared (`EmptyGap`) or wait."""
+        return frozenset(crossing.scope for crossing in way if not self.spec.scopes[crossing.scope].outer)
 
     # -------------------------------------------------------------------------------------------- tables
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from trendloom.expr.nodes import Expr
+from trendloom.expr.nodes import Comparison, Expr
 from trendloom.expr.shape import Shape, shape_of
 from trendloom.model.window import Window
 from trendloom.pattern.template import Template
@@ -41,10 +41,26 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Absence:
+    """A NOT whose matches depend on nothing outside but one event next to it, its *neighbour*.
+
+    `follows`: the neighbour is bound after the NOT, else before it; `positions` are those where it is bound. `links`
+    compare an expression of an event of the NOT (left) with one of the neighbour (right); every event of a match passes
+    all of them. Leaves are attributes of the one event they are evaluated on. See `borders`.
+    """
+
+    template: Template
+    follows: bool
+    positions: tuple[int, ...]
+    links: tuple[Comparison, ...]
+
+
+@dataclass(frozen=True)
 class Scope:
     """The pattern (scope 0) or one NOT: its template and the rules on its matches.
 
-    `outer`: variables of enclosing scopes that the rules here or in NOTs inside use.
+    `outer`: variables of enclosing scopes that the rules here or in NOTs inside use. `absence`: all of that
+    is one event next to the NOT.
     """
 
     number: int
@@ -54,6 +70,12 @@ class Scope:
     outer: frozenset[str]
     parts: tuple[int, ...] = ()  # Kleene, Round and AND parts around the NOT
     branch: tuple[tuple[int, int], ...] = ()  # (AND part, which of its operands) around the NOT
+    absence: Absence | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is decided for each match around it, not for the two events around it."""
+        return bool(self.outer) and self.absence is None
 
     @property
     def open_ended(self) -> bool:
@@ -110,6 +132,25 @@ class Pair:
     operator: str
     right: Expr
     steps: frozenset[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class EmptyGap:
+    """No match of a NOT lies between two consecutive events of a run, on the steps that cross it.
+
+    Like a pair, `left(e) operator right(f)`, of two columns that are computed (see `borders`).
+    """
+
+    absence: Absence
+    steps: frozenset[tuple[int, int]]
+
+    @property
+    def operator(self) -> str:
+        return ">" if self.absence.follows else ">="
+
+
+Compared = Pair | EmptyGap
+"""What compares a column of one event with a column of the next."""
 
 
 @dataclass(frozen=True)

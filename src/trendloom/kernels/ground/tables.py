@@ -15,7 +15,7 @@ from trendloom.kernels.ground.comparable import comparable
 from trendloom.kernels.ground.expansion import Expansion
 from trendloom.kernels.ground.gaps import Gaps
 from trendloom.kernels.ground.machine import Machine
-from trendloom.kernels.ground.spec import Pair
+from trendloom.kernels.ground.spec import Compared
 
 Array = np.ndarray[Any, Any]
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
@@ -50,7 +50,7 @@ class Checks(NamedTuple):
     tie_end: Array
 
 
-def moves_of(machine: Machine, pairs: tuple[Pair, ...]) -> Moves:
+def moves_of(machine: Machine, pairs: tuple[Compared, ...]) -> Moves:
     moves = [(state, step) for state, steps in enumerate(machine.moves[0]) for step in steps]
     begin = np.searchsorted([state for state, _ in moves], np.arange(len(machine.moves[0]) + 1))
     rows = np.array([(step.number, step.position, step.target) for _, step in moves], np.int64).reshape(-1, 3)
@@ -59,12 +59,13 @@ def moves_of(machine: Machine, pairs: tuple[Pair, ...]) -> Moves:
     return Moves(begin.astype(np.int64), step, position, target, ~np.array(bound, np.bool_))
 
 
-def checks_of(machine: Machine, pairs: tuple[Pair, ...], block: Block) -> Checks:
+def checks_of(machine: Machine, pairs: tuple[Compared, ...], block: Block) -> Checks:
     moves = [(state, step) for state, steps in enumerate(machine.moves[0]) for step in steps]
     gaps = Gaps(machine, block, lambda gaps, scope: Expansion(machine, block, gaps, scope))
-    crossed = sorted({c.scope for _, step in moves for way in step.ways for c in way})
+    nots = [[scope for way in step.ways for scope in machine.thresholds_of(way)] for _, step in moves]
+    crossed = sorted({scope for some in nots for scope in some})
     compared = [[i for i, pair in enumerate(pairs) if (state, step.number) in pair.steps] for state, step in moves]
-    forbidden = [[crossed.index(c.scope) for way in step.ways for c in way] for _, step in moves]
+    forbidden = [[crossed.index(scope) for scope in some] for some in nots]
     thresholds = [gaps.threshold(scope) for scope in crossed]
     return Checks(
         *_flat_lists(compared),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.matches import Matches
-from trendloom.kernels.ground.spec import Pair
+from trendloom.kernels.ground.spec import Compared
 from trendloom.kernels.postponed.postponed import construct_matches
 from trendloom.kernels.search.kernel import SearchKernel
 
@@ -16,7 +16,7 @@ from trendloom.kernels.search.kernel import SearchKernel
 class PostponedKernel(SearchKernel):
     """`pairs` are the conditions on the two events of a step."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Compared, ...]
 
     def all(self, block: Block) -> Iterator[Matches]:
         return construct_matches(self.detection, self.pairs, block)

@@ -24,7 +24,7 @@ from trendloom.kernels.columns.copying import copy_entries
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.matches import Matches
-from trendloom.kernels.ground.spec import Detection, Pair
+from trendloom.kernels.ground.spec import Compared, Detection
 from trendloom.kernels.ground.tables import Checks, Moves, checks_of, moves_of, pairs_hold
 from trendloom.kernels.ground.viability import accepting, cuts_of, earliest_ends, first_cut
 from trendloom.kernels.ground.windows import check_range, horizons, in_each_window, numbers_of_windows
@@ -99,7 +99,9 @@ class MatchBuffer(NamedTuple):
     positions: Array
 
 
-def construct_matches(spec: Detection, pairs: tuple[Pair, ...], block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
+def construct_matches(
+    spec: Detection, pairs: tuple[Compared, ...], block: Block, chunk: int = CHUNK
+) -> Iterator[Matches]:
     """Chunks of matches; each match once per window that holds it."""
     if len(block):
         for found in Construction(share_matching(spec, pairs, block), chunk):
@@ -110,7 +112,7 @@ def construct_matches(spec: Detection, pairs: tuple[Pair, ...], block: Block, ch
             yield from in_each_window(found, low, count, spec.window.slide, chunk)
 
 
-def share_matching(spec: Detection, pairs: tuple[Pair, ...], block: Block) -> Postponed:
+def share_matching(spec: Detection, pairs: tuple[Compared, ...], block: Block) -> Postponed:
     """Phase 1: which nodes matches can go through, and how they are connected. The block has at least one event."""
     check_range(block.time, spec.window)
     machine = Machine(spec)

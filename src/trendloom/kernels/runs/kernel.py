@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from trendloom.kernels.clock import Certain
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.matches import Matches
-from trendloom.kernels.ground.spec import Pair
+from trendloom.kernels.ground.spec import Compared
 from trendloom.kernels.runs.runs import follow_runs, matches_of, prepare_runs
 from trendloom.kernels.runs.unfinished import unfinished
 from trendloom.kernels.search.kernel import SearchKernel, SearchState
@@ -21,7 +21,7 @@ from trendloom.kernels.search.kernel import SearchKernel, SearchState
 class RunsKernel(SearchKernel):
     """Skip-till-next-match and contiguous; `pairs` are the conditions on the two events of a step."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Compared, ...]
 
     def all(self, block: Block) -> Iterator[Matches]:
         return follow_runs(self.detection, self.pairs, block)

@@ -19,7 +19,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.compiled import njit
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.matches import Matches
-from trendloom.kernels.ground.spec import Detection, Pair
+from trendloom.kernels.ground.spec import Compared, Detection
 from trendloom.kernels.ground.successors import NONE, Successors, successors_of
 from trendloom.kernels.ground.tables import Checks, Moves, checks_of, fits_at, fitting_bits, moves_of, possible
 from trendloom.kernels.ground.windows import check_range, horizons, in_each_window, numbers_of_windows
@@ -55,13 +55,13 @@ class Runs:
     successors: Successors
 
 
-def follow_runs(spec: Detection, pairs: tuple[Pair, ...], block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
+def follow_runs(spec: Detection, pairs: tuple[Compared, ...], block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
     """Chunks of matches; each match once per window that holds it."""
     if len(block):
         yield from matches_of(prepare_runs(spec, pairs, block), chunk)
 
 
-def prepare_runs(spec: Detection, pairs: tuple[Pair, ...], block: Block) -> Runs:
+def prepare_runs(spec: Detection, pairs: tuple[Compared, ...], block: Block) -> Runs:
     """Find all successors, in one sweep. The block has at least one event."""
     check_range(block.time, spec.window)
     machine = Machine(spec)

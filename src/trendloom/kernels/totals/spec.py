@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trendloom.expr.nodes import Expr
-from trendloom.kernels.ground.spec import Detection, Pair
+from trendloom.kernels.ground.spec import Compared, Detection
 from trendloom.model.schema import Kind
 
 
@@ -65,7 +65,7 @@ class AggregationSpec:
     detection: Detection
     grain: Grain
     measures: tuple[Measure, ...]
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[Compared, ...] = ()
     tests: tuple[Test, ...] = ()
     algebra: bool = False
     pivot: Pivot | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trendloom.kernels.ground.spec import Pair
+from trendloom.kernels.ground.spec import Compared
 from trendloom.kernels.runs.kernel import RunsKernel
 from trendloom.model.semantics import Semantics
 from trendloom.physical.candidate import Candidate, Choice, Wanted
@@ -32,7 +32,7 @@ def search(wanted: Wanted) -> Choice | str:
     )
 
 
-def _cost(pairs: tuple[Pair, ...], semantics: Semantics) -> str:
+def _cost(pairs: tuple[Compared, ...], semantics: Semantics) -> str:
     if not pairs or semantics is Semantics.CONTIGUOUS:
         return "O(events + output)"
     steps = [step for pair in pairs for step in pair.steps]

@@ -1,0 +1,73 @@
+"""The two sides of a comparison as int64 columns whose order and equality are those of the values.
+
+Integers stay as they are, and so do decimals, in units of one size; strings are ranks in a common dictionary, doubles
+become the integers that sort like them (their bits, mirrored below zero). An integer compared with a double goes
+through doubles where that is exact, else through common ranks. So a kernel compares nothing but int64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trendloom.expr.evaluate import evaluate
+from trendloom.expr.nodes import Attribute, Expr
+from trendloom.expr.vectors import Vector, aligned, unify
+from trendloom.kernels.columns.block import Block
+from trendloom.model.schema import Kind
+
+Array = np.ndarray[Any, Any]
+
+
+def sides_of(left: Expr, right: Expr, block: Block) -> tuple[Vector, Vector]:
+    """Both expressions of every event; their leaves are attributes of that event."""
+    return _sides(evaluate(left, _of(block)), evaluate(right, _of(block)), len(block))
+
+
+def _of(block: Block) -> Any:
+    def leaf(expr: Expr) -> Vector:
+        assert isinstance(expr, Attribute)
+        return block.columns[expr.column]
+
+    return leaf
+
+
+def _sides(left: Vector, right: Vector, length: int) -> tuple[Vector, Vector]:
+    same = left is right
+    left, right = left.broadcast(length), right.broadcast(length)
+    if Kind.NULL in (left.kind, right.kind):
+        nothing = Vector(Kind.INT, np.zeros(length, np.int64), np.zeros(length, np.bool_))
+        return nothing, nothing
+    if left.dictionary is not None:
+        left, right = unify([left, right])
+        return left, right
+    if left.kind is Kind.BOOL:
+        return _with(left, left.values.astype(np.int64)), _with(right, right.values.astype(np.int64))
+    left, right = aligned((left, right))
+    if left.values.dtype == np.int64 and right.values.dtype == np.int64:
+        return left, right
+    if all(_exact_as_double(side) for side in (left, right)):
+        first = _with(left, _sortable(left.values))
+        return first, first if same else _with(right, _sortable(right.values))
+    values = np.concatenate([left.values.astype(object), right.values.astype(object)])
+    ranks = np.unique(values, return_inverse=True)[1].reshape(-1)
+    return _with(left, ranks[:length]), _with(right, ranks[length:])
+
+
+def _with(vector: Vector, values: Array) -> Vector:
+    return Vector(Kind.INT, values, vector.valid)
+
+
+def _exact_as_double(vector: Vector) -> bool:
+    if vector.values.dtype == np.float64:
+        return True
+    if vector.values.dtype != np.int64 or len(vector) == 0:
+        return len(vector) == 0
+    return int(vector.values.min()) >= -(2**53) and int(vector.values.max()) <= 2**53
+
+
+def _sortable(values: Array) -> Array:
+    """Doubles as integers of the same order; −0.0 is 0.0."""
+    bits = (values.astype(np.float64) + 0.0).view(np.int64)
+    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
