@@ -34,7 +34,7 @@ class Allowed:
     kleene: int  # how many repetitions may stand inside one another
     negation: bool
     conjunction: bool
-    sealed: bool = False  # inside an AND: a NOT stands between two components that cannot be missing
+    sealed: bool = False  # inside an AND: a NOT stands between two components
 
     def spend(self, atoms: int) -> Allowed:
         return replace(self, atoms=atoms, depth=self.depth - 1)
@@ -97,8 +97,11 @@ def sequence_parts(draw: st.DrawFn, allowed: Allowed) -> list[Pattern]:
 
 @st.composite
 def sealed_negation(draw: st.DrawFn, atoms: int) -> list[Pattern]:
-    """A NOT between two components that cannot be missing, perhaps beside one that can."""
-    ends = [Event(draw(st.sampled_from(TYPES))) for _ in range(2)]
+    """A NOT between two components, of which one may be missing, perhaps beside one that can be too."""
+    ends: list[Pattern] = [Event(draw(st.sampled_from(TYPES))) for _ in range(2)]
+    if draw(st.integers(0, 2)) == 0:
+        end = draw(st.integers(0, 1))
+        ends[end] = Repeat(ends[end], 0, 1, "?")
     beside = atoms >= 4 and draw(st.booleans())
     parts: list[Pattern] = [Not(draw(negated(atoms - (3 if beside else 2))))]
     if beside:

@@ -23,7 +23,6 @@ from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of
 from trendloom.errors import BindError, PlanError
 from trendloom.kernels.search.reached_events import Reached, reached
-from trendloom.physical.detection import refuse_open_negation_in_conjunction
 from trendloom.physical.remembered import remembered
 from trendloom.plan.bind import bind
 from trendloom.plan.display import draw
@@ -42,7 +41,6 @@ def found_in(case: Case) -> tuple[Reached, Reached, list[int]]:
     events = load(case.table(), Options())
     (query,) = queries_of(case.query)
     plan = bind(query, events.schema)
-    refuse_open_negation_in_conjunction(plan)
     shown = "\n".join(draw(describe_funnel(plan, events)))
     assert "a match" in shown
     physical = searched(plan)

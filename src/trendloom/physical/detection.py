@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from trendloom.errors import PlanError, option
 from trendloom.kernels.ground.spec import Absence, Detection, Place, Rule, Scope
 from trendloom.model.semantics import Semantics
 from trendloom.pattern import algebra
@@ -132,17 +131,3 @@ def _owner(variable: str, scope: int, parents: dict[int, int], places: tuple[Pla
     while scope and not any(place.scope == scope and place.variable == variable for place in places):
         scope = parents[scope]
     return scope
-
-
-def refuse_open_negation_in_conjunction(plan: Plan) -> None:
-    for node in algebra.walk(plan.pattern):
-        if isinstance(node, algebra.Both):
-            for part in node.parts:
-                template = build_template(part)
-                if any(e.crossings for e in template.starts) or any(w for ways in template.accepts for w in ways):
-                    raise PlanError(
-                        "a NOT at an optional end of a part of AND is not supported yet",
-                        plan.query.clause("PATTERN"),
-                        hint=f"{option('engine', 'reference')} runs it on small streams",
-                        text=plan.query.text,
-                    )

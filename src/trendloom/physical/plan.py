@@ -17,7 +17,7 @@ from trendloom.kernels.ground.spec import Detection
 from trendloom.optimize import CostedRule, Rule, optimize
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.candidates import CANDIDATES
-from trendloom.physical.detection import describe, refuse_open_negation_in_conjunction
+from trendloom.physical.detection import describe
 from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.plan.depth import too_deep
 from trendloom.plan.logical import Aggregation, Plan
@@ -84,7 +84,6 @@ def choose(
     statistics: Statistics = UNKNOWN,
 ) -> Physical:
     """The first candidate that takes a plan, as it is."""
-    refuse_open_negation_in_conjunction(plan)
     detection = describe(plan)
     refused: dict[str, str] = {}
     for candidate in CANDIDATES if candidates is None else candidates:

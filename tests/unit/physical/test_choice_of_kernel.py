@@ -162,7 +162,6 @@ IMPRECISE = Schema(
     ("query", "feature", "schema"),
     [
         ("PATTERN A a RANK BY a.x LIMIT 3", "RANK BY", SCHEMA),
-        ("PATTERN AND(SEQ(A?, NOT X, B), C)", "a NOT at an optional end of a part of AND", SCHEMA),
         ("PATTERN A CONFIDENCE >= 0.5", "imprecise time", IMPRECISE),
     ],
 )

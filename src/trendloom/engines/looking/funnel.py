@@ -33,7 +33,7 @@ from trendloom.model.schema import Kind
 from trendloom.model.semantics import Semantics
 from trendloom.model.window import Window
 from trendloom.pattern.algebra import Negation, atoms, negations
-from trendloom.physical.detection import describe, refuse_open_negation_in_conjunction
+from trendloom.physical.detection import describe
 from trendloom.physical.plan import Physical, choose
 from trendloom.physical.remembered import remembered
 from trendloom.plan.display import Branch, show_component, show_duration
@@ -64,7 +64,6 @@ def describe_funnel(plan: Plan, events: Events, clock: Callable[[], float] = tim
     if events.ticks is None:
         return Branch(NAME, "not looked at: time is imprecise")
     try:
-        refuse_open_negation_in_conjunction(plan)
         return _Funnel(plan, events, clock).describe()
     except PlanError as refusal:
         return Branch(NAME, f"not looked at: {refusal.message}")

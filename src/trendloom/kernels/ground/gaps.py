@@ -68,27 +68,44 @@ class Gaps:
         return good
 
     def _violated_at(self, crossing: Crossing, paths: Paths, column: int) -> Array:
-        """Per row, whether the NOT crossed on the way to `column` has a match in between."""
+        """Per row, whether the NOT crossed on the way to `column` has a match in between.
+
+        Where nothing is bound before it, because all lies beside it in an AND, the complete match decides.
+        """
         before = self._column_before(paths, crossing, column)
+        inside = before >= paths.own
+        earlier = paths.events[np.arange(len(paths)), np.maximum(before, paths.own)]
         absence = self.spec.scopes[crossing.scope].absence
         if absence is not None:
-            return self._not_apart(absence, paths.events[np.arange(len(paths)), before], paths.events[:, column])
-        low = self.block.tie_end[paths.events[np.arange(len(paths)), before]]
-        high = self.block.tie_start[paths.events[:, column]]
+            return inside & self._not_apart(absence, earlier, paths.events[:, column])
+        low, high = self.block.tie_end[earlier], self.block.tie_start[paths.events[:, column]]
+        if not inside.all():
+            low = np.where(inside, low, high)  # an empty gap
         return self.violated(crossing, paths, low, high, self._round_column(paths, crossing, column))
 
     def _round_column(self, paths: Paths, crossing: Crossing, column: int) -> Array:
-        """The column whose round a NOT crossed on the way to `column` lies in."""
-        return np.full(len(paths), column) if crossing.late else self._column_before(paths, crossing, column)
+        """The column whose round a NOT crossed on the way to `column`, or after the last one, lies in."""
+        nearest = np.full(len(paths), min(column, paths.events.shape[1] - 1))
+        if crossing.late:
+            return nearest
+        before = self._column_before(paths, crossing, column)
+        return np.where(before < paths.own, nearest, before)
 
     def _column_before(self, paths: Paths, crossing: Crossing, column: int) -> Array:
-        """The column of the last event bound before a NOT: the one before, unless it lies beside it in an AND."""
+        """The column of the last event bound before a NOT, passing over what lies beside it in an AND.
+
+        A column before `own`: there is none.
+        """
         found = np.full(len(paths), column - 1)
         beside = self._beside[crossing.scope]
-        if beside is None:
+        if not beside or column == paths.own:
             return found
-        aside = beside[paths.steps]
-        for back in range(column - 1, paths.own, -1):
+        aside = np.zeros(paths.steps.shape, np.bool_)
+        for part, steps in beside.items():
+            rounds = paths.rounds(part)
+            mine = rounds[:, column if crossing.late else column - 1]
+            aside |= steps[paths.steps] & (rounds == mine[:, None])
+        for back in range(column - 1, paths.own - 1, -1):
             found[(found == back) & aside[:, back]] = back - 1
         return found
 
@@ -180,14 +197,32 @@ class Gaps:
 
     def enclosed(self, paths: Paths, low: Array, high: Array) -> Paths:
         """Complete matches whose leading and trailing NOTs hold on the events with indices in [low, high)."""
-        first, last = paths.own, paths.events.shape[1] - 1
-        starts = self.block.tie_start[paths.events[:, first]]
-        ends = self.block.tie_end[paths.events[:, last]]
-        good = self._some_way(paths, paths.steps[:, first], lambda s: self.machine.steps[s].ways, low, starts, first)
-        states = self.machine.target_of[paths.steps[:, last]]
+        first, length = paths.own, paths.events.shape[1]
         template = self.spec.scopes[paths.scope].template
-        good &= self._some_way(paths, states, lambda s: template.accepts[s], ends, high, last)
+        good = self._some_way(paths, paths.steps[:, first], self._ways_of_step, low, high, first)
+        for column in range(first + 1, length):
+            open_ = np.flatnonzero(good & self._leading(paths, column))
+            if len(open_):
+                some = paths.take(open_)
+                good[open_] = self._some_way(
+                    some, some.steps[:, column], self._ways_of_step, low[open_], high[open_], column
+                )
+        states = self.machine.target_of[paths.steps[:, length - 1]]
+        good &= self._some_way(paths, states, lambda state: template.accepts[state], low, high, length)
         return paths.take(np.flatnonzero(good))
+
+    def _ways_of_step(self, step: int) -> tuple[Crossings, ...]:
+        return self.machine.steps[step].ways
+
+    def _leading(self, paths: Paths, column: int) -> Array:
+        """Rows where a NOT crossed on the way to `column` has nothing before it but what lies beside it in an AND."""
+        found = np.zeros(len(paths), np.bool_)
+        for step in np.unique(paths.steps[:, column]):
+            for crossing in {crossing for way in self._ways_of_step(step) for crossing in way}:
+                if self._beside[crossing.scope]:
+                    rows = np.flatnonzero(paths.steps[:, column] == step)
+                    found[rows] |= self._column_before(paths.take(rows), crossing, column) < paths.own
+        return found
 
     def _some_way(
         self,
@@ -198,18 +233,30 @@ class Gaps:
         high: Array,
         column: int,
     ) -> Array:
-        """Per row, whether all NOTs of one way hold between low and high."""
+        """Per row, whether all NOTs of one way hold: before `column`, or after the last one.
+
+        `low`, `high` bound the gaps of which nothing is bound before, or after.
+        """
         good = np.zeros(len(paths), np.bool_)
         for which in np.unique(kind):
             rows = np.flatnonzero(kind == which)
             for way in ways_of(int(which)):
                 left = rows[~good[rows]]
-                passed = np.ones(len(left), np.bool_)
+                some, passed = paths.take(left), np.ones(len(left), np.bool_)
                 for crossing in way:
-                    at = np.full(len(left), column)
-                    passed &= ~self.violated(crossing, paths.take(left), low[left], high[left], at)
+                    begin, end = self._gap(some, crossing, column, low[left], high[left])
+                    at = self._round_column(some, crossing, column)
+                    passed &= ~self.violated(crossing, some, begin, end, at)
                 good[left] = passed
         return good
+
+    def _gap(self, paths: Paths, crossing: Crossing, column: int, low: Array, high: Array) -> tuple[Array, Array]:
+        """Per row the indices of the events between what is bound before a NOT and what is bound after it."""
+        before = self._column_before(paths, crossing, column)
+        earlier = paths.events[np.arange(len(paths)), np.maximum(before, paths.own)]
+        begin = np.where(before < paths.own, low, self.block.tie_end[earlier])
+        last = column == paths.events.shape[1]
+        return begin, high if last else self.block.tie_start[paths.events[:, column]]
 
     def _context(self, scope: Scope, paths: Paths, rounds_at: Array) -> Paths:
         """The outer match as context of a NOT, with the rounds in which the NOT lies."""

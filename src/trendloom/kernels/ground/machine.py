@@ -117,16 +117,10 @@ class Machine:
     def _binds(self) -> dict[tuple[int, str], Array]:
         return {}
 
-    def beside(self, scope: int) -> Array | None:
-        """Steps of other operands of the ANDs around a NOT: they lie beside it, neither before nor after."""
-        mine = dict(self.spec.scopes[scope].branch)
-        if not mine:
-            return None
+    def beside(self, scope: int) -> dict[int, Array]:
+        """For each AND around a NOT, the steps of its other operands: in its round they are neither before nor after."""
         places = self.spec.places
-        return np.array(
-            [
-                any(mine.get(part, operand) != operand for part, operand in places[s.position].branch)
-                for s in self.steps
-            ],
-            np.bool_,
-        )
+        return {
+            part: np.array([dict(places[s.position].branch).get(part, mine) != mine for s in self.steps], np.bool_)
+            for part, mine in self.spec.scopes[scope].branch
+        }
