@@ -118,7 +118,7 @@ class Machine:
         return {}
 
     def beside(self, scope: int) -> dict[int, Array]:
-        """For each AND around a NOT, the steps of its other operands: in its round they are neither before nor after."""
+        """For each AND around a NOT, the steps of its other operands: neither before nor after it in the same round."""
         places = self.spec.places
         return {
             part: np.array([dict(places[s.position].branch).get(part, mine) != mine for s in self.steps], np.bool_)
