@@ -5,6 +5,7 @@ The kernels are measured on exactly what the engine hands them, so a benchmark p
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,9 +20,10 @@ from trendloom.kernels.totals.spans import spans_of
 from trendloom.kernels.totals.spec import AggregationSpec
 from trendloom.kernels.totals.summing import Addends, Spans
 from trendloom.lang.parser import parse
+from trendloom.optimize import Rule, optimize
 from trendloom.physical.candidate import Choice, Wanted
 from trendloom.physical.candidates import two_steps
-from trendloom.physical.plan import Physical, plan_physically
+from trendloom.physical.plan import Physical, choose
 from trendloom.plan.bind import bind
 
 
@@ -66,11 +68,11 @@ class Planned:
         return task.partial(physical, self.stream, numeric=numeric)
 
 
-def planned(text: str, table: pa.Table) -> Planned:
-    """Plan an aggregating query over a table of events."""
+def planned(text: str, table: pa.Table, without: Collection[Rule] = ()) -> Planned:
+    """Plan an aggregating query over a table of events; `without`: rules of the optimizer to leave out."""
     events = prepare_events(table)
     (query,) = parse(text)
-    physical = plan_physically(bind(query, events.schema))
+    physical = choose(optimize(bind(query, events.schema), without=without))
     plan = physical.plan
     assert events.ticks is not None
     kinds = {column.name: column.kind for column in plan.schema.columns}

@@ -3,6 +3,7 @@
 Every rate stands beside a baseline of the same run, and every answer is checked against another way to compute it.
 Parts: `detection` (rows per match, local and Spark), `trends` (complete trends and postponing beside the papers'
 algorithms, on one core; over partitions on Spark), `kernels` (aggregation on one core), `growth` (one inequality),
+`decorrelation` (counts around a NOT that depends on an event next to it),
 `local` (aggregates end to end, and their memory), `cores` (one thread beside all cores), `long` (10⁸ events in a
 window), `spark` (aggregates, path by path), `live` (live streams, beside Flink), `queries` (a workload beside its
 queries one by one), `sharing` (workloads whose queries have parts in common, beside A-Seq and others; the optimizer of
@@ -21,6 +22,7 @@ import pyarrow.parquet as pq
 import trendloom as tl
 from benchmarks.aggregation import measure_aggregation
 from benchmarks.cores import measure_cores
+from benchmarks.decorrelation import measure_decorrelation
 from benchmarks.end_to_end import measure_end_to_end
 from benchmarks.growth import measure_growth
 from benchmarks.live import measure_live
@@ -39,6 +41,7 @@ KEYS = 1_000
 MEASURES = {
     "kernels": measure_aggregation,
     "growth": measure_growth,
+    "decorrelation": measure_decorrelation,
     "local": measure_end_to_end,
     "cores": measure_cores,
     "long": measure_long_window,

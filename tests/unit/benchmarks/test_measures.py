@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import aggregation, growth, long_window
+from benchmarks import aggregation, decorrelation, growth, long_window
 from benchmarks.planned import planned
 from benchmarks.report import Curve, Report, Result, race
 from benchmarks.workloads import stream
@@ -47,6 +47,13 @@ def test_one_inequality_and_its_picture(tmp_path: Path) -> None:
     assert len(found["results"]) == len(report.results)
     assert {curve["name"] for curve in found["curves"]} >= {"the kernel", "the quadratic kernel", "two steps"}
     assert "the quadratic kernel" in (tmp_path / "growth-one-inequality.svg").read_text()
+
+
+@pytest.mark.parametrize("query", decorrelation.QUERIES)
+def test_counting_around_a_correlated_not(query: str) -> None:
+    report = Report()
+    decorrelation.grow(report, query, (200, 400), (100, 200), 1)
+    assert all_checked(report)
 
 
 def test_long_window() -> None:
