@@ -80,6 +80,10 @@ class Detection:
         first, *others = self.scopes
         return replace(self, scopes=(replace(first, rules=()), *others))
 
+    def hides(self, variable: str) -> bool:
+        """Whether EXISTS hides a variable of the match."""
+        return any(self.places[position].variable == variable for position in self.hidden)
+
     def binds(self, scope: int, variable: str) -> int | None:
         """The scope, this one or the nearest around it, that binds a variable."""
         while True:
