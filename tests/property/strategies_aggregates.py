@@ -25,17 +25,22 @@ class Shape:
     types: dict[str, str]
     transitions: tuple[Transition, ...]
     only_any: bool = False
+    hidden: str = ""
 
     @property
     def variables(self) -> list[Variable]:
         repeated = {first for first, second in self.transitions if first == second}
         return [Variable(name, kind, (), name in repeated) for name, kind in self.types.items()]
 
+    @property
+    def shown(self) -> list[Variable]:
+        return [variable for variable in self.variables if variable.name not in self.hidden]
 
-def shape(pattern: str, types: str, transitions: str = "", *, only_any: bool = False) -> Shape:
-    """`types`: "a=A b=B"; `transitions`: "aa ab"."""
+
+def shape(pattern: str, types: str, transitions: str = "", *, only_any: bool = False, hidden: str = "") -> Shape:
+    """`types`: "a=A b=B"; `transitions`: "aa ab"; `hidden`: "ab"."""
     by_name = dict(pair.split("=") for pair in types.split())
-    return Shape(pattern, by_name, tuple((pair[0], pair[1]) for pair in transitions.split()), only_any)
+    return Shape(pattern, by_name, tuple((pair[0], pair[1]) for pair in transitions.split()), only_any, hidden)
 
 
 PLAIN = (
@@ -79,6 +84,35 @@ NEGATED = (
     shape("SEQ(A a, NOT (C c: c.k = a.k), B b+)", "a=A b=B", "ab bb"),
     shape("OR(SEQ(A a+, NOT C, B b), SEQ(NOT B, A d))", "a=A b=B d=A", "aa ab"),
 )
+HIDDEN = (
+    shape("EXISTS c (SEQ(A a+, C c, B b))", "a=A c=C b=B", "aa ac cb", hidden="c"),
+    shape("EXISTS c (SEQ(C c, A a, B b+))", "c=C a=A b=B", "ca ab bb", hidden="c"),
+    shape("EXISTS c (SEQ(A a, B b+, C c))", "a=A b=B c=C", "ab bb bc", hidden="c"),
+    shape("EXISTS c (SEQ(A a+, A c, A b))", "a=A c=A b=A", "aa ac cb", hidden="c"),
+    shape("EXISTS c (SEQ(A a, C c+, B b+))", "a=A c=C b=B", "ac cc cb bb", hidden="c"),
+    shape("EXISTS c (SEQ(A a+, C c{2,}, B b))", "a=A c=C b=B", "aa ac cc cb", hidden="c"),
+    shape("EXISTS c (EXISTS d (SEQ(A a+, C c*, B b, A d?)))", "a=A c=C b=B d=A", "aa ab ac cc", hidden="cd"),
+    shape("EXISTS c (EXISTS d (SEQ(C c, A a, C d, A b)))", "c=C a=A d=C b=A", "ca ad db", hidden="cd"),
+    shape("EXISTS c (EXISTS d (SEQ(A a+, C c, B d, A b)))", "a=A c=C d=B b=A", "aa ac cd", hidden="cd"),
+    shape("EXISTS b ((SEQ(A a, B b))+)", "a=A b=B", "ab ba", hidden="b"),
+    shape("EXISTS b (EXISTS d (SEQ(B d, (SEQ(A a, B b, C c?))+)))", "a=A b=B c=C d=B", "ab ba bc ca", hidden="bd"),
+    shape("EXISTS c (SEQ(A a?, C c, B b*, A d))", "a=A c=C b=B d=A", "ac bb bd", hidden="c"),
+    shape("EXISTS c (SEQ(AND(A a, B b), C c, A d))", "a=A b=B c=C d=A", "cd", only_any=True, hidden="c"),
+    shape("EXISTS c (SEQ(A a+, C c, NOT B, A b))", "a=A c=C b=A", "aa ac cb", hidden="c"),
+    shape("EXISTS c (SEQ(A a, C c, NOT SEQ(B, C), A b+))", "a=A c=C b=A", "ac cb bb", hidden="c"),
+    shape("EXISTS c (SEQ(A a, NOT B, A b, C c, NOT B))", "a=A b=A c=C", "ab bc", hidden="c"),
+)
+"""What EXISTS hides is a plain test at its place."""
+ENTANGLED = (
+    shape("EXISTS c (SEQ(A a+, NOT B, C c, A b))", "a=A c=C b=A", "aa ac", hidden="c"),
+    shape("EXISTS c (SEQ(NOT B, C c, A a+))", "c=C a=A", "ca aa", hidden="c"),
+    shape("EXISTS c (SEQ(A a, OR(C c, SEQ(B b, C d)), A e))", "a=A b=B c=C d=C e=A", "ac ce", hidden="c"),
+    shape("EXISTS c (EXISTS d (SEQ(A a, OR(C c, B d), A b)))", "a=A b=A c=C d=B", "ac cb", hidden="cd"),
+    shape("EXISTS c (SEQ(A a, NOT B, C c?, A b))", "a=A b=A c=C", "ab", hidden="c"),
+    shape("EXISTS c (SEQ(C c, A a*))", "a=A c=C", "aa", hidden="c"),
+    shape("EXISTS c (SEQ(AND(A a, C c), B b))", "a=A b=B c=C", "ab", only_any=True, hidden="c"),
+)
+"""Here remainders have to be compared."""
 
 # ---------------------------------------------------------------------------------------------- classes of conjuncts
 
@@ -221,8 +255,8 @@ def aimed(draw: st.DrawFn, knobs: Aimed) -> Case:
     where = CLASSES[draw(st.sampled_from(knobs.classes))](draw, one, whole)
     equivalence, group_by = draw(st.sampled_from(knobs.groupings))
     where += [f"[{', '.join(equivalence)}]"] if equivalence else []
-    listed = draw(st.lists(totals(whole.variables), min_size=1, max_size=4, unique=True))
-    having = draw(havings(whole.variables, group_by)) if draw(st.integers(0, 4)) == 0 else None
+    listed = draw(st.lists(totals(whole.shown), min_size=1, max_size=4, unique=True))
+    having = draw(havings(whole.shown, group_by)) if draw(st.integers(0, 4)) == 0 else None
     clauses = [
         f"RETURN {', '.join([*group_by, *listed])}",
         f"PATTERN {whole.pattern}",

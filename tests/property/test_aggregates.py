@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.property.amounts import amount, at_least, thorough
 from tests.property.compare import rows_of
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, Row, cases, to_table
-from tests.property.strategies_aggregates import GROUPINGS, NEGATED, PLAIN, Aimed, aimed
+from tests.property.strategies_aggregates import ENTANGLED, GROUPINGS, HIDDEN, NEGATED, PLAIN, Aimed, aimed
 
 import trendloom as tl
 from trendloom.errors import BindError, PlanError, RunError
@@ -41,6 +41,9 @@ KINDS: dict[str, Aimed | Knobs] = {
     "runs": Aimed(PLAIN + NEGATED, EVERY_CLASS, semantics=(NEXT, CONTIGUOUS)),
     "anything, any": Knobs(outputs=("aggregates",), semantics=(ANY,)),
     "anything, runs": Knobs(outputs=("aggregates",), semantics=(NEXT, CONTIGUOUS)),
+    "hidden events": Aimed(HIDDEN, ("nothing", "nothing", "alone"), semantics=(ANY,), most_events=10),
+    "entangled hidden events": Aimed(ENTANGLED, ("nothing", "alone")),
+    "hidden, and compared": Aimed(HIDDEN + ENTANGLED, ("operators", "distant"), semantics=(ANY,), most_events=10),
     "extreme values": Knobs(outputs=("aggregates",), extreme=True, most_atoms=3, most_conjuncts=1),
 }
 EXAMPLES = amount(40)

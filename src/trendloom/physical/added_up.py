@@ -9,7 +9,7 @@ from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.by_event.structures import structures
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.spec import Detection
-from trendloom.kernels.totals.spec import AggregationSpec, Grain
+from trendloom.kernels.totals.spec import AggregationSpec, Grain, Measure
 from trendloom.physical.aggregation import Grained, measures_of
 from trendloom.physical.candidate import Choice, Wanted
 from trendloom.physical.estimates import estimate_totals
@@ -33,7 +33,8 @@ def added_up(wanted: Wanted, grained: Callable[[Detection], Grained | str]) -> C
     found = grained(replace(wanted.detection, sieves=()))  # they number steps of a machine that finds matches
     if isinstance(found, str):
         return found
-    spec = replace(found.aggregation, measures=measures_of(wanted.plan))
+    measures = tuple(_shown(measure, wanted.detection) for measure in measures_of(wanted.plan))
+    spec = replace(found.aggregation, measures=measures)
     having = ", keep rows that pass HAVING" if output.having is not None else ""
     return Choice(
         AggregationKernel(spec, "exact", summary_obstacle(wanted.plan, spec) is None),
@@ -44,6 +45,13 @@ def added_up(wanted: Wanted, grained: Callable[[Detection], Grained | str]) -> C
         structures=tuple(_structures(spec)),
         estimate=estimate_totals(wanted),
     )
+
+
+def _shown(measure: Measure, detection: Detection) -> Measure:
+    """The measure over the events that EXISTS does not hide."""
+    if measure.positions is None or not detection.hidden:
+        return measure
+    return replace(measure, positions=tuple(at for at in measure.positions if at not in detection.hidden))
 
 
 def _structures(spec: AggregationSpec) -> Iterator[Branch]:

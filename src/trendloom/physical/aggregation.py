@@ -79,8 +79,6 @@ def _adjacent(detection: Detection) -> _Adjacent | str:
 
 def matrices(detection: Detection) -> Grained | str:
     """One running aggregate per position."""
-    if detection.hidden:
-        return HIDING
     rules = _adjacent(detection)
     if isinstance(rules, str) or needs_pivot(detection):
         return "a predicate relates events that are not adjacent"
@@ -92,6 +90,8 @@ def matrices(detection: Detection) -> Grained | str:
         grain, what = Grain.PATTERN, "one running aggregate per position for the runs that wait there"
     else:
         grain, what = Grain.TYPE, "one running aggregate per position for all partial matches that end there"
+    if detection.hidden:
+        what += "; what EXISTS hides is a plain test at its place: one event is enough, so it sets instead of adding"
     return Grained(
         AggregationSpec(rules.bare, grain, (), algebra=True),
         f"no predicate relates adjacent events: {what}",
@@ -181,7 +181,8 @@ def by_pivot(detection: Detection) -> Grained | str:
         return "a predicate relates events that are not adjacent, and decides how a run goes on"
     for name in sorted({place.variable for place in detection.places if place.scope == 0} - detection.plural):
         rest = _after_pivot(detection, name)
-        if rest is None or detection.scopes[0].template.ends_without(detection.positions(0, name)):
+        in_all = not detection.scopes[0].template.ends_without(detection.positions(0, name))
+        if rest is None or not in_all or detection.hides(name):
             continue
         for grain in GRAINS:
             inner = grain(rest)

@@ -110,6 +110,10 @@ class Detection:
         places = enumerate(self.places)
         return tuple(at for at, place in places if place.scope == scope and place.variable == variable)
 
+    def hides(self, variable: str) -> bool:
+        """Whether EXISTS hides a variable of the match."""
+        return any(self.places[position].variable == variable for position in self.hidden)
+
     def binds(self, scope: int, variable: str) -> int | None:
         """The scope, this one or the nearest around it, that binds a variable."""
         while True:

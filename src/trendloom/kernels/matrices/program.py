@@ -3,7 +3,8 @@
 A *slot* is a set of partial matches that behave alike from now on: those that end at a state of the template and,
 where a NOT can still spoil them, have seen equally much of it. Under skip-till-any-match an event of a kind adds to
 the slot of each state it can enter the sum of the slots that lead there. Under skip-till-next-match the slots it
-takes from are emptied, under contiguous all are. Events of a NOT move slots along; what can no longer become part of
+takes from are emptied, under contiguous all are. An event at a position that EXISTS hides takes the place of what its
+slot held (`existence`). Events of a NOT move slots along; what can no longer become part of
 a match is dropped. So every kind of event is a matrix of small integers, whatever the semantics: `Program.entering` +
 `Program.moving`.
 
@@ -21,6 +22,7 @@ from itertools import chain, combinations
 
 from trendloom.kernels.ground.machine import Machine, Step
 from trendloom.kernels.ground.spec import Detection
+from trendloom.kernels.matrices.existence import Existence
 from trendloom.pattern.template import Crossings
 
 MOST_NOT_POSITIONS = 6
@@ -56,6 +58,8 @@ def obstacle(machine: Machine) -> str | None:
             return "a NOT holds an AND"
     if _shares_ties(detection, machine):
         return "parts of an AND can bind the same event"
+    if (hiding := Existence(machine).obstacle) is not None:
+        return hiding
     if len(detection.scopes) == 1 and 1 + 2 * len(detection.scopes[0].template.position_of) <= MOST_SLOTS:
         return None  # without a NOT, a state has two slots at most
     try:
@@ -83,7 +87,8 @@ class Program:
         self.machine, self.spec = machine, machine.spec
         self.template = self.spec.scopes[0].template
         self.keeps = not (self.spec.earliest or self.spec.adjacent)
-        slots = list(dict.fromkeys(self._reachable()))
+        self.existence = Existence(machine)
+        slots = [slot for slot in dict.fromkeys(self._reachable()) if slot.state not in self.existence.needless]
         useful = self._useful(slots)
         self.slots = tuple(slot for slot in slots if slot in useful)
         if len(self.slots) > MOST_SLOTS:
@@ -176,7 +181,8 @@ class Program:
         if slot.ended:
             return []
         steps = self.machine.starts[0] if slot.state is None else self.machine.moves[0][slot.state]
-        return [step for step in steps if any(self._holds(way, slot.tag) for way in step.ways)]
+        taken = (step for step in steps if self.existence.takes(slot.state, step))
+        return [step for step in taken if any(self._holds(way, slot.tag) for way in step.ways)]
 
     def _entered(self, state: int) -> list[Slot]:
         """The slots that a match joins on entering a state."""
@@ -205,7 +211,7 @@ class Program:
         """Where events of one time that fit these positions leave what is there: (to slot, from slot)."""
         found = set()
         for slot in self.slots:
-            if self._taken(slot, positions):
+            if self._taken(slot, positions) or self._replaced(slot, positions):
                 continue
             after = Slot(slot.state, self._seen(slot.tag, positions), slot.ended)
             if after in self.number:
@@ -217,6 +223,10 @@ class Program:
         if slot.state is None or slot.ended or self.keeps:
             return False
         return self.spec.adjacent or any(step.position in positions for step in self._steps(slot))
+
+    def _replaced(self, slot: Slot, positions: Positions) -> bool:
+        """Whether an event takes the place of the hidden one with which partial matches end here."""
+        return slot.state in self.existence.hidden and self.template.position_of[slot.state] in positions
 
     # --------------------------------------------------------------------------------------- matrices
 
@@ -237,8 +247,11 @@ class Program:
     @cached_property
     def sources(self) -> tuple[int, ...]:
         """Slots that more than keep what they hold: the columns of a matrix. The others only ever grow."""
+        hidden = self.existence.hidden
         return tuple(
-            at for at, slot in enumerate(self.slots) if self._steps(slot) or slot.tag or not (slot.ended or self.keeps)
+            at
+            for at, slot in enumerate(self.slots)
+            if self._steps(slot) or slot.tag or slot.state in hidden or not (slot.ended or self.keeps)
         )
 
     @cached_property

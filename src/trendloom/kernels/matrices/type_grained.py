@@ -23,6 +23,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, Wides, add_unit, clear, copy, zeros_like
 from trendloom.kernels.compiled import njit
 from trendloom.kernels.matrices.advance import NO_WORDS, Steps, TimedLetters, advance, advance_least
+from trendloom.kernels.matrices.existence import one_per_instant
 from trendloom.kernels.matrices.interpreted_steps import add_up_integers
 from trendloom.kernels.matrices.kinds import Kinds, Letters, kinds_of, letters_of
 from trendloom.kernels.matrices.matrices import LONGEST_WORD, Matrices, flat, terms_of, words_of
@@ -55,7 +56,7 @@ class Prepared:
 
     @cached_property
     def kinds(self) -> Kinds:
-        return kinds_of(self.addends.block)
+        return kinds_of(one_per_instant(self.addends.block, self.addends.spec.detection.hidden))
 
     @cached_property
     def matrices(self) -> Matrices:

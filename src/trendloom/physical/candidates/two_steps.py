@@ -15,7 +15,7 @@ def consider(wanted: Wanted) -> Choice | str:
         return "it adds up matches"
     reason = wanted.refused["pivots"]
     if reason == NO_PIVOT:
-        reason = wanted.refused["by event" if wanted.plan.semantics is Semantics.ANY else "waiting runs"]
+        reason = wanted.refused[_coarsest(wanted)]
     refused: dict[str, str] = {}
     for name, search in (("runs", runs.search), ("postponed", postponed.search)):
         found = search(wanted)
@@ -23,6 +23,13 @@ def consider(wanted: Wanted) -> Choice | str:
             return replace(found, why=f"two steps, because {reason}")
         refused[name] = found
     return replace(expansion.search(replace(wanted, refused=refused)), why=f"two steps, because {reason}")
+
+
+def _coarsest(wanted: Wanted) -> str:
+    """Whose obstacle says best why matches have to be found: no finer grain takes what EXISTS hides."""
+    if wanted.plan.hidden:
+        return "matrices"
+    return "by event" if wanted.plan.semantics is Semantics.ANY else "waiting runs"
 
 
 CANDIDATE = Candidate("two steps", consider)
