@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from trendloom.optimize.count_in_pattern import count_in_pattern
 from trendloom.optimize.find_key_sets import find_key_sets
+from trendloom.optimize.flatten_sequences import flatten_sequences
 from trendloom.optimize.push_predicates_to_positions import push_predicates_to_positions
 from trendloom.optimize.read_once import read_once
 from trendloom.optimize.rewrite_running_extremes import rewrite_running_extremes
@@ -24,6 +26,8 @@ CostedRule = Callable[[Plan, Statistics], Plan]
 
 RULES: tuple[Rule, ...] = (
     rewrite_running_extremes,
+    flatten_sequences,
+    count_in_pattern,
     split_by_equality,
     push_predicates_to_positions,
     scan_pattern_types,

@@ -16,7 +16,7 @@ from trendloom.pattern.template import Crossings, Edge, Template
 from trendloom.physical.candidate import Choice, Estimate
 from trendloom.physical.detection import describe
 from trendloom.physical.plan import Physical, plan_physically
-from trendloom.plan.display import Branch, describe_condition, show_component, show_expression
+from trendloom.plan.display import Branch, describe_condition, describe_pattern, show_component, show_expression
 from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import UNKNOWN, Statistics
 
@@ -55,7 +55,7 @@ def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
         yield Branch("reads only columns", ", ".join(after.scan.columns))
         yield Branch("leaves out", ", ".join(unread))
     if after.pattern != before.pattern:
-        yield Branch("rewrites the pattern")
+        yield Branch("rewrites the pattern", below=(describe_pattern(after.pattern),))
 
 
 def _components_of(detection: Detection) -> dict[int, str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import trendloom as tl
 from benchmarks.unsafe_tool import UNSAFE, ends_of, tool_histories, unsafe_uses
 from benchmarks.workloads import same_rows
+
+import trendloom as tl
 
 
 def test_answers_agree() -> None:
