@@ -39,6 +39,9 @@ def test_every_rule_says_what_it_changed() -> None:
     assert optimized("RETURN COUNT(*) PATTERN SEQ(A a, B b) WHERE [user] AND a.x > 1 AND a.x < b.x") == dedent("""\
         Optimized plan
         ├─ rewrite_running_extremes  no change
+        ├─ flatten_sequences         no change
+        ├─ count_in_pattern          no change
+        ├─ split_by_equality         no change
         ├─ push_predicates_to_positions
         │  └─ 0 A a must pass  a.x > 1
         ├─ scan_pattern_types
@@ -52,6 +55,9 @@ def test_a_rule_that_changed_nothing_says_so() -> None:
     assert optimized("PATTERN A a SEMANTICS contiguous") == dedent("""\
         Optimized plan
         ├─ rewrite_running_extremes      no change
+        ├─ flatten_sequences             no change
+        ├─ count_in_pattern              no change
+        ├─ split_by_equality             no change
         ├─ push_predicates_to_positions  no change
         ├─ scan_pattern_types            no change
         └─ scan_needed_columns           no change""")
@@ -63,6 +69,30 @@ def test_a_rewritten_condition_is_shown_with_what_it_was() -> None:
         "├─ rewrite_running_extremes",
         "│  └─ max(a[..i-1].x) < a[i].x  rewritten as a[i-1].x < a[i].x",
     ]
+
+
+def test_what_keeps_events_apart_and_a_rewritten_pattern_are_shown() -> None:
+    shown = optimized("PATTERN SEQ(A a, SEQ(B b+)) WHERE a.user = b.user AND count(b[]) >= 2")
+    assert dedent("""\
+        ├─ flatten_sequences
+        │  └─ rewrites the pattern
+        │     └─ SEQ
+        │        ├─ 0  A a
+        │        └─ one or more
+        │           └─ 1  B b
+        ├─ count_in_pattern
+        │  ├─ dropped  count(b[]) >= 2
+        │  └─ rewrites the pattern
+        │     └─ SEQ
+        │        ├─ 0  A a
+        │        ├─ once
+        │        │  └─ 1  B b
+        │        └─ one or more
+        │           └─ 2  B b
+        ├─ split_by_equality
+        │  ├─ split by user  every event of a match has the same user
+        │  └─ dropped        a.user = b.user
+        """) in shown
 
 
 # ---------------------------------------------------------------------------------------------- physical
@@ -83,9 +113,9 @@ def test_predicates_with_their_classes_and_places() -> None:
         "a.y != NEXT(b).y": walked,
     }
     on_the_fly = "decides when a partial match binds the last of its events"
-    assert predicates("PATTERN SEQ(A a, B b+) WHERE b[i].x < max(b[..i-1].x) AND count(b[]) > 2 AND a.x < b.x") == {
+    assert predicates("PATTERN SEQ(A a, B b+) WHERE b[i].x < max(b[..i-1].x) AND count(b[].x) > 2 AND a.x < b.x") == {
         "b[i].x < max(b[..i-1].x)": f"false-value consistent: discards events before matching, then {on_the_fly}",
-        "count(b[]) > 2": "false-value consistent: postponed to the complete match",
+        "count(b[].x) > 2": "false-value consistent: postponed to the complete match",
         "a.x < b.x": f"true- and false-value consistent: {on_the_fly}",
     }
     bound = "inconsistent: a bound in shared matching, for a step has two; decides in result construction"
