@@ -1,4 +1,4 @@
-"""Expressions with something else in the place of their attributes."""
+"""Expressions with something else in the place of some of their leaves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-from trendloom.expr.nodes import Attribute, Expr
+from trendloom.expr.nodes import Attribute, Expr, Total
 
 
 def of_any_event(expr: Expr) -> Expr:
@@ -16,15 +16,24 @@ def of_any_event(expr: Expr) -> Expr:
 
 def with_attributes(expr: Expr, changed: Callable[[Attribute], Expr]) -> Expr:
     """The expression with something else in the place of each attribute."""
-    if isinstance(expr, Attribute):
-        return changed(expr)
+    return _with(expr, lambda one: changed(one) if isinstance(one, Attribute) else None)
+
+
+def with_totals(expr: Expr, changed: Callable[[Total], Expr]) -> Expr:
+    """The expression with something else in the place of each aggregate over matches."""
+    return _with(expr, lambda one: changed(one) if isinstance(one, Total) else None)
+
+
+def _with(expr: Expr, changed: Callable[[Expr], Expr | None]) -> Expr:
+    """The expression with something else in the place of each node for which there is something else."""
+    other = changed(expr)
+    if other is not None:
+        return other
     parts: dict[str, Any] = {}
     for one in fields(expr):
         value = getattr(expr, one.name)
         if isinstance(value, Expr):
-            parts[one.name] = with_attributes(value, changed)
+            parts[one.name] = _with(value, changed)
         elif isinstance(value, tuple):
-            parts[one.name] = tuple(
-                with_attributes(part, changed) if isinstance(part, Expr) else part for part in value
-            )
+            parts[one.name] = tuple(_with(part, changed) if isinstance(part, Expr) else part for part in value)
     return replace(expr, **parts) if parts else expr

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from trendloom.optimize.count_in_pattern import count_in_pattern
 from trendloom.optimize.decorrelate_negations import decorrelate_negations
 from trendloom.optimize.find_key_sets import find_key_sets
+from trendloom.optimize.flatten_sequences import flatten_sequences
 from trendloom.optimize.look_up_equalities import look_up_equalities
 from trendloom.optimize.order_conditions import order_conditions
 from trendloom.optimize.push_predicates_in import push_predicates_in
@@ -29,6 +31,8 @@ CostedRule = Callable[[Plan, Statistics], Plan]
 
 RULES: tuple[Rule, ...] = (
     rewrite_running_extremes,
+    flatten_sequences,
+    count_in_pattern,
     split_by_equality,
     push_predicates_to_positions,
     decorrelate_negations,

@@ -18,7 +18,7 @@ from trendloom.pattern.template import Crossings, Edge, Template
 from trendloom.physical.candidate import Choice, Estimate
 from trendloom.physical.detection import describe
 from trendloom.physical.plan import Physical, plan_physically
-from trendloom.plan.display import Branch, describe_condition, show_component, show_expression
+from trendloom.plan.display import Branch, describe_condition, describe_pattern, show_component, show_expression
 from trendloom.plan.logical import Condition, Decorrelated, Plan
 from trendloom.plan.statistics import UNKNOWN, Statistics
 
@@ -78,7 +78,7 @@ def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
     for noted in after.decorrelated[len(before.decorrelated) :]:
         yield Branch(f"NOT {noted.scope}", _beside(after, noted))
     if after.pattern != before.pattern:
-        yield Branch("rewrites the pattern")
+        yield Branch("rewrites the pattern", below=(describe_pattern(after.pattern),))
 
 
 def _changed_conditions(before: Plan, after: Plan) -> Iterator[Branch]:

@@ -12,7 +12,6 @@ from tests.unit.engines.live_streams import ARROW, SCHEMA, Row, events, flow, st
 
 import trendloom as tl
 from trendloom.engines.live.flow import as_before_rules, flow_of
-from trendloom.engines.live.replay import Replay
 from trendloom.engines.spark.live.manifest import agreed
 from trendloom.errors import OptionError
 from trendloom.lang.parser import parse_query
@@ -57,8 +56,6 @@ def test_a_checkpoint_without_the_rule_goes_on_without_it(tmp_path: Path) -> Non
 def test_state_of_the_rule_goes_on_with_it() -> None:
     live = stream(PAIRS)
     found = live.batch(events(ROWS[:30])).to_pylist()
-    again = Replay(
-        replace(live.flow), 0, 2, live.watermark, live.greatest, memories=live.memories, numbers=live.numbers
-    )
+    again = replace(live, flow=flow(PAIRS))
     found += again.batch(events(ROWS[30:])).to_pylist() + again.flush().to_pylist()
     assert rows_of(found) == rows_of(tl.run(PAIRS, events(ROWS), engine="reference"))

@@ -155,11 +155,8 @@ def _cases(draw: st.DrawFn) -> Case:
     query += f" WHERE {' AND '.join(where)}" if where else ""
     query += " GROUP BY g" if output.startswith("g,") else ""
     query += draw(st.sampled_from(["", " WITHIN 6", " WITHIN 6 SLIDE 3"]))
-    rows = draw(
-        st.lists(
-            st.tuples(st.sampled_from("AABBC"), st.integers(0, 2), _KEYS, _KEYS, _DOUBLES), min_size=4, max_size=12
-        )
-    )
+    row = st.tuples(st.sampled_from("AABBC"), st.integers(0, 2), _KEYS, _KEYS, _DOUBLES)
+    rows = draw(st.lists(row, min_size=4, max_size=12))
     events = [
         {"id": n, "type": kind, "time": time, "x": n % 3, "y": y, "g": None if g is None else "uvw"[g], "k": k}
         for n, ((kind, step, k, g, y), time) in enumerate(zip(rows, _times(rows), strict=True))

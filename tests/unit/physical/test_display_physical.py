@@ -67,6 +67,33 @@ def test_a_rewritten_condition_is_shown_with_what_it_was() -> None:
     ]
 
 
+def test_what_keeps_events_apart_and_a_rewritten_pattern_are_shown() -> None:
+    shown = optimized("PATTERN SEQ(A a, SEQ(B b+)) WHERE a.user = b.user AND count(b[]) >= 2")
+    assert (
+        dedent("""\
+        ├─ flatten_sequences
+        │  └─ rewrites the pattern
+        │     └─ SEQ
+        │        ├─ 0  A a
+        │        └─ one or more
+        │           └─ 1  B b
+        ├─ count_in_pattern
+        │  ├─ dropped  count(b[]) >= 2
+        │  └─ rewrites the pattern
+        │     └─ SEQ
+        │        ├─ 0  A a
+        │        ├─ once
+        │        │  └─ 1  B b
+        │        └─ one or more
+        │           └─ 2  B b
+        ├─ split_by_equality
+        │  ├─ split by user  every event of a match has the same user
+        │  └─ dropped        a.user = b.user
+        """)
+        in shown
+    )
+
+
 # ---------------------------------------------------------------------------------------------- physical
 
 
@@ -85,9 +112,9 @@ def test_predicates_with_their_classes_and_places() -> None:
         "a.y != NEXT(b).y": walked,
     }
     on_the_fly = "decides when a partial match binds b"
-    assert predicates("PATTERN SEQ(A a, B b+) WHERE b[i].x < max(b[..i-1].x) AND count(b[]) > 2 AND a.x < b.x") == {
+    assert predicates("PATTERN SEQ(A a, B b+) WHERE b[i].x < max(b[..i-1].x) AND count(b[].x) > 2 AND a.x < b.x") == {
         "b[i].x < max(b[..i-1].x)": f"false-value consistent: discards events before matching, then {on_the_fly}",
-        "count(b[]) > 2": "false-value consistent: postponed to the complete match",
+        "count(b[].x) > 2": "false-value consistent: postponed to the complete match",
         "a.x < b.x": f"true- and false-value consistent: {on_the_fly}",
     }
     bound = "inconsistent: a bound in shared matching, for a step has two; decides in result construction"

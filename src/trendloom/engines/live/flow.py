@@ -24,13 +24,16 @@ from trendloom.kernels.totals.totals import Totals
 from trendloom.lang.printer import write
 from trendloom.model.semantics import Trends
 from trendloom.optimize import Rule
+from trendloom.optimize.count_in_pattern import count_in_pattern
+from trendloom.optimize.flatten_sequences import flatten_sequences
 from trendloom.optimize.split_by_equality import split_by_equality
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.live import live_kernel, refuse_early
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
+from trendloom.plan.patterns import bind_pattern
 
-STATE_WITHOUT = (split_by_equality,)
+STATE_WITHOUT = (flatten_sequences, count_in_pattern, split_by_equality)
 """Rules by which the state of a query is another one; checkpoints that were made before them go on without them."""
 MOST_ENTRIES = 50_000_000
 """Events in all matches of one query, bucket and batch."""
@@ -99,6 +102,8 @@ class Flow:
         told += [plan.schema.type, str(plan.schema.axis), self.kernel.family, str(self.kernel.clock)]
         told += [list(plan.schema.order)] if plan.schema.order else []
         told += [["split", *plan.split]] if plan.split else []
+        positions = len(self.physical.detection.places)
+        told += [["positions", positions]] if positions != len(bind_pattern(plan.query.pattern).atoms) else []
         told += [f"zone {plan.schema.zone}"] if plan.schema.zone is not None else []
         if self.kernel.clock.pane is not None:
             told += [self.numeric, sorted(measure.name for measure in measures_of(plan))]

@@ -17,6 +17,7 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.io.events import Events
 from trendloom.optimize import optimize
+from trendloom.optimize.count_in_pattern import count_in_pattern
 from trendloom.optimize.split_by_equality import split_by_equality
 from trendloom.pattern.algebra import Atom, Negation, Pattern, parts
 from trendloom.plan.display import show_component, show_expression
@@ -49,7 +50,7 @@ def matching_alone(plan: Plan) -> Plan:
     Positions and partitions are those of the query as it was written.
     """
     bare = replace(plan, output=Projection(()), group_by=(), ranking=None, hidden=frozenset(), confidence=None)
-    return optimize(bare, without=(split_by_equality,))
+    return optimize(bare, without=(count_in_pattern, split_by_equality))
 
 
 def stream_of(plan: Plan, events: Events) -> Stream:

@@ -28,6 +28,7 @@ from trendloom.kernels.ground.matches import Matches
 from trendloom.lang.tree import Query
 from trendloom.model.semantics import Trends
 from trendloom.model.window import Window
+from trendloom.optimize.count_in_pattern import count_in_pattern
 from trendloom.optimize.split_by_equality import split_by_equality
 from trendloom.physical.plan import Physical, choose, plan_physically
 from trendloom.plan.bind import bind
@@ -50,7 +51,7 @@ def expand(text: str, row: object, source: object | None, options: Options) -> I
         events = load(source, options)
         plan = bind(replace(query, returns=Trends.ALL), events.schema)
         given = given.numbered(plan.kleene).found_in(events.table)
-    physical = plan_physically(plan, without=(split_by_equality,))
+    physical = plan_physically(plan, without=(count_in_pattern, split_by_equality))
     return _RowOfStream(physical, events, given, from_source=source is not None).batches()
 
 
