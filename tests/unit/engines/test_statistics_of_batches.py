@@ -25,8 +25,10 @@ from trendloom.plan.statistics import UNKNOWN, KeySpread, Origin
 
 COLUMNS = pa.schema([("time", pa.int64()), ("type", pa.string()), ("k", pa.int64()), ("x", pa.int64())])
 QUERY = "QUERY q: RETURN k, COUNT(*) PATTERN SEQ(A a, B b) WHERE [k] AND b.x > 5 GROUP BY k WITHIN 10 SLIDE 5"
-FIRST = Figures(0, 100, 2_000_000, 9_000_000, {"A": 60, "B": 40}, {("k",): 7}, {("q", 1): 4})
-SECOND = Figures(1, 50, 1_000_000, 8_000_000, {"B": 30, "C": 20}, {("k",): 9, ("k", "x"): 3}, {("q", 1): 6})
+FIRST = Figures(0, 100, 2_000_000, 9_000_000, {"A": 60, "B": 40}, {("k",): 7}, {("q", 1): 4}, {("A", "x"): 5})
+SECOND = Figures(
+    1, 50, 1_000_000, 8_000_000, {"B": 30, "C": 20}, {("k",): 9, ("k", "x"): 3}, {("q", 1): 6}, {("A", "x"): 3}
+)
 
 
 def bound(text: str) -> Plan:
@@ -36,8 +38,9 @@ def bound(text: str) -> Plan:
 def test_batches_add_up_and_one_that_is_done_again_counts_once() -> None:
     both = FIRST.and_(SECOND)
     assert both == Figures(
-        1, 150, 1_000_000, 9_000_000, {"A": 60, "B": 70, "C": 20}, {("k",): 9, ("k", "x"): 3}, {("q", 1): 10}
-    )
+        1, 150, 1_000_000, 9_000_000, {"A": 60, "B": 70, "C": 20}, {("k",): 9, ("k", "x"): 3}, {("q", 1): 10},
+        {("A", "x"): 5},
+    )  # fmt: skip
     assert both.and_(SECOND) == both
     assert both.and_(FIRST) == both
     assert Figures().and_(FIRST) == FIRST
@@ -58,6 +61,7 @@ def test_what_a_query_may_expect() -> None:
     known = statistics_of_batches(plan, FIRST)
     assert (known.origin, known.events, known.first, known.last) == (Origin.BATCHES, 100, 2, 9)
     assert known.keys == {("k",): KeySpread(7)}
+    assert known.domains == {("A", "x"): 5.0}
     assert known.fitting == {0: 60, 1: 4}
     other = bound(QUERY.replace("QUERY q", "QUERY other"))
     assert statistics_of_batches(other, FIRST).fitting == {0: 60}, "nobody counted what passes its condition"

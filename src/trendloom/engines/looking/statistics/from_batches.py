@@ -1,7 +1,7 @@
 """Statistics of a live stream: figures of its micro-batches so far, added up and kept beside its checkpoint.
 
 A stream has them counted while it reads (`engines.spark.live.figures`). A batch that is done again is counted once. How
-many keys there are is known batch by batch, and the most of any batch is kept: a lower bound.
+many keys and values there are is known batch by batch, and the most of any batch is kept: a lower bound.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ NAME = "trendloom-statistics.json"
 class Figures:
     """What was counted in the batches up to number `batch`; times are microseconds since 1970.
 
-    `fitting`: by query, the events that fit each position that has conditions of its own.
+    `fitting`: by query, the events that fit each position that has conditions of its own. `domains`: distinct values by
+    type and column, of columns that equalities compare.
     """
 
     batch: int = -1
@@ -38,6 +39,7 @@ class Figures:
     types: Mapping[str, int] = field(default_factory=dict)
     keys: Mapping[Attributes, int] = field(default_factory=dict)
     fitting: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    domains: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def and_(self, later: Figures) -> Figures:
         """Together with those of later batches; what is known already does not count again."""
@@ -51,8 +53,9 @@ class Figures:
             min(firsts, default=None),
             max(lasts, default=None),
             _added(self.types, later.types),
-            {one: max(self.keys.get(one, 0), later.keys.get(one, 0)) for one in {*self.keys, *later.keys}},
+            _greater(self.keys, later.keys),
             _added(self.fitting, later.fitting),
+            _greater(self.domains, later.domains),
         )
 
     def text(self) -> str:
@@ -66,6 +69,7 @@ class Figures:
                 "types": dict(self.types),
                 "keys": [[list(names), count] for names, count in self.keys.items()],
                 "fitting": [[query, position, count] for (query, position), count in self.fitting.items()],
+                "domains": [[kind, column, count] for (kind, column), count in self.domains.items()],
             },
             indent=2,
         )
@@ -81,11 +85,16 @@ class Figures:
             told["types"],
             {tuple(names): count for names, count in told["keys"]},
             {(query, position): count for query, position, count in told["fitting"]},
+            {(kind, column): count for kind, column, count in told.get("domains", ())},
         )
 
 
 def _added(some: Mapping[Any, int], more: Mapping[Any, int]) -> dict[Any, int]:
     return {one: some.get(one, 0) + more.get(one, 0) for one in {**some, **more}}
+
+
+def _greater(some: Mapping[Any, int], others: Mapping[Any, int]) -> dict[Any, int]:
+    return {one: max(some.get(one, 0), others.get(one, 0)) for one in {**some, **others}}
 
 
 def figures_at(checkpoint: str) -> Figures:
@@ -130,4 +139,5 @@ def statistics_of_batches(plan: Plan, figures: Figures) -> Statistics:
         if known is not None:
             fitting[atom.position] = known
     keys = {names: KeySpread(count) for names, count in figures.keys.items()}
-    return replace(found, keys=keys, fitting=fitting)
+    domains = {one: float(count) for one, count in figures.domains.items()}
+    return replace(found, keys=keys, fitting=fitting, domains=domains)

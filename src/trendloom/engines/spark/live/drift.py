@@ -50,7 +50,7 @@ def has_drifted(known: Figures, recent: Figures) -> bool:
 
 
 def stretch_of(earlier: Figures, newest: Figures) -> Figures:
-    """What was counted after `earlier`. Of keys the most in any batch is known, and stays."""
+    """What was counted after `earlier`. Of keys and values the most in any batch is known, and stays."""
     return Figures(
         newest.batch,
         newest.events - earlier.events,
@@ -59,6 +59,7 @@ def stretch_of(earlier: Figures, newest: Figures) -> Figures:
         _less(newest.types, earlier.types),
         newest.keys,
         _less(newest.fitting, earlier.fitting),
+        newest.domains,
     )
 
 

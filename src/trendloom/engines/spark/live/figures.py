@@ -1,8 +1,8 @@
 """What a live stream counts of its events while it reads them, for the statistics of later plans.
 
 Spark observes the counts in the same pass; they come with its report of the batch, each under a name that tells what it
-is about. Cost: a comparison for each event and type, set of keys and tested position, of which there are at most `MOST`
-each.
+is about. Cost: a comparison for each event and type, set of keys, tested position and compared column; there are at
+most `MOST` of each.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from trendloom.engines.live.bundles import Bundle
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.looking.statistics.from_batches import Figures
 from trendloom.model.schema import Schema
+from trendloom.optimize.nesting_costs import compared_values
 from trendloom.pattern.algebra import atoms
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 FIGURES = "trendloom_figures"
 """The name under which they are observed."""
 MOST = 50
-EVENTS, FIRST, LAST, TYPE, KEYS, FITTING = "events", "first", "last", "type", "keys", "fitting"
+EVENTS, FIRST, LAST, TYPE, KEYS, FITTING, DOMAIN = "events", "first", "last", "type", "keys", "fitting", "domain"
 
 
 def observed_figures(df: DataFrame, bundles: tuple[Bundle, ...], schema: Schema, clock: str) -> list[Column]:
@@ -44,6 +45,7 @@ def observed_figures(df: DataFrame, bundles: tuple[Bundle, ...], schema: Schema,
     types = sorted({atom.type for flow in flows for atom in atoms(flow.physical.plan.pattern)})
     sets = sorted({bundle.attributes for bundle in bundles if bundle.attributes})
     fitting = [one for flow in flows for one in _position_tests(flow, df.schema)]
+    compared = sorted({one for flow in flows for one in compared_values(flow.physical.plan)})
     return [
         named(F.count(F.lit(1)), EVENTS),
         named(F.min(moment), FIRST),
@@ -51,6 +53,10 @@ def observed_figures(df: DataFrame, bundles: tuple[Bundle, ...], schema: Schema,
         *(named(F.count_if(kind == name), TYPE, name) for name in types[:MOST]),
         *(named(F.approx_count_distinct(F.xxhash64(*key_columns(df, one))), KEYS, one) for one in sets[:MOST]),
         *(named(F.count_if((kind == name) & test), FITTING, *which) for which, name, test in fitting[:MOST]),
+        *(
+            named(F.approx_count_distinct(F.when(kind == of, column(name))), DOMAIN, of, name)
+            for of, name in compared[:MOST]
+        ),
     ]
 
 
@@ -80,4 +86,5 @@ def figures_of(batch: int, observed: dict[str, Any]) -> Figures:
         {what[1]: int(value) for what, value in told if what[0] == TYPE},
         {tuple(what[1]): int(value) for what, value in told if what[0] == KEYS},
         {(what[1], what[2]): int(value) for what, value in told if what[0] == FITTING},
+        {(what[1], what[2]): int(value) for what, value in told if what[0] == DOMAIN},
     )
