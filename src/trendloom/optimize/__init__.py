@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from trendloom.optimize.decorrelate_negations import decorrelate_negations
+from trendloom.optimize.evaluate_equal_negations_once import evaluate_equal_negations_once
 from trendloom.optimize.find_key_sets import find_key_sets
 from trendloom.optimize.push_predicates_to_positions import push_predicates_to_positions
 from trendloom.optimize.read_once import read_once
@@ -26,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     rewrite_running_extremes,
     push_predicates_to_positions,
     decorrelate_negations,
+    evaluate_equal_negations_once,
     scan_pattern_types,
     scan_needed_columns,
 )

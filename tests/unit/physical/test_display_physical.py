@@ -38,10 +38,11 @@ def describe_toy_execution(physical: Physical) -> tuple[Branch, ...]:
 def test_every_rule_says_what_it_changed() -> None:
     assert optimized("RETURN COUNT(*) PATTERN SEQ(A a, B b) WHERE [user] AND a.x > 1 AND a.x < b.x") == dedent("""\
         Optimized plan
-        ├─ rewrite_running_extremes  no change
+        ├─ rewrite_running_extremes       no change
         ├─ push_predicates_to_positions
         │  └─ 0 A a must pass  a.x > 1
-        ├─ decorrelate_negations     no change
+        ├─ decorrelate_negations          no change
+        ├─ evaluate_equal_negations_once  no change
         ├─ scan_pattern_types
         │  └─ reads only events of type  A, B
         └─ scan_needed_columns
@@ -52,11 +53,12 @@ def test_every_rule_says_what_it_changed() -> None:
 def test_a_rule_that_changed_nothing_says_so() -> None:
     assert optimized("PATTERN A a SEMANTICS contiguous") == dedent("""\
         Optimized plan
-        ├─ rewrite_running_extremes      no change
-        ├─ push_predicates_to_positions  no change
-        ├─ decorrelate_negations         no change
-        ├─ scan_pattern_types            no change
-        └─ scan_needed_columns           no change""")
+        ├─ rewrite_running_extremes       no change
+        ├─ push_predicates_to_positions   no change
+        ├─ decorrelate_negations          no change
+        ├─ evaluate_equal_negations_once  no change
+        ├─ scan_pattern_types             no change
+        └─ scan_needed_columns            no change""")
 
 
 def test_a_rewritten_condition_is_shown_with_what_it_was() -> None:
