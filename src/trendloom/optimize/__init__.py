@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 
 from trendloom.optimize.count_in_pattern import count_in_pattern
 from trendloom.optimize.decorrelate_negations import decorrelate_negations
+from trendloom.optimize.evaluate_equal_negations_once import evaluate_equal_negations_once
 from trendloom.optimize.find_key_sets import find_key_sets
 from trendloom.optimize.flatten_sequences import flatten_sequences
 from trendloom.optimize.look_up_equalities import look_up_equalities
@@ -36,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     split_by_equality,
     push_predicates_to_positions,
     decorrelate_negations,
+    evaluate_equal_negations_once,
     push_predicates_in,
     look_up_equalities,
     scan_pattern_types,

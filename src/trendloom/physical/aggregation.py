@@ -217,7 +217,9 @@ def _after_pivot(detection: Detection, name: str) -> Detection | None:
             else:
                 kept.append(rule)
         absence = scope.absence if len(kept) == len(scope.rules) else None
-        scopes.append(replace(scope, rules=tuple(kept), outer=scope.outer - {name}, absence=absence))
+        # events of an equal NOT may fail a condition with the pivot that this one does not have
+        absence = None if absence is None else replace(absence, template=scope.template)
+        scopes.append(replace(scope, rules=tuple(kept), outer=scope.outer - {name}, absence=absence, like=None))
     return replace(detection, scopes=tuple(scopes))
 
 

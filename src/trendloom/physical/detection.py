@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from trendloom.kernels.ground.spec import Absence, Detection, Place, Rule, Scope
 from trendloom.model.semantics import Semantics
 from trendloom.pattern import algebra
 from trendloom.pattern.template import Template, build_template
-from trendloom.plan.logical import Condition, Decorrelated, Plan
+from trendloom.plan.logical import Condition, Plan
 
 
 def describe(plan: Plan) -> Detection:
@@ -32,7 +33,8 @@ def describe(plan: Plan) -> Detection:
             _outer(number, parents, rules, places) if number else frozenset(),
             found.parts,
             found.branch,
-            _absence(number, plan.decorrelated, templates, parents),
+            _absence(number, plan, templates, parents),
+            dict(plan.alike).get(number),
         )
         for number, found in sorted(survey.scopes.items())
     )
@@ -102,21 +104,24 @@ def _outer(
     return frozenset(used)
 
 
-def _absence(
-    scope: int, decorrelated: tuple[Decorrelated, ...], templates: dict[int, Template], parents: dict[int, int]
-) -> Absence | None:
-    """A NOT that depends on one event next to it alone, as the optimizer has noted it."""
-    for noted in decorrelated:
-        if noted.scope == scope:
-            around = templates[parents[scope]]
-            positions = {
-                edge.position if noted.follows else around.position_of[state]
-                for state, edges in enumerate(around.edges)
-                for edge in edges
-                if any(crossing.scope == scope for crossing in edge.crossings)
-            }
-            return Absence(templates[scope], noted.follows, tuple(sorted(positions)), noted.links)
-    return None
+def _absence(scope: int, plan: Plan, templates: dict[int, Template], parents: dict[int, int]) -> Absence | None:
+    """What the optimizer has noted of a NOT that depends on one event next to it; the same for equal NOTs."""
+    noted = {one.scope: one for one in plan.decorrelated}
+    if scope not in noted:
+        return None
+    like = dict(plan.alike)
+    first = like.get(scope, scope)
+    together = [one for one in noted if like.get(one, one) == first]
+    positions = {p for one in together for p in _neighbours(one, noted[one].follows, templates[parents[one]])}
+    return Absence(templates[first], noted[first].follows, tuple(sorted(positions)), noted[first].links)
+
+
+def _neighbours(scope: int, follows: bool, around: Template) -> Iterator[int]:
+    """The positions of the events right before a NOT, or right after it."""
+    for state, edges in enumerate(around.edges):
+        for edge in edges:
+            if any(crossing.scope == scope for crossing in edge.crossings):
+                yield edge.position if follows else around.position_of[state]
 
 
 def _encloses(outer: int, inner: int, parents: dict[int, int]) -> bool:

@@ -77,6 +77,8 @@ def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
         yield Branch("leaves out", ", ".join(unread))
     for noted in after.decorrelated[len(before.decorrelated) :]:
         yield Branch(f"NOT {noted.scope}", _beside(after, noted))
+    for one, other in after.alike[len(before.alike) :]:
+        yield Branch(f"NOT {one}", f"has the matches of NOT {other}: evaluated once")
     if after.pattern != before.pattern:
         yield Branch("rewrites the pattern", below=(describe_pattern(after.pattern),))
 
@@ -183,6 +185,8 @@ def _templates(plan: Plan) -> Iterator[Branch]:
 def _dependence(plan: Plan, scope: Scope) -> str:
     if scope.number == 0:
         return ""
+    if scope.like is not None:
+        return f"the same as NOT {scope.like}: evaluated once"
     if scope.absence is not None:
         return _beside(plan, scope.absence)
     if scope.outer:

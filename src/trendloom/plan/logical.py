@@ -118,6 +118,7 @@ class Plan:
     filters: tuple[tuple[int, Expr], ...] = ()  # (position, predicate on that event alone): set by the optimizer
     split: tuple[str, ...] = ()  # attributes that are equal in all events of a match: set by the optimizer
     decorrelated: tuple[Decorrelated, ...] = ()  # NOTs that need not be tested match by match: set by the optimizer
+    alike: tuple[tuple[int, int], ...] = ()  # (NOT, earlier NOT with the same matches): set by the optimizer
     warnings: tuple[QueryWarning, ...] = field(default=(), compare=False)
 
     @property

@@ -276,6 +276,7 @@ class Gaps:
 
     def threshold(self, scope: int) -> Array:
         """For every index i the latest start of a match of the NOT that has ended before event i; −1: none."""
+        scope = self.spec.scopes[scope].first_alike
         if scope not in self._thresholds:
             self._thresholds[scope] = latest_starts(self, scope)
         return self._thresholds[scope]

@@ -78,8 +78,9 @@ class Machine:
         return not self.spec.scopes[scope].waits
 
     def thresholds_of(self, way: Crossings) -> frozenset[int]:
-        """The NOTs of a way that depend on nothing outside; the others are compared (`EmptyGap`) or wait."""
-        return frozenset(crossing.scope for crossing in way if not self.spec.scopes[crossing.scope].outer)
+        """The NOTs of a way that depend on nothing outside, equal ones once."""
+        scopes = [self.spec.scopes[crossing.scope] for crossing in way]
+        return frozenset(scope.first_alike for scope in scopes if not scope.outer)
 
     # -------------------------------------------------------------------------------------------- tables
 

@@ -60,7 +60,7 @@ class Scope:
     """The pattern (scope 0) or one NOT: its template and the rules on its matches.
 
     `outer`: variables of enclosing scopes that the rules here or in NOTs inside use. `absence`: all of that
-    is one event next to the NOT.
+    is one event next to the NOT. `like`: the first NOT with the same matches, if that is another one.
     """
 
     number: int
@@ -71,6 +71,11 @@ class Scope:
     parts: tuple[int, ...] = ()  # Kleene, Round and AND parts around the NOT
     branch: tuple[tuple[int, int], ...] = ()  # (AND part, which of its operands) around the NOT
     absence: Absence | None = None
+    like: int | None = None
+
+    @property
+    def first_alike(self) -> int:
+        return self.number if self.like is None else self.like
 
     @property
     def waits(self) -> bool:
