@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import aggregation, growth, long_window
+from benchmarks import aggregation, exists, growth, long_window
 from benchmarks.planned import planned
 from benchmarks.report import Curve, Report, Result, race
 from benchmarks.workloads import stream
@@ -47,6 +47,15 @@ def test_one_inequality_and_its_picture(tmp_path: Path) -> None:
     assert len(found["results"]) == len(report.results)
     assert {curve["name"] for curve in found["curves"]} >= {"the kernel", "the quadratic kernel", "two steps"}
     assert "the quadratic kernel" in (tmp_path / "growth-one-inequality.svg").read_text()
+
+
+def test_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exists, "KEYS", 5)
+    monkeypatch.setattr(exists, "WITHIN", 60)
+    report = Report()
+    exists.measure_rows(report, exists.keyed_types(600), 1)
+    exists.measure_counts(report, exists.keyed_types(600), 1)
+    assert all_checked(report)
 
 
 def test_long_window() -> None:
