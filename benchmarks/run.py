@@ -7,7 +7,8 @@ algorithms, on one core; over partitions on Spark), `kernels` (aggregation on on
 `local` (aggregates end to end, and their memory), `cores` (one thread beside all cores), `long` (10⁸ events in a
 window), `spark` (aggregates, path by path), `live` (live streams, beside Flink), `queries` (a workload beside its
 queries one by one), `sharing` (workloads whose queries have parts in common, beside A-Seq and others; the optimizer of
-sharing; 1,000 queries on Spark), `unsafe` (a nested query whose conditions keep tools apart).
+sharing; 1,000 queries on Spark), `unsafe` (a nested query whose conditions keep tools apart),
+`exists` (remainders of EXISTS beside the matches they are made of).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from benchmarks.aggregation import measure_aggregation
 from benchmarks.cores import measure_cores
 from benchmarks.decorrelation import measure_decorrelation
 from benchmarks.end_to_end import measure_end_to_end
+from benchmarks.exists import measure_exists
 from benchmarks.growth import measure_growth
 from benchmarks.live import measure_live
 from benchmarks.long_window import measure_long_window
@@ -49,6 +51,7 @@ MEASURES = {
     "queries": measure_many_queries,
     "sharing": measure_all_of_sharing,
     "unsafe": measure_unsafe_tool,
+    "exists": measure_exists,
 }
 PARTS = ("detection", "trends", *MEASURES, "spark")
 

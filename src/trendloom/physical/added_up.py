@@ -13,6 +13,7 @@ from trendloom.kernels.totals.spec import AggregationSpec, Grain, Measure
 from trendloom.physical.aggregation import Grained, measures_of
 from trendloom.physical.candidate import Choice, Wanted
 from trendloom.physical.estimates import estimate_totals
+from trendloom.physical.hiding import COUNTED, describe_hiding
 from trendloom.physical.summaries import summary_obstacle
 from trendloom.plan import logical
 from trendloom.plan.display import Branch
@@ -43,6 +44,7 @@ def added_up(wanted: Wanted, grained: Callable[[Detection], Grained | str]) -> C
         found.cost,
         f"one step: aggregates per group and window{having}",
         structures=tuple(_structures(spec)),
+        notes=describe_hiding(wanted.detection, COUNTED),
         estimate=estimate_totals(wanted),
     )
 

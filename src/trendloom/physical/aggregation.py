@@ -91,7 +91,7 @@ def matrices(detection: Detection) -> Grained | str:
     else:
         grain, what = Grain.TYPE, "one running aggregate per position for all partial matches that end there"
     if detection.hidden:
-        what += "; what EXISTS hides is a plain test at its place: one event is enough, so it sets instead of adding"
+        what += "; what EXISTS hides is a plain test at its place"
     return Grained(
         AggregationSpec(rules.bare, grain, (), algebra=True),
         f"no predicate relates adjacent events: {what}",

@@ -8,10 +8,13 @@ from trendloom.plan.display import Branch
 HIDING = "EXISTS hides events, and equal remainders of different matches are one"
 
 
-def describe_hiding(detection: Detection) -> tuple[Branch, ...]:
-    """How remainders are made of matches, for EXPLAIN; nothing without EXISTS."""
+COMPARED = "found like all others, then left out of matches; equal remainders, found by hash, are one"
+COUNTED = "one event at its place is enough: the latest one takes the place of those before it"
+
+
+def describe_hiding(detection: Detection, how: str) -> tuple[Branch, ...]:
+    """What becomes of hidden events, for EXPLAIN; nothing without EXISTS."""
     if not detection.hidden:
         return ()
     names = ", ".join(sorted({detection.places[position].variable for position in detection.hidden}))
-    how = "matches are found with it, then it is left out; equal remainders, found by hash, are one"
     return (Branch("EXISTS", f"{names}: {how}"),)

@@ -15,7 +15,7 @@ from trendloom.physical.collapsed import TOGETHER
 from trendloom.physical.consistency import describe_predicates
 from trendloom.physical.counting import count_of_matches, count_of_tried
 from trendloom.physical.estimates import estimate_search
-from trendloom.physical.hiding import describe_hiding
+from trendloom.physical.hiding import COMPARED, describe_hiding
 from trendloom.plan.display import Branch
 from trendloom.plan.logical import Aggregation
 
@@ -40,7 +40,7 @@ def searched(
     elif isinstance(output, Aggregation):
         having = ", keep rows that pass HAVING" if output.having is not None else ""
         result = f"two steps: find the matches, then add up per group and window{having}"
-    notes = (*describe_hiding(kernel.detection), *_predicates(wanted, kernel, pairs))
+    notes = (*describe_hiding(kernel.detection, COMPARED), *_predicates(wanted, kernel, pairs))
     return Choice(found, algorithm, why, cost, result, notes=notes, estimate=estimate_search(wanted))
 
 

@@ -89,14 +89,14 @@ def _clauses(plan: Plan) -> Iterator[Branch]:
 
 def _output(plan: Plan) -> Branch:
     output = plan.output
+    hidden = f"; without {', '.join(sorted(plan.hidden))} (EXISTS)" if plan.hidden else ""
     if isinstance(output, Trends):
-        hidden = f"; without {', '.join(sorted(plan.hidden))} (EXISTS)" if plan.hidden else ""
         return Branch("output", f"one row per match: {TRENDS[output]}{hidden}")
     values = tuple(_value(value) for value in output.values)
     if isinstance(output, Projection):
-        return Branch("output", "one row per match: values of the match", values)
+        return Branch("output", f"one row per match: values of the match{hidden}", values)
     having = (Branch("having", write_expression(plan.query.having)),) if plan.query.having is not None else ()
-    return Branch("output", f"{_aggregate_rows(plan)}: aggregates over all matches", (*values, *having))
+    return Branch("output", f"{_aggregate_rows(plan)}: aggregates over all matches{hidden}", (*values, *having))
 
 
 def _value(value: Value) -> Branch:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import aggregation, decorrelation, growth, long_window
+from benchmarks import aggregation, decorrelation, exists, growth, long_window
 from benchmarks.planned import planned
 from benchmarks.report import Curve, Report, Result, race
 from benchmarks.workloads import stream
@@ -53,6 +53,15 @@ def test_one_inequality_and_its_picture(tmp_path: Path) -> None:
 def test_counting_around_a_correlated_not(query: str) -> None:
     report = Report()
     decorrelation.grow(report, query, (200, 400), (100, 200), 1)
+    assert all_checked(report)
+
+
+def test_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exists, "KEYS", 5)
+    monkeypatch.setattr(exists, "WITHIN", 60)
+    report = Report()
+    exists.measure_rows(report, exists.keyed_types(600), 1)
+    exists.measure_counts(report, exists.keyed_types(600), 1)
     assert all_checked(report)
 
 

@@ -219,6 +219,22 @@ def test_other_complete_trends_are_filtered_afterwards() -> None:
     assert "drop those that another one contains (the pattern is more than one variable with +)" in shown
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (
+            "PATTERN EXISTS x (SEQ(A a, X x, B b))",
+            "x: found like all others, then left out of matches",
+        ),
+        ("RETURN COUNT(*) PATTERN EXISTS x (SEQ(A a, X x, B b))", "x: one event at its place is enough"),
+        ("RETURN COMPLETE TRENDS PATTERN EXISTS x (SEQ(A+ a[], X x))", "contains (EXISTS hides events"),
+        ("RETURN COLLAPSED TRENDS PATTERN EXISTS x (SEQ(A+ a[], X x))", "put together, because EXISTS hides events"),
+    ],
+)
+def test_what_becomes_of_hidden_events(query: str, told: str) -> None:
+    assert told in physical(query)
+
+
 # ------------------------------------------------------------------------------- the reference, refusals
 
 

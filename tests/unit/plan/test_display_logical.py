@@ -103,6 +103,11 @@ def test_partitions(clauses: str, shown: str) -> None:
         ("RETURN COMPLETE TRENDS PATTERN A", "one row per match: only matches that no other match contains"),
         ("PATTERN SEQ(A, EXISTS b (B b))", "one row per match: its events in time order; without b (EXISTS)"),
         ("RETURN a.x PATTERN A a", "one row per match: values of the match"),
+        ("RETURN a.x PATTERN EXISTS b (SEQ(A a, B b))", "one row per match: values of the match; without b (EXISTS)"),
+        (
+            "RETURN COUNT(*) PATTERN EXISTS b (SEQ(A a, B b))",
+            "one row: aggregates over all matches; without b (EXISTS)",
+        ),
         ("RETURN COUNT(*) PATTERN A", "one row: aggregates over all matches"),
     ],
 )
