@@ -6,7 +6,7 @@ algorithms, on one core; over partitions on Spark), `kernels` (aggregation on on
 `local` (aggregates end to end, and their memory), `cores` (one thread beside all cores), `long` (10⁸ events in a
 window), `spark` (aggregates, path by path), `live` (live streams, beside Flink), `queries` (a workload beside its
 queries one by one), `sharing` (workloads whose queries have parts in common, beside A-Seq and others; the optimizer of
-sharing; 1,000 queries on Spark).
+sharing; 1,000 queries on Spark), `nesting` (nested sequences beside Algorithm 1 of NEEL+).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from benchmarks.growth import measure_growth
 from benchmarks.live import measure_live
 from benchmarks.long_window import measure_long_window
 from benchmarks.many_queries import measure_many_queries
+from benchmarks.nesting import measure_nesting
 from benchmarks.on_spark import PATHS, drop_batches, measure_spark, run_all
 from benchmarks.report import Report, Result, best_of
 from benchmarks.sharing import measure_all_of_sharing
@@ -44,6 +45,7 @@ MEASURES = {
     "live": measure_live,
     "queries": measure_many_queries,
     "sharing": measure_all_of_sharing,
+    "nesting": measure_nesting,
 }
 PARTS = ("detection", "trends", *MEASURES, "spark")
 
