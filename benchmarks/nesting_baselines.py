@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numba import njit
-from numba.typed import List as Buffers
 
 from trendloom.lang import tree
 from trendloom.lang.parser import parse_query
@@ -36,8 +35,17 @@ Array = np.ndarray[Any, Any]
 OPERATORS = ("=", "<", "<=", ">", ">=")
 EQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(len(OPERATORS))
 NONE = -1
-FIRST_ROWS = 1024
+FIRST_ROOM = 1 << 16
 BUILT, MATCHES, CHECKSUM = range(3)
+TYPE, TESTS, TESTS_END = range(3)
+FIRST, LAST, WIDTH, AROUND, CHILDREN, CHILDREN_END = range(6)
+"""Of a SEQ: its first and last component, how wide its rows are, what it is nested in, what is nested in it."""
+CHILD, LEFT, RIGHT, NEGATIVE = range(4)
+"""Of what is nested: the SEQ, the components around it, or NONE, and whether it stands behind a NOT."""
+LOW, HIGH, BASE, FOUND, AT, NESTED, JOINED, TOP, SIZE = range(9)
+FRAME = 9
+"""What is kept of a SEQ that is being computed: the times around it, where its rows begin, how many bindings there are,
+at which of them and at which nested SEQ it is, how many rows were joined, where free room begins, how many results."""
 LONG_AGO = np.int64(-(2**62))
 
 
@@ -50,15 +58,9 @@ class Search(NamedTuple):
     stack: Array  # events by type, in order of time
     stack_start: Array
     below: Array  # by type and event: where the events of that type before it end in `stack`
-    type_of: Array  # by component
-    first: Array  # component of each SEQ, and
-    last: Array
-    child_start: Array  # by SEQ: where its nested ones begin among
-    child: Array
-    negative: Array
-    left: Array  # component before it, or NONE
-    right: Array
-    test_start: Array  # by component: where the predicates tested there begin among
+    components: Array  # by component: its type, and where the predicates tested there begin and end in `test`
+    nodes: Array  # by SEQ: FIRST, LAST, WIDTH, AROUND, CHILDREN, CHILDREN_END
+    nested: Array  # CHILD, LEFT, RIGHT, NEGATIVE
     test: Array  # component, attribute, operator, component or NONE, attribute
     constant: Array
     within: int
@@ -74,18 +76,9 @@ class NestedMatches:
 
 
 def nested_matches(search: Search) -> NestedMatches:
-    """All matches of the outermost SEQ, trigger by trigger; they are given out into a buffer that is dropped."""
-    width = np.zeros(len(search.first), np.int64)
-    for node in reversed(range(len(search.first))):
-        nested = range(search.child_start[node], search.child_start[node + 1])
-        joined = sum(int(width[search.child[at]]) for at in nested if not search.negative[at])
-        width[node] = search.last[node] - search.first[node] + 1 + joined
-    own, whole = Buffers(), Buffers()
-    for node, size in enumerate(width):
-        own.append(np.empty((FIRST_ROWS, int(search.last[node] - search.first[node]) + 1), np.int64))
-        whole.append(np.empty((FIRST_ROWS, int(size)), np.int64))
+    """All matches of the outermost SEQ, trigger by trigger; they are written into a buffer that is dropped."""
     total = np.zeros(3, np.int64)
-    _search_all(search, own, whole, total)
+    _search_all(search, total)
     return NestedMatches(int(total[MATCHES]), int(total[CHECKSUM]), int(total[BUILT]))
 
 
@@ -93,112 +86,153 @@ def nested_matches(search: Search) -> NestedMatches:
 
 
 @njit(cache=True, nogil=True)
-def _search_all(search: Any, own: Any, whole: Any, total: Any) -> None:
-    """Each event of the last component triggers a search."""
-    bound = np.zeros(len(search.type_of), np.int64)
-    cursor = np.zeros(len(search.type_of), np.int64)
-    sizes = np.zeros(len(search.first), np.int64)
-    trigger = search.last[0]
-    kind = search.type_of[trigger]
+def _search_all(search: Any, total: Any) -> None:
+    """Each event of the last component triggers a search.
+
+    Rows lie in one buffer that is used as a stack: those of a SEQ, what was joined of them so far, then the results of
+    what is nested in it.
+    """
+    bound = np.zeros(len(search.components), np.int64)
+    cursor = np.zeros(len(search.components), np.int64)
+    frames = np.zeros((len(search.nodes), FRAME), np.int64)
+    rows = np.empty(FIRST_ROOM, np.int64)
+    trigger = search.nodes[0, LAST]
+    kind, begin, end = search.components[trigger]
     for at in range(search.stack_start[kind], search.stack_start[kind + 1]):
         bound[trigger] = search.stack[at]
         total[BUILT] += 1
-        if not _passes(search, trigger, bound):
+        if not _passes(search.value, search.test, search.constant, begin, end, bound):
             continue
-        end = search.time[bound[trigger]]
-        low = LONG_AGO if search.within == 0 else end - search.within
-        found = _process(search, 0, low, end, bound, cursor, sizes, own, whole, total)
-        total[MATCHES] += found
-        rows = own[0] if search.child_start[0] == search.child_start[1] else whole[0]
-        for match in range(found):
-            for place in range(rows.shape[1]):
-                total[CHECKSUM] += search.row[rows[match, place]]
+        frames[0, HIGH] = search.time[bound[trigger]]
+        frames[0, LOW] = LONG_AGO if search.within == 0 else frames[0, HIGH] - search.within
+        rows = _process(search, frames, bound, cursor, rows, total)
+        total[MATCHES] += frames[0, SIZE]
+        for place in range(frames[0, SIZE] * search.nodes[0, WIDTH]):
+            total[CHECKSUM] += search.row[rows[place]]
 
 
 @njit(cache=True, nogil=True)
-def _process(
-    search: Any,
-    node: int,
-    low: int,
-    high: int,
-    bound: Any,
-    cursor: Any,
-    sizes: Any,
-    own: Any,
-    whole: Any,
-    total: Any,
-) -> Any:
-    """processQuery: the bindings of a SEQ between two times, joined with those nested in it; how many there are."""
-    found = _bind_components(search, node, low, high, bound, cursor, own, total)
-    if search.child_start[node] == search.child_start[node + 1]:
-        return found
-    first, last = search.first[node], search.last[node]
-    rows, joined = own[node], 0
-    for at in range(found):
-        for component in range(first, last + 1):
-            bound[component] = rows[at, component - first]
-        kept = True
-        for nested in range(search.child_start[node], search.child_start[node + 1]):
-            child, left, right = search.child[nested], search.left[nested], search.right[nested]
-            after = low if left == NONE else search.time[bound[left]]
-            before = high if right == NONE else search.time[bound[right]]
-            size = _process(search, child, after, before, bound, cursor, sizes, own, whole, total)
-            sizes[child] = size
-            if (size > 0) == search.negative[nested]:
-                kept = False
-                break
-        if kept:
-            joined = _join(search, node, at, joined, sizes, own, whole)
-    return joined
+def _process(search: Any, frames: Any, bound: Any, cursor: Any, rows: Any, total: Any) -> Any:
+    """processQuery: the bindings of a SEQ between two times, joined with those of each SEQ nested in it.
+
+    What calls itself in the thesis is a loop here, with a frame for each SEQ, which is being computed once at a time.
+    """
+    # names of their own, here and below, because reading a field of a bundle counts a reference to it
+    time, nodes, nested = search.time, search.nodes, search.nested
+    node = 0
+    rows = _bind_components(search, node, frames, bound, cursor, rows, total)
+    while True:
+        if frames[node, AT] < frames[node, FOUND] and nodes[node, CHILDREN] < nodes[node, CHILDREN_END]:
+            at = frames[node, NESTED]
+            if at == nodes[node, CHILDREN_END]:
+                rows = _join(nodes, nested, node, frames, rows)
+                _next_row(nodes, node, frames, bound, rows)
+                continue
+            child, left, right = nested[at, CHILD], nested[at, LEFT], nested[at, RIGHT]
+            frames[child, LOW] = frames[node, LOW] if left == NONE else time[bound[left]]
+            frames[child, HIGH] = frames[node, HIGH] if right == NONE else time[bound[right]]
+            frames[child, BASE] = frames[node, TOP]
+            node = child
+            rows = _bind_components(search, node, frames, bound, cursor, rows, total)
+            continue
+        _finish(nodes, node, frames, rows)
+        if node == 0:
+            return rows
+        node = nodes[node, AROUND]
+        _take_result(nodes, nested, node, frames, bound, rows)
 
 
 @njit(cache=True, nogil=True)
-def _bind_components(search: Any, node: int, low: int, high: int, bound: Any, cursor: Any, own: Any, total: Any) -> Any:
+def _bind_components(search: Any, node: int, frames: Any, bound: Any, cursor: Any, rows: Any, total: Any) -> Any:
     """computeSingleQuery, evaluatePredicate: backwards from the last component, which is bound in the outermost SEQ."""
-    first, last = search.first[node], search.last[node]
-    rows, found = own[node], 0
-    if node == 0:
-        if first == last:
-            rows[0, 0] = bound[last]
-            return 1
-        last -= 1
-        cursor[last] = search.below[search.type_of[last], bound[last + 1]]
+    time, stack, stack_start, components = search.time, search.stack, search.stack_start, search.components
+    below, value, test, constant = search.below, search.value, search.test, search.constant
+    first, last = search.nodes[node, FIRST], search.nodes[node, LAST]
+    low, width, place, begin = frames[node, LOW], last - first + 1, frames[node, BASE], last
+    if node == 0 and first == last:
+        rows[place] = bound[last]
+        place += 1
+        begin = first - 1
+    elif node == 0:
+        begin = last - 1
+        cursor[begin] = below[components[begin, TYPE], bound[last]]
     else:
-        cursor[last] = _events_before(search, search.type_of[last], high)
-    at = last
-    while at <= last:
+        kind = components[begin, TYPE]
+        cursor[begin] = _events_before(time, stack, stack_start[kind], stack_start[kind + 1], frames[node, HIGH])
+    at, tried = begin, 0
+    while first <= at <= begin:
         cursor[at] -= 1
-        if cursor[at] < search.stack_start[search.type_of[at]]:
+        if cursor[at] < stack_start[components[at, TYPE]]:
             at += 1
             continue
-        event = search.stack[cursor[at]]
-        if search.time[event] <= low:
+        event = stack[cursor[at]]
+        if time[event] <= low:
             at += 1
             continue
         bound[at] = event
-        total[BUILT] += 1
-        if not _passes(search, at, bound):
+        tried += 1
+        if not _passes(value, test, constant, components[at, TESTS], components[at, TESTS_END], bound):
             continue
         if at > first:
             at -= 1
-            cursor[at] = search.below[search.type_of[at], event]
+            cursor[at] = below[components[at, TYPE], event]
             continue
-        if found == len(rows):
-            rows = _grown(rows)
-            own[node] = rows
-        for component in range(rows.shape[1]):
-            rows[found, component] = bound[first + component]
-        found += 1
-    return found
+        if place + width > len(rows):
+            rows = _with_room(rows, place + width)
+        for component in range(first, last + 1):
+            rows[place] = bound[component]
+            place += 1
+    total[BUILT] += tried
+    frames[node, FOUND] = (place - frames[node, BASE]) // width
+    frames[node, JOINED], frames[node, AT] = 0, -1
+    _next_row(search.nodes, node, frames, bound, rows)
+    return rows
 
 
 @njit(cache=True, nogil=True)
-def _events_before(search: Any, kind: int, high: int) -> Any:
-    """Where the events of a type before a time end on its stack."""
-    begin, end = search.stack_start[kind], search.stack_start[kind + 1]
+def _next_row(nodes: Any, node: int, frames: Any, bound: Any, rows: Any) -> None:
+    """Turn to the next binding of a SEQ; what is nested in it goes behind what was joined."""
+    frame = frames[node]
+    first, width = nodes[node, FIRST], nodes[node, LAST] - nodes[node, FIRST] + 1
+    frame[AT] += 1
+    frame[NESTED] = nodes[node, CHILDREN]
+    frame[TOP] = frame[BASE] + frame[FOUND] * width + frame[JOINED] * nodes[node, WIDTH]
+    if frame[AT] < frame[FOUND]:
+        for place in range(width):
+            bound[first + place] = rows[frame[BASE] + frame[AT] * width + place]
+
+
+@njit(cache=True, nogil=True)
+def _take_result(nodes: Any, nested: Any, node: int, frames: Any, bound: Any, rows: Any) -> None:
+    """What a nested SEQ decides: the binding is rejected, or the next nested one is computed."""
+    at = frames[node, NESTED]
+    size = frames[nested[at, CHILD], SIZE]
+    if (size > 0) == (nested[at, NEGATIVE] == 1):
+        _next_row(nodes, node, frames, bound, rows)
+        return
+    frames[node, TOP] += size * nodes[nested[at, CHILD], WIDTH]
+    frames[node, NESTED] += 1
+
+
+@njit(cache=True, nogil=True)
+def _finish(nodes: Any, node: int, frames: Any, rows: Any) -> None:
+    """Put the results of a SEQ where its bindings were."""
+    frame = frames[node]
+    if nodes[node, CHILDREN] == nodes[node, CHILDREN_END]:
+        frame[SIZE] = frame[FOUND]
+        return
+    begin = frame[BASE] + frame[FOUND] * (nodes[node, LAST] - nodes[node, FIRST] + 1)
+    for place in range(frame[JOINED] * nodes[node, WIDTH]):
+        rows[frame[BASE] + place] = rows[begin + place]
+    frame[SIZE] = frame[JOINED]
+
+
+@njit(cache=True, nogil=True)
+def _events_before(time: Any, stack: Any, begin: int, end: int, high: int) -> Any:
+    """Where the events before a time end in a part of the stack."""
     while begin < end:
         middle = (begin + end) // 2
-        if search.time[search.stack[middle]] < high:
+        if time[stack[middle]] < high:
             begin = middle + 1
         else:
             end = middle
@@ -206,13 +240,12 @@ def _events_before(search: Any, kind: int, high: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _passes(search: Any, component: int, bound: Any) -> Any:
-    """Whether the predicates that are tested at a component are true."""
-    for at in range(search.test_start[component], search.test_start[component + 1]):
-        left = search.value[search.test[at, 1], bound[search.test[at, 0]]]
-        other = search.test[at, 3]
-        right = search.constant[at] if other == NONE else search.value[search.test[at, 4], bound[other]]
-        operator = search.test[at, 2]
+def _passes(value: Any, test: Any, constant: Any, begin: int, end: int, bound: Any) -> Any:
+    """Whether some of the predicates are true."""
+    for at in range(begin, end):
+        left = value[test[at, 1], bound[test[at, 0]]]
+        other, operator = test[at, 3], test[at, 2]
+        right = constant[at] if other == NONE else value[test[at, 4], bound[other]]
         if operator == EQUAL:
             true = left == right
         elif operator == LESS:
@@ -229,40 +262,43 @@ def _passes(search: Any, component: int, bound: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _join(search: Any, node: int, at: int, joined: int, sizes: Any, own: Any, whole: Any) -> Any:
-    """A binding beside every combination of what is nested in it; how many rows there are then."""
-    begin, end = search.child_start[node], search.child_start[node + 1]
+def _join(nodes: Any, nested: Any, node: int, frames: Any, rows: Any) -> Any:
+    """A binding beside every combination of what is nested in it, behind what was joined before."""
+    frame = frames[node]
+    begin, end = nodes[node, CHILDREN], nodes[node, CHILDREN_END]
     number = 1
-    for nested in range(begin, end):
-        if not search.negative[nested]:
-            number *= sizes[search.child[nested]]
-    rows = whole[node]
-    while joined + number > len(rows):
-        rows = _grown(rows)
-        whole[node] = rows
-    mine = own[node]
-    width = mine.shape[1]
+    for at in range(begin, end):
+        if nested[at, NEGATIVE] == 0:
+            number *= frames[nested[at, CHILD], SIZE]
+    own, width, top = nodes[node, LAST] - nodes[node, FIRST] + 1, nodes[node, WIDTH], frame[TOP]
+    rows = _with_room(rows, top + number * width)
     for combination in range(number):
-        for place in range(width):
-            rows[joined + combination, place] = mine[at, place]
-    place, period = width, 1
-    for nested in range(begin, end):
-        if search.negative[nested]:
-            continue
-        child = search.child[nested]
-        inner = own[child] if search.child_start[child] == search.child_start[child + 1] else whole[child]
-        for combination in range(number):
-            chosen = combination // period % sizes[child]
-            for column in range(inner.shape[1]):
-                rows[joined + combination, place + column] = inner[chosen, column]
-        place += inner.shape[1]
-        period *= sizes[child]
-    return joined + number
+        place, rest = top + combination * width, combination
+        for column in range(own):
+            rows[place + column] = rows[frame[BASE] + frame[AT] * own + column]
+        place += own
+        for at in range(begin, end):
+            if nested[at, NEGATIVE] == 1:
+                continue
+            child = nested[at, CHILD]
+            chosen = frames[child, BASE] + rest % frames[child, SIZE] * nodes[child, WIDTH]
+            rest //= frames[child, SIZE]
+            for column in range(nodes[child, WIDTH]):
+                rows[place + column] = rows[chosen + column]
+            place += nodes[child, WIDTH]
+    target = frame[BASE] + frame[FOUND] * own + frame[JOINED] * width
+    for place in range(number * width):
+        rows[target + place] = rows[top + place]
+    frame[JOINED] += number
+    return rows
 
 
 @njit(cache=True, nogil=True)
-def _grown(rows: Any) -> Any:
-    larger = np.empty((2 * rows.shape[0], rows.shape[1]), np.int64)
+def _with_room(rows: Any, size: int) -> Any:
+    """The buffer, or a copy that is large enough."""
+    if size <= len(rows):
+        return rows
+    larger = np.empty(2 * size, np.int64)
     larger[: len(rows)] = rows
     return larger
 
@@ -279,7 +315,7 @@ class _Reading:
     node_of: list[int] = field(default_factory=list)  # by component
     bounds: list[tuple[int, int]] = field(default_factory=list)  # by SEQ: first and last component
     around: list[int] = field(default_factory=list)  # by SEQ: the one that it is nested in
-    nested: list[list[tuple[int, bool, int, int]]] = field(default_factory=list)
+    nested: list[list[tuple[int, int, int, int]]] = field(default_factory=list)
     predicates: list[tree.Expression] = field(default_factory=list)
 
     def read(self, pattern: tree.Seq | tree.Event, around: int) -> int:
@@ -300,12 +336,11 @@ class _Reading:
                 seen += 1
                 continue
             self._refuse_neighbours(parts, number)
-            negative = isinstance(part, tree.Not)
             inner = part.pattern if isinstance(part, tree.Not) else part
             assert isinstance(inner, tree.Seq | tree.Event), "a nested pattern is a SEQ or an event"
             child = self.read(inner, node)
             left, right = (seen - 1 if seen > first else NONE), (seen if seen <= self.bounds[node][1] else NONE)
-            self.nested[node].append((child, negative, left, right))
+            self.nested[node].append((child, left, right, int(isinstance(part, tree.Not))))
         return node
 
     def _refuse_neighbours(self, parts: tuple[tree.Pattern, ...], number: int) -> None:
@@ -332,6 +367,16 @@ class _Reading:
             constant = float(right.value) if isinstance(right, tree.Literal) else 0.0
             yield place, (used[0], str(left.attribute), OPERATORS.index(predicate.operator), *other), constant
 
+    def node(self, number: int) -> tuple[int, ...]:
+        """What the search needs to know of a SEQ; what is nested in the SEQs before it comes first."""
+        children = sum(map(len, self.nested[:number]))
+        around = (self.width(number), self.around[number], children, children + len(self.nested[number]))
+        return *self.bounds[number], *around
+
+    def width(self, number: int) -> int:
+        first, last = self.bounds[number]
+        return last - first + 1 + sum(self.width(child) for child, *_, negative in self.nested[number] if not negative)
+
     def _chain(self, node: int) -> list[int]:
         return [node] if node == 0 else [node, *self._chain(self.around[node])]
 
@@ -350,20 +395,14 @@ def nested_search(text: str, table: pa.Table, *, early: bool) -> Search:
     tests = sorted(reading.tests(early=early), key=lambda test: test[0])
     names = sorted({name for _, test, _ in tests for name in (test[1], test[4]) if name})
     compared = [(c, names.index(x), op, d, names.index(y) if y else 0) for _, (c, x, op, d, y), _ in tests]
-    nested = [one for some in reading.nested for one in some]
+    begin = np.searchsorted([place for place, *_ in tests], np.arange(len(reading.types) + 1)).astype(np.int64)
     kinds = sorted(set(reading.types))
     within = 0 if query.within is None else int(query.within.within.amount)
     return Search(
         **_columns(table, kinds, names),
-        type_of=np.array([kinds.index(kind) for kind in reading.types], np.int64),
-        first=np.array([first for first, _ in reading.bounds], np.int64),
-        last=np.array([last for _, last in reading.bounds], np.int64),
-        child_start=np.cumsum([0, *map(len, reading.nested)]).astype(np.int64),
-        child=np.array([child for child, *_ in nested], np.int64),
-        negative=np.array([negative for _, negative, *_ in nested], np.bool_),
-        left=np.array([left for *_, left, _ in nested], np.int64),
-        right=np.array([right for *_, right in nested], np.int64),
-        test_start=np.searchsorted([place for place, *_ in tests], np.arange(len(reading.types) + 1)).astype(np.int64),
+        components=np.column_stack([[kinds.index(kind) for kind in reading.types], begin[:-1], begin[1:]]),
+        nodes=np.array([reading.node(number) for number in range(len(reading.bounds))], np.int64),
+        nested=np.array([one for some in reading.nested for one in some], np.int64).reshape(-1, 4),
         test=np.array(compared, np.int64).reshape(-1, 5),
         constant=np.array([constant for *_, constant in tests], np.float64),
         within=within,

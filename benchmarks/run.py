@@ -8,7 +8,8 @@ algorithms, on one core; over partitions on Spark), `kernels` (aggregation on on
 window), `spark` (aggregates, path by path), `live` (live streams, beside Flink), `queries` (a workload beside its
 queries one by one), `sharing` (workloads whose queries have parts in common, beside A-Seq and others; the optimizer of
 sharing; 1,000 queries on Spark), `unsafe` (a nested query whose conditions keep tools apart),
-`exists` (remainders of EXISTS beside the matches they are made of).
+`exists` (remainders of EXISTS beside the matches they are made of),
+`nesting` (nested sequences beside Algorithm 1 of NEEL+).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from benchmarks.growth import measure_growth
 from benchmarks.live import measure_live
 from benchmarks.long_window import measure_long_window
 from benchmarks.many_queries import measure_many_queries
+from benchmarks.nesting import measure_nesting
 from benchmarks.on_spark import PATHS, drop_batches, measure_spark, run_all
 from benchmarks.report import Report, Result, best_of
 from benchmarks.sharing import measure_all_of_sharing
@@ -52,6 +54,7 @@ MEASURES = {
     "sharing": measure_all_of_sharing,
     "unsafe": measure_unsafe_tool,
     "exists": measure_exists,
+    "nesting": measure_nesting,
 }
 PARTS = ("detection", "trends", *MEASURES, "spark")
 

@@ -60,7 +60,7 @@ def found(text: str, table: pa.Table, *, early: bool) -> NestedMatches:
     return nested_matches(nested_search(text, table, early=early))
 
 
-@pytest.mark.filterwarnings("ignore:.*same time as another")
+@pytest.mark.filterwarnings("ignore:.*same time as another", "ignore:the events have no type")
 @pytest.mark.parametrize("name", QUERIES)
 def test_both_find_what_the_definition_says(name: str) -> None:
     text, matches = QUERIES[name], 0
