@@ -88,7 +88,7 @@ def stock_trades(count: int, *, share: float, seed: int = 61) -> pa.Table:
     tickers = np.array(TICKERS)[random.integers(0, len(TICKERS), count)]
     # x uniform over all amounts, i over the highest 2 · share of them: P(x > i) = share
     amounts = np.where(tickers == LARGE, MOST * (1 - 2 * share * random.random(count)), MOST * random.random(count))
-    return _table(random, tickers, amounts.round(3))
+    return trades_of(random, tickers, amounts.round(3))
 
 
 def short_cut(
@@ -101,7 +101,7 @@ def short_cut(
     random = np.random.default_rng(seed)
     tickers = np.array([*TICKERS, *["OTHER"] * len(TICKERS)])[random.integers(0, 2 * len(TICKERS), count)]
     amounts = random.integers(0, np.where(tickers == "RIMM", max(1, round(ratio * domain)), domain))
-    return short_cut_pattern(depth, levels), _table(random, tickers, amounts.astype(np.float64))
+    return short_cut_pattern(depth, levels), trades_of(random, tickers, amounts.astype(np.float64))
 
 
 def short_cut_pattern(depth: int, levels: int = 3) -> str:
@@ -122,7 +122,8 @@ def short_cut_cases(count: int) -> Iterator[tuple[str, str, pa.Table]]:
         yield f"short cut, depth {depth}", *short_cut(0.3, depth, count=count)
 
 
-def _table(random: np.random.Generator, tickers: Any, amounts: Any) -> pa.Table:
+def trades_of(random: np.random.Generator, tickers: Any, amounts: Any) -> pa.Table:
+    """Trades at the rate of the sample, with these tickers and amounts."""
     lots = random.integers(0, LOTS, len(tickers))
     gaps = 1 + random.exponential(SECOND / RATE - 1, len(tickers)).astype(np.int64)
     columns = {"time": gaps.cumsum(), "type": tickers, "amount": amounts, "lot": lots}

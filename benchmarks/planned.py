@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from trendloom.engines.columnar import task
 from trendloom.engines.columnar.events import Stream, build_block
+from trendloom.engines.looking.statistics.of_streams import statistics_of_stream
 from trendloom.io.events import prepare as prepare_events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.totals import summing as jobs
@@ -20,7 +21,7 @@ from trendloom.kernels.totals.spans import spans_of
 from trendloom.kernels.totals.spec import AggregationSpec
 from trendloom.kernels.totals.summing import Addends, Spans
 from trendloom.lang.parser import parse
-from trendloom.optimize import Rule, optimize
+from trendloom.optimize import CostedRule, Rule, optimize
 from trendloom.physical.candidate import Choice, Wanted
 from trendloom.physical.candidates import two_steps
 from trendloom.physical.plan import Physical, choose
@@ -68,11 +69,12 @@ class Planned:
         return task.partial(physical, self.stream, numeric=numeric)
 
 
-def planned(text: str, table: pa.Table, without: Collection[Rule] = ()) -> Planned:
-    """Plan an aggregating query over a table of events; `without`: rules of the optimizer to leave out."""
+def planned(text: str, table: pa.Table, without: Collection[Rule | CostedRule] = ()) -> Planned:
+    """Plan a query over a table of events, by what is quickly known of them; `without`: rules to leave out."""
     events = prepare_events(table)
     (query,) = parse(text)
-    physical = choose(optimize(bind(query, events.schema), without=without))
+    bound = bind(query, events.schema)
+    physical = choose(optimize(bound, statistics_of_stream(events)(bound), without))
     plan = physical.plan
     assert events.ticks is not None
     kinds = {column.name: column.kind for column in plan.schema.columns}

@@ -9,7 +9,7 @@ window), `spark` (aggregates, path by path), `live` (live streams, beside Flink)
 queries one by one), `sharing` (workloads whose queries have parts in common, beside A-Seq and others; the optimizer of
 sharing; 1,000 queries on Spark), `unsafe` (a nested query whose conditions keep tools apart),
 `exists` (remainders of EXISTS beside the matches they are made of),
-`nesting` (nested sequences beside Algorithm 1 of NEEL+).
+`nesting` (nested sequences beside Algorithm 1 of NEEL+), `shortcuts` (what it is worth to know values beforehand).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from benchmarks.nesting import measure_nesting
 from benchmarks.on_spark import PATHS, drop_batches, measure_spark, run_all
 from benchmarks.report import Report, Result, best_of
 from benchmarks.sharing import measure_all_of_sharing
+from benchmarks.short_cuts import measure_short_cuts
 from benchmarks.trends import measure_trends
 from benchmarks.trends_on_spark import measure_trends_on_spark
 from benchmarks.unsafe_tool import measure_unsafe_tool
@@ -55,6 +56,7 @@ MEASURES = {
     "unsafe": measure_unsafe_tool,
     "exists": measure_exists,
     "nesting": measure_nesting,
+    "shortcuts": measure_short_cuts,
 }
 PARTS = ("detection", "trends", *MEASURES, "spark")
 
