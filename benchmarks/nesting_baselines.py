@@ -10,10 +10,10 @@ speaks of.
 
 Cost: without push-in the product of the stacks of a SEQ in the window, times the same for what is nested in it.
 Well written for what it is: from one component to the one before it the top of the stack is looked up in a table,
-nothing is allocated while searching, a nested SEQ that decides against a binding ends it.
+rows lie in one buffer, a nested SEQ that decides against a binding ends it.
 
 Queries: `SEQ` of events, `SEQ` and `NOT`, to any depth, with predicates of the form `a.x < b.y` or `a.x < 5` at
-components, `WITHIN` without SLIDE. The outermost SEQ ends in an event; a nested SEQ has events around it, or a NOT.
+components, `WITHIN` without SLIDE. The outermost SEQ ends in an event; a nested SEQ stands beside events only.
 """
 
 from __future__ import annotations
@@ -327,6 +327,8 @@ class _Reading:
             self.types.append(event.type)
             self.node_of.append(node)
             self.predicates.extend(conjuncts(event.predicate))
+        if first == len(self.types):
+            raise ValueError("a SEQ has an event of its own")
         self.bounds.append((first, len(self.types) - 1))
         self.around.append(around)
         self.nested.append([])

@@ -97,6 +97,7 @@ def test_more_results_than_the_buffers_hold_at_first() -> None:
         ("PATTERN SEQ(A a, NOT B b, SEQ(C c, A e), D d)", "needs events around it"),
         ("PATTERN SEQ(A a, SEQ(B b, C c), SEQ(A e, B f), D d)", "needs events around it"),
         ("PATTERN SEQ(A a, SEQ(B b, C c))", "ends in an event"),
+        ("PATTERN SEQ(A a, SEQ(SEQ(B b, C c)), D d)", "an event of its own"),
         ("PATTERN SEQ(A a, SEQ(B b, C c), A m, SEQ((B e: e.x = b.x), C f), D d)", "sees together"),
     ],
 )
