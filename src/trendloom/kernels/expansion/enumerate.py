@@ -19,7 +19,7 @@ from trendloom.kernels.ground.gaps import Gaps
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.paths import Paths, without_context
-from trendloom.kernels.ground.paths_in_windows import in_windows
+from trendloom.kernels.ground.paths_in_windows import in_windows, matches_of
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.ground.viability import NEVER, end_bounds
 from trendloom.kernels.ground.windows import check_range, horizons
@@ -46,7 +46,7 @@ def enumerate_matches(spec: Detection, block: Block, chunk: int = CHUNK) -> Iter
             if machine.ambiguous:
                 windowed, start = _unseen(windowed, start, seen)
             if len(windowed):
-                yield flat(windowed, start)
+                yield matches_of(windowed, start)
 
 
 def _filters(gaps: Gaps) -> Filters:
@@ -55,14 +55,6 @@ def _filters(gaps: Gaps) -> Filters:
     if ends is not None:
         gaps.lookups.delay(ends, NEVER)
     return Filters(ends, sifted(gaps.machine, gaps.block))
-
-
-def flat(paths: Paths, start: Array | None) -> Matches:
-    """Matches of equal length as flat arrays."""
-    rows, length = paths.events.shape
-    offsets = np.arange(rows + 1, dtype=np.int64) * length
-    positions = paths.machine.position_of[paths.steps].astype(np.int32)
-    return Matches(offsets, paths.events.reshape(-1), positions.reshape(-1), start)
 
 
 def _unseen(paths: Paths, start: Array | None, seen: set[bytes]) -> tuple[Paths, Array | None]:

@@ -64,10 +64,10 @@ class Gaps:
         good = np.ones(len(paths), np.bool_)
         for crossing in way:
             if self.machine.immediate(crossing.scope):
-                good &= ~self._violated_at(crossing, paths, column)
+                good &= ~self.violated_at(crossing, paths, column)
         return good
 
-    def _violated_at(self, crossing: Crossing, paths: Paths, column: int) -> Array:
+    def violated_at(self, crossing: Crossing, paths: Paths, column: int) -> Array:
         """Per row, whether the NOT crossed on the way to `column` has a match in between.
 
         Where nothing is bound before it, because all lies beside it in an AND, the complete match decides.
@@ -145,7 +145,7 @@ class Gaps:
                 context = self._context(scope, some, self._round_column(some, crossing, column))
                 rows = rows[self._decidable(scope, context) == decided]
             if len(rows):
-                bad = rows[self._violated_at(crossing, paths.take(rows), column)]
+                bad = rows[self.violated_at(crossing, paths.take(rows), column)]
                 paths = paths.take(np.setdiff1d(np.arange(len(paths)), bad))
         return paths
 

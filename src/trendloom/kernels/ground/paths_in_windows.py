@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.ground.gaps import Gaps
+from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.paths import Paths
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.ground.windows import surroundings, windows_of
@@ -30,6 +31,14 @@ def in_windows(gaps: Gaps, paths: Paths, spec: Detection, rows: int = 1 << 16) -
             kept = gaps.enclosed(numbered, low, high)
             some, start = kept, None if start is None else start[kept.root]
         yield some, start
+
+
+def matches_of(paths: Paths, start: Array | None) -> Matches:
+    """Matches of equal length as flat arrays."""
+    rows, length = paths.events.shape
+    offsets = np.arange(rows + 1, dtype=np.int64) * length
+    positions = paths.machine.position_of[paths.steps].astype(np.int32)
+    return Matches(offsets, paths.events.reshape(-1), positions.reshape(-1), start)
 
 
 def looks_around(spec: Detection) -> bool:

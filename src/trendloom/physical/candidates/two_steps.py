@@ -7,7 +7,7 @@ from dataclasses import replace
 from trendloom.model.semantics import Semantics
 from trendloom.physical.aggregation import NO_PIVOT
 from trendloom.physical.candidate import Candidate, Choice, Wanted
-from trendloom.physical.candidates import expansion, postponed, runs
+from trendloom.physical.candidates import expansion, outside_in, postponed, runs
 
 
 def consider(wanted: Wanted) -> Choice | str:
@@ -17,10 +17,10 @@ def consider(wanted: Wanted) -> Choice | str:
     if reason == NO_PIVOT:
         reason = wanted.refused[_coarsest(wanted)]
     refused: dict[str, str] = {}
-    for name, search in (("runs", runs.search), ("postponed", postponed.search)):
-        found = search(wanted)
+    for name, search in (("runs", runs.search), ("postponed", postponed.search), ("outside in", outside_in.search)):
+        found = search(replace(wanted, refused=refused))
         if not isinstance(found, str):
-            return replace(found, why=f"two steps, because {reason}")
+            return replace(found, builds=False, why=f"two steps, because {reason}")
         refused[name] = found
     return replace(expansion.search(replace(wanted, refused=refused)), why=f"two steps, because {reason}")
 
