@@ -20,6 +20,7 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.borders import borders
+from trendloom.kernels.ground.joining import Joining, is_straight
 from trendloom.kernels.ground.latest_starts import latest_starts
 from trendloom.kernels.ground.lookups import Lookups
 from trendloom.kernels.ground.machine import Machine, Step
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 MakeExpansion = Callable[["Gaps", int], "Expansion"]
 
+MOST_TRIED = 1 << 18
+"""Most entries (rows × length) of a matrix of partial matches of a NOT."""
+
 
 class Gaps:
     """The NOTs of a detection over one block."""
@@ -42,6 +46,7 @@ class Gaps:
         self.spec = machine.spec
         self.lookups = Lookups(machine, block)
         self._thresholds: dict[int, Array] = {}
+        self._joined: dict[int, Joining | None] = {}
         self._borders: dict[Absence, tuple[Array, Array]] = {}
         self._beside = {scope.number: machine.beside(scope.number) for scope in self.spec.scopes}
         self.waiting = [scope for scope in self.spec.scopes if scope.number and scope.waits]
@@ -182,18 +187,32 @@ class Gaps:
     def _exists(self, roots: Paths, low: Array, high: Array) -> Array:
         """Per root, whether its scope has a match in [low, high)."""
         found = np.zeros(len(roots), np.bool_)
-        expansion = self.make(self, roots.scope)
         todo = np.flatnonzero(low < high)
         todo = todo[self.lookups.possible(roots.take(todo), low[todo], high[todo])]
         for start in range(0, len(todo), 4096):
             some = todo[start : start + 4096]
             roots_here = replace(roots.take(some), root=np.arange(len(some)))
-            for matches in expansion.matches(roots_here, low[some], high[some], None):
+            done = np.zeros(len(some), np.bool_)
+            for matches in self.matches(roots_here, low[some], high[some], done):
                 matches = self.enclosed(matches, low[some][matches.root], high[some][matches.root])
-                found[some[matches.root]] = True
-                if found[some].all():
+                done[matches.root] = True
+                if done.all():
                     break
+            found[some] = done
         return found
+
+    def matches(self, roots: Paths, low: Array, high: Array, done: Array | None = None) -> Iterator[Paths]:
+        """The matches of a NOT on the events [low, high) of each root, its leading and trailing NOTs left out.
+
+        `done`: roots of which one match was enough, marked by whoever asks.
+        """
+        scope = roots.scope
+        if scope not in self._joined:
+            self._joined[scope] = Joining(self, scope, MOST_TRIED) if is_straight(self.machine, scope) else None
+        joined = self._joined[scope]
+        if joined is not None and joined.takes(roots):
+            return joined.matches(roots, low, high, done)
+        return self.make(self, scope).matches(roots, low, high, None)
 
     def enclosed(self, paths: Paths, low: Array, high: Array) -> Paths:
         """Complete matches whose leading and trailing NOTs hold on the events with indices in [low, high)."""

@@ -34,7 +34,7 @@ def latest_starts(gaps: Gaps, scope: int) -> Array:
     else:
         ended = np.full(len(block) + 1, -1, np.int64)
         roots = without_context(machine, block, scope, block.keys)
-        for matches in gaps.make(gaps, scope).matches(roots, block.key_starts[:-1], block.key_starts[1:], None):
+        for matches in gaps.matches(roots, block.key_starts[:-1], block.key_starts[1:]):
             np.maximum.at(ended, matches.events[:, -1] + 1, matches.events[:, 0])
     return np.maximum.accumulate(ended)
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from trendloom.kernels.ground.joining import is_straight
 from trendloom.kernels.ground.machine import Machine
-from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.nested.kernel import JoiningKernel
 from trendloom.model.semantics import Semantics
 from trendloom.physical.candidate import Candidate, Choice, Wanted
@@ -23,9 +23,8 @@ def search(wanted: Wanted) -> Choice | str:
     """The same, whatever becomes of the matches."""
     if wanted.plan.semantics is not Semantics.ANY:
         return "it binds events in any order, and runs grow from their first event on"
-    obstacle = _obstacle(wanted.detection)
-    if obstacle is not None:
-        return obstacle
+    if not is_straight(Machine(wanted.detection), 0):
+        return "the pattern is not one event for each component, one after the other"
     found = searched(
         wanted,
         JoiningKernel(wanted.detection),
@@ -35,21 +34,6 @@ def search(wanted: Wanted) -> Choice | str:
         "O(extensions tried · log events + output), in bounded memory",
     )
     return replace(found, builds=True)
-
-
-def _obstacle(detection: Detection) -> str | None:
-    """Why a match is not one event for each component, in the order of the pattern."""
-    machine, template = Machine(detection), detection.scopes[0].template
-    names = [detection.places[position].variable for position in template.position_of]
-    straight = len(machine.starts[0]) == 1 and all(
-        len(steps) == (0 if state == len(names) - 1 else 1) for state, steps in enumerate(machine.moves[0])
-    )
-    ends = [state for state, ways in enumerate(template.accepts) if ways]
-    if not straight or ends != [len(names) - 1] or len(set(names)) < len(names):
-        return "the pattern is not one event for each component, one after the other"
-    if len(names) < 2:
-        return "a match is one event"
-    return None
 
 
 CANDIDATE = Candidate("outside in", consider)

@@ -17,9 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.ground.spec import Rule
-
 Array = np.ndarray[Any, Any]
 
 MOST_WEIGHED = 9
@@ -30,11 +27,19 @@ PAIRS = 512
 
 @dataclass(frozen=True)
 class Condition:
-    """A rule between two components: what it lets through, and whether events are looked up for it."""
+    """A rule on two events, one or both of them components: what it lets through, and whether it is looked up.
+
+    `ends`: the components; an event that is none is bound from the start.
+    """
 
     ends: frozenset[int]
-    passes: float
+    measured: float
     looked_up: bool
+
+    @property
+    def passes(self) -> float:
+        """Never nothing at all: a sample may miss what passes."""
+        return max(self.measured, 0.5 / PAIRS)
 
 
 @dataclass(frozen=True)
@@ -87,8 +92,8 @@ def _greedy(figures: Figures, everything: frozenset[int]) -> tuple[int, ...]:
     return order
 
 
-def share_of_pairs(rule: Rule, events: dict[str, Array], block: Block, holds: Any) -> float:
-    """What share of pairs of events pass a rule, by a sample that is the same in every run; never nothing at all."""
-    random = np.random.default_rng(0)
-    picked = {name: members[random.integers(0, len(members), PAIRS)] for name, members in events.items()}
-    return max(float(holds(rule, picked).mean()), 0.5 / PAIRS)
+def sampled(events: Array) -> Array:
+    """Some of the events, the same in every run."""
+    if len(events) <= 1:
+        return np.repeat(events, PAIRS)
+    return events[np.random.default_rng(len(events)).integers(0, len(events), PAIRS)]
