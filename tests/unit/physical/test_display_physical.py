@@ -73,7 +73,8 @@ def test_a_rewritten_condition_is_shown_with_what_it_was() -> None:
 
 def test_what_keeps_events_apart_and_a_rewritten_pattern_are_shown() -> None:
     shown = optimized("PATTERN SEQ(A a, SEQ(B b+)) WHERE a.user = b.user AND count(b[]) >= 2")
-    assert dedent("""\
+    assert (
+        dedent("""\
         ├─ flatten_sequences
         │  └─ rewrites the pattern
         │     └─ SEQ
@@ -92,7 +93,9 @@ def test_what_keeps_events_apart_and_a_rewritten_pattern_are_shown() -> None:
         ├─ split_by_equality
         │  ├─ split by user  every event of a match has the same user
         │  └─ dropped        a.user = b.user
-        """) in shown
+        """)
+        in shown
+    )
 
 
 # ---------------------------------------------------------------------------------------------- physical
