@@ -11,9 +11,10 @@ from tests.property.compare import rows_of
 from tests.unit.engines.live_streams import ARROW, SCHEMA, Row, events, flow, stream
 
 import trendloom as tl
-from trendloom.engines.live.flow import as_before_rules, flow_of
+from trendloom.engines.live.flow import STATE_WITHOUT, as_before_rules, flow_of
+from trendloom.engines.live.replay import Replay
 from trendloom.engines.spark.live.manifest import agreed
-from trendloom.errors import OptionError
+from trendloom.errors import OptionError, StateError
 from trendloom.lang.parser import parse_query
 from trendloom.optimize.split_by_equality import split_by_equality
 from trendloom.physical.plan import plan_physically
@@ -38,9 +39,13 @@ def test_early_rows_keep_events_together() -> None:
     assert not flow(COUNTED, early=True).physical.plan.split
 
 
-def test_a_checkpoint_without_the_rule_goes_on_without_it(tmp_path: Path) -> None:
-    made = plan_physically(bind(parse_query(PAIRS), SCHEMA), without=(split_by_equality,))
-    old, new = flow_of(made, ARROW, "exact"), flow(PAIRS)
+COUNTED_ROUNDS = "RETURN COUNT(*) PATTERN SEQ(A a, B+ b[]) WHERE count(b[]) >= 2 WITHIN 10 SLIDE 5"
+
+
+@pytest.mark.parametrize("query", [PAIRS, COUNTED, COUNTED_ROUNDS])
+def test_a_checkpoint_without_the_rule_goes_on_without_it(tmp_path: Path, query: str) -> None:
+    made = plan_physically(bind(parse_query(query), SCHEMA), without=STATE_WITHOUT)
+    old, new = flow_of(made, ARROW, "exact"), flow(query)
     assert old.fingerprint != new.fingerprint
     assert as_before_rules(new).fingerprint == old.fingerprint
     agreed(str(tmp_path), (old,), 4)
@@ -50,7 +55,16 @@ def test_a_checkpoint_without_the_rule_goes_on_without_it(tmp_path: Path) -> Non
     assert going_on.physical.plan.split == ()
     assert json.loads((tmp_path / "trendloom.json").read_text()) == json.loads(noted)
     with pytest.raises(OptionError, match="has changed since the checkpoint was made"):
-        agreed(str(tmp_path), (flow(PAIRS.replace("9", "8")),), 4)
+        agreed(str(tmp_path), (flow(query.replace("WITHIN ", "WITHIN 1")),), 4)
+
+
+def test_such_a_state_is_not_taken_for_one_of_the_rule() -> None:
+    made = plan_physically(bind(parse_query(PAIRS), SCHEMA), without=(split_by_equality,))
+    live = Replay(flow_of(made, ARROW, "exact"), 0)
+    live.batch(events(ROWS[:30]))
+    with pytest.raises(StateError, match="kept its events otherwise") as refused:
+        replace(live, flow=flow(PAIRS)).batch(events(ROWS[30:]))
+    assert "checkpoint" in str(refused.value)
 
 
 def test_state_of_the_rule_goes_on_with_it() -> None:

@@ -111,7 +111,7 @@ class TestForecast:
 
     def test_is_marked_where_it_is_a_bound(self) -> None:
         ticks = pa.table({"type": ["A"] * 14, "time": range(14)})
-        (bound,) = self.said("RETURN TRENDS PATTERN A+ a[] WHERE count(a[]) < 6", ticks)
+        (bound,) = self.said("RETURN TRENDS PATTERN A+ a[] WHERE count(a[].type) < 6", ticks)
         assert bound == f"at most {2**14 - 1:,}"
         (bound,) = self.said("RETURN TRENDS PATTERN A+ WITHIN 13", ticks)
         assert bound.startswith("at most ")

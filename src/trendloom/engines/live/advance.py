@@ -23,11 +23,11 @@ from trendloom.engines.live.chunks import (
     pack_index,
     unpack_index,
 )
-from trendloom.engines.live.flow import Flow
+from trendloom.engines.live.flow import Flow, as_before_rules
 from trendloom.engines.live.keeping import KeptEvents
 from trendloom.engines.live.memory import Memory
 from trendloom.engines.live.scene import KeyWindows, scene_of, valued
-from trendloom.errors import StateError
+from trendloom.errors import StateError, option
 from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.contract import PANE
 from trendloom.kernels.ground.windows import windows_of
@@ -220,6 +220,11 @@ def _checked(flow: Flow, index: ChunkIndex, buckets: int) -> ChunkIndex:
     """Refuse the state of another query."""
     named = f"query '{flow.name}'" if flow.name else "the query"
     if index.fingerprint != flow.fingerprint:
+        if index.fingerprint == as_before_rules(flow).fingerprint:
+            raise StateError(
+                f"the state of {named} was made by an earlier version, which kept its events otherwise",
+                hint=f"name the folder with {option('checkpoint')}: the query then goes on as it began",
+            )
         raise StateError(
             f"{named} has changed, and what the checkpoint holds for it belongs to the old one",
             hint="put the old query back, or give the new one another name (QUERY name: ...): it then starts afresh",
