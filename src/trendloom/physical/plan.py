@@ -18,6 +18,7 @@ from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.candidates import CANDIDATES
 from trendloom.physical.detection import describe, refuse_open_negation_in_conjunction
 from trendloom.physical.limits import NO_LIMITS, Limits
+from trendloom.physical.witnesses import with_single_witnesses
 from trendloom.plan.depth import too_deep
 from trendloom.plan.logical import Aggregation, Plan
 from trendloom.plan.statistics import UNKNOWN, Statistics
@@ -80,7 +81,7 @@ def choose(
 ) -> Physical:
     """The first candidate that takes a plan, as it is."""
     refuse_open_negation_in_conjunction(plan)
-    detection = describe(plan)
+    detection = with_single_witnesses(describe(plan))
     refused: dict[str, str] = {}
     for candidate in CANDIDATES if candidates is None else candidates:
         found = candidate.consider(Wanted(plan, detection, limits, refused, statistics))
