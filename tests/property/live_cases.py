@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, cases, to_table
-from tests.property.strategies_aggregates import GROUPINGS, HIDDEN, NEGATED, NO_GROUPS, PLAIN, Aimed, aimed
+from tests.property.strategies_aggregates import GROUPINGS, HIDDEN, NEGATED, PLAIN, Aimed, aimed
 from tests.property.strategies_nesting import KINDS as NESTED
 from tests.property.strategies_nesting import nested_cases
 from tests.property.strategies_order import Order, ordered_cases
@@ -22,7 +22,7 @@ KINDS: dict[str, Aimed | Knobs] = {
     "collapsed": Knobs(outputs=("collapsed",), semantics=(ANY,), most_conjuncts=1),
     "negation": Knobs(outputs=("trends", "aggregates"), nesting=1, most_conjuncts=1),
     "matrices": Aimed(PLAIN + NEGATED, ("nothing", "alone"), GROUPINGS),
-    "hidden events": Aimed(HIDDEN, ("nothing",), (*NO_GROUPS * 2, *GROUPINGS), semantics=(ANY,), most_events=16),
+    "hidden events": Aimed(HIDDEN, semantics=(ANY,), most_events=20),
     "transitions": Aimed(PLAIN, ("operators", "equal and ordered", "distant"), GROUPINGS),
     "runs": Aimed(PLAIN + NEGATED, ("nothing", "operators"), GROUPINGS, semantics=(NEXT, CONTIGUOUS)),
     "anything": Knobs(outputs=("aggregates",)),

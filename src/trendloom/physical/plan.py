@@ -19,6 +19,7 @@ from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.candidates import CANDIDATES
 from trendloom.physical.detection import describe
 from trendloom.physical.limits import NO_LIMITS, Limits
+from trendloom.physical.witnesses import with_single_witnesses
 from trendloom.plan.depth import too_deep
 from trendloom.plan.logical import Aggregation, Plan
 from trendloom.plan.statistics import UNKNOWN, Statistics
@@ -84,7 +85,7 @@ def choose(
     statistics: Statistics = UNKNOWN,
 ) -> Physical:
     """The first candidate that takes a plan, as it is."""
-    detection = describe(plan)
+    detection = with_single_witnesses(describe(plan))
     refused: dict[str, str] = {}
     for candidate in CANDIDATES if candidates is None else candidates:
         found = candidate.consider(Wanted(plan, detection, limits, refused, statistics))

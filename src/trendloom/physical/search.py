@@ -40,7 +40,8 @@ def searched(
     elif isinstance(output, Aggregation):
         having = ", keep rows that pass HAVING" if output.having is not None else ""
         result = f"two steps: find the matches, then add up per group and window{having}"
-    notes = (*describe_hiding(kernel.detection, COMPARED), *_predicates(wanted, kernel, pairs))
+    hiding = f"{COMPARED} (of at most {wanted.limits.enumerated:,} matches at a time)"
+    notes = (*describe_hiding(kernel.detection, hiding), *_predicates(wanted, kernel, pairs))
     return Choice(found, algorithm, why, cost, result, notes=notes, estimate=estimate_search(wanted))
 
 

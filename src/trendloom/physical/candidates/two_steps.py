@@ -16,6 +16,8 @@ def consider(wanted: Wanted) -> Choice | str:
     reason = wanted.refused["pivots"]
     if reason == NO_PIVOT:
         reason = wanted.refused[_coarsest(wanted)]
+    if wanted.plan.hidden and "EXISTS" not in reason:
+        reason = f"EXISTS hides events, and {reason}"
     refused: dict[str, str] = {}
     for name, search in (("runs", runs.search), ("postponed", postponed.search), ("outside in", outside_in.search)):
         found = search(replace(wanted, refused=refused))

@@ -50,7 +50,7 @@ def test_plain_tests_of_existence_are_counted(pattern: str) -> None:
         ("EXISTS c (SEQ(AND(A a, C c), B b))", "EXISTS hides a part of an AND"),
         ("EXISTS c (EXISTS d (SEQ(A a, (SEQ(B c, C d))+, A b)))", "EXISTS hides the whole of a repeated part"),
         ("EXISTS c (SEQ(A a, C c, B b)) SEMANTICS contiguous", "EXISTS hides events of runs, and different runs"),
-        ("EXISTS c (SEQ(A a, C c, B b)) WHERE a.x < c.x", "a predicate relates adjacent events"),
+        ("EXISTS c (SEQ(A a, C c, B b)) WHERE a.x < c.x", "EXISTS hides events, and a predicate relates adj"),
     ],
 )
 def test_others_are_found_and_compared(query: str, reason: str) -> None:

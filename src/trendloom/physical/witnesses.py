@@ -1,0 +1,63 @@
+"""Fewer matches for the same remainders of EXISTS: hidden events that nobody asks about are bound once, or not at all.
+
+Under skip-till-any-match a hidden event that repeats (`X x+`) makes a match of every set of events that fit, all with
+one remainder. One of them is enough, where no condition speaks of them: the last, if no NOT lies before, or the first,
+if none lies after. And where a step without NOTs leads past them (`X x*`), and no condition looks at neighbours, there
+need not be one. So the template loses these steps before an algorithm is chosen, and nobody finds such matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.ground.spec import Detection, Scope
+from trendloom.kernels.matrices.existence import Existence
+from trendloom.pattern.template import Edge
+
+Keeps = Callable[[int | None, Edge], bool]
+"""Whether a step from a state (None: the start) stays."""
+
+
+def with_single_witnesses(detection: Detection) -> Detection:
+    """The detection with the same remainders and fewer matches; itself where nothing can be left out."""
+    first = detection.scopes[0]
+    hidden = {position for position in detection.hidden if not detection.places[position].branch}
+    if not hidden or detection.earliest or detection.adjacent:
+        return detection
+    if detection.window.spanning and first.open_ended:  # these NOTs look from the first and last events of a match
+        return detection
+    asked = set().union(*(rule.shape.variables for rule in first.rules), *(s.outer for s in detection.scopes[1:]))
+    unasked = {position for position in hidden if detection.places[position].variable not in asked}
+    looping = {state for state in _states(first, unasked) if _one_side_is_free(first, state)}
+    found = _keeping(detection, lambda source, edge: not (edge.target == source and source in looping))
+    if first.rules or unasked != detection.hidden:
+        return found
+    needless = Existence(Machine(found)).needless
+    return _keeping(found, lambda _, edge: edge.target not in needless)
+
+
+def _states(scope: Scope, positions: set[int]) -> Iterator[int]:
+    return (state for state, position in enumerate(scope.template.position_of) if position in positions)
+
+
+def _one_side_is_free(scope: Scope, state: int) -> bool:
+    """Whether no NOT lies on the steps into a state, or none on those out of it and at the end after it."""
+    template = scope.template
+    others = [edge for source, edges in enumerate(template.edges) for edge in edges if source != state]
+    entering = [edge.crossings for edge in (*template.starts, *others) if edge.target == state]
+    leaving = [edge.crossings for edge in template.edges[state] if edge.target != state]
+    return not any(entering) or not any((*leaving, *template.accepts[state]))
+
+
+def _keeping(detection: Detection, keeps: Keeps) -> Detection:
+    """The detection without some steps of its matches."""
+    first, *others = detection.scopes
+    template = first.template
+    edges = tuple(tuple(edge for edge in some if keeps(state, edge)) for state, some in enumerate(template.edges))
+    starts = tuple(edge for edge in template.starts if keeps(None, edge))
+    if (starts, edges) == (template.starts, template.edges):
+        return detection
+    narrowed = replace(first, template=replace(template, starts=starts, edges=edges))
+    return replace(detection, scopes=(narrowed, *others))
