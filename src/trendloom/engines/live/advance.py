@@ -219,7 +219,7 @@ def rows_of_stream(stream: Stream, rows: Array) -> Stream:
 def _checked(flow: Flow, index: ChunkIndex, buckets: int) -> ChunkIndex:
     """Refuse the state of another query."""
     named = f"query '{flow.name}'" if flow.name else "the query"
-    if index.fingerprint != flow.fingerprint:
+    if index.fingerprint not in flow.continued:
         raise StateError(
             f"{named} has changed, and what the checkpoint holds for it belongs to the old one",
             hint="put the old query back, or give the new one another name (QUERY name: ...): it then starts afresh",
