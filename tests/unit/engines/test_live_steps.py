@@ -9,11 +9,13 @@ import pytest
 from tests.unit.engines.live_streams import ARROW, Row, events, flow, stream
 
 import trendloom as tl
+from trendloom import optimize
 from trendloom.engines.live import chunks
 from trendloom.engines.live.advance import Advance
 from trendloom.engines.live.chunks import ChunkIndex, Holds, pack_index, unpack_index
 from trendloom.engines.live.memory import Kept
 from trendloom.errors import PlanError, RunError
+from trendloom.optimize.decorrelate_negations import decorrelate_negations
 
 PAIRS = "RETURN a.x, b.x AS y PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10"
 COUNTS = "RETURN k, COUNT(*) AS n PATTERN SEQ(A, B) WHERE [k] GROUP BY k WITHIN 10"
@@ -208,6 +210,23 @@ def test_another_having_goes_on_with_the_state() -> None:
     memory = stored(COUNTS, [("A", 1, 1, 0), ("B", 2, 1, 0), ("A", 1, 2, 0)])
     (found,) = Advance(flow(COUNTS.replace("WITHIN 10", "HAVING COUNT(*) > 0 WITHIN 10")), memory, 100).rows()
     assert found.to_pylist() == [{"k": 1, "window_start": 0, "window_end": 10, "n": 1}]
+
+
+@pytest.mark.parametrize("semantics", ["skip-till-any-match", "skip-till-next-match"])
+def test_aggregates_go_on_with_events_that_another_algorithm_kept(semantics: str) -> None:
+    """Without the rule the matches around a NOT are found one by one; what is kept of a window is the same."""
+    query = f"""RETURN k, COUNT(*) AS n PATTERN (SEQ(A a, NOT (C c: c.x = a.x), B b))+
+        SEMANTICS {semantics} WHERE [k] GROUP BY k WITHIN 10"""
+    kept = [("A", 1, 1, 1), ("C", 2, 1, 2), ("B", 3, 1, 0), ("A", 4, 1, 2), ("C", 5, 1, 2), ("B", 6, 1, 0)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(optimize, "RULES", tuple(rule for rule in optimize.RULES if rule is not decorrelate_negations))
+        memory, before = stored(query, kept), flow(query)
+    now = flow(query)
+    assert (before.kernel.family, now.kernel.family) == ("DetectionKernel", "AggregationKernel")
+    assert before.fingerprint != now.fingerprint
+    (found,) = Advance(now, memory, 100).rows()
+    expected = tl.run(query, events(kept), engine="reference")
+    assert [row["n"] for row in found.to_pylist()] == [row["n"] for row in expected.to_pylist()]
 
 
 def test_a_newer_format_is_refused() -> None:

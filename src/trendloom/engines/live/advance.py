@@ -219,8 +219,8 @@ def rows_of_stream(stream: Stream, rows: Array) -> Stream:
 def _checked(flow: Flow, index: ChunkIndex, buckets: int) -> ChunkIndex:
     """Refuse the state of another query."""
     named = f"query '{flow.name}'" if flow.name else "the query"
-    if index.fingerprint != flow.fingerprint:
-        if index.fingerprint == as_before_rules(flow).fingerprint:
+    if index.fingerprint not in flow.continued:
+        if index.fingerprint in as_before_rules(flow).continued:
             raise StateError(
                 f"the state of {named} was made by an earlier version, which kept its events otherwise",
                 hint=f"name the folder with {option('checkpoint')}: the query then goes on as it began",

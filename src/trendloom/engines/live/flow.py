@@ -17,9 +17,11 @@ from trendloom.engines.rows.finish import finish_aggregates
 from trendloom.engines.rows.giving import Arranged, partial_table, row_batches
 from trendloom.engines.rows.results import aggregate_schema, row_schema
 from trendloom.errors import RunError
+from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import Kernel
+from trendloom.kernels.search.kernel import SearchKernel
 from trendloom.kernels.totals.totals import Totals
 from trendloom.lang.printer import write
 from trendloom.model.semantics import Trends
@@ -37,6 +39,8 @@ STATE_WITHOUT = (flatten_sequences, count_in_pattern, split_by_equality)
 """Rules by which the state of a query is another one; checkpoints that were made before them go on without them."""
 MOST_ENTRIES = 50_000_000
 """Events in all matches of one query, bucket and batch."""
+FROM_EVENTS = (AggregationKernel.family, SearchKernel.family)
+"""Families of kernels that make aggregates of the events of open windows."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +100,22 @@ class Flow:
     @cached_property
     def fingerprint(self) -> str:
         """The same for queries that can go on with each other's state: what may differ is RETURN and HAVING."""
+        return self._fingerprint(self.kernel.family)
+
+    @cached_property
+    def continued(self) -> frozenset[str]:
+        """The fingerprints of all states it can go on with.
+
+        Aggregates whose state is the events of open windows may have been added up by another family of kernels.
+        """
+        alike = self.physical.aggregates and self.kernel.clock.pane is None
+        return frozenset(map(self._fingerprint, FROM_EVENTS if alike else (self.kernel.family,)))
+
+    def _fingerprint(self, family: str) -> str:
         plan = self.physical.plan
         query = replace(plan.query, name=None, having=None, returns=Trends.ALL)
         told: list[object] = [write(query), [[f.name, str(f.type)] for f in self.schema], plan.schema.time]
-        told += [plan.schema.type, str(plan.schema.axis), self.kernel.family, str(self.kernel.clock)]
+        told += [plan.schema.type, str(plan.schema.axis), family, str(self.kernel.clock)]
         told += [list(plan.schema.order)] if plan.schema.order else []
         told += [["split", *plan.split]] if plan.split else []
         positions = len(self.physical.detection.places)

@@ -57,10 +57,13 @@ def _tables(template: Template, block: Block, part_of: Array) -> tuple[Array, Ar
     events = np.concatenate([block.members[position] for _, position, _ in steps])
     source = np.concatenate([np.full(len(block.members[position]), state) for state, position, _ in steps])
     target = np.concatenate([np.full(len(block.members[position]), target) for _, position, target in steps])
-    part = part_of[events] if len(events) else events
-    order = np.lexsort((events, part))
-    order = order[part[order] >= 0]
-    return events[order], source[order], target[order], part[order]
+    order = np.argsort(events, kind="stable")
+    part = part_of[events[order]] if len(events) else events
+    if (np.diff(part, prepend=0) < 0).any():  # keys are in order as they are
+        by_part = np.argsort(part, kind="stable")
+        by_part = by_part[part[by_part] >= 0]
+        order, part = order[by_part], part[by_part]
+    return events[order], source[order], target[order], part
 
 
 @njit(nogil=True)

@@ -8,13 +8,15 @@ the form in which its predicate asks for the nearest one that passes:
   is further away and no greater than another can never be the answer and is dropped;
 - `left = right`: the nearest event of each value; `left != right`: the nearest event, and the nearest of another value.
 
-A NOT needs no structure: its threshold only grows, so if the nearest event that passes lies behind it, all do.
+A NOT needs no structure: its threshold only grows, so if the nearest event that passes lies behind it, all do. Beside
+another predicate the same is true of `left > right` where `right` only grows (a NOT that depends on the event before).
 Cost: O(events · moves), times log(events of the key) for an order predicate. Moves with two predicates, and contiguous
-runs (which look at one time only), try candidates in order of time instead.
+runs (which look at one time only), try candidates in order of time instead, as far as a window reaches.
 """
 
 from __future__ import annotations
 
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.tables import OPERATORS, Checks, Moves, fits_at, possible
+from trendloom.kernels.ground.windows import horizons
 
 Array = np.ndarray[Any, Any]
 
@@ -60,7 +63,9 @@ def successors_of(
     nearest = None if machine.spec.adjacent else _nearest(moves, checks, len(block))
     if nearest is None:
         following = _following(block.members, len(block))
-        _search(found, states, fits, key_end, machine.spec.adjacent, following, moves, checks)
+        horizon = None if machine.spec.adjacent else horizons(block, machine.spec.window)
+        limit = key_end if horizon is None else horizon
+        _search(found, states, fits, limit, machine.spec.adjacent, following, moves, checks)
     else:
         _sweep(found, states, fits, block.key_starts, moves, checks, nearest)
     return found
@@ -68,16 +73,15 @@ def successors_of(
 
 def _nearest(moves: Moves, checks: Checks, events: int) -> Nearest | None:
     """How every move asks; None where one has several predicates."""
-    count = np.diff(checks.pairs_begin)
-    if (count > 1).any():
+    pairs = _asking(checks)
+    if any(len(some) > 1 for some in pairs):
         return None
-    size = (len(count), events if count.any() else 0)
-    ask = np.zeros(len(count), np.int64)
+    size = (len(pairs), events if any(pairs) else 0)
+    ask = np.zeros(len(pairs), np.int64)
     left, right = np.zeros(size, np.int64), np.zeros(size, np.int64)
     known = np.ones((2, *size), np.bool_)
     values = 0
-    for move in np.flatnonzero(count):
-        pair = checks.pairs[checks.pairs_begin[move]]
+    for move, pair in ((move, pair) for move, some in enumerate(pairs) for pair in some):
         operator = OPERATORS[checks.operators[pair]]
         # x → ~x turns the order around, so that > and >= become < and <=
         sides = (checks.left[pair], checks.right[pair])
@@ -89,6 +93,23 @@ def _nearest(moves: Moves, checks: Checks, events: int) -> Nearest | None:
         known[:, move] = checks.known[:, pair]
         ask[move] = {"=": EQUAL, "!=": OTHER, "<": BELOW, ">": BELOW, "<=": NOT_ABOVE, ">=": NOT_ABOVE}[operator]
     return Nearest(ask, left, right, known[0], known[1], values)
+
+
+def _asking(checks: Checks) -> list[list[int]]:
+    """The pairs of every move that have a say in which event is the nearest."""
+    pairs = [checks.pairs[a:b].tolist() for a, b in pairwise(checks.pairs_begin.tolist())]
+    if all(len(some) <= 1 for some in pairs):
+        return pairs
+    closing = {pair for pair in set(chain.from_iterable(pairs)) if _closes(pair, checks)}
+    return [[pair for pair in some if pair not in closing] for some in pairs]
+
+
+def _closes(pair: int, checks: Checks) -> bool:
+    """Whether no later event may follow once one may not."""
+    if OPERATORS[checks.operators[pair]] not in (">", ">=") or not checks.known[1, pair].all():
+        return False
+    right = checks.right[pair]
+    return not (right[1:] < right[:-1]).any()
 
 
 def _following(members: tuple[Array, ...], events: int) -> Array:

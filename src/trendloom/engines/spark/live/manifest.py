@@ -94,9 +94,9 @@ def _together(known: dict[str, Any]) -> bool:
 def _going_on(flow: Flow, known: dict[str, Any] | None, watermark: int | None, delay: int) -> Flow:
     """The flow as the checkpoint knows it, or as one that begins after all that earlier batches have seen."""
     if known is not None and known["state"] is not None:
-        if known["state"] != flow.fingerprint:
+        if known["state"] not in flow.continued:
             flow = as_before_rules(flow)
-        if known["state"] != flow.fingerprint:
+        if known["state"] not in flow.continued:
             raise OptionError(
                 f"{named(flow)} has changed since the checkpoint was made, and its state does not fit",
                 hint="put the old query back, or give the new one another name (QUERY name: ...): "
