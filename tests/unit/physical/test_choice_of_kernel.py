@@ -77,6 +77,23 @@ def test_postponed(query: str, cost: str) -> None:
     ("query", "reason"),
     [
         ("PATTERN SEQ(NOT X, A)", "a leading or trailing NOT"),
+        ("PATTERN SEQ(A a, B b, C c) WHERE a.x < c.x", "not next to each other"),
+        ("PATTERN SEQ(A a, SEQ(B b, C c), (D d: d.x = b.x))", "not next to each other"),
+        ("PATTERN SEQ(A a, NOT (X x: x.x + a.x > c.x), B b, C c)", "a NOT depends on the match around it"),
+        ("RETURN COMPLETE TRENDS PATTERN SEQ(A a, B b, C c) WHERE a.x < c.x", "not next to each other"),
+    ],
+)
+def test_outside_in(query: str, reason: str) -> None:
+    choice = choice_of(query)
+    assert choice.algorithm.startswith("outside in: ")
+    assert choice.why.startswith("skip-till-any-match, but ")
+    assert reason in choice.why
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("PATTERN SEQ(NOT X, A+)", "a leading or trailing NOT"),
         ("PATTERN AND(A, B)", "AND lets events of one time follow each other"),
         ("PATTERN A+ a[] WHERE count(a[].x) > 2", "more than two events"),
         ("PATTERN A+ a[] WHERE a[i].x < max(a[..i-1].x)", "more than two events"),

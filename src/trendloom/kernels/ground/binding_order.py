@@ -12,6 +12,7 @@ See Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing", c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from math import factorial, prod
 from typing import Any
 
@@ -85,10 +86,11 @@ def cheapest_order(figures: Figures) -> tuple[int, ...]:
 
 
 def _greedy(figures: Figures, everything: frozenset[int]) -> tuple[int, ...]:
-    order: tuple[int, ...] = ()
+    """The pair that is bound by the fewest partial matches, then whatever keeps them fewest."""
+    order: tuple[int, ...] = min(combinations(sorted(everything), 2), key=lambda pair: figures.bound(frozenset(pair)))
     while len(order) < len(everything):
         left = sorted(everything - set(order))
-        order = (*order, min(left, key=lambda new: figures.tried(frozenset(order), new)))
+        order = (*order, min(left, key=lambda new: figures.bound(frozenset(order) | {new})))
     return order
 
 
