@@ -5,7 +5,7 @@ already and are not multiplied again. Each component after the first follows the
 (`AFTER`), and a condition that is decided at a component lets a share of them through. The partial matches of a scope
 are the sum over its components; every binding of a scope then asks each of its NOTs once, which costs the partial
 matches of the NOT between two events, and joining what it finds. A short cut lets through the share of outer values
-that occur inside, for the price of the table.
+that a window holds inside, for the price of the table.
 After Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing", ch. 5: its equation 5.4 multiplies a
 selectivity that |S| holds already, and 5.3 leaves out the join.
 """
@@ -85,7 +85,7 @@ class _Model:
     def asked(self, inner: Negation) -> float:
         """The share of bindings around a NOT that must look inside it."""
         cuts = [one for one in self.plan.conditions if one.short_cut and one.scope == inner.scope]
-        return math.prod(min(domain_ratio(one, self.plan, self.statistics) or 1.0, 1.0) for one in cuts)
+        return math.prod(let_through(one, self.plan, self.statistics) or 1.0 for one in cuts)
 
     def missing(self, scope: int, condition: Condition, atom: Atom) -> float:
         """The share of events that a short cut of the match itself lets through, at the event that comes first."""
@@ -94,7 +94,7 @@ class _Model:
         outer, _ = ends_of(condition, self.plan)
         if atom.variable != outer.variable:
             return 1.0
-        return min(domain_ratio(condition, self.plan, self.statistics) or 1.0, 1.0)
+        return let_through(condition, self.plan, self.statistics) or 1.0
 
     def in_window(self, atom: Atom) -> float | None:
         """|S|: events of a window and key that fit a component."""
@@ -161,8 +161,12 @@ def ends_of(condition: Condition, plan: Plan) -> tuple[Atom, Atom]:
     return asking, sought
 
 
-def domain_ratio(condition: Condition, plan: Plan, statistics: Statistics) -> float | None:
-    """How many values the side that is sought has for each one of the side that asks; None: unknown."""
+def let_through(condition: Condition, plan: Plan, statistics: Statistics) -> float | None:
+    """The share of events that ask whose value a window holds at the side that is sought; None: unknown.
+
+    The values sought are as many as the inner domain has, of which each of the window's events picks one; of the outer
+    domain they are a part.
+    """
     asking, sought = ends_of(condition, plan)
     sizes: dict[str, float] = {}
     for leaf in walk(condition.expr):
@@ -171,12 +175,17 @@ def domain_ratio(condition: Condition, plan: Plan, statistics: Statistics) -> fl
             size = statistics.domains.get((atom.type, leaf.column))
             if size is None:
                 return None
-            sizes[leaf.variable] = size
-    return sizes[sought.variable] / max(sizes[asking.variable], 1.0)
+            sizes[leaf.variable] = max(size, 1.0)
+    inside = _Model(plan, statistics).in_window(sought)
+    if inside is None:
+        return None
+    inner, outer = sizes[sought.variable], sizes[asking.variable]
+    held = 1 - math.pow(1 - 1 / inner, inside)
+    return min(inner / outer, 1.0) * held
 
 
 def table_cost(condition: Condition, plan: Plan, statistics: Statistics) -> float | None:
     """What the table of the values that are sought costs for each window."""
     _, sought = ends_of(condition, plan)
     inside = _Model(plan, statistics).in_window(sought)
-    return None if inside is None else inside * max(1.0, math.log2(max(inside, 2.0)))
+    return None if inside is None else 1 + inside * max(1.0, math.log2(max(inside, 2.0)))

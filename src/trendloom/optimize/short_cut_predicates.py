@@ -4,8 +4,8 @@ Before: every binding of SEQ(D d, SEQ(R r, C c), (I i: i.amount = d.amount)) is 
 where its amount occurs among the i to come. A correlated NOT whose inner values do not hold the outer one is satisfied
 without a look inside.
 Valid because the event that is sought is in every match (of the NOT), so where no event has the value there is none.
-Chosen where the cost model (`nesting_costs`) says that it pays, which needs the sizes of both domains: the inner one
-has to be small against the outer one.
+Chosen where the cost model (`nesting_costs`) says that it pays, which needs the sizes of both domains: what a window
+holds of the inner one has to be small against the outer one.
 See Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing", section 4.2.
 """
 
@@ -16,24 +16,24 @@ from dataclasses import replace
 from trendloom.expr.nodes import variables
 from trendloom.model.semantics import Semantics
 from trendloom.optimize.look_up_equalities import is_join
-from trendloom.optimize.nesting_costs import costs_of, domain_ratio, table_cost
+from trendloom.optimize.nesting_costs import costs_of, let_through, table_cost
 from trendloom.pattern.algebra import Both, Kleene, Pattern, Round, atoms, scopes_of, walk
 from trendloom.pattern.template import in_every_match
 from trendloom.plan.logical import Condition, Plan
 from trendloom.plan.statistics import Statistics
 
-SMALL = 0.8
-"""Beyond this ratio of inner to outer values a short cut decides too little."""
+MOST = 0.8
+"""A short cut that lets a greater share through decides too little."""
 
 
 def short_cut_predicates(plan: Plan, statistics: Statistics) -> Plan:
     """Cut those equalities short that make the plan cheaper, the most telling first."""
-    ratios = {
-        number: ratio
+    shares = {
+        number: share
         for number, one in enumerate(plan.conditions)
-        if can_be_cut(one, plan) and (ratio := domain_ratio(one, plan, statistics)) is not None and ratio < SMALL
+        if can_be_cut(one, plan) and (share := let_through(one, plan, statistics)) is not None and share < MOST
     }
-    for number in sorted(ratios, key=lambda number: ratios[number]):
+    for number in sorted(shares, key=lambda number: shares[number]):
         cut = _with_cut(plan, number)
         before, after = costs_of(plan, statistics), costs_of(cut, statistics)
         price = table_cost(plan.conditions[number], plan, statistics)

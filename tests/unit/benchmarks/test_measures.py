@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import aggregation, decorrelation, exists, growth, long_window
+from benchmarks import aggregation, decorrelation, exists, growth, long_window, short_cuts
 from benchmarks.planned import planned
 from benchmarks.report import Curve, Report, Result, race
 from benchmarks.workloads import stream
@@ -87,3 +87,11 @@ def test_race_keeps_the_last_answer_and_the_best_time() -> None:
 def test_ratio_and_goal() -> None:
     one = Result("x", 100, 2.0, 1, True).against("y", 25.0).with_goal("twice", True)
     assert (one.rate, one.ratio, one.met) == (50.0, 2.0, True)
+
+
+def test_short_cuts() -> None:
+    report = Report()
+    for depth in short_cuts.DEPTHS:
+        short_cuts.compare(report, "", short_cuts.pattern_of(depth), short_cuts.trades(300, 0.1), 1)
+        short_cuts.compare(report, "", short_cuts.pattern_of(depth, "NOT "), short_cuts.trades(300, 0.1), 1)
+    assert all_checked(report)
