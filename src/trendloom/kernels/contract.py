@@ -36,6 +36,11 @@ Array = np.ndarray[Any, Any]
 KEY, PANE = " key", " pane"
 """Columns of what is dumped: the number of the key, and the number of the pane (time // length of a pane)."""
 
+ADDED_UP, FOUND = "AggregationKernel", "DetectionKernel"
+"""Families of kernels, as states name them: those that add up, and those that find matches."""
+FROM_EVENTS = (ADDED_UP, FOUND)
+"""Families whose aggregates may be made of nothing but the events of open windows."""
+
 Hear = Callable[[object], None]
 """Who hears of something that takes long, before it begins: kernels say what that can be."""
 

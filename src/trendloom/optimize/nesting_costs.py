@@ -48,8 +48,8 @@ def costs_of(plan: Plan, statistics: Statistics) -> NestingCosts | None:
 
 
 def is_nested(plan: Plan) -> bool:
-    """Whether conditions relate the match with what is inside a NOT, or relate several events of it."""
-    return any(one.decided_at is not None for one in plan.conditions)
+    """Whether conditions relate what is inside a NOT with what is around it, or look events up by value."""
+    return any(one.decided_at is not None and (one.scope or one.looked_up) for one in plan.conditions)
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ COUNTS = [">= 2", ">= 3", "> 1", "= 1", "= 2", "= 3", "<= 1", "<= 2", "< 3", "BE
 MORE = ["", "", "", " AND b.x >= 0", " AND b[i].x >= b[i-1].x", " AND b.x <= NEXT(b).x", " AND avg(b[].x) > 0.4",
         " AND b[last].x > 0", " AND b[first].x <= 1"]  # fmt: skip
 OUTPUTS = ["TRENDS", "TRENDS", "count(b[]) AS n, b[last].id AS i", "COUNT(*), COUNT(b), SUM(B.x), MIN(b.y)", "COUNT(*)"]
-EXAMPLES = amount(200)
+EXAMPLES = amount(60)
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ PATTERNS = [
 ]  # fmt: skip
 OUTPUTS = ["TRENDS", "COMPLETE TRENDS", "COLLAPSED TRENDS", "a_.id AS n", "COUNT(*), COUNT(A), SUM(A.x), MAX(A.y)",
            "g, COUNT(*), SUM(A.x)"]  # fmt: skip
-EXAMPLES = amount(150)
+EXAMPLES = amount(60)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,9 @@ from trendloom.engines.rows.finish import finish_aggregates
 from trendloom.engines.rows.giving import Arranged, partial_table, row_batches
 from trendloom.engines.rows.results import aggregate_schema, row_schema
 from trendloom.errors import RunError
-from trendloom.kernels.aggregation.kernel import AggregationKernel
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.contract import Kernel
-from trendloom.kernels.search.kernel import SearchKernel
+from trendloom.kernels.contract import FROM_EVENTS, Kernel
 from trendloom.kernels.totals.totals import Totals
 from trendloom.lang.printer import write
 from trendloom.model.semantics import Trends
@@ -39,8 +37,6 @@ STATE_WITHOUT = (flatten_sequences, count_in_pattern, split_by_equality)
 """Rules by which the state of a query is another one; checkpoints that were made before them go on without them."""
 MOST_ENTRIES = 50_000_000
 """Events in all matches of one query, bucket and batch."""
-FROM_EVENTS = (AggregationKernel.family, SearchKernel.family)
-"""Families of kernels that make aggregates of the events of open windows."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from trendloom.kernels.aggregation.aggregate import aggregate
 from trendloom.kernels.aggregation.summarising import MatrixSummaries
 from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import KEY, Asked, Built, Expected, Hear
+from trendloom.kernels.contract import ADDED_UP, KEY, Asked, Built, Expected, Hear
 from trendloom.kernels.matrices import pieces as stored
 from trendloom.kernels.matrices.packing import piece_columns, pieces_from
 from trendloom.kernels.matrices.pieces import Pieces
@@ -52,7 +52,7 @@ class AggregationKernel:
     summarised: bool
 
     version: ClassVar[int] = 1
-    family: ClassVar[str] = "AggregationKernel"
+    family: ClassVar[str] = ADDED_UP
     adds_up: ClassVar[bool] = True
 
     def within(self, memory: int) -> Self:

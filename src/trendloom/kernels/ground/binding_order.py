@@ -27,7 +27,7 @@ PAIRS = 512
 
 
 @dataclass(frozen=True)
-class Condition:
+class PairCondition:
     """A rule on two events, one or both of them components: what it lets through, and whether it is looked up.
 
     `ends`: the components; an event that is none is bound from the start.
@@ -44,13 +44,13 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Figures:
+class SequenceFigures:
     """`events` of the block, the `share` of them that fits each component, events of a `window`, the conditions."""
 
     events: int
     shares: tuple[float, ...]
     window: float
-    conditions: tuple[Condition, ...]
+    conditions: tuple[PairCondition, ...]
 
     def bound(self, components: frozenset[int]) -> float:
         """Partial matches that bind these components."""
@@ -66,7 +66,7 @@ class Figures:
         return found / prod(one.passes for one in mine if not one.looked_up) if found else 0.0
 
 
-def cheapest_order(figures: Figures) -> tuple[int, ...]:
+def cheapest_order(figures: SequenceFigures) -> tuple[int, ...]:
     """The components in the order in which to bind them; equal ones from the first to the last."""
     count = len(figures.shares)
     everything = frozenset(range(count))
@@ -85,7 +85,7 @@ def cheapest_order(figures: Figures) -> tuple[int, ...]:
     return best[everything][1]
 
 
-def _greedy(figures: Figures, everything: frozenset[int]) -> tuple[int, ...]:
+def _greedy(figures: SequenceFigures, everything: frozenset[int]) -> tuple[int, ...]:
     """The pair that is bound by the fewest partial matches, then whatever keeps them fewest."""
     order: tuple[int, ...] = min(combinations(sorted(everything), 2), key=lambda pair: figures.bound(frozenset(pair)))
     while len(order) < len(everything):

@@ -26,7 +26,7 @@ import numpy as np
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr
 from trendloom.expr.vectors import Vector, is_true
-from trendloom.kernels.ground.binding_order import Condition, Figures, cheapest_order, sampled
+from trendloom.kernels.ground.binding_order import PairCondition, SequenceFigures, cheapest_order, sampled
 from trendloom.kernels.ground.lookups import Lookup, bound_events
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.paths import Paths, holds
@@ -53,7 +53,7 @@ def is_straight(machine: Machine, scope: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _PartialRows:
     """Partial matches: the event of every component, −1 where it is not bound, and the root that a row grew from."""
 
     events: Array
@@ -62,12 +62,12 @@ class _Rows:
     def __len__(self) -> int:
         return len(self.root)
 
-    def take(self, rows: Array) -> _Rows:
-        return _Rows(self.events[rows], self.root[rows])
+    def take(self, rows: Array) -> _PartialRows:
+        return _PartialRows(self.events[rows], self.root[rows])
 
 
 @dataclass(frozen=True, eq=False)
-class _Around:
+class _Outside:
     """What a search begins with: the roots, the events [low, high) of each, and what the match around it binds.
 
     `done`: roots of which no more matches are wanted; None: all are wanted.
@@ -129,11 +129,11 @@ class Joining:
         reach = (starts[1:][self.block.key] if self.horizon is None else self.horizon) - np.arange(len(self.block))
         shares = tuple(len(members) / len(self.block) for members in self.members)
         conditions = tuple(
-            Condition(ends, self._passes(rule), rule.looked_up)
+            PairCondition(ends, self._passes(rule), rule.looked_up)
             for rule, ends in self.early
             if len(rule.shape.each) == 2
         )
-        return cheapest_order(Figures(len(self.block), shares, float(reach.mean()), conditions))
+        return cheapest_order(SequenceFigures(len(self.block), shares, float(reach.mean()), conditions))
 
     def _passes(self, rule: Rule) -> float:
         """What share of pairs pass a rule."""
@@ -171,9 +171,9 @@ class Joining:
         """
         if not len(roots) or any(not len(members) for members in self.members):
             return
-        around = _Around(roots, low, high, {name: bound_events(roots, name)[1] for name in self._outer}, done)
+        around = _Outside(roots, low, high, {name: bound_events(roots, name)[1] for name in self._outer}, done)
         none = np.full((len(roots), len(self.names)), -1, np.int64)
-        todo = [self._extended(_Rows(none, np.arange(len(roots))), 0, around)]
+        todo = [self._extended(_PartialRows(none, np.arange(len(roots))), 0, around)]
         while todo:
             rows = next(todo[-1], None)
             if rows is None:
@@ -187,7 +187,7 @@ class Joining:
                 if len(found):
                     yield found
 
-    def _extended(self, rows: _Rows, level: int, around: _Around) -> Iterator[_Rows]:
+    def _extended(self, rows: _PartialRows, level: int, around: _Outside) -> Iterator[_PartialRows]:
         """The rows with the component that is bound at this level, in pieces of bounded size."""
         new, bound = self.order[level], self.order[:level]
         low, high = self._bounds(rows, new, bound, around)
@@ -218,7 +218,7 @@ class Joining:
         settled = not asked and not self.late and not self.scope.open_ended
         return settled and level == len(self.order) - 1 and not any(new in needed for _, _, needed in self.nots)
 
-    def _bounds(self, rows: _Rows, new: int, bound: tuple[int, ...], around: _Around) -> tuple[Array, Array]:
+    def _bounds(self, rows: _PartialRows, new: int, bound: tuple[int, ...], around: _Outside) -> tuple[Array, Array]:
         """Between which events a component can be: the nearest ones that are bound, or as far as the window reaches."""
         before = max((at for at in bound if at < new), default=None)
         after = min((at for at in bound if at > new), default=None)
@@ -234,7 +234,7 @@ class Joining:
         return low, high
 
     def _candidates(
-        self, rows: _Rows, new: int, bound: tuple[int, ...], low: Array, high: Array, around: _Around
+        self, rows: _PartialRows, new: int, bound: tuple[int, ...], low: Array, high: Array, around: _Outside
     ) -> tuple[Array, Array, Array]:
         """Events that can be bound, and the slice of them for each row."""
         for rule, ends in self.early:
@@ -248,7 +248,7 @@ class Joining:
     def _table(self, rule: Rule, sought: int) -> Lookup:
         return self.gaps.lookups.table((self.positions[sought],), rule, self.names[sought])
 
-    def _bound(self, rows: _Rows, name: str, around: _Around) -> Array:
+    def _bound(self, rows: _PartialRows, name: str, around: _Outside) -> Array:
         """The event of a variable, per row: of a component, or of the match around."""
         if name in self.names:
             return rows.events[:, self.names.index(name)]
@@ -256,7 +256,7 @@ class Joining:
 
     # ------------------------------------------------------------------------------------------ filters
 
-    def _kept(self, rows: _Rows, level: int, around: _Around) -> _Rows:
+    def _kept(self, rows: _PartialRows, level: int, around: _Outside) -> _PartialRows:
         """The rows that pass what the component bound at this level decides."""
         new, bound = self.order[level], set(self.order[: level + 1])
         for rule, ends in self.early:
@@ -278,7 +278,7 @@ class Joining:
                 rows = rows.take(np.flatnonzero(~violated))
         return rows
 
-    def _paths(self, rows: _Rows, columns: list[int], around: _Around) -> Paths:
+    def _paths(self, rows: _PartialRows, columns: list[int], around: _Outside) -> Paths:
         """The bound components as a partial match, after what the match around them binds."""
         outside = around.roots.take(rows.root)
         steps = np.broadcast_to(self.steps[columns], (len(rows), len(columns)))

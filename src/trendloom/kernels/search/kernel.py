@@ -19,7 +19,7 @@ import pyarrow as pa
 from trendloom.kernels.aggregation.counting import Count
 from trendloom.kernels.clock import Certain, Clock, between
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import Asked, Built, Expected, Hear
+from trendloom.kernels.contract import FOUND, Asked, Built, Expected, Hear
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.spec import Detection
 
@@ -45,7 +45,7 @@ class SearchKernel(ABC):
     count: Count | None = None
 
     version: ClassVar[int] = 1
-    family: ClassVar[str] = "DetectionKernel"
+    family: ClassVar[str] = FOUND
     adds_up: ClassVar[bool] = False
     aggregation: ClassVar[None] = None
     light: ClassVar[bool] = False

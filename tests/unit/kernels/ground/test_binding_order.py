@@ -10,14 +10,14 @@ import pytest
 from trendloom.kernels.ground.binding_order import (
     MOST_WEIGHED,
     PAIRS,
-    Condition,
-    Figures,
+    PairCondition,
+    SequenceFigures,
     cheapest_order,
     sampled,
 )
 
 
-def cost(figures: Figures, order: tuple[int, ...]) -> float:
+def cost(figures: SequenceFigures, order: tuple[int, ...]) -> float:
     return sum(figures.tried(frozenset(order[:at]), new) for at, new in enumerate(order))
 
 
@@ -25,29 +25,31 @@ def cost(figures: Figures, order: tuple[int, ...]) -> float:
 def test_no_order_is_cheaper(seed: int) -> None:
     random = np.random.default_rng(seed)
     conditions = tuple(
-        Condition(frozenset(random.permutation(4)[:2].tolist()), float(random.random()), bool(random.integers(0, 2)))
+        PairCondition(
+            frozenset(random.permutation(4)[:2].tolist()), float(random.random()), bool(random.integers(0, 2))
+        )
         for _ in range(3)
     )
-    figures = Figures(1000, tuple(random.random(4).tolist()), 50.0, conditions)
+    figures = SequenceFigures(1000, tuple(random.random(4).tolist()), 50.0, conditions)
     best = min(cost(figures, order) for order in permutations(range(4)))
     assert cost(figures, cheapest_order(figures)) == pytest.approx(best)
 
 
 def test_a_selective_pair_comes_first_however_far_apart() -> None:
-    figures = Figures(1000, (0.2,) * 5, 100.0, (Condition(frozenset({0, 4}), 0.001, True),))
+    figures = SequenceFigures(1000, (0.2,) * 5, 100.0, (PairCondition(frozenset({0, 4}), 0.001, True),))
     assert set(cheapest_order(figures)[:2]) == {0, 4}
 
 
 def test_many_components_are_ordered_too() -> None:
     count = MOST_WEIGHED + 3
-    figures = Figures(1000, (0.1,) * count, 100.0, (Condition(frozenset({2, 9}), 0.001, False),))
+    figures = SequenceFigures(1000, (0.1,) * count, 100.0, (PairCondition(frozenset({2, 9}), 0.001, False),))
     order = cheapest_order(figures)
     assert sorted(order) == list(range(count))
     assert order.index(9) <= 2
 
 
 def test_the_first_is_the_rarest() -> None:
-    assert cheapest_order(Figures(1000, (0.5, 0.01, 0.3), 10.0, ()))[0] == 1
+    assert cheapest_order(SequenceFigures(1000, (0.5, 0.01, 0.3), 10.0, ()))[0] == 1
 
 
 def test_samples_are_the_same_in_every_run() -> None:
