@@ -30,6 +30,7 @@ from trendloom.kernels.ground.gaps import Gaps
 from trendloom.kernels.ground.lookups import bound_events, sides_of
 from trendloom.kernels.ground.machine import Machine, Step
 from trendloom.kernels.ground.paths import Paths, holds, same_bindings, together
+from trendloom.kernels.ground.pieces import pieces
 
 Array = np.ndarray[Any, Any]
 
@@ -162,13 +163,7 @@ class Expansion:
             if looked_up is not None:
                 members, begin, end = looked_up
                 count = end - begin
-        last = np.cumsum(count)
-        total = int(last[-1]) if len(last) else 0
-        size = max(1, self.chunk // (paths.events.shape[1] + 1))
-        for start in range(0, total, size):
-            flat = np.arange(start, min(start + size, total))
-            picked = np.searchsorted(last, flat, side="right")
-            yield picked, members[begin[picked] + flat - (last[picked] - count[picked])]
+        yield from pieces(members, begin, count, self.chunk // (paths.events.shape[1] + 1))
 
     def _looked_up(
         self, step: Step, paths: Paths, rows: Array, low: Array, high: Array

@@ -30,6 +30,7 @@ from trendloom.kernels.ground.binding_order import PairCondition, SequenceFigure
 from trendloom.kernels.ground.lookups import Lookup, bound_events
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.paths import Paths, holds
+from trendloom.kernels.ground.pieces import pieces
 from trendloom.kernels.ground.spec import Rule
 from trendloom.pattern.template import Crossing
 
@@ -195,17 +196,11 @@ class Joining:
         count = np.maximum(end - begin, 0)
         if around.done is not None and self._any_will_do(level):
             count = np.minimum(count, 1)
-        last = np.cumsum(count)
-        total = int(last[-1]) if len(last) else 0
-        size = max(1, self.chunk // len(self.names))
-        for start in range(0, total, size):
-            flat = np.arange(start, min(start + size, total))
-            picked = np.searchsorted(last, flat, side="right")
-            if around.done is not None:
-                wanted = ~around.done[rows.root[picked]]
-                flat, picked = flat[wanted], picked[wanted]
+        for picked, events in pieces(members, begin, count, self.chunk // len(self.names)):
             grown = rows.take(picked)
-            grown.events[:, new] = members[begin[picked] + flat - (last[picked] - count[picked])]
+            grown.events[:, new] = events
+            if around.done is not None:
+                grown = grown.take(np.flatnonzero(~around.done[grown.root]))
             grown = self._kept(grown, level, around)
             if len(grown):
                 yield grown
