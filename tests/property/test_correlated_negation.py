@@ -25,7 +25,7 @@ from trendloom.optimize.evaluate_equal_negations_once import evaluate_equal_nega
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 
-EXAMPLES = amount(80)
+EXAMPLES = amount(60)
 SWITCHED = (decorrelate_negations, evaluate_equal_negations_once)
 WITH_ROWS = {ANY: 0.2, NEXT: 0.2, CONTIGUOUS: 0.05}
 """The least share of cases that have a row at all; under contiguous nothing lies between two events of a match."""

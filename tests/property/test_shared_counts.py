@@ -27,7 +27,7 @@ from trendloom.kernels.sharing.steps import CountedQuery, CountedStep
 from trendloom.kernels.sharing.sweep import sweep_queries
 from trendloom.model.window import Window
 
-EXAMPLES = amount(60)
+EXAMPLES = amount(40)
 TYPES = "ABCD"
 WINDOWS = ("", "WITHIN 10 SLIDE 10", "WITHIN 10 SLIDE 3", "WITHIN 4 SLIDE 7", "WITHIN 5 SLIDE 1", "WITHIN 6 SLIDE 3")
 SEMANTICS = ("", "", "", "SEMANTICS skip-till-next-match", "SEMANTICS contiguous")
