@@ -6,11 +6,11 @@ and results *over all matches* (leaves `Group`, `Total`). Columns of results are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Literal, cast
+from typing import Literal
 
 from trendloom.model.schema import Kind
 
@@ -189,17 +189,3 @@ def columns(expr: Expr) -> frozenset[str]:
         for node in walk(expr)
         if isinstance(node, Attribute | Aggregate | Total | Group) and node.column is not None
     )
-
-
-def renamed(expr: Expr, name_of: Callable[[str], str]) -> Expr:
-    """The same expression with other names for its variables."""
-    changes: dict[str, Any] = {}
-    for field in fields(expr):
-        value = getattr(expr, field.name)
-        if field.name == "variable":
-            changes[field.name] = name_of(value)
-        elif isinstance(value, Expr):
-            changes[field.name] = renamed(value, name_of)
-        elif isinstance(value, tuple) and any(isinstance(part, Expr) for part in value):
-            changes[field.name] = tuple(renamed(part, name_of) for part in value)
-    return cast("Expr", replace(cast("Any", expr), **changes))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-from trendloom.expr.nodes import Attribute, Expr, Total
+from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Total
 
 
 def of_any_event(expr: Expr) -> Expr:
@@ -17,6 +17,17 @@ def of_any_event(expr: Expr) -> Expr:
 def with_attributes(expr: Expr, changed: Callable[[Attribute], Expr]) -> Expr:
     """The expression with something else in the place of each attribute."""
     return _with(expr, lambda one: changed(one) if isinstance(one, Attribute) else None)
+
+
+def renamed(expr: Expr, name_of: Callable[[str], str]) -> Expr:
+    """The same expression with other names for its variables."""
+
+    def other(one: Expr) -> Expr | None:
+        if isinstance(one, Attribute | Aggregate | Extent):
+            return replace(one, variable=name_of(one.variable))
+        return None
+
+    return _with(expr, other)
 
 
 def with_totals(expr: Expr, changed: Callable[[Total], Expr]) -> Expr:

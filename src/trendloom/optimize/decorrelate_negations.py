@@ -22,7 +22,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
-from trendloom.expr.nodes import MIRRORED, Comparison, renamed, variables
+from trendloom.expr.nodes import MIRRORED, Comparison, variables
+from trendloom.expr.rewriting import renamed
 from trendloom.expr.shape import shape_of
 from trendloom.pattern import algebra
 from trendloom.pattern.algebra import Both, Either, Kleene, Maybe, Negation, Pattern, Round

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from trendloom.expr.nodes import Expr, renamed, variables
+from trendloom.expr.nodes import Expr, variables
+from trendloom.expr.rewriting import renamed
 from trendloom.pattern import algebra
 from trendloom.pattern.algebra import Atom, Both, Kleene, Negation, Pattern, Round
 from trendloom.plan.logical import Decorrelated, Plan

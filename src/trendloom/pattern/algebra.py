@@ -113,10 +113,3 @@ def scopes_of(pattern: Pattern, scope: int = 0) -> Iterator[tuple[int, Pattern]]
     yield scope, pattern
     for negation in negations(pattern):
         yield from scopes_of(negation.body, negation.scope)
-
-
-def enclosing(pattern: Pattern, scope: int = 0, around: tuple[int, ...] = ()) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Every scope with those around it, the nearest first."""
-    yield scope, around
-    for negation in negations(pattern):
-        yield from enclosing(negation.body, negation.scope, (scope, *around))

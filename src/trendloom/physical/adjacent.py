@@ -7,10 +7,10 @@ one too, where events of the one always follow events of the other directly.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Any, cast
+from dataclasses import replace
 
 from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Expr, Extent, Which, walk
+from trendloom.expr.rewriting import with_attributes
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.spec import Detection, Pair, Rule
 from trendloom.kernels.totals.spec import Test
@@ -66,16 +66,7 @@ def side(expr: Expr) -> str:
 
 def _with_roles(expr: Expr, earlier: str) -> Expr:
     """The same expression, with the attributes of the later event read as NEXT."""
-    if isinstance(expr, Attribute):
-        return expr if expr.variable == earlier else replace(expr, which=Which.NEXT)
-    changes: dict[str, Any] = {}
-    for field in fields(expr):
-        value = getattr(expr, field.name)
-        if isinstance(value, Expr):
-            changes[field.name] = _with_roles(value, earlier)
-        elif isinstance(value, tuple) and any(isinstance(part, Expr) for part in value):
-            changes[field.name] = tuple(_with_roles(part, earlier) for part in value)
-    return cast("Expr", replace(cast("Any", expr), **changes))
+    return with_attributes(expr, lambda one: one if one.variable == earlier else replace(one, which=Which.NEXT))
 
 
 # ------------------------------------------------------------------------------------------------- moves

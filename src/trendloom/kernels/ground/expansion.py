@@ -27,7 +27,7 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.gaps import Gaps
-from trendloom.kernels.ground.lookups import bound_events, sides_of
+from trendloom.kernels.ground.lookups import bound_events, mine_and_theirs
 from trendloom.kernels.ground.machine import Machine, Step
 from trendloom.kernels.ground.paths import Paths, holds, same_bindings, together
 from trendloom.kernels.ground.pieces import pieces
@@ -173,7 +173,7 @@ class Expansion:
         for rule in self.growing:
             if not (rule.looked_up and variable in rule.shape.each):
                 continue
-            _, _, other = sides_of(rule, variable)
+            _, _, other = mine_and_theirs(rule, variable)
             bound, asking = bound_events(paths.take(rows), other)
             if bound.all():
                 table = self.gaps.lookups.table((step.position,), rule, variable)

@@ -18,10 +18,10 @@ import numpy as np
 
 from trendloom.expr.nodes import Comparison, Expr, variables
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.ground.comparable import comparable
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.paths import Paths
-from trendloom.kernels.ground.spec import Pair, Rule
+from trendloom.kernels.ground.sides import sides_of
+from trendloom.kernels.ground.spec import Rule
 
 Array = np.ndarray[Any, Any]
 
@@ -62,21 +62,21 @@ class Lookup:
 
 def lookup_of(mine: Expr, theirs: Expr, members: Array, block: Block) -> Lookup:
     """The members by the value of `mine`; other events ask with the value of `theirs`. NULL equals nothing."""
-    pair = Pair(mine, "=", theirs, frozenset())
-    (left,), (right,), known = comparable((pair,), block)
-    members = members[known[0, 0, members]]
+    own, asked = sides_of(mine, theirs, block)
+    members = members if own.valid is None else members[own.valid[members]]
+    left, right = own.values, asked.values
     values, rank = np.unique(left[members], return_inverse=True)
     order = np.lexsort((members, rank))
     stride = len(block) + 1
     at = np.searchsorted(values, right)
-    fits = known[1, 0] & (at < len(values))
+    fits = at < len(values) if asked.valid is None else asked.valid & (at < len(values))
     fits[fits] = values[at[fits]] == right[fits]
     return Lookup(
         members[order], rank.reshape(-1)[order] * stride + members[order], np.where(fits, at, NOWHERE), stride
     )
 
 
-def sides_of(rule: Rule, variable: str) -> tuple[Expr, Expr, str]:
+def mine_and_theirs(rule: Rule, variable: str) -> tuple[Expr, Expr, str]:
     """The side of an equality that speaks of the variable, the other side, and the variable of that one."""
     expr = rule.expr
     assert isinstance(expr, Comparison)
@@ -96,7 +96,7 @@ class Lookups:
         """The events that fit some of the positions of a variable, by the value of its side of an equality."""
         key = (positions, rule, variable)
         if key not in self._tables:
-            mine, theirs, _ = sides_of(rule, variable)
+            mine, theirs, _ = mine_and_theirs(rule, variable)
             members = [self.block.members[at] for at in positions]
             fitting = members[0] if len(members) == 1 else np.unique(np.concatenate(members))
             self._tables[key] = lookup_of(mine, theirs, fitting, self.block)
