@@ -240,6 +240,7 @@ class RankBy(Node):
     preference: Expression | Merge
     descending: bool
     limit: int
+    overall: bool = False
 
 
 @dataclass(frozen=True)

@@ -81,12 +81,28 @@ Output = Trends | Projection | Aggregation
 
 @dataclass(frozen=True)
 class Ranking:
-    """The k best matches of each window and partition. `merge` names the function of MERGE, None for one preference."""
+    """The k best matches of each window and partition; `overall`: of each window.
+
+    `merge` names the function of MERGE, None for one preference.
+    """
 
     preferences: tuple[Expr, ...]
     merge: str | None
     descending: bool
     limit: int
+    overall: bool = False
+
+
+@dataclass(frozen=True)
+class OperandWindow:
+    """An operand of the pattern with a WITHIN of its own: what it binds at these positions.
+
+    In a window [s, e) these events lie in [e - within, e); without SLIDE the last is less than `within` after the first.
+    """
+
+    positions: tuple[int, ...]
+    within: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -114,6 +130,7 @@ class Plan:
     kleene: frozenset[str]  # variables of scope 0 that can bind more than one event in a match
     scan: Scan
     ranking: Ranking | None = None
+    operand_windows: tuple[OperandWindow, ...] = ()
     confidence: Fraction | None = None
     filters: tuple[tuple[int, Expr], ...] = ()  # (position, predicate on that event alone): set by the optimizer
     split: tuple[str, ...] = ()  # attributes that are equal in all events of a match: set by the optimizer
