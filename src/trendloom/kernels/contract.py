@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Flag, auto
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -40,6 +41,16 @@ ADDED_UP, FOUND = "AggregationKernel", "DetectionKernel"
 """Families of kernels, as states name them: those that add up, and those that find matches."""
 FROM_EVENTS = (ADDED_UP, FOUND)
 """Families whose aggregates may be made of nothing but the events of open windows."""
+
+
+class Divisible(Flag):
+    """By what the events of a block may be divided, so that parts are looked at apart."""
+
+    NOT_AT_ALL = 0
+    BY_KEY = auto()
+    BY_TIME = auto()
+    EITHER_WAY = BY_KEY | BY_TIME
+
 
 Hear = Callable[[object], None]
 """Who hears of something that takes long, before it begins: kernels say what that can be."""
@@ -170,6 +181,11 @@ class Kernel(Protocol[State, Result]):
         """Whether it takes less time than sorting the events does, and rounds by how many it sees: then dividing them
         gains little, and would change the last digits.
         """
+        ...
+
+    @property
+    def divisible(self) -> Divisible:
+        """Whether keys, or stretches of time, can be looked at apart."""
         ...
 
     @property

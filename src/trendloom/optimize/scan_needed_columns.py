@@ -1,4 +1,7 @@
-"""Read only the columns that the query names; rows of TRENDS give out whole events, so they need them all."""
+"""Read only the columns that the query names; rows of TRENDS give out whole events, so they need them all.
+
+So do ranked matches: which of those with equal scores are given out depends on all that their events hold.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from trendloom.plan.logical import Plan
 
 def scan_needed_columns(plan: Plan) -> Plan:
     """Restrict the scan to the columns that conditions, keys, the order of events and results read."""
-    if isinstance(plan.output, Trends):
+    if isinstance(plan.output, Trends) or plan.ranking is not None:
         return plan
     schema = plan.schema
     needed = {schema.type, *plan.keys, *schema.order, *(name for name in (schema.low, schema.high) if name)}
@@ -27,6 +30,4 @@ def _expressions(plan: Plan) -> list[Expr]:
         found += [value.expr for value in plan.output.values]
         having = getattr(plan.output, "having", None)
         found += [having] if having is not None else []
-    if plan.ranking is not None:
-        found += plan.ranking.preferences
     return found

@@ -97,15 +97,10 @@ def choose(
 
 
 def _refuse_missing_features(plan: Plan) -> None:
-    missing = [
-        ("RANK BY", plan.ranking is not None, "RANK BY"),
-        ("imprecise time", plan.schema.imprecise, "CONFIDENCE"),
-    ]
-    for feature, wanted, clause in missing:
-        if wanted:
-            raise PlanError(
-                f"{feature} cannot be run by this engine yet",
-                plan.query.clause(clause),
-                hint=f"{option('engine', 'reference')} runs it on small streams",
-                text=plan.query.text,
-            )
+    if plan.schema.imprecise:
+        raise PlanError(
+            "imprecise time cannot be run by this engine yet",
+            plan.query.clause("CONFIDENCE"),
+            hint=f"{option('engine', 'reference')} runs it on small streams",
+            text=plan.query.text,
+        )

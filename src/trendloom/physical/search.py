@@ -7,6 +7,7 @@ from dataclasses import replace
 from trendloom.kernels.collapsed.kernel import MergedKernel
 from trendloom.kernels.complete.compared_kernel import MaximalKernel
 from trendloom.kernels.ground.spec import Compared
+from trendloom.kernels.ranking.kernel import ListingKernel
 from trendloom.kernels.remainders.kernel import RemaindersKernel
 from trendloom.kernels.search.kernel import SearchKernel
 from trendloom.model.semantics import Semantics, Trends
@@ -16,6 +17,7 @@ from trendloom.physical.consistency import describe_predicates
 from trendloom.physical.counting import count_of_matches, count_of_tried
 from trendloom.physical.estimates import estimate_search
 from trendloom.physical.hiding import COMPARED, describe_hiding
+from trendloom.physical.ranking import scoring_of
 from trendloom.plan.display import Branch
 from trendloom.plan.logical import Aggregation
 
@@ -37,6 +39,9 @@ def searched(
     elif output is Trends.COLLAPSED:
         found = MergedKernel(kernel.detection, matches, wanted.limits.enumerated)
         result = f"{TOGETHER}: matches are enumerated and put together, because {refused['spines']}"
+    elif (scoring := scoring_of(wanted.plan, tuple(place.variable for place in kernel.detection.places))) is not None:
+        found = ListingKernel(kernel.detection, scoring, matches, wanted.limits.enumerated)
+        result = f"list all matches (at most {wanted.limits.enumerated:,}), keep the best of them"
     elif isinstance(output, Aggregation):
         having = ", keep rows that pass HAVING" if output.having is not None else ""
         result = f"two steps: find the matches, then add up per group and window{having}"

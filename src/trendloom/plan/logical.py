@@ -97,7 +97,8 @@ class Ranking:
 class OperandWindow:
     """An operand of the pattern with a WITHIN of its own: what it binds at these positions.
 
-    In a window [s, e) these events lie in [e - within, e); without SLIDE the last is less than `within` after the first.
+    In a window [s, e) these events lie in [e - within, e); without SLIDE the last is less than `within` after the
+    first.
     """
 
     positions: tuple[int, ...]

@@ -22,7 +22,7 @@ import numpy as np
 
 from trendloom.expr.slices import in_context, side_by_side
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import Expected, Hear, Kernel
+from trendloom.kernels.contract import Divisible, Expected, Hear, Kernel
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.totals.totals import Totals
 
@@ -225,8 +225,8 @@ def divided(kernel: Kernel[Any, Any], block: Block, threads: int) -> list[Portio
     count = min(threads if kernel.adds_up else threads * PARTS, len(block) // LEAST)
     if threads < 2 or count < 2 or kernel.light:
         return [Portion(block)]
-    by_key = _by_key(block, count)
-    if len(by_key) >= threads:
+    by_key = _by_key(block, count) if Divisible.BY_KEY in kernel.divisible else [Portion(block)]
+    if len(by_key) >= threads or Divisible.BY_TIME not in kernel.divisible:
         return by_key
     return _by_time(kernel, block, count, threads) or by_key
 

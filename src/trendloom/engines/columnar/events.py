@@ -7,7 +7,7 @@ the stream names for that, if it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -21,15 +21,15 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, walk
 from trendloom.expr.rewriting import of_any_event
 from trendloom.expr.slices import in_slices, slices_of, taken
-from trendloom.expr.vectors import Vector, from_arrow, is_true
+from trendloom.expr.vectors import Vector, from_arrow, from_list, is_true
 from trendloom.io.events import ticks, without_nan
 from trendloom.kernels.columns import few
-from trendloom.kernels.columns.block import WORD, Block
+from trendloom.kernels.columns.block import WORD, Block, Standing
 from trendloom.kernels.columns.distribute import distribute
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
 from trendloom.kernels.columns.short_texts import code_short_texts
 from trendloom.kernels.columns.sort import sorted_times
-from trendloom.kernels.columns.ties import order_ties
+from trendloom.kernels.columns.ties import order_ties, value_ranks
 from trendloom.model.schema import Kind
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Plan
@@ -85,6 +85,15 @@ class Stream:
         """The columns of the table in one piece each, from which single rows are taken faster."""
         joined = (column.combine_chunks() for column in self.table.columns)
         return [one if isinstance(one, pa.Array) else pa.concat_arrays(one.chunks) for one in joined]
+
+    def contents(self, rows: Array) -> Iterator[Vector]:
+        """All that some events hold, column by column, in a form that can be sorted."""
+        for name in self.table.column_names:
+            if self.kinds[name] is Kind.OTHER:
+                texts = [repr(value) for value in self.table[name].take(pa.array(rows)).to_pylist()]
+                yield from_list(texts, Kind.STRING)
+            else:
+                yield self.vector(name).take(rows)
 
     def leaf(self, expr: Expr) -> Vector:
         """A column of the table, whatever event of a match it is read from."""
@@ -192,6 +201,8 @@ def _block(
         fits=tuple(_taken(words, places, stream.threads) for words in fits),
         instants=instants,
     )
+    if plan.ranking is not None:
+        block = replace(block, standing=_standing(plan, stream, block))
     if stream.tied is not None:
         stream.tied(ties_of(block))
     return block, keys
@@ -240,6 +251,21 @@ def _ordered(
     all_rows = np.arange(len(stream.ticks)) if rows is None else rows
     found = order_ties(codes[all_rows], time, all_rows, [stream.vector(name) for name in plan.schema.order])
     return (rows, None) if found is None else found
+
+
+def _standing(plan: Plan, stream: Stream, block: Block) -> Standing:
+    """How events of all keys stand to each other. Only those that share their time with another are looked at."""
+    order = np.argsort(block.time, kind="stable") if block.keys > 1 else np.arange(len(block))
+    same = block.time[order][1:] == block.time[order][:-1]
+    tied = order[np.r_[False, same] | np.r_[same, False]] if len(block) else order
+    contents = np.zeros(len(block), np.int64)
+    rows = block.row[tied]
+    if len(tied):
+        contents[tied] = value_ranks(list(stream.contents(rows)))
+    if not plan.schema.order:
+        return Standing(block.time, contents)
+    columns = [Vector(Kind.INT, stream.ticks), *(stream.vector(name) for name in plan.schema.order)]
+    return Standing(value_ranks([column.take(block.row) for column in columns]), contents)
 
 
 def _taken(values: Array, rows: Array | None, threads: int = 1) -> Array:

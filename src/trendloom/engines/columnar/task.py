@@ -14,7 +14,7 @@ from trendloom.engines.columnar.events import Stream, build_block, key_codes
 from trendloom.engines.columnar.floods import naming_the_way_out, refuse_floods, too_many
 from trendloom.engines.rows.finish import beyond_decimal
 from trendloom.engines.rows.giving import Arranged, Keep, Progress, partial_table, row_batches
-from trendloom.engines.rows.match_rows import order_of
+from trendloom.engines.rows.match_rows import order_of, order_of_ranks
 from trendloom.engines.rows.partials import WINDOW
 from trendloom.engines.rows.results import EXACT_ON_SPARK, empty_batch, row_schema
 from trendloom.engines.rows.wide_integers import width_of
@@ -54,11 +54,15 @@ def rows(
     """
     shown = show(physical, stream)
     budget = budget_of(physical)
+    ranking = physical.plan.ranking
+    if ranking is not None:
+        ordered, cut, limit = True, limit, None  # the first rows are those with the best ranks
     found = watched(_counted(shown, limit, foreseen, threads), limit, progress)
     if exact is None and not physical.kernel.columns:
         exact = EXACT_ON_SPARK
         yield empty_batch(row_schema(physical, stream.table.schema, exact))
-    held, all_there = _up_to(found, None if exact is None else budget.held) if ordered or limit else ([], False)
+    most = None if exact is None or ranking is not None else budget.held
+    held, all_there = _up_to(found, most) if ordered or limit else ([], False)
     if exact is None:
         exact = width_of([numbers for some in held for numbers in some.columns.values()])
         yield empty_batch(row_schema(physical, stream.table.schema, exact))
@@ -71,7 +75,10 @@ def rows(
     if all_there:
         matches = join(held)
         held.clear()
-        yield from batches(matches, order_of(shown.block, matches, physical.plan.window, _partitions(shown)))
+        if ranking is not None and len(matches):
+            yield from batches(matches, order_of_ranks(shown.block, matches, overall=ranking.overall)[:cut])
+        else:
+            yield from batches(matches, order_of(shown.block, matches, physical.plan.window, _partitions(shown)))
         return
     if unsorted is not None:
         unsorted()

@@ -11,20 +11,22 @@ import pyarrow as pa
 from trendloom.engines.columnar.events import Stream
 from trendloom.engines.rows.results import EXACT_ON_SPARK, events_type, time_array, value_type
 from trendloom.engines.rows.tied_events import by_content
-from trendloom.engines.rows.values import MatchValues
 from trendloom.engines.rows.wide_integers import integers_as
 from trendloom.errors import RunError
 from trendloom.expr.evaluate import evaluate
-from trendloom.expr.nodes import Attribute
+from trendloom.expr.nodes import Attribute, Constant
 from trendloom.expr.vectors import Vector, at_scale, to_arrow
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.sort import sort_by_key_and_time
+from trendloom.kernels.ground.match_values import MatchValues, binding_positions
 from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.ranking.scores import scores_of
 from trendloom.model.schema import Kind
 from trendloom.model.semantics import Trends
 from trendloom.model.window import Window
 from trendloom.physical.plan import Physical
+from trendloom.physical.ranking import RANK, SCORE, score_column, scoring_of
 from trendloom.plan.logical import Plan, Projection, Value
 
 Array = np.ndarray[Any, Any]
@@ -60,6 +62,17 @@ def order_of(block: Block, matches: Matches, window: Window, partition_of: Array
     number = matches.window_start // window.slide
     number -= number.min()
     return sort_by_key_and_time(number, places, int(number.max()) + 1)
+
+
+def order_of_ranks(block: Block, matches: Matches, *, overall: bool) -> Array:
+    """The order in which ranked rows are given out: by window, partition and rank; `overall`: by window and rank."""
+    assert matches.rank is not None
+    sort_by = [matches.rank]
+    if not overall:
+        sort_by.append(block.key[matches.first])
+    if matches.window_start is not None:
+        sort_by.append(matches.window_start)
+    return np.lexsort(sort_by)
 
 
 def _order_across_keys(block: Block, matches: Matches, partition_of: Array) -> Array | None:
@@ -103,18 +116,21 @@ def match_rows(
         names += ["window_start", "window_end"]
         arrays.append(time_array(matches.window_start, time_type))
         arrays.append(time_array(matches.window_start + plan.window.within, time_type))
+    values = values_of_matches(physical, stream, block, keys, matches)
     if isinstance(plan.output, Trends):
         names.append("events")
         arrays.append(_events(physical, stream, block, matches))
     else:
         assert isinstance(plan.output, Projection)
-        values = MatchValues(stream, block, matches, _binds(physical), keys.rows)
         for value in plan.output.values:
             names.append(value.name)
             arrays.append(_value(value, plan, values, stream, len(matches)))
     for name, numbers in matches.columns.items():
         names.append(name)
         arrays.append(integers_as(numbers, exact))
+    if matches.rank is not None:
+        names += [RANK, SCORE]
+        arrays += [pa.array(matches.rank, pa.int64()), _scores(physical, values)]
     return pa.RecordBatch.from_arrays(arrays, names)
 
 
@@ -133,19 +149,38 @@ def _events(physical: Physical, stream: Stream, block: Block, matches: Matches) 
     return pa.ListArray.from_arrays(pa.array(matches.offsets, pa.int32()), struct)
 
 
-def _binds(physical: Physical) -> dict[str, Array]:
-    places = physical.detection.places
-    names = {place.variable for place in places if place.scope == 0}
-    return {name: np.array([p.variable == name and p.scope == 0 for p in places]) for name in names}
+def values_of_matches(physical: Physical, stream: Stream, block: Block, keys: Keys, matches: Matches) -> MatchValues:
+    """The values of matches, read from the table of events."""
+
+    def of_events(name: str, events: Array) -> Vector:
+        return stream.vector(name).take(np.where(events >= 0, block.row[events], -1) if len(block) else events)
+
+    def of_keys(name: str, events: Array) -> Vector:
+        return stream.vector(name).take(keys.rows[block.key[events]])
+
+    return MatchValues(block, matches, binding_positions(physical.detection.places), of_events, of_keys)
 
 
 def _value(value: Value, plan: Plan, values: MatchValues, stream: Stream, length: int) -> pa.Array:
     if isinstance(value.expr, Attribute):
-        rows = values.rows(value.expr)
+        events = values.events(value.expr)
+        rows = np.where(events >= 0, values.block.row[events], -1) if len(values.block) else events
         return _plain(stream.table[value.expr.column].take(pa.array(rows, mask=rows < 0)))
-    vector = at_scale(evaluate(value.expr, values.leaf).broadcast(length), value.scale)
+    return _computed(value, evaluate(value.expr, values.leaf).broadcast(length), plan, stream.table.schema)
+
+
+def _scores(physical: Physical, values: MatchValues) -> pa.Array:
+    plan = physical.plan
+    scoring = scoring_of(plan, tuple(place.variable for place in physical.detection.places))
+    assert scoring is not None
+    score = score_column(plan)
+    return _computed(replace(score, expr=Constant(None, score.kind)), scores_of(scoring, values), plan, pa.schema([]))
+
+
+def _computed(value: Value, vector: Vector, plan: Plan, schema: pa.Schema) -> pa.Array:
+    vector = at_scale(vector, value.scale)
     if value.kind is Kind.DECIMAL:
-        return _decimals(value, vector, value_type(value, plan, stream.table.schema))
+        return _decimals(value, vector, value_type(value, plan, schema))
     if vector.values.dtype == object:
         raise RunError(
             f"a value of '{value.name}' is beyond 64 bits", hint="multiply by 1.0 for a floating-point result"

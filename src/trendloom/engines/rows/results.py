@@ -19,6 +19,7 @@ from trendloom.io.text import EXACT
 from trendloom.model.schema import Kind
 from trendloom.model.semantics import Trends
 from trendloom.physical.plan import Physical
+from trendloom.physical.ranking import RANK, SCORE, score_column
 from trendloom.plan.logical import Aggregation, Plan, Value
 
 Array = np.ndarray[Any, Any]
@@ -52,15 +53,17 @@ def value_type(value: Value, plan: Plan, schema: pa.Schema) -> pa.DataType:
     if value.kind is Kind.DECIMAL:
         return _extreme_type(value.expr, schema) or decimal_type(value.scale)
     zone = getattr(schema.field(plan.schema.time).type, "tz", None)
-    return {
-        Kind.INT: pa.int64(),
-        Kind.FLOAT: pa.float64(),
-        Kind.STRING: pa.string(),
-        Kind.BOOL: pa.bool_(),
-        Kind.TIME: pa.timestamp("us", zone),
-        Kind.DURATION: pa.duration("us"),
-        Kind.NULL: pa.null(),
-    }[value.kind]
+    return pa.timestamp("us", zone) if value.kind is Kind.TIME else _TYPES[value.kind]
+
+
+_TYPES = {
+    Kind.INT: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.STRING: pa.string(),
+    Kind.BOOL: pa.bool_(),
+    Kind.DURATION: pa.duration("us"),
+    Kind.NULL: pa.null(),
+}
 
 
 def decimal_type(scale: int) -> pa.DataType:
@@ -87,7 +90,15 @@ def row_schema(physical: Physical, schema: pa.Schema, exact: pa.DataType = EXACT
         fields += [pa.field(value.name, value_type(value, plan, schema)) for value in plan.output.values]
     marked = EXACT if pa.types.is_string(exact) else None
     fields += [pa.field(name, exact, metadata=marked) for name in physical.kernel.columns]
+    if plan.ranking is not None:
+        fields += [pa.field(RANK, pa.int64()), pa.field(SCORE, score_type(plan))]
     return pa.schema(fields)
+
+
+def score_type(plan: Plan) -> pa.DataType:
+    """The type of the column of scores."""
+    score = score_column(plan)
+    return decimal_type(score.scale) if score.kind is Kind.DECIMAL else _TYPES[score.kind]
 
 
 def exactly_named(columns: Mapping[str, pa.Array], exact: Collection[str]) -> pa.Table:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from trendloom.engines.columnar.events import Stream
-from trendloom.expr.vectors import Vector, from_list
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.ties import value_ranks
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.spec import Place
-from trendloom.model.schema import Kind
 
 Array = np.ndarray[Any, Any]
 
@@ -38,14 +34,5 @@ def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[Pla
 def _ranks(stream: Stream, block: Block, events: Array) -> Array:
     """Numbers that order events by their values, column by column; equal events have equal numbers."""
     different, of = np.unique(events, return_inverse=True)
-    ranks = value_ranks(list(_columns(stream, block.row[different])))
+    ranks = value_ranks(list(stream.contents(block.row[different])))
     return ranks[of.reshape(-1)]
-
-
-def _columns(stream: Stream, rows: Array) -> Iterator[Vector]:
-    for name in stream.table.column_names:
-        if stream.kinds[name] is Kind.OTHER:
-            texts = [repr(value) for value in stream.table[name].take(pa.array(rows)).to_pylist()]
-            yield from_list(texts, Kind.STRING)
-        else:
-            yield stream.vector(name).take(rows)

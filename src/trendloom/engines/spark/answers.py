@@ -31,6 +31,7 @@ from trendloom.engines.spark.zones import shown_in
 from trendloom.errors import BindError, QueryWarning
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import Physical
+from trendloom.physical.ranking import RANK
 from trendloom.physical.workload import PhysicalWorkload
 from trendloom.plan.logical import Plan
 
@@ -158,7 +159,11 @@ def _given_out(job: Job, table: pa.Table, frame: Frame, options: Options, watch:
     if warning is not None:
         watch.warn(warning, plan.name)
     keys = ["window_start"] if plan.window.sliding else []
-    table = _in_order(table, [*keys, *((*plan.partition, FIRST, LAST) if by_match else plan.group_by)])
+    if plan.ranking is not None:
+        keys += [*(() if plan.ranking.overall else plan.partition), RANK]
+    else:
+        keys += [*plan.partition, FIRST, LAST] if by_match else plan.group_by
+    table = _in_order(table, keys)
     table = (table.drop_columns([FIRST, LAST]) if by_match else table).slice(0, options.limit)
     scanned = pa.schema([frame.given.field(name) for name in plan.scan.columns])
     wanted = row_schema(job.physical, scanned) if by_match else aggregate_schema(plan, scanned, options.numeric)

@@ -20,7 +20,7 @@ from trendloom.kernels.aggregation.aggregate import aggregate
 from trendloom.kernels.aggregation.summarising import MatrixSummaries
 from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import ADDED_UP, KEY, Asked, Built, Expected, Hear
+from trendloom.kernels.contract import ADDED_UP, KEY, Asked, Built, Divisible, Expected, Hear
 from trendloom.kernels.matrices import pieces as stored
 from trendloom.kernels.matrices.packing import piece_columns, pieces_from
 from trendloom.kernels.matrices.pieces import Pieces
@@ -65,6 +65,10 @@ class AggregationKernel:
     @property
     def aggregation(self) -> AggregationSpec:
         return self.spec
+
+    @property
+    def divisible(self) -> Divisible:
+        return Divisible.EITHER_WAY
 
     @property
     def light(self) -> bool:

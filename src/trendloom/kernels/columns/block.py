@@ -27,13 +27,27 @@ WORD = 64
 
 
 @dataclass(frozen=True, eq=False)
+class Standing:
+    """Numbers that order events of any two keys: `moment` by time, then the columns that order equal times, `contents`
+    those of one moment by all that they hold.
+    """
+
+    moment: Array
+    contents: Array
+
+    def of(self, events: Array | slice) -> Standing:
+        return Standing(self.moment[events], self.contents[events])
+
+
+@dataclass(frozen=True, eq=False)
 class Block:
     """`key_starts[k]` is where key k begins (one more entry for the end); `row` is each event's row in the input.
 
     An event fits position p of the pattern, by type and local predicates, if it has bit `bits[p]`: of word b // 64 of
     `fits`, bit b % 64. Positions that ask for the same share a bit.
 
-    `instants`: numbers that order the events of a key, where times alone do not; None: they do.
+    `instants`: numbers that order the events of a key, where times alone do not; None: they do. `standing`: for who
+    ranks events of all keys.
     """
 
     key_starts: Array
@@ -43,6 +57,7 @@ class Block:
     fits: tuple[Array, ...] = ()
     bits: tuple[int, ...] = ()
     instants: Array | None = None
+    standing: Standing | None = None
 
     def __len__(self) -> int:
         return len(self.time)
@@ -66,6 +81,17 @@ class Block:
     def instant(self) -> Array:
         """Of two events of a key the one with the lesser number is before the other; equal ones have no order."""
         return self.time if self.instants is None else self.instants
+
+    @property
+    def moment(self) -> Array:
+        """Numbers that order the events of all keys by time, and by the columns that order equal times."""
+        return self.time if self.standing is None else self.standing.moment
+
+    @property
+    def contents(self) -> Array:
+        """Numbers that order events of one moment by all that they hold."""
+        assert self.standing is not None, "nobody said how the events stand"
+        return self.standing.contents
 
     @cached_property
     def tie_end(self) -> Array:
@@ -99,6 +125,7 @@ class Block:
             tuple(words[low:high] for words in self.fits),
             self.bits,
             None if self.instants is None else self.instants[low:high],
+            None if self.standing is None else self.standing.of(slice(low, high)),
         )
 
     def _with(self, key_starts: Array, rows: Array) -> Block:
@@ -110,6 +137,7 @@ class Block:
             tuple(words[rows] for words in self.fits),
             self.bits,
             self.instants_of(rows),
+            None if self.standing is None else self.standing.of(rows),
         )
 
     def instants_of(self, events: Array) -> Array | None:

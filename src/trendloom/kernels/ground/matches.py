@@ -22,7 +22,8 @@ Array = np.ndarray[Any, Any]
 @dataclass(frozen=True, eq=False)
 class Matches:
     """`columns`: what else is known of every row. `certain_from`: the event whose time decides when a row is certain;
-    None: its first. `unions`: a row binds the events of many matches, so those of one instant have no order.
+    None: its first. `unions`: a row binds the events of many matches, so those of one instant have no order. `rank`:
+    which place each match has among those of its window and partition.
     """
 
     offsets: Array
@@ -32,6 +33,7 @@ class Matches:
     columns: dict[str, Array] = field(default_factory=dict)
     certain_from: Array | None = None
     unions: bool = False
+    rank: Array | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -73,10 +75,12 @@ class Matches:
             return np.broadcast_to(self.positions[0], offsets[-1]) if len(self.positions) else self.positions
         return gather_segments(self.offsets, self.positions, rows, offsets)
 
-    def _per_row(self, rows: Array | slice) -> tuple[Array | None, dict[str, Array], Array | None, bool]:
-        start, since = self.window_start, self.certain_from
+    def _per_row(self, rows: Array | slice) -> tuple[Array | None, dict[str, Array], Array | None, bool, Array | None]:
+        def of_rows(column: Array | None) -> Array | None:
+            return None if column is None else column[rows]
+
         columns = {name: column[rows] for name, column in self.columns.items()}
-        return None if start is None else start[rows], columns, None if since is None else since[rows], self.unions
+        return of_rows(self.window_start), columns, of_rows(self.certain_from), self.unions, of_rows(self.rank)
 
 
 def join(chunks: list[Matches]) -> Matches:
@@ -94,6 +98,7 @@ def join(chunks: list[Matches]) -> Matches:
         {name: np.concatenate([chunk.columns[name] for chunk in chunks]) for name in chunks[0].columns},
         _together([chunk.certain_from for chunk in chunks]),
         chunks[0].unions,
+        _together([chunk.rank for chunk in chunks]),
     )
 
 

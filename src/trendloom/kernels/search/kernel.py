@@ -19,7 +19,7 @@ import pyarrow as pa
 from trendloom.kernels.aggregation.counting import Count
 from trendloom.kernels.clock import Certain, Clock, between
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import FOUND, Asked, Built, Expected, Hear
+from trendloom.kernels.contract import FOUND, Asked, Built, Divisible, Expected, Hear
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.spec import Detection
 
@@ -50,6 +50,10 @@ class SearchKernel(ABC):
     aggregation: ClassVar[None] = None
     light: ClassVar[bool] = False
     summarising: ClassVar[None] = None
+
+    @property
+    def divisible(self) -> Divisible:
+        return Divisible.EITHER_WAY
 
     @property
     def together(self) -> bool:

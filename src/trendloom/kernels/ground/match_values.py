@@ -1,16 +1,16 @@
-"""Values of matches: what RETURN computes from each match, for a whole chunk at once.
+"""Values of matches, for a whole chunk at once: what RETURN and preferences compute from each match.
 
 Every leaf is one pass over the events of the chunk's matches; expressions over leaves are vectorised.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from trendloom.engines.columnar.events import Stream
 from trendloom.expr.arithmetic import average
 from trendloom.expr.arrays import narrow
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Group, Which
@@ -18,23 +18,37 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns import segments
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.ground.spec import Place
 from trendloom.model.schema import Kind
 
 Array = np.ndarray[Any, Any]
+ValuesOf = Callable[[str, Array], Vector]
+"""The values that events of a block have in a column."""
+
+
+def binding_positions(places: tuple[Place, ...]) -> dict[str, Array]:
+    """For each variable of the match which positions bind it."""
+    names = {place.variable for place in places if place.scope == 0}
+    return {name: np.array([p.variable == name and p.scope == 0 for p in places]) for name in names}
 
 
 class MatchValues:
-    """The leaves of RETURN over one chunk of matches. `binds[v]`: which positions bind variable v."""
+    """The leaves of values over one chunk of matches. `binds[v]`: which positions bind variable v.
+
+    `values_of` reads a column of events, `group_of` an attribute that all events of a match share.
+    """
 
     def __init__(
-        self, stream: Stream, block: Block, matches: Matches, binds: dict[str, Array], key_rows: Array
-    ) -> None:
-        self.stream, self.block, self.matches, self.binds, self.key_rows = stream, block, matches, binds, key_rows
+        self, block: Block, matches: Matches, binds: dict[str, Array], values_of: ValuesOf,
+        group_of: ValuesOf | None = None,
+    ) -> None:  # fmt: skip
+        self.block, self.matches, self.binds = block, matches, binds
+        self.values_of, self.group_of = values_of, group_of or values_of
 
     def leaf(self, expr: Expr) -> Vector:
         match expr:
             case Attribute():
-                return self.stream.vector(expr.column).take(self.rows(expr))
+                return self.values_of(expr.column, self.events(expr))
             case Aggregate():
                 return self.aggregate(expr)
             case Extent():
@@ -43,8 +57,7 @@ class MatchValues:
                 known = first >= 0
                 return Vector(expr.kind, np.where(known, time[last] - time[first], 0), known)
             case Group():
-                rows = self.key_rows[self.block.key[self.matches.first]]
-                return self.stream.vector(expr.column).take(rows)
+                return self.group_of(expr.column, self.matches.first)
         raise AssertionError(f"{expr} is not a value of a match")
 
     def entry(self, variable: str, which: Which) -> Array:
@@ -56,18 +69,16 @@ class MatchValues:
     def flags(self, variable: str) -> Array:
         return self.binds[variable][self.matches.positions]
 
-    def rows(self, expr: Attribute) -> Array:
-        """Per match the input row an attribute is read from; −1: the variable is not bound."""
+    def events(self, expr: Attribute) -> Array:
+        """Per match the event that an attribute is read from; −1: the variable is not bound."""
         entry = self.entry(expr.variable, expr.which)
-        if len(self.matches.events) == 0:
-            return entry
-        return np.where(entry >= 0, self.block.row[self.matches.events[entry]], -1)
+        return entry if len(self.matches.events) == 0 else np.where(entry >= 0, self.matches.events[entry], -1)
 
     def aggregate(self, expr: Aggregate) -> Vector:
         offsets, flags = self.matches.offsets, self.flags(expr.variable)
         if expr.column is None:
             return Vector(Kind.INT, segments.count_where(offsets, flags))
-        column = self.stream.vector(expr.column).take(self.block.row[self.matches.events])
+        column = self.values_of(expr.column, self.matches.events)
         if column.valid is not None:
             flags = flags & column.valid
         return _aggregate(expr, column, offsets, flags)
@@ -85,7 +96,7 @@ def _aggregate(expr: Aggregate, column: Vector, offsets: Array, flags: Array) ->
 
 def _extremes(function: str, values: Array, offsets: Array, flags: Array) -> Array:
     if values.dtype == object:
-        return _folded(np.minimum if function == "min" else np.maximum, values, offsets, flags)
+        return folded_exactly(np.minimum if function == "min" else np.maximum, values, offsets, flags)
     find = segments.min_where if function == "min" else segments.max_where
     found: Array = find(offsets, values, flags)[0]
     return found
@@ -100,10 +111,10 @@ def _sums(values: Array, offsets: Array, flags: Array) -> Array:
         found, over = segments.sum_int64(offsets, values, flags)
         if not over.any():
             return found
-    return _folded(np.add, values.astype(object), offsets, flags)
+    return folded_exactly(np.add, values.astype(object), offsets, flags)
 
 
-def _folded(operation: np.ufunc, values: Array, offsets: Array, flags: Array) -> Array:
+def folded_exactly(operation: np.ufunc, values: Array, offsets: Array, flags: Array) -> Array:
     """Integers beyond 64 bits, segment by segment; 0 where nothing is flagged."""
     before = np.r_[0, np.cumsum(flags)][offsets]
     some = np.flatnonzero(np.diff(before))

@@ -1,0 +1,108 @@
+"""The best matches, under the contract every kernel keeps.
+
+Ranks of a window are certain when it has ended. Without windows those of a key depend on all its events, so there are
+none on a live stream. Keys may be looked at apart unless they are ranked together.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from trendloom.errors import RunError
+from trendloom.expr.nodes import columns
+from trendloom.kernels.clock import Certain, Clock
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract import Divisible, Expected
+from trendloom.kernels.ground.match_values import MatchValues, binding_positions
+from trendloom.kernels.ground.matches import Matches, join
+from trendloom.kernels.ranking.operands import inside_operand_spans
+from trendloom.kernels.ranking.scores import scores_of
+from trendloom.kernels.ranking.select import Scored, best_of, scored, together
+from trendloom.kernels.ranking.spec import Scoring
+from trendloom.kernels.search.kernel import SearchKernel, SearchState
+
+Array = np.ndarray[Any, Any]
+
+HELD = 1 << 20
+"""Matches that are held before the best of them are kept."""
+
+
+@dataclass(frozen=True)
+class RankingKernel(SearchKernel):
+    """Matches are scored, and the best of each window and key are given out in their order."""
+
+    scoring: Scoring
+
+    @property
+    def clock(self) -> Clock:
+        window = self.detection.window
+        return Clock(window, Certain.WINDOW) if window.sliding else Clock(window, Certain.FIRST, reach=2)
+
+    @property
+    def divisible(self) -> Divisible:
+        found = Divisible.NOT_AT_ALL if self.scoring.overall else Divisible.BY_KEY
+        return found | Divisible.BY_TIME if self.detection.window.sliding else found
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset().union(*(columns(expr) for expr in self.scoring.preferences))
+
+    def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
+        """There are few: nobody has to be told."""
+        return None
+
+    def all(self, block: Block) -> Iterator[Matches]:
+        best = self.best(block)
+        if len(best):
+            yield best
+
+    @abstractmethod
+    def best(self, block: Block) -> Matches:
+        """The best of each window and key among these events, in the order of windows, keys and ranks."""
+
+    def scored(self, block: Block, matches: Matches) -> Scored:
+        """Matches with their scores."""
+        values = MatchValues(
+            block,
+            matches,
+            binding_positions(self.detection.places),
+            lambda name, events: block.columns[name].take(events),
+        )
+        return scored(matches, scores_of(self.scoring, values), descending=self.scoring.descending)
+
+
+@dataclass(frozen=True)
+class ListingKernel(RankingKernel):
+    """All matches are found by `search`, at most `most` of them, and the best are kept.
+
+    Cost: that of the search, and O(m log m) for its m matches; the best so far and a chunk are held.
+    """
+
+    search: SearchKernel
+    most: int
+
+    def within(self, memory: int) -> Self:
+        return replace(self, search=self.search.within(memory))
+
+    def best(self, block: Block) -> Matches:
+        held: list[Scored] = []
+        size = count = 0
+        for matches in self.search.all(block):
+            count += len(matches)
+            if count > self.most:
+                raise RunError(
+                    f"more than {self.most:,} matches would have to be listed to rank them",
+                    hint="use a smaller WITHIN, more selective conditions, or a preference that is a sum of values of "
+                    "single events: EXPLAIN says what stands in the way",
+                )
+            held.append(self.scored(block, inside_operand_spans(matches, block, self.scoring, self.detection.window)))
+            size += len(held[-1])
+            if size > HELD:
+                held = [best_of(together(held), block, self.scoring)]
+                size = len(held[0])
+        return best_of(together(held), block, self.scoring).matches if held else join([])

@@ -1,0 +1,70 @@
+"""Scores of matches, for a whole chunk at once: one preference, or several merged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from trendloom.expr.arithmetic import average, calculate
+from trendloom.expr.evaluate import evaluate
+from trendloom.expr.functions import apply
+from trendloom.expr.vectors import Vector, constant
+from trendloom.kernels.columns.segments import first_where
+from trendloom.kernels.ground.match_values import MatchValues
+from trendloom.kernels.ranking.spec import Scoring
+from trendloom.model.schema import Kind
+
+Array = np.ndarray[Any, Any]
+
+
+def scores_of(scoring: Scoring, values: MatchValues) -> Vector:
+    """The scores of matches. A preference none of whose variables is bound is left out of a merge; NULL: no score."""
+    length = len(values.matches)
+    found = [evaluate(expr, values.leaf).broadcast(length) for expr in scoring.preferences]
+    if scoring.merge is None:
+        return found[0]
+    bound = [_any_bound(values, names) for names in scoring.variables]
+    kind = _common_kind(found)
+    known = np.logical_and.reduce([_known(one) | ~there for one, there in zip(found, bound, strict=True)])
+    merged = _sum(found, kind) if scoring.merge in ("sum", "avg") else _extreme(scoring.merge, found, kind)
+    if scoring.merge == "avg":
+        merged = average(merged, np.sum(bound, axis=0))
+    return replace(merged, valid=known & np.logical_or.reduce(bound) & _known(merged))
+
+
+def _known(vector: Vector) -> Array:
+    return np.ones(len(vector), np.bool_) if vector.valid is None else vector.valid
+
+
+def _common_kind(found: list[Vector]) -> Kind:
+    kinds = {one.kind for one in found}
+    return next((kind for kind in (Kind.FLOAT, Kind.DECIMAL) if kind in kinds), Kind.INT)
+
+
+def _sum(found: list[Vector], kind: Kind) -> Vector:
+    """The sum of what is known, from left to right."""
+    nothing = constant(0, Kind.INT)
+    total, *others = (apply("coalesce", [one, nothing], one.kind) for one in found)
+    for more in others:
+        total = calculate("+", total, more, kind)
+    return total
+
+
+def _extreme(function: str, found: list[Vector], kind: Kind) -> Vector:
+    """The least or greatest of what is known."""
+    best, *others = found
+    for more in others:
+        both = apply("least" if function == "min" else "greatest", [best, more], kind)
+        best = apply("coalesce", [both, best, more], kind)
+    return best
+
+
+def _any_bound(values: MatchValues, names: tuple[str, ...]) -> Array:
+    """Per match whether one of these variables is bound."""
+    flags = np.zeros(len(values.matches.events), np.bool_)
+    for name in names:
+        flags |= values.flags(name)
+    found: Array = first_where(values.matches.offsets, flags) >= 0
+    return found
