@@ -24,6 +24,7 @@ from trendloom.expr.nodes import (
     Constant,
     Expr,
     Extent,
+    Fold,
     Function,
     Group,
     Inverse,
@@ -36,7 +37,7 @@ from trendloom.expr.nodes import (
 from trendloom.expr.vectors import Vector, constant, joint_length
 from trendloom.model.schema import Kind
 
-Leaf = Attribute | Aggregate | Extent | Group | Total
+Leaf = Attribute | Aggregate | Extent | Fold | Group | Total
 
 
 def evaluate(expr: Expr, leaf: Callable[[Leaf], Vector]) -> Vector:
@@ -44,7 +45,7 @@ def evaluate(expr: Expr, leaf: Callable[[Leaf], Vector]) -> Vector:
     match expr:
         case Constant(value, kind):
             return constant(value, kind)
-        case Attribute() | Aggregate() | Extent() | Group() | Total():
+        case Attribute() | Aggregate() | Extent() | Fold() | Group() | Total():
             return leaf(expr)
         case Negate(operand, kind):
             return negate(evaluate(operand, leaf), kind)

@@ -1,6 +1,6 @@
 """Bound expressions: every name resolved, every node typed, checked when built by the binder.
 
-Two worlds use the same nodes: conditions and values of *one match* (leaves `Attribute`, `Aggregate`, `Extent`),
+Two worlds use the same nodes: conditions and values of *one match* (leaves `Attribute`, `Aggregate`, `Extent`, `Fold`),
 and results *over all matches* (leaves `Group`, `Total`). Columns of results are computed from either.
 """
 
@@ -152,14 +152,43 @@ class Function:
     kind: Kind
 
 
+@dataclass(frozen=True)
+class Part:
+    """What the events of one variable give to a fold.
+
+    `expr` is a value of one event: its leaves are attributes of `variable` (`Which.EACH`) and constants. `counts`:
+    a count, which is 0 where the variable is not bound, and never NULL.
+    """
+
+    variable: str
+    expr: Expr
+    counts: bool = False
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A score that best paths can find: events of a match in their order, each giving a value, joined by `operator`.
+
+    `parts` has one for each variable, in the order of the pattern; other events give nothing. Values are combined from
+    left to right, the first one as it is, in the kind of the fold: doubles as doubles, integers and decimals exactly.
+    NULLs are skipped, but a part without any known value makes the fold NULL, unless it counts; so does a result that
+    is not a number, or is infinite although every value was finite. Where all parts count and bind nothing, it is 0.
+    Times are ticks here.
+    """
+
+    operator: Literal["+", "*", "least", "greatest"]
+    parts: tuple[Part, ...]
+    kind: Kind
+
+
 Expr = (
-    Constant | Attribute | Aggregate | Extent | Group | Total | Negate | Arithmetic | Comparison | Junction | Inverse
-    | NullTest | Wildcard | Function
+    Constant | Attribute | Aggregate | Extent | Fold | Group | Total | Negate | Arithmetic | Comparison | Junction
+    | Inverse | NullTest | Wildcard | Function
 )  # fmt: skip
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The direct operands of a node."""
+    """The direct operands of a node; a fold is a leaf."""
     found: list[Expr] = []
     for field in fields(expr):
         value = getattr(expr, field.name)
@@ -179,13 +208,22 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 def variables(expr: Expr) -> frozenset[str]:
     """Every variable of the pattern that an expression speaks of."""
-    return frozenset(node.variable for node in walk(expr) if isinstance(node, Attribute | Aggregate | Extent))
+    found = {node.variable for node in walk(expr) if isinstance(node, Attribute | Aggregate | Extent)}
+    return frozenset(found | {part.variable for part in parts_of_folds(expr)})
 
 
 def columns(expr: Expr) -> frozenset[str]:
     """Every input column that an expression reads (the time column of `duration` is not listed)."""
-    return frozenset(
+    found = {
         node.column
         for node in walk(expr)
         if isinstance(node, Attribute | Aggregate | Total | Group) and node.column is not None
-    )
+    }
+    return frozenset(found.union(*(columns(part.expr) for part in parts_of_folds(expr))))
+
+
+def parts_of_folds(expr: Expr) -> Iterator[Part]:
+    """The parts of all folds in an expression."""
+    for node in walk(expr):
+        if isinstance(node, Fold):
+            yield from node.parts

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Total
+from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Total
 
 
 def of_any_event(expr: Expr) -> Expr:
@@ -25,6 +25,9 @@ def renamed(expr: Expr, name_of: Callable[[str], str]) -> Expr:
     def other(one: Expr) -> Expr | None:
         if isinstance(one, Attribute | Aggregate | Extent):
             return replace(one, variable=name_of(one.variable))
+        if isinstance(one, Fold):
+            parts = (replace(p, variable=name_of(p.variable), expr=renamed(p.expr, name_of)) for p in one.parts)
+            return replace(one, parts=tuple(parts))
         return None
 
     return _with(expr, other)
@@ -40,6 +43,8 @@ def _with(expr: Expr, changed: Callable[[Expr], Expr | None]) -> Expr:
     other = changed(expr)
     if other is not None:
         return other
+    if isinstance(expr, Fold):
+        return replace(expr, parts=tuple(replace(part, expr=_with(part.expr, changed)) for part in expr.parts))
     parts: dict[str, Any] = {}
     for one in fields(expr):
         value = getattr(expr, one.name)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Which, walk
+from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Which, parts_of_folds, walk
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ def shape_of(expr: Expr) -> Shape:
     named = {which: {n.variable for n in leaves if isinstance(n, Attribute) and n.which is which} for which in Which}
     before = {n.variable for n in leaves if isinstance(n, Aggregate) and n.before}
     whole = {n.variable for n in leaves if isinstance(n, Extent) or (isinstance(n, Aggregate) and not n.before)}
+    whole |= {part.variable for part in parts_of_folds(expr)}
     index = named[Which.CURRENT] | named[Which.PREVIOUS] | before
     each, pair = named[Which.EACH], None
     if named[Which.NEXT]:

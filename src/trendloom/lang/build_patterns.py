@@ -10,7 +10,7 @@ from lark.tree import Meta
 
 from trendloom.lang.build_places import Children, PlaceBuilder, Word
 from trendloom.lang.keywords import closest_clause
-from trendloom.lang.tree import And, Event, Exists, Not, Or, Pattern, Repeat, Seq
+from trendloom.lang.tree import And, Event, Exists, Not, OperandWithin, Or, Pattern, Repeat, Seq
 
 
 class PatternBuilder(PlaceBuilder):
@@ -47,6 +47,10 @@ class PatternBuilder(PlaceBuilder):
     def exists_pattern(self, meta: Meta, children: Children) -> Exists:
         _, variable, pattern = children
         return Exists(variable.text, pattern, span=self.at(meta))
+
+    def operand_within(self, meta: Meta, children: Children) -> OperandWithin:
+        pattern, _, length = children
+        return OperandWithin(pattern, length, span=self.at(meta))
 
     def plus(self, meta: Meta, children: Children) -> Repeat:
         return Repeat(children[0], 1, None, "+", span=self.at(meta))

@@ -78,12 +78,12 @@ class PlaceBuilder:
 
     # ------------------------------------------------------------------------------------------ numbers
 
-    def whole(self, token: Token, *, least: int, what: str) -> int:
+    def whole(self, token: Token, *, least: int, what: str, hint: str | None = None) -> int:
         if not token.isdigit():
-            raise self.error(f"{what} is a whole number, not {token}", self.at_token(token))
+            raise self.error(f"{what} is a whole number, not {token}", self.at_token(token), hint)
         count = self.integer(token)
         if count < least:
-            raise self.error(f"{what} is at least {least}", self.at_token(token))
+            raise self.error(f"{what} is at least {least}", self.at_token(token), hint)
         return count
 
     def integer(self, token: Token) -> int:

@@ -33,6 +33,7 @@ from trendloom.lang.tree import (
     Merge,
     Name,
     Not,
+    OperandWithin,
     Or,
     Pattern,
     Query,
@@ -107,7 +108,8 @@ def _rank(rank: RankBy) -> str:
         preference = f"MERGE({rank.preference.function}, {preferences})"
     else:
         preference = write_expression(rank.preference)
-    return f"RANK BY {preference}{' DESC' if rank.descending else ''} LIMIT {rank.limit}"
+    direction, overall = " DESC" if rank.descending else "", " OVERALL" if rank.overall else ""
+    return f"RANK BY {preference}{direction} LIMIT {rank.limit}{overall}"
 
 
 def _decimal(value: Fraction) -> str:
@@ -141,14 +143,23 @@ def write_pattern(pattern: Pattern) -> str:
         case Not(inner):
             return f"NOT {write_pattern(inner)}"
         case Exists(variable, inner):
-            return f"EXISTS {write_name(variable)} ({write_pattern(inner)})"
+            return f"EXISTS {write_name(variable)} ({_operand(inner)})"
         case Repeat(inner):
             text = write_pattern(inner)
             return (f"({text})" if isinstance(inner, Not) else text) + _repetition(pattern)
+        case OperandWithin():
+            return f"({_operand(pattern)})"
 
 
 def _patterns(parts: Iterable[Pattern]) -> str:
-    return ", ".join(write_pattern(part) for part in parts)
+    return ", ".join(_operand(part) for part in parts)
+
+
+def _operand(pattern: Pattern) -> str:
+    """A pattern where its own WITHIN needs no brackets."""
+    if not isinstance(pattern, OperandWithin):
+        return write_pattern(pattern)
+    return f"{write_pattern(pattern.pattern)} WITHIN {write_length(pattern.within)}"
 
 
 def _event(event: Event) -> str:

@@ -18,8 +18,12 @@ from trendloom.lang.build_expressions import ExpressionBuilder
 from trendloom.lang.build_patterns import PatternBuilder
 from trendloom.lang.build_places import Children
 from trendloom.lang.keywords import SEMANTICS
+from trendloom.lang.printer import write_expression
 from trendloom.lang.tree import Call, Expression, Item, Length, Merge, Name, Query, RankBy, Within
 from trendloom.model.semantics import Semantics, Trends
+
+MOST_RANKED = 1_000_000
+"""So many matches can be asked for with LIMIT."""
 
 _TWICE = {
     "WHERE": "join the two conditions with AND",
@@ -154,14 +158,26 @@ class Builder(PatternBuilder, ExpressionBuilder):
         raise self.error("Durations are positive, this one is negative", self.at(meta), "leave out the minus sign")
 
     def rank_clause(self, meta: Meta, children: Children) -> Clause:
-        keyword, preference, direction, _, limit = children
+        keyword, preference, direction, _, limit, overall = children
         ranked = RankBy(
             self._preference(preference),
             direction is not None and direction.lower() == "desc",
-            self.whole(limit, least=1, what="LIMIT"),
+            self._limit(limit),
+            overall is not None,
             span=self.at(meta),
         )
         return self._clause("RANK BY", keyword, rank_by=ranked)
+
+    def _limit(self, written: Token) -> int:
+        limit = self.whole(written, least=1, what="LIMIT", hint="how many matches: LIMIT 10")
+        if limit > MOST_RANKED:
+            raise self.error(
+                f"LIMIT is at most {MOST_RANKED:,}", self.at_token(written), "leave RANK BY out, and sort the rows"
+            )
+        return limit
+
+    def negative_limit_mistake(self, meta: Meta, children: Children) -> Token:
+        raise self.error("LIMIT is at least 1", self.at(meta), "how many matches: LIMIT 10")
 
     def _preference(self, preference: Expression) -> Expression | Merge:
         if not (isinstance(preference, Call) and preference.name == "merge"):
@@ -172,6 +188,9 @@ class Builder(PatternBuilder, ExpressionBuilder):
             raise self.error("MERGE starts with avg, min, max or sum", place, "for example MERGE(avg, a.x + b.x, c.x)")
         if not rest:
             raise self.error("MERGE has no preference to merge", place, "for example MERGE(avg, a.x + b.x, c.x)")
+        if len(rest) == 1:
+            only = write_expression(rest[0])
+            raise self.error("MERGE needs two preferences or more", place, f"the one alone: RANK BY {only}")
         return Merge(cast(Any, first.name.lower()), tuple(rest), span=place)
 
     def confidence_clause(self, meta: Meta, children: Children) -> Clause:

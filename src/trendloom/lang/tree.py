@@ -200,7 +200,15 @@ class Exists(Node):
     pattern: Pattern
 
 
-Pattern = Event | Seq | Repeat | Not | Or | And | Exists
+@dataclass(frozen=True)
+class OperandWithin(Node):
+    """`SEQ(A a, B b) WITHIN 5 min` as an operand of AND, OR or SEQ, or in brackets: a window of its own."""
+
+    pattern: Pattern
+    within: Length
+
+
+Pattern = Event | Seq | Repeat | Not | Or | And | Exists | OperandWithin
 
 # ----------------------------------------------------------------------------------------------- queries
 
@@ -237,6 +245,8 @@ class Merge(Node):
 
 @dataclass(frozen=True)
 class RankBy(Node):
+    """`overall`: the best of all partitions of a window together."""
+
     preference: Expression | Merge
     descending: bool
     limit: int

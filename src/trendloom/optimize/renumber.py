@@ -23,7 +23,12 @@ def with_pattern(plan: Plan, pattern: Pattern) -> Plan:
     numbers, copies = count(), Copies()
     pattern = _numbered(pattern, numbers, copies)
     filters = tuple((copy, expr) for position, expr in plan.filters for copy in copies.get(position, ()))
-    return replace(plan, pattern=pattern, filters=filters, output=_of_copies(plan.output, copies))
+    windows = tuple(
+        replace(one, positions=tuple(sorted(copy for position in one.positions for copy in copies.get(position, ()))))
+        for one in plan.operand_windows
+    )
+    output = _of_copies(plan.output, copies)
+    return replace(plan, pattern=pattern, filters=filters, operand_windows=windows, output=output)
 
 
 def _numbered(pattern: Pattern, numbers: count[int], copies: Copies) -> Pattern:

@@ -1,15 +1,13 @@
-"""How matches are ranked: what kernels need to know of a preference, and the column of scores."""
+"""How matches are ranked: what kernels need to know of a preference."""
 
 from __future__ import annotations
 
-from trendloom.expr.nodes import Expr, variables
-from trendloom.kernels.ranking.spec import OperandSpan, Scoring
-from trendloom.model.schema import Kind
-from trendloom.plan.logical import Plan, Value
-from trendloom.plan.scales import digits_after_point
+from dataclasses import dataclass
 
-SCORE, RANK = "score", "rank"
-"""Columns that ranked matches have."""
+from trendloom.expr.nodes import Arithmetic, Constant, Expr, Fold, Function, Negate, variables, walk
+from trendloom.kernels.ranking.spec import OperandSpan, Scoring
+from trendloom.pattern.template import in_every_match
+from trendloom.plan.logical import Plan
 
 
 def scoring_of(plan: Plan, names: tuple[str, ...]) -> Scoring | None:
@@ -23,17 +21,61 @@ def scoring_of(plan: Plan, names: tuple[str, ...]) -> Scoring | None:
     return Scoring(ranking.preferences, ranking.merge, ranking.descending, ranking.limit, overall, used, names, spans)
 
 
-def score_column(plan: Plan) -> Value:
-    """The column of scores: its kind is that of all preferences together."""
-    assert plan.ranking is not None
-    preferences = plan.ranking.preferences
-    kind = _kind(plan.ranking.merge, preferences)
-    digits = max(digits_after_point(expr, plan.schema) for expr in preferences) if kind is Kind.DECIMAL else 0
-    return Value(SCORE, preferences[0], kind, digits)
+@dataclass(frozen=True)
+class Folded:
+    """A preference that grows with a fold, or falls with it."""
+
+    fold: Fold
+    falling: bool
 
 
-def _kind(merge: str | None, preferences: tuple[Expr, ...]) -> Kind:
-    kinds = {expr.kind for expr in preferences}
-    if merge == "avg" or not kinds <= {Kind.INT, Kind.DECIMAL}:
-        return Kind.FLOAT
-    return Kind.DECIMAL if Kind.DECIMAL in kinds else Kind.INT
+def fold_of(plan: Plan) -> Folded | str:
+    """The fold that a plan is ranked by, or what stands in the way."""
+    ranking = plan.ranking
+    assert ranking is not None
+    if ranking.merge is not None:
+        return "MERGE joins the preferences of several sequences"
+    if plan.operand_windows:
+        return "operands have windows of their own"
+    if plan.hidden:
+        return "EXISTS hides events, and matches that then coincide are one"
+    (preference,) = ranking.preferences
+    falling = _falls(preference)
+    if falling is None:
+        return "the score is not a sum, product, least or greatest of what each event gives"
+    (fold,) = (one for one in walk(preference) if isinstance(one, Fold))
+    for part in fold.parts:
+        if not part.counts and not in_every_match(plan.pattern, part.variable):
+            return f"a match may lack {part.variable}, and then has no score"
+    return Folded(fold, falling)
+
+
+def _falls(expr: Expr) -> bool | None:
+    """Whether an expression over a fold falls as the fold grows; None: it is none, or not monotone."""
+    match expr:
+        case Fold():
+            return False
+        case Negate(operand):
+            return _turned(_falls(operand), True)
+        case Arithmetic("+" | "-" as operator, left, right):
+            if isinstance(right, Constant):
+                return _falls(left)
+            return _turned(_falls(right), operator == "-") if isinstance(left, Constant) else None
+        case Arithmetic("*" | "/" as operator, left, right):
+            constant, other = (right, left) if operator == "/" or isinstance(right, Constant) else (left, right)
+            value = constant.value if isinstance(constant, Constant) else None
+            if isinstance(value, str | bool | None) or value == 0:
+                return None
+            return _turned(_falls(other), value < 0)
+        case Function("sqrt" | "exp" | "ln" | "floor" | "ceil", (operand,)):
+            return _falls(operand)
+        case Function("round", (operand, *rest)) if all(isinstance(one, Constant) for one in rest):
+            return _falls(operand)
+        case Function("least" | "greatest", arguments):
+            others = [one for one in arguments if not isinstance(one, Constant)]
+            return _falls(others[0]) if len(others) == 1 else None
+    return None
+
+
+def _turned(falls: bool | None, turn: bool) -> bool | None:
+    return None if falls is None else falls != turn

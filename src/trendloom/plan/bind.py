@@ -26,6 +26,8 @@ from trendloom.plan.every_query import for_every_query
 from trendloom.plan.expressions import ExpressionPlace, Typer, bind_ticks
 from trendloom.plan.logical import Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
 from trendloom.plan.patterns import Attached, Bound, bind_pattern, events_of
+from trendloom.plan.preferences import known_of
+from trendloom.plan.ranking import RANK, bind_operand_windows, bind_ranking
 from trendloom.plan.scales import digits_after_point
 from trendloom.plan.scoping import error_of_conjunct, usable_variables
 from trendloom.plan.warn import warnings_of
@@ -76,6 +78,7 @@ class _Binding:
     def plan(self) -> Plan:
         conditions = (*self.where(), *self.attached())
         output = self.output()
+        window = self.window(output)
         plan = Plan(
             query=self.query,
             schema=self.schema,
@@ -84,12 +87,13 @@ class _Binding:
             conditions=conditions,
             partition=self.partition,
             group_by=self.query.group_by,
-            window=self.window(output),
+            window=window,
             output=output,
             hidden=frozenset(self.bound.hidden),
             kleene=self.kleene,
             scan=Scan(self.schema.names),
-            ranking=self.ranking(output),
+            ranking=self.ranking(output, conditions),
+            operand_windows=bind_operand_windows(self.query, self.schema, self.bound, window),
             confidence=self.confidence(output),
         )
         return replace(plan, warnings=warnings_of(plan))
@@ -278,6 +282,7 @@ class _Binding:
     def values(self, bound: list[tuple[tree.Item, Expr]], given: tuple[str, ...]) -> tuple[Value, ...]:
         """The named values, without the attributes that every row carries anyway."""
         names, values = [*given, "window_start", "window_end"], []
+        names += [RANK] if self.query.rank_by is not None else []
         for item, expr in bound:
             if isinstance(expr, Group) and item.alias is None:
                 continue
@@ -301,20 +306,11 @@ class _Binding:
                 hint="round what it is made of, as in round(a.x, 10)",
             )
 
-    def ranking(self, output: Output) -> Ranking | None:
-        clause = self.query.rank_by
-        if clause is None:
+    def ranking(self, output: Output, conditions: tuple[Condition, ...]) -> Ranking | None:
+        if self.query.rank_by is None:
             return None
-        if isinstance(output, Aggregation) or output in (Trends.COMPLETE, Trends.COLLAPSED):
-            raise BindError("RANK BY ranks matches: it goes with TRENDS or values of a match", clause.span)
-        merge = clause.preference.function if isinstance(clause.preference, tree.Merge) else None
-        written = clause.preference.preferences if isinstance(clause.preference, tree.Merge) else (clause.preference,)
-        typer = self.typer(ExpressionPlace.RANK)
-        preferences = tuple(typer.bind(node) for node in written)
-        for node, expr in zip(written, preferences, strict=True):
-            if not expr.kind.numeric:
-                raise BindError("a preference is a number", node.span)
-        return Ranking(preferences, merge, clause.descending, clause.limit)
+        known = known_of(self.pattern, self.kleene, conditions, self.schema.time)
+        return bind_ranking(self.query, self.query.rank_by, self.typer(ExpressionPlace.RANK), output, known)
 
     def confidence(self, output: Output) -> Fraction | None:
         if self.schema.imprecise and isinstance(output, Aggregation):
@@ -358,5 +354,5 @@ def _positive_conjunctions(pattern: tree.Pattern) -> Iterator[tree.And]:
     if isinstance(pattern, tree.Seq | tree.Or | tree.And):
         for part in pattern.parts:
             yield from _positive_conjunctions(part)
-    elif isinstance(pattern, tree.Repeat | tree.Exists):
+    elif isinstance(pattern, tree.Repeat | tree.Exists | tree.OperandWithin):
         yield from _positive_conjunctions(pattern.pattern)

@@ -14,6 +14,7 @@ from trendloom.lang import tree
 MOST = 100
 _OF_A_PATTERN = 2.0
 _OF_A_TERM = 0.4  # `a + b + c + ...` is nested too, though nobody sees it
+_PATTERNS = tree.Seq | tree.Repeat | tree.Not | tree.Or | tree.And | tree.Exists | tree.OperandWithin
 
 
 def check_depth(query: tree.Query) -> None:
@@ -38,9 +39,7 @@ def too_deep(query: tree.Query) -> BindError:
 def _weight(node: tree.Node) -> float:
     if isinstance(node, tree.Binary):
         return _OF_A_TERM
-    return (
-        _OF_A_PATTERN if isinstance(node, tree.Seq | tree.Repeat | tree.Not | tree.Or | tree.And | tree.Exists) else 1
-    )
+    return _OF_A_PATTERN if isinstance(node, _PATTERNS) else 1
 
 
 def _parts(node: tree.Node) -> Iterator[tree.Node]:

@@ -224,6 +224,8 @@ def show_expression(expr: nodes.Expr, axis: TimeAxis) -> str:
             return f"{expr.function}({expr.variable}{index}{column})"
         case nodes.Extent():
             return f"duration({expr.variable})"
+        case nodes.Fold():
+            return _fold(expr, axis)
         case nodes.Group():
             return write_name(expr.column, reserved_allowed=True)
         case nodes.Total():
@@ -244,9 +246,23 @@ def show_expression(expr: nodes.Expr, axis: TimeAxis) -> str:
             return f"{expr.name}({', '.join(show_expression(argument, axis) for argument in expr.arguments)})"
 
 
+def _fold(fold: nodes.Fold, axis: TimeAxis) -> str:
+    texts = [_part(part, axis) for part in fold.parts]
+    return f" {fold.operator} ".join(texts) if fold.operator in "+*" else f"{fold.operator}({', '.join(texts)})"
+
+
+def _part(part: nodes.Part, axis: TimeAxis) -> str:
+    text = _operand(part.expr, axis)
+    if not part.counts:
+        return text
+    count = f"count({part.variable}[])"
+    return count if text == "1" else f"({text} * {count})"
+
+
 def _operand(expr: nodes.Expr, axis: TimeAxis) -> str:
     text = show_expression(expr, axis)
     compound = isinstance(expr, nodes.Arithmetic | nodes.Junction | nodes.Inverse)
+    compound |= isinstance(expr, nodes.Fold) and len(expr.parts) > 1 and expr.operator in "+*"
     return f"({text})" if compound else text
 
 

@@ -22,6 +22,7 @@ from trendloom.plan.elsewhere import hint_for
 from trendloom.plan.moments import time_constant
 from trendloom.plan.patterns import Attached, Bound
 from trendloom.plan.scoping import error_of_component, error_of_result
+from trendloom.plan.seconds import in_seconds, is_integer_time, seconds_written, ticks_in_seconds
 from trendloom.plan.types import arithmetic_kind, article, check_comparable, common_kind
 
 AGGREGATES = ("count", "min", "max", "sum", "avg")
@@ -64,6 +65,8 @@ class Typer:
         match node:
             case tree.Literal():
                 return _literal(node, exact=self.exact)
+            case tree.DurationLiteral() if self.place is ExpressionPlace.RANK and not self.schema.axis.timestamp:
+                return seconds_written(node.amount, node.unit)
             case tree.DurationLiteral():
                 return nodes.Constant(self.ticks(node.amount, node.unit, node.span), self.duration_kind)
             case tree.Name():
@@ -104,6 +107,15 @@ class Typer:
             raise BindError(
                 f"a condition is expected here, not {article(expr.kind)}", node.span, hint="compare it with something"
             )
+        return expr
+
+    def preference(self, node: tree.Expression) -> nodes.Expr:
+        """A node that must be a number; a duration is its seconds."""
+        expr = in_seconds(self.bind(node))
+        if not expr.kind.numeric:
+            seconds = "a difference of times is a number of seconds: b.time - a.time"
+            hint = seconds if expr.kind is Kind.TIME else "name an attribute that holds numbers, or count(b[])"
+            raise BindError(f"a preference is a number, not {article(expr.kind)}", node.span, hint=hint)
         return expr
 
     # ------------------------------------------------------------------------------------------ leaves
@@ -203,6 +215,8 @@ class Typer:
     def binary(self, node: tree.Binary) -> nodes.Expr:
         left, right = self.operands(node.left, node.right)
         if node.operator in ("+", "-", "*", "/", "%"):
+            if self.place is ExpressionPlace.RANK:
+                return self.arithmetic_of_preference(node, left, right)
             kind = arithmetic_kind(node.operator, left.kind, right.kind, node.span)
             return nodes.Arithmetic(node.operator, left, right, kind)
         left, right = (
@@ -211,6 +225,15 @@ class Typer:
         )
         check_comparable(node.operator, left.kind, right.kind, node.span)
         return nodes.Comparison(node.operator, left, right)  # type: ignore[arg-type]
+
+    def arithmetic_of_preference(self, node: tree.Binary, left: nodes.Expr, right: nodes.Expr) -> nodes.Expr:
+        """Arithmetic in which a duration beside a number is its seconds, and so is a difference of integer times."""
+        if left.kind.numeric or right.kind.numeric:
+            left, right = in_seconds(left), in_seconds(right)
+        kind = arithmetic_kind(node.operator, left.kind, right.kind, node.span)
+        found = nodes.Arithmetic(node.operator, left, right, kind)  # type: ignore[arg-type]
+        of_times = is_integer_time(left, self.schema) and is_integer_time(right, self.schema)
+        return ticks_in_seconds(found, self.schema.axis) if node.operator == "-" and of_times else found
 
     def operands(self, left: tree.Expression, right: tree.Expression) -> tuple[nodes.Expr, nodes.Expr]:
         """Both sides. A duration beside a timestamp counts microseconds, whatever the stream's own time counts."""
@@ -226,6 +249,8 @@ class Typer:
     def numbers(self, written: Sequence[tree.Expression]) -> tuple[nodes.Expr, ...]:
         """Operands that meet. Beside a decimal, what is written in figures is exact: 0.1 + 0.2 is 0.3."""
         bound = tuple(self.bind(node) for node in written)
+        if self.place is ExpressionPlace.RANK and any(expr.kind.numeric for expr in bound):
+            bound = tuple(map(in_seconds, bound))
         if self.exact or not any(expr.kind is Kind.DECIMAL for expr in bound):
             return bound
         return tuple(self.exactly(node, expr) for node, expr in zip(written, bound, strict=True))
@@ -283,6 +308,8 @@ class Typer:
 
     def numeric_function(self, node: tree.Call) -> nodes.Expr:
         arguments = tuple(self.bind(argument) for argument in node.arguments)
+        if self.place is ExpressionPlace.RANK:
+            arguments = tuple(map(in_seconds, arguments))
         first = arguments[0].kind
         if not first.numeric and not (first is Kind.DURATION and node.name == "abs"):
             raise BindError(f"{node.name} takes a number, not {article(first)}", node.span)
@@ -297,7 +324,10 @@ class Typer:
         if not isinstance(argument, tree.Reference) or argument.attribute is not None:
             raise BindError("duration takes a variable, as in duration(b)", node.span)
         self.check_variable(argument)
-        return nodes.Extent(argument.variable, self.duration_kind)
+        extent = nodes.Extent(argument.variable, self.duration_kind)
+        if self.place is ExpressionPlace.RANK and not self.schema.axis.timestamp:
+            return ticks_in_seconds(extent, self.schema.axis)
+        return extent
 
     def aggregate(self, node: tree.Call, argument: tree.Expression) -> nodes.Expr:
         if isinstance(argument, tree.Star):

@@ -83,7 +83,8 @@ Output = Trends | Projection | Aggregation
 class Ranking:
     """The k best matches of each window and partition; `overall`: of each window.
 
-    `merge` names the function of MERGE, None for one preference.
+    `merge` names the function of MERGE, None for one preference. A preference that is a fold of what each event adds
+    is an expression over a `Fold` (see `plan.preferences`). `kind` and `scale` are those of the score.
     """
 
     preferences: tuple[Expr, ...]
@@ -91,6 +92,8 @@ class Ranking:
     descending: bool
     limit: int
     overall: bool = False
+    kind: Kind = Kind.FLOAT
+    scale: int = 0
 
 
 @dataclass(frozen=True)

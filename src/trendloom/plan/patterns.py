@@ -35,6 +35,14 @@ class Attached:
     around: Surroundings
 
 
+@dataclass(frozen=True)
+class BoundOperand:
+    """An operand with a WITHIN of its own, and the positions it binds."""
+
+    written: tree.OperandWithin
+    positions: tuple[int, ...]
+
+
 @dataclass
 class Bound:
     """Everything the binder learns of a pattern; filled while binding, read afterwards."""
@@ -47,6 +55,7 @@ class Bound:
     hidden: dict[str, Span | None] = field(default_factory=dict)  # what EXISTS leaves out of the result
     named: set[str] = field(default_factory=set)  # by any EXISTS, inside of NOTs too
     members: dict[int, set[str]] = field(default_factory=dict)  # part → variables inside it
+    operands: list[BoundOperand] = field(default_factory=list)  # those with a WITHIN of their own
     parts: int = 0
 
     def variables(self, scope: int) -> frozenset[str]:
@@ -84,6 +93,7 @@ def bind_pattern(pattern: tree.Pattern) -> Bound:
     """The algebra of a written pattern, or an error that names the place."""
     check_names(pattern)
     check_negations(pattern, in_sequence=False)
+    check_operands(pattern)
     bound = Bound()
     bound.pattern = _Binder(bound).bind(pattern, Surroundings())
     return bound
@@ -151,6 +161,21 @@ def check_negations(pattern: tree.Pattern, *, in_sequence: bool) -> None:
         check_negations(part, in_sequence=isinstance(pattern, tree.Seq))
 
 
+def check_operands(pattern: tree.Pattern, inside: str | None = None) -> None:
+    """A WITHIN of its own belongs to an operand of the pattern's ANDs, ORs and SEQs: what happens once in a match."""
+    if isinstance(pattern, tree.OperandWithin):
+        what = "NOT" if isinstance(pattern.pattern, tree.Not) else inside
+        if what is not None:
+            raise BindError(
+                f"a WITHIN of its own does not go with {what}: it belongs to an operand of AND, OR or SEQ",
+                pattern.span,
+                hint="put WITHIN behind the whole operand, or make it the WITHIN clause of the query",
+            )
+    inside = {tree.Not: "a NOT", tree.Repeat: "a repetition"}.get(type(pattern), inside)
+    for part in _parts(pattern):
+        check_operands(part, inside)
+
+
 def _edge_negations(pattern: tree.Pattern, edge: int) -> Iterator[tree.Not]:
     """NOTs with nothing positive before (edge 0) or after them (edge −1) in a part of an AND."""
     if isinstance(pattern, tree.Seq):
@@ -190,6 +215,14 @@ class _Binder:
                 return self.exists(pattern, around)
             case tree.Repeat():
                 return self.repeat(pattern, around)
+            case tree.OperandWithin():
+                return self.operand(pattern, around)
+
+    def operand(self, operand: tree.OperandWithin, around: Surroundings) -> algebra.Pattern:
+        found = self.bind(operand.pattern, around)
+        positions = tuple(atom.position for atom in algebra.atoms(found, negated=False))
+        self.bound.operands.append(BoundOperand(operand, positions))
+        return found
 
     def event(self, event: tree.Event, around: Surroundings) -> algebra.Atom:
         bound = self.bound

@@ -22,6 +22,10 @@ def digits_after_point(expr: nodes.Expr, schema: Schema) -> int:
             return scale_of(value) if isinstance(value, Decimal) else 0
         case nodes.Attribute() | nodes.Aggregate() | nodes.Total() | nodes.Group():
             return schema.scale(expr.column)
+        case nodes.Fold("*", parts):
+            return sum(digits_after_point(part.expr, schema) for part in parts)
+        case nodes.Fold(_, parts):
+            return max(digits_after_point(part.expr, schema) for part in parts)
         case nodes.Arithmetic("*", left, right):
             return digits_after_point(left, schema) + digits_after_point(right, schema)
         case nodes.Function("round", (operand, nodes.Constant(places))):

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from trendloom.expr.nodes import Attribute, Extent, Group, Total, Which
+from trendloom.expr.nodes import Attribute, Extent, Fold, Group, Total, Which
 from trendloom.reference.budget import StepBudget
 from trendloom.reference.derive import TOP, BoundEvent, Mark, Nesting, Trace
 from trendloom.reference.scalar import Leaf, evaluate
@@ -75,8 +75,8 @@ class Instance:
         return frozenset((*self.each.values(), *current, *(() if self.following is None else (self.following,))))
 
     def read(self, leaf: Leaf) -> object:
-        if isinstance(leaf, Group | Total):
-            raise TypeError(f"{leaf} has no meaning inside one match")
+        if isinstance(leaf, Fold | Group | Total):
+            raise TypeError(f"{leaf} has no meaning in a condition")
         events = self.events[leaf.variable]
         if isinstance(leaf, Extent):
             return extent(events)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from trendloom.plan.logical import Aggregation, Plan
 from trendloom.reference.budget import StepBudget
 from trendloom.reference.matches import Binding, Search
+from trendloom.reference.ranking import in_operand_windows, ranked
 from trendloom.reference.results import Cell, Placed, aggregate_row, in_order, match_rows, without_hidden
 from trendloom.reference.rows import Row
 from trendloom.reference.stream import cut_partitions, cut_windows, read_event
@@ -30,6 +31,8 @@ def evaluate(plan: Plan, rows: Sequence[Mapping[str, object]], *, prune: bool = 
     cells = list(_cells(plan, rows, Search(plan, budget, prune), budget))
     if isinstance(plan.output, Aggregation):
         return in_order(_aggregated(plan, plan.output, cells))
+    if plan.ranking is not None:
+        return in_order(found.placed(plan, plan.ranking) for found in ranked(plan, plan.ranking, cells))
     return in_order(placed for cell, bindings in cells for placed in match_rows(plan, cell, bindings))
 
 
@@ -40,7 +43,8 @@ def _cells(
     events = [read_event(number, row, plan.schema) for number, row in enumerate(rows)]
     for partition, members in cut_partitions(events, plan.partition).items():
         for window, stream in cut_windows(members, plan.window, budget):
-            yield Cell(window, partition), without_hidden(search.matches(stream), plan.hidden)
+            found = in_operand_windows(plan.operand_windows, window, search.matches(stream))
+            yield Cell(window, partition), without_hidden(found, plan.hidden)
 
 
 def _aggregated(plan: Plan, output: Aggregation, cells: Sequence[tuple[Cell, list[Binding]]]) -> Iterator[Placed]:

@@ -1,8 +1,7 @@
 """From the matches of one window and partition to the rows that RETURN asks for.
 
 Every function here takes bindings (see `matches`) and speaks of them as language.md does. A row travels with the key
-by which rows are ordered: window, partition or group, then the first and the last event, then everything else; ranked
-rows by their rank.
+by which rows are ordered: window, partition or group, then the first and the last event, then everything else.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Group, Total, Which
+from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group, Total, Which
 from trendloom.model.semantics import Trends
-from trendloom.plan.logical import Aggregation, Plan, Projection, Ranking
+from trendloom.plan.logical import Aggregation, Plan, Projection
 from trendloom.reference.matches import Binding
 from trendloom.reference.rows import Row, Scalar
 from trendloom.reference.scalar import Leaf, evaluate
 from trendloom.reference.stream import Bounds, StreamEvent, order_key
-from trendloom.reference.summary import Number, aggregate, extent, total
+from trendloom.reference.summary import Number, aggregate, combined, extent, total
 
 Key = tuple[Any, ...]
 
@@ -65,25 +64,19 @@ def complete_only(bindings: Sequence[Binding]) -> list[Binding]:
 
 
 def match_rows(plan: Plan, cell: Cell, bindings: Sequence[Binding]) -> list[Placed]:
-    """One row per match, per ranked match, or per group of matches."""
+    """One row per match, or per group of matches."""
     if plan.output is Trends.COLLAPSED:
         return _collapsed(plan, cell, bindings)
     if plan.output is Trends.COMPLETE:
         bindings = complete_only(bindings)
-    if plan.ranking is not None:
-        best = ranked(plan, plan.ranking, cell, bindings)
-        return [
-            Placed((*cell.key, rank), match_row(plan, cell, binding, score))
-            for rank, (score, binding) in enumerate(best)
-        ]
     return [Placed((*cell.key, *binding_key(binding)), match_row(plan, cell, binding)) for binding in bindings]
 
 
-def match_row(plan: Plan, cell: Cell, binding: Binding, score: Number | None = None) -> Row:
+def match_row(plan: Plan, cell: Cell, binding: Binding) -> Row:
     if isinstance(plan.output, Projection):
-        values = tuple(_of_match(plan, cell, binding, value.expr) for value in plan.output.values)
-        return Row(cell.partition, cell.window, values=values, score=score)
-    return Row(cell.partition, cell.window, events=_listed(binding), score=score)
+        values = tuple(value_of_match(plan, cell, binding, value.expr) for value in plan.output.values)
+        return Row(cell.partition, cell.window, values=values)
+    return Row(cell.partition, cell.window, events=_listed(binding))
 
 
 def binding_key(binding: Binding) -> Key:
@@ -106,7 +99,7 @@ def _listed(binding: Binding) -> tuple[tuple[int, str], ...]:
 # ------------------------------------------------------------------------------------------- values of one match
 
 
-def _of_match(plan: Plan, cell: Cell, binding: Binding, expr: Expr) -> Scalar:
+def value_of_match(plan: Plan, cell: Cell, binding: Binding, expr: Expr) -> Scalar:
     """A value of one match; a variable that is not bound gives NULL, its count 0."""
     groups = dict(zip(plan.partition, cell.partition, strict=True))
     events: dict[str, list[StreamEvent]] = {}
@@ -118,6 +111,8 @@ def _of_match(plan: Plan, cell: Cell, binding: Binding, expr: Expr) -> Scalar:
             return groups[leaf.column]
         if isinstance(leaf, Total):
             raise TypeError(f"{leaf.text} has no meaning inside one match")
+        if isinstance(leaf, Fold):
+            return _folded(leaf, binding)
         return _of_variable(leaf, events.get(leaf.variable, []))
 
     return evaluate(expr, read)
@@ -133,34 +128,27 @@ def _of_variable(leaf: Attribute | Aggregate | Extent, events: Sequence[StreamEv
     return events[-1 if leaf.which is Which.LAST else 0].value(leaf.column)
 
 
-# ------------------------------------------------------------------------------------------------------- ranking
+def _of_event(expr: Expr, event: StreamEvent) -> Scalar:
+    def read(leaf: Leaf) -> object:
+        assert isinstance(leaf, Attribute)
+        return event.value(leaf.column)
+
+    return evaluate(expr, read)
 
 
-def ranked(
-    plan: Plan, ranking: Ranking, cell: Cell, bindings: Iterable[Binding]
-) -> list[tuple[Number | None, Binding]]:
-    """The best matches with their scores, best first; NULL scores last, ties by instants, values, variables."""
-    scored = [(_score(plan, ranking, cell, binding), binding) for binding in bindings]
-
-    def place(item: tuple[Number | None, Binding]) -> Key:
-        score, binding = item
-        _, _, instants, contents, variables, rows = binding_key(binding)
-        better = 0 if score is None else -score if ranking.descending else score
-        return (score is None, better, instants, contents, variables, rows)
-
-    return sorted(scored, key=place)[: ranking.limit]
-
-
-def _score(plan: Plan, ranking: Ranking, cell: Cell, binding: Binding) -> Number | None:
-    scores = [cast(Number | None, _of_match(plan, cell, binding, expr)) for expr in ranking.preferences]
-    known = [score for score in scores if score is not None]
-    if len(known) < len(scores):
+def _folded(fold: Fold, binding: Binding) -> Number | None:
+    """What the events of a match give, combined in their order."""
+    parts = {part.variable: part for part in fold.parts}
+    given = [
+        (atom.variable, _of_event(parts[atom.variable].expr, event))
+        for event, atom in binding
+        if atom.variable in parts
+    ]
+    known = {variable for variable, value in given if value is not None}
+    if any(not part.counts and part.variable not in known for part in fold.parts):
         return None
-    if ranking.merge is None:
-        return known[0]
-    if ranking.merge in ("min", "max"):
-        return min(known) if ranking.merge == "min" else max(known)
-    return sum(known) if ranking.merge == "sum" else sum(known) / len(known)
+    values = [cast(Number, value) for _, value in given if value is not None]
+    return combined(fold.operator, values, fold.kind) if values else 0
 
 
 # ----------------------------------------------------------------------------------------------------- collapsed

@@ -22,6 +22,7 @@ class Row:
     events: tuple[tuple[int, str], ...] | None = None
     values: tuple[Scalar, ...] | None = None
     matches: int | None = None
+    rank: int | None = None
     score: int | float | Fraction | None = None
     confidence: Fraction | None = None
     time_low: int | None = None

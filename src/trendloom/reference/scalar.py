@@ -22,6 +22,7 @@ from trendloom.expr.nodes import (
     Constant,
     Expr,
     Extent,
+    Fold,
     Function,
     Group,
     Inverse,
@@ -34,7 +35,7 @@ from trendloom.expr.nodes import (
 from trendloom.model.schema import Kind
 from trendloom.reference.rows import Scalar
 
-Leaf = Attribute | Aggregate | Extent | Group | Total
+Leaf = Attribute | Aggregate | Extent | Fold | Group | Total
 Read = Callable[[Leaf], object]
 Number = int | float | Fraction
 

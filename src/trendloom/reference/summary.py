@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, cast
 
+from trendloom.model.schema import Kind
 from trendloom.reference.rows import Scalar
 from trendloom.reference.stream import StreamEvent
 
@@ -31,13 +32,28 @@ def aggregate(function: str, column: str | None, events: Sequence[StreamEvent]) 
         return cast(Scalar, min(values) if function == "min" else max(values))
     try:
         added = _added(values)
-        return _finite(added if function == "sum" else _average(added, len(values)), values)
+        return _finite(added if function == "sum" else average(added, len(values)), values)
     except OverflowError:
         return None
 
 
-def _average(added: Number, count: int) -> float:
+def average(added: Number, count: int) -> float:
+    """A sum of so many numbers, divided."""
     return added / count if isinstance(added, float) else float(Fraction(added) / count)
+
+
+def combined(operator: str, values: Sequence[Number], kind: Kind) -> Number | None:
+    """The values from left to right, as doubles where `kind` is that of doubles."""
+    try:
+        numbers = [float(value) for value in values] if kind is Kind.FLOAT else list(values)
+    except OverflowError:
+        return None
+    if operator in ("least", "greatest"):
+        return min(numbers) if operator == "least" else max(numbers)
+    found, *rest = numbers
+    for number in rest:
+        found = found + number if operator == "+" else found * number
+    return _finite(found, numbers)
 
 
 def _added(values: Sequence[Number]) -> Number:

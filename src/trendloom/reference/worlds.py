@@ -22,10 +22,10 @@ from trendloom.plan.logical import Aggregation, Plan
 from trendloom.reference import budget as limits
 from trendloom.reference.budget import StepBudget
 from trendloom.reference.matches import Binding, Search
-from trendloom.reference.results import Cell, Placed, binding_key, complete_only, match_row, ranked, without_hidden
+from trendloom.reference.ranking import in_operand_windows, ranked
+from trendloom.reference.results import Cell, Placed, binding_key, complete_only, match_row, without_hidden
 from trendloom.reference.rows import Row
 from trendloom.reference.stream import Bounds, StreamEvent, cut_partitions, cut_windows, read_event
-from trendloom.reference.summary import Number
 
 Signature = tuple[Bounds | None, tuple[int, ...]]
 Input = Mapping[str, object]
@@ -33,12 +33,17 @@ Input = Mapping[str, object]
 
 @dataclass(frozen=True)
 class FoundSignature:
-    """A signature: a binding that shows it, the number of worlds in which it matches, and the times it covers."""
+    """A signature: a binding that shows it, in how many of all worlds it matches, and the times it covers."""
 
     binding: Binding
     worlds: int
+    of: int
     low: int
     high: int
+
+    @property
+    def confidence(self) -> Fraction:
+        return Fraction(self.worlds, self.of)
 
 
 def evaluate_worlds(plan: Plan, rows: Sequence[Input], budget: StepBudget) -> list[Placed]:
@@ -48,7 +53,7 @@ def evaluate_worlds(plan: Plan, rows: Sequence[Input], budget: StepBudget) -> li
     intervals = [_interval(number, row, plan.schema) for number, row in enumerate(rows)]
     first = [read_event(number, row, plan.schema, intervals[number][0]) for number, row in enumerate(rows)]
     search = Search(plan, budget)
-    placed: list[Placed] = []
+    cells: list[tuple[Cell, Mapping[Binding, FoundSignature]]] = []
     for partition, events in cut_partitions(first, plan.partition).items():
         numbers = [event.row for event in events]
         size = math.prod(high - low + 1 for low, high in (intervals[number] for number in numbers))
@@ -58,9 +63,9 @@ def evaluate_worlds(plan: Plan, rows: Sequence[Input], budget: StepBudget) -> li
                 f"{limits.WORLD_LIMIT}",
                 hint=f"use {option('engine', 'local')}, or fewer events with shorter intervals",
             )
-        found = _signatures(plan, search, _worlds(rows, numbers, intervals, plan.schema))
-        placed.extend(_rows(plan, partition, found, size))
-    return placed
+        found = _signatures(plan, search, _worlds(rows, numbers, intervals, plan.schema), size)
+        cells.extend(_cells(plan, partition, found))
+    return list(_rows(plan, cells))
 
 
 def _interval(number: int, row: Input, schema: Schema) -> Bounds:
@@ -83,51 +88,55 @@ def _worlds(
         yield list(world)
 
 
-def _signatures(plan: Plan, search: Search, worlds: Iterable[Sequence[StreamEvent]]) -> dict[Signature, FoundSignature]:
+def _signatures(
+    plan: Plan, search: Search, worlds: Iterable[Sequence[StreamEvent]], size: int
+) -> dict[Signature, FoundSignature]:
     signatures: dict[Signature, FoundSignature] = {}
     for events in worlds:
         for window, stream in cut_windows(events, plan.window, search.budget):
-            bindings = without_hidden(search.matches(stream), plan.hidden)
+            found = in_operand_windows(plan.operand_windows, window, search.matches(stream))
+            bindings = without_hidden(found, plan.hidden)
             if plan.output is Trends.COMPLETE:
                 bindings = complete_only(bindings)
             in_world: dict[Signature, Binding] = {}  # bindings of one sequence at different positions are one
             for binding in sorted(bindings, key=binding_key):
                 in_world.setdefault((window, tuple(event.row for event, _ in binding)), binding)
             for signature, binding in in_world.items():
-                signatures[signature] = _seen_again(signatures.get(signature), binding)
+                signatures[signature] = _seen_again(signatures.get(signature), binding, size)
     return signatures
 
 
-def _seen_again(known: FoundSignature | None, binding: Binding) -> FoundSignature:
+def _seen_again(known: FoundSignature | None, binding: Binding, size: int) -> FoundSignature:
     first, last = binding[0][0].time, binding[-1][0].time
     if known is None:
-        return FoundSignature(binding, 1, first, last)
-    return FoundSignature(known.binding, known.worlds + 1, min(known.low, first), max(known.high, last))
+        return FoundSignature(binding, 1, size, first, last)
+    return FoundSignature(known.binding, known.worlds + 1, size, min(known.low, first), max(known.high, last))
 
 
-def _rows(
-    plan: Plan, partition: tuple[object, ...], found: Mapping[Signature, FoundSignature], size: int
-) -> Iterator[Placed]:
+def _cells(
+    plan: Plan, partition: tuple[object, ...], found: Mapping[Signature, FoundSignature]
+) -> Iterator[tuple[Cell, dict[Binding, FoundSignature]]]:
+    """The signatures of each window of a partition that are likely enough."""
     by_window: dict[Bounds | None, dict[Binding, FoundSignature]] = {}
     for (window, _), signature in found.items():
-        if plan.confidence is None or Fraction(signature.worlds, size) >= plan.confidence:
+        if plan.confidence is None or signature.confidence >= plan.confidence:
             by_window.setdefault(window, {})[signature.binding] = signature
     for window, signatures in by_window.items():
-        cell = Cell(window, partition)
-        if plan.ranking is None:
-            for binding, signature in signatures.items():
-                key = (*cell.key, signature.low, signature.high, *binding_key(binding))
-                yield Placed(key, _with_confidence(plan, cell, signature, size))
-            continue
-        for rank, (score, binding) in enumerate(ranked(plan, plan.ranking, cell, signatures)):
-            row = _with_confidence(plan, cell, signatures[binding], size, score)
-            yield Placed((*cell.key, rank), row)
+        yield Cell(window, partition), signatures
 
 
-def _with_confidence(plan: Plan, cell: Cell, found: FoundSignature, size: int, score: Number | None = None) -> Row:
-    return replace(
-        match_row(plan, cell, found.binding, score),
-        confidence=Fraction(found.worlds, size),
-        time_low=found.low,
-        time_high=found.high,
-    )
+def _rows(plan: Plan, cells: Sequence[tuple[Cell, Mapping[Binding, FoundSignature]]]) -> Iterator[Placed]:
+    if plan.ranking is not None:
+        signatures = {(cell, binding): signature for cell, some in cells for binding, signature in some.items()}
+        for found in ranked(plan, plan.ranking, cells):
+            placed = found.placed(plan, plan.ranking)
+            yield Placed(placed.key, _with_confidence(placed.row, signatures[found.cell, found.binding]))
+        return
+    for cell, some in cells:
+        for binding, signature in some.items():
+            key = (*cell.key, signature.low, signature.high, *binding_key(binding))
+            yield Placed(key, _with_confidence(match_row(plan, cell, binding), signature))
+
+
+def _with_confidence(row: Row, found: FoundSignature) -> Row:
+    return replace(row, confidence=found.confidence, time_low=found.low, time_high=found.high)

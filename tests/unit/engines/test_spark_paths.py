@@ -18,7 +18,7 @@ from trendloom.engines.rows.finish import finish_aggregates
 from trendloom.engines.spark.allowed_paths import Path, obstacle, ways
 from trendloom.engines.spark.cut import segments_of
 from trendloom.engines.spark.direct import RowGroups, shares
-from trendloom.engines.spark.overlap import Part, Zones, contested
+from trendloom.engines.spark.overlap import InputPart, Zones, contested
 from trendloom.engines.spark.reduce import Reduce, multiplied
 from trendloom.engines.spark.tasks import Job
 from trendloom.errors import RunError
@@ -40,18 +40,18 @@ COMPARED = f"RETURN COUNT(*) PATTERN A+ WHERE A.x < NEXT(A).x {WINDOW}"
 
 
 def test_parts_one_after_the_other_contest_nothing() -> None:
-    assert contested([Part(5, 9, 1), Part(0, 4, 1)]) == Zones()
+    assert contested([InputPart(5, 9, 1), InputPart(0, 4, 1)]) == Zones()
 
 
 def test_parts_that_touch_contest_one_tick() -> None:
-    assert contested([Part(0, 5, 1), Part(5, 9, 1)]) == Zones((5,), (5,))
+    assert contested([InputPart(0, 5, 1), InputPart(5, 9, 1)]) == Zones((5,), (5,))
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_contested_ticks_are_those_of_two_parts(seed: int) -> None:
     made = random.Random(seed)
     lows = [made.randrange(-20, 40) for _ in range(made.randrange(1, 7))]
-    parts = [Part(low, low + made.choice([0, 1, 5, 30]), 1) for low in lows]
+    parts = [InputPart(low, low + made.choice([0, 1, 5, 30]), 1) for low in lows]
     zones = contested(parts)
     ticks = np.arange(-25, 80)
     covered = np.array([sum(part.first <= tick <= part.last for part in parts) for tick in ticks.tolist()])
@@ -61,7 +61,7 @@ def test_contested_ticks_are_those_of_two_parts(seed: int) -> None:
 
 
 def test_the_share_of_contested_events_counts_events_not_parts() -> None:
-    parts = [Part(0, 9, 900), Part(5, 14, 100)]
+    parts = [InputPart(0, 9, 900), InputPart(5, 14, 100)]
     assert contested(parts).share(parts) == pytest.approx(0.5)
     assert contested(parts[:1]).share(parts[:1]) == 0
 
@@ -92,7 +92,7 @@ def job_of(query: str, table: pa.Table, numeric: str = "exact") -> Job:
 
 def by_paths(job: Job, parts: list[pa.Table], zones: Zones | None = None) -> tuple[Any, pa.Table]:
     """What tasks over these parts send, and the rows that one task makes of it."""
-    known = [Part(min(times), max(times), len(part)) for part in parts if (times := part["time"].to_pylist())]
+    known = [InputPart(min(times), max(times), len(part)) for part in parts if (times := part["time"].to_pylist())]
     reduce = Reduce(contested(known) if zones is None else zones)
     sent = [
         batch
@@ -163,7 +163,7 @@ def test_every_window_has_one_owner_and_segments_are_as_long_as_windows(slide: i
 
 
 def test_row_groups_go_to_tasks_in_order_and_evenly() -> None:
-    groups = [RowGroups("f", at, at + 1, Part(at, at, 10)) for at in range(10)]
+    groups = [RowGroups("f", at, at + 1, InputPart(at, at, 10)) for at in range(10)]
     divided = shares(groups, 4)
     assert [group for share in divided for group in share] == groups
     assert {len(share) for share in divided} == {2, 3}

@@ -212,7 +212,10 @@ def test_within(clause: str, within: Within) -> None:
         ("RANK BY A.x ASC LIMIT 3", RankBy(expression("A.x"), False, 3)),
         ("rank by A.x desc limit 3", RankBy(expression("A.x"), True, 3)),
         ("RANK BY MERGE(avg, a.x, 1) LIMIT 2", RankBy(Merge("avg", (expression("a.x"), Literal(1))), False, 2)),
-        ("RANK BY merge(MAX, a.x) DESC LIMIT 2", RankBy(Merge("max", (expression("a.x"),)), True, 2)),
+        ("RANK BY merge(MAX, a.x, a.y) DESC LIMIT 2",
+         RankBy(Merge("max", (expression("a.x"), expression("a.y"))), True, 2)),
+        ("RANK BY A.x LIMIT 3 OVERALL", RankBy(expression("A.x"), False, 3, overall=True)),
+        ("rank by A.x desc limit 3 overall", RankBy(expression("A.x"), True, 3, overall=True)),
     ],
 )  # fmt: skip
 def test_rank_by(clause: str, rank: RankBy) -> None:

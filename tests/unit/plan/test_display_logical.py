@@ -117,7 +117,7 @@ def test_outputs(clauses: str, shown: str) -> None:
 
 def test_rankings() -> None:
     assert (
-        line_of("PATTERN SEQ(A a, B b) RANK BY MERGE(max, a.x, b.x) DESC LIMIT 3", "ranking")
+        line_of("PATTERN AND(A a, B b) RANK BY MERGE(max, a.x, b.x) DESC LIMIT 3", "ranking")
         == "the 3 with the highest max of a.x, b.x, of each window and partition"
     )
 

@@ -137,7 +137,7 @@ class TestRank:
         assert found.trends == ["a1 b3", "a1p b3"]  # the column id comes first and differs
 
     def test_merge(self, ask):
-        query = "PATTERN SEQ(A a, B b) RANK BY MERGE({}, a.x, b.x) DESC LIMIT 1"
+        query = "PATTERN AND(A a, B b) RANK BY MERGE({}, a.x, b.x) DESC LIMIT 1"
         scores = [ask(query.format(name), "a1(x=1) b2(x=4)").rows[0].score for name in ("avg", "min", "max", "sum")]
         assert scores == [2.5, 1, 4, 5]
 

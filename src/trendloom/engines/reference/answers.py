@@ -21,7 +21,8 @@ from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Kind
 from trendloom.model.semantics import Trends
 from trendloom.plan.bind import bind_workload
-from trendloom.plan.logical import Aggregation, Plan, Value
+from trendloom.plan.logical import Aggregation, Plan, Ranking, Value
+from trendloom.plan.ranking import RANK, SCORE
 from trendloom.reference.evaluate import evaluate
 from trendloom.reference.rows import Row
 
@@ -78,14 +79,21 @@ def _table(plan: Plan, table: pa.Table, rows: Sequence[Row]) -> pa.Table:
     if plan.output is Trends.COLLAPSED:
         columns["matches"] = exact_array([row.matches for row in rows])
     if plan.ranking is not None:
-        columns["score"] = pa.array([None if row.score is None else float(row.score) for row in rows], pa.float64())
+        columns[RANK] = pa.array([row.rank for row in rows], pa.int64())
+        columns[SCORE] = _scores(plan.ranking, rows)
     if plan.schema.imprecise:
         time_type = schema.field(plan.schema.low or "").type
         columns["confidence"] = pa.array([float(row.confidence or 0) for row in rows], pa.float64())
         columns["time_low"] = time_array(np.array([row.time_low or 0 for row in rows], np.int64), time_type)
         columns["time_high"] = time_array(np.array([row.time_high or 0 for row in rows], np.int64), time_type)
-    exact = () if isinstance(plan.output, Trends) else [value.name for value in plan.output.values if value.kind.exact]
-    return exactly_named(columns, exact)
+    exact = [] if isinstance(plan.output, Trends) else [value.name for value in plan.output.values if value.kind.exact]
+    return exactly_named(columns, [*exact, SCORE])
+
+
+def _scores(ranking: Ranking, rows: Sequence[Row]) -> pa.Array:
+    """The scores as the type of their kind; exact ones are as wide as they need."""
+    wanted = None if ranking.kind.exact else pa.float64()
+    return to_arrow(from_list([row.score for row in rows], ranking.kind, ranking.scale), wanted)
 
 
 def _events(table: pa.Table, rows: Sequence[Row]) -> pa.Array:

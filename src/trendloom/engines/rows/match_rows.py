@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.columnar.events import Stream
-from trendloom.engines.rows.results import EXACT_ON_SPARK, events_type, time_array, value_type
+from trendloom.engines.rows.results import EXACT_ON_SPARK, events_type, score_type, time_array, value_type
 from trendloom.engines.rows.tied_events import by_content
 from trendloom.engines.rows.wide_integers import integers_as
 from trendloom.errors import RunError
@@ -26,8 +26,9 @@ from trendloom.model.schema import Kind
 from trendloom.model.semantics import Trends
 from trendloom.model.window import Window
 from trendloom.physical.plan import Physical
-from trendloom.physical.ranking import RANK, SCORE, score_column, scoring_of
+from trendloom.physical.ranking import scoring_of
 from trendloom.plan.logical import Plan, Projection, Value
+from trendloom.plan.ranking import RANK, SCORE
 
 Array = np.ndarray[Any, Any]
 
@@ -166,21 +167,23 @@ def _value(value: Value, plan: Plan, values: MatchValues, stream: Stream, length
         events = values.events(value.expr)
         rows = np.where(events >= 0, values.block.row[events], -1) if len(values.block) else events
         return _plain(stream.table[value.expr.column].take(pa.array(rows, mask=rows < 0)))
-    return _computed(value, evaluate(value.expr, values.leaf).broadcast(length), plan, stream.table.schema)
+    wanted = value_type(value, plan, stream.table.schema)
+    return _computed(value, evaluate(value.expr, values.leaf).broadcast(length), wanted)
 
 
 def _scores(physical: Physical, values: MatchValues) -> pa.Array:
     plan = physical.plan
     scoring = scoring_of(plan, tuple(place.variable for place in physical.detection.places))
     assert scoring is not None
-    score = score_column(plan)
-    return _computed(replace(score, expr=Constant(None, score.kind)), scores_of(scoring, values), plan, pa.schema([]))
+    assert plan.ranking is not None
+    score = Value(SCORE, Constant(None, plan.ranking.kind), plan.ranking.kind, plan.ranking.scale)
+    return _computed(score, scores_of(scoring, values), score_type(plan.ranking))
 
 
-def _computed(value: Value, vector: Vector, plan: Plan, schema: pa.Schema) -> pa.Array:
+def _computed(value: Value, vector: Vector, wanted: pa.DataType) -> pa.Array:
     vector = at_scale(vector, value.scale)
     if value.kind is Kind.DECIMAL:
-        return _decimals(value, vector, value_type(value, plan, schema))
+        return _decimals(value, vector, wanted)
     if vector.values.dtype == object:
         raise RunError(
             f"a value of '{value.name}' is beyond 64 bits", hint="multiply by 1.0 for a floating-point result"

@@ -19,8 +19,8 @@ from trendloom.io.text import EXACT
 from trendloom.model.schema import Kind
 from trendloom.model.semantics import Trends
 from trendloom.physical.plan import Physical
-from trendloom.physical.ranking import RANK, SCORE, score_column
-from trendloom.plan.logical import Aggregation, Plan, Value
+from trendloom.plan.logical import Aggregation, Plan, Ranking, Value
+from trendloom.plan.ranking import RANK, SCORE
 
 Array = np.ndarray[Any, Any]
 VAR = "var"
@@ -91,14 +91,13 @@ def row_schema(physical: Physical, schema: pa.Schema, exact: pa.DataType = EXACT
     marked = EXACT if pa.types.is_string(exact) else None
     fields += [pa.field(name, exact, metadata=marked) for name in physical.kernel.columns]
     if plan.ranking is not None:
-        fields += [pa.field(RANK, pa.int64()), pa.field(SCORE, score_type(plan))]
+        fields += [pa.field(RANK, pa.int64()), pa.field(SCORE, score_type(plan.ranking))]
     return pa.schema(fields)
 
 
-def score_type(plan: Plan) -> pa.DataType:
+def score_type(ranking: Ranking) -> pa.DataType:
     """The type of the column of scores."""
-    score = score_column(plan)
-    return decimal_type(score.scale) if score.kind is Kind.DECIMAL else _TYPES[score.kind]
+    return decimal_type(ranking.scale) if ranking.kind is Kind.DECIMAL else _TYPES[ranking.kind]
 
 
 def exactly_named(columns: Mapping[str, pa.Array], exact: Collection[str]) -> pa.Table:

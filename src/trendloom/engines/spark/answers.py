@@ -31,9 +31,9 @@ from trendloom.engines.spark.zones import shown_in
 from trendloom.errors import BindError, QueryWarning
 from trendloom.lang.tree import Query
 from trendloom.physical.plan import Physical
-from trendloom.physical.ranking import RANK
 from trendloom.physical.workload import PhysicalWorkload
 from trendloom.plan.logical import Plan
+from trendloom.plan.ranking import RANK
 
 if TYPE_CHECKING:
     from pyspark import Accumulator

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from trendloom.engines.columnar.events import stream_of_table
 from trendloom.engines.spark.allowed_paths import summed
 from trendloom.engines.spark.nanoseconds import HINT
-from trendloom.engines.spark.overlap import Part, contested
+from trendloom.engines.spark.overlap import InputPart, contested
 from trendloom.engines.spark.reduce import Reduce, freight_of
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, mapped
 from trendloom.errors import DataError, RunError
@@ -39,7 +39,7 @@ class RowGroups:
     file: str
     first: int
     last: int
-    part: Part
+    part: InputPart
 
 
 def row_groups(files: tuple[Path, ...], job: Job) -> list[RowGroups] | str:
@@ -75,7 +75,7 @@ def _same(stored: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(stored == wanted)
 
 
-def _part(file: pq.ParquetFile, number: int, job: Job) -> Part | None:
+def _part(file: pq.ParquetFile, number: int, job: Job) -> InputPart | None:
     group = file.metadata.row_group(number)
     leaves = {group.column(at).path_in_schema: at for at in range(group.num_columns)}
     for name in exact_columns(job):
@@ -85,7 +85,7 @@ def _part(file: pq.ParquetFile, number: int, job: Job) -> Part | None:
     time = job.plan.schema.time
     statistics = group.column(leaves[time]).statistics
     if group.num_rows == 0:
-        return Part(0, 0, 0)
+        return InputPart(0, 0, 0)
     if statistics is None or not statistics.has_min_max:
         return None
     bounds = pa.array([statistics.min, statistics.max], file.schema_arrow.field(time).type)
@@ -93,7 +93,7 @@ def _part(file: pq.ParquetFile, number: int, job: Job) -> Part | None:
         first, last = ticks(pa.chunked_array([bounds]), job.plan.schema.axis).tolist()
     except pa.ArrowInvalid:  # not whole microseconds: whoever reads the rows says so better
         return None
-    return Part(first, last, group.num_rows)
+    return InputPart(first, last, group.num_rows)
 
 
 def exact_columns(job: Job) -> list[str]:
@@ -124,9 +124,9 @@ def shares(groups: list[RowGroups], tasks: int) -> list[list[RowGroups]]:
     return [share for share in found if share]
 
 
-def part_of(share: list[RowGroups]) -> Part:
+def part_of(share: list[RowGroups]) -> InputPart:
     parts = [group.part for group in share]
-    return Part(min(p.first for p in parts), max(p.last for p in parts), sum(p.events for p in parts))
+    return InputPart(min(p.first for p in parts), max(p.last for p in parts), sum(p.events for p in parts))
 
 
 def read_and_reduced(

@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Part:
+class InputPart:
     """A part of the input: its first and last tick, and how many events it has."""
 
     first: int
@@ -44,7 +44,7 @@ class Zones:
         inside = (before > 0) & (ticks <= np.array(self.high, np.int64)[before - 1])
         return np.asarray(2 * before - inside)
 
-    def share(self, parts: Iterable[Part]) -> float:
+    def share(self, parts: Iterable[InputPart]) -> float:
         """About how much of the events is contested, as if each part had its events evenly spread."""
         contested = whole = 0.0
         for part in parts:
@@ -58,7 +58,7 @@ class Zones:
         return contested / whole if whole else 0.0
 
 
-def contested(parts: Iterable[Part]) -> Zones:
+def contested(parts: Iterable[InputPart]) -> Zones:
     """The zones of some parts. A part is contested where it begins before all parts that began earlier have ended."""
     low: list[int] = []
     high: list[int] = []

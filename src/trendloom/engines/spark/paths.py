@@ -18,7 +18,7 @@ from trendloom.engines.columnar import task
 from trendloom.engines.spark import cut, direct, reduce
 from trendloom.engines.spark.allowed_paths import Path, obstacle, summed, ways
 from trendloom.engines.spark.columns import column
-from trendloom.engines.spark.overlap import Part, Zones, contested
+from trendloom.engines.spark.overlap import InputPart, Zones, contested
 from trendloom.engines.spark.tasks import Batches, Job, Partial, Task, by_key, mapped, needed, stream_of
 from trendloom.errors import DataError, OptionError
 from trendloom.io.events import ticks
@@ -134,7 +134,7 @@ def _zones(rows: DataFrame, job: Job, *, forced: bool) -> Zones | str:
             return f"column '{name}' has integers near the bounds of 64 bits"
     bounds = zip(*(_ticks(found[name], job) for name in ("first", "last")), strict=True)
     events = found["events"].to_pylist()
-    parts = [Part(first, last, count) for (first, last), count in zip(bounds, events, strict=True)]
+    parts = [InputPart(first, last, count) for (first, last), count in zip(bounds, events, strict=True)]
     zones = contested(parts)
     if not forced and zones.share(parts) > MOST_CONTESTED:
         return "most times are in several parts of the input"

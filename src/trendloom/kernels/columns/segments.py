@@ -116,6 +116,12 @@ def sum_float(offsets: Ints, values: NDArray[np.float64], flags: Flags) -> NDArr
     return sums
 
 
+def all_where(offsets: Ints, truths: Flags, flags: Flags) -> Flags:
+    """Whether every flagged entry of each segment is true. O(entries), stops at the first that is not."""
+    found: Flags = first_where(offsets, flags & ~truths) < 0
+    return found
+
+
 @njit(nogil=True)
 def min_where(offsets: Ints, values: Numbers, flags: Flags) -> tuple[Numbers, Flags]:
     """The least flagged value of each segment, and where there is one. O(entries)."""

@@ -5,25 +5,22 @@ Every leaf is one pass over the events of the chunk's matches; expressions over 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from trendloom.expr.arithmetic import average
-from trendloom.expr.arrays import narrow
-from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Group, Which
+from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group, Which
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns import segments
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.ground.folds import ValuesOf, folded_exactly, folds_of_matches
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.spec import Place
 from trendloom.model.schema import Kind
 
 Array = np.ndarray[Any, Any]
-ValuesOf = Callable[[str, Array], Vector]
-"""The values that events of a block have in a column."""
 
 
 def binding_positions(places: tuple[Place, ...]) -> dict[str, Array]:
@@ -56,6 +53,9 @@ class MatchValues:
                 time = self.block.time[self.matches.events]
                 known = first >= 0
                 return Vector(expr.kind, np.where(known, time[last] - time[first], 0), known)
+            case Fold():
+                flags = [self.flags(part.variable) for part in expr.parts]
+                return folds_of_matches(expr, self.matches.offsets, flags, self.matches.events, self.values_of)
             case Group():
                 return self.group_of(expr.column, self.matches.first)
         raise AssertionError(f"{expr} is not a value of a match")
@@ -112,13 +112,3 @@ def _sums(values: Array, offsets: Array, flags: Array) -> Array:
         if not over.any():
             return found
     return folded_exactly(np.add, values.astype(object), offsets, flags)
-
-
-def folded_exactly(operation: np.ufunc, values: Array, offsets: Array, flags: Array) -> Array:
-    """Integers beyond 64 bits, segment by segment; 0 where nothing is flagged."""
-    before = np.r_[0, np.cumsum(flags)][offsets]
-    some = np.flatnonzero(np.diff(before))
-    found = np.zeros(len(offsets) - 1, object)
-    if len(some):
-        found[some] = operation.reduceat(values[flags], before[some])
-    return narrow(found, None)

@@ -141,7 +141,7 @@ def _questions(moves: Moves, checks: Checks, accepts: Array, events: int) -> tup
     of: list[list[int]] = [[] for _ in accepts]
     for (target, _), question in found.items():
         of[target].append(question)
-    places = [_places(checks, pair) for _, pair in found]
+    places = [places_of_pair(checks, pair) for _, pair in found]
     ask, offer = np.full((2, len(found), events), -1, np.int32)
     for question, (_, asks, offers, _) in enumerate(places):
         ask[question], offer[question] = asks, offers
@@ -155,7 +155,7 @@ def _flat(lists: list[list[int]]) -> tuple[Array, Array]:
     return np.cumsum([0, *map(len, lists)]).astype(np.int64), np.array([x for xs in lists for x in xs], np.int64)
 
 
-def _places(checks: Checks, pair: int) -> tuple[int, Array, Array, int]:
+def places_of_pair(checks: Checks, pair: int) -> tuple[int, Array, Array, int]:
     """How a pair is answered, where every event asks, where every event is found, and the number of cells."""
     operator = OPERATORS[checks.operators[pair]]
     left, right = checks.left[pair], checks.right[pair]

@@ -64,6 +64,8 @@ def _extreme(function: str, found: list[Vector], kind: Kind) -> Vector:
 def _any_bound(values: MatchValues, names: tuple[str, ...]) -> Array:
     """Per match whether one of these variables is bound."""
     flags = np.zeros(len(values.matches.events), np.bool_)
+    if not names:  # a constant is never left out
+        return np.ones(len(values.matches), np.bool_)
     for name in names:
         flags |= values.flags(name)
     found: Array = first_where(values.matches.offsets, flags) >= 0

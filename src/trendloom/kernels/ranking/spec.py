@@ -20,7 +20,7 @@ class Scoring:
     """The `limit` best matches of each window and key, or of each window (`overall`); NULL scores are the worst.
 
     A score is the one preference, or `merge` (sum, avg, min, max) of those of which a variable is bound. `variables`
-    are those of each preference. `names` are the variables of the pattern's positions, by which ties are broken at last.
+    are those of each preference. `names` are the variables of all positions, by which ties are broken at last.
     """
 
     preferences: tuple[Expr, ...]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from trendloom.physical.candidate import Candidate
 from trendloom.physical.candidates import (
+    best_paths,
     by_event,
     expansion,
     matrices,
@@ -23,6 +24,7 @@ from trendloom.physical.candidates import (
 CANDIDATES: tuple[Candidate, ...] = (
     trend_graph.CANDIDATE,
     spines.CANDIDATE,
+    best_paths.CANDIDATE,
     runs.CANDIDATE,
     postponed.CANDIDATE,
     outside_in.CANDIDATE,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from trendloom.model.semantics import Semantics
 from trendloom.physical.aggregation import NO_PIVOT
 from trendloom.physical.candidate import Candidate, Choice, Wanted
-from trendloom.physical.candidates import expansion, outside_in, postponed, runs
+from trendloom.physical.candidates.one_by_one import one_by_one
 
 
 def consider(wanted: Wanted) -> Choice | str:
@@ -18,13 +18,7 @@ def consider(wanted: Wanted) -> Choice | str:
         reason = wanted.refused[_coarsest(wanted)]
     if wanted.plan.hidden and "EXISTS" not in reason:
         reason = f"EXISTS hides events, and {reason}"
-    refused: dict[str, str] = {}
-    for name, search in (("runs", runs.search), ("postponed", postponed.search), ("outside in", outside_in.search)):
-        found = search(replace(wanted, refused=refused))
-        if not isinstance(found, str):
-            return replace(found, builds=False, why=f"two steps, because {reason}")
-        refused[name] = found
-    return replace(expansion.search(replace(wanted, refused=refused)), why=f"two steps, because {reason}")
+    return replace(one_by_one(wanted), why=f"two steps, because {reason}")
 
 
 def _coarsest(wanted: Wanted) -> str:

@@ -1,0 +1,272 @@
+"""The best matches as best paths: for patterns whose steps depend on two events, and preferences that are folds.
+
+One sweep finds the best path to every event, then the next best paths are made one after the other, as many as are
+wanted; no match is built that is not given out, and one more to see whether others have the score of the last. Where
+that is so, the first of these by time are looked for on their own (`tied`), and so are matches without a score where
+too few have one.
+Cost: O(events · moves) and O(length · log(events)) for each match given out; see `sweeps` and `next_best`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from trendloom.expr.evaluate import evaluate
+from trendloom.expr.nodes import Expr, Fold
+from trendloom.expr.vectors import Vector
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.ground.matches import Matches, join
+from trendloom.kernels.ground.spec import Compared
+from trendloom.kernels.ground.windows import check_range, horizons, numbers_of_windows
+from trendloom.kernels.ranking.boards import (
+    Paths,
+    Ranges,
+    Spans,
+    bound_starts,
+    first_of_spans,
+    first_of_windows,
+    rank_spans,
+    rank_windows,
+)
+from trendloom.kernels.ranking.graph import SUM, Weights, graph_of
+from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
+from trendloom.kernels.ranking.select import best_of, together
+from trendloom.kernels.ranking.sweeps import offers_for
+from trendloom.kernels.ranking.tied import Standings
+from trendloom.kernels.ranking.weights import Weighing, fold_vector, weighing_of
+from trendloom.model.window import Window
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class PathsKernel(RankingKernel):
+    """`pairs`: the conditions on the two events of a step. The preference is an expression over `fold`, which grows
+    with it, or falls (`falling`). `listing`: what ranks numbers that compiled code cannot hold.
+    """
+
+    pairs: tuple[Compared, ...]
+    fold: Fold
+    falling: bool
+    listing: ListingKernel
+
+    def within(self, memory: int) -> Self:
+        return replace(self, listing=self.listing.within(memory))
+
+    def best(self, block: Block) -> Matches:
+        if not len(block):
+            return join([])
+        check_range(block.time, self.detection.window)
+        descending = self.scoring.descending != self.falling
+        weighing = weighing_of(self.fold, self.detection, block, self._longest(block), descending=descending)
+        if weighing is None:
+            return self.listing.best(block)
+        found = _Boards(self, block, weighing).best()
+        return self.listing.best(block) if found is None else found
+
+    def _longest(self, block: Block) -> int:
+        """The most events that a match can have."""
+        if self.detection.plural:
+            return int(np.diff(block.key_starts).max(initial=1))
+        return len(self.detection.scopes[0].template.position_of)
+
+
+class _Boards:
+    """The best paths of all boards of a block."""
+
+    def __init__(self, kernel: PathsKernel, block: Block, weighing: Weighing) -> None:
+        self.kernel, self.block, self.weighing = kernel, block, weighing
+        self.graph = graph_of(kernel.detection, kernel.pairs, block)
+        window = kernel.detection.window
+        self.limit = kernel.scoring.limit
+        self.spans: Spans | None = None
+        self.start: Array | None = None
+        if window.spanning:
+            self.spans, self.longest = _spans_of(block, window)
+            self.ranges, self.boards = Ranges(block.key_starts[:-1], block.key_starts[1:]), block.keys
+        else:
+            self.ranges, self.start = _ranges_of(block, window)
+            self.boards = len(self.ranges.low)
+            self.longest = int((self.ranges.high - self.ranges.low).max(initial=1))
+
+    def best(self) -> Matches | None:
+        """The best matches; None: scores are not in the order of folds, because some are NULL."""
+        paths, count = self._ranked()
+        board, value = paths.board[:count], paths.value[:count]
+        order = np.lexsort((value * self.weighing.weights.sign, board))
+        board, value = board[order], value[order]
+        scores = self._scores(value)
+        if scores.valid is not None and not scores.valid.all():
+            return None
+        first = np.searchsorted(board, np.arange(self.boards + 1))
+        size = np.diff(first)
+        full = np.flatnonzero(size > self.limit)
+        last = first[full] + self.limit - 1
+        tied = full[scores.values[last] == scores.values[last + 1]]
+        place = np.arange(count) - first[board]
+        kept = place < self.limit
+        left = np.zeros(self.boards, np.int64)  # places for those that tie
+        found = []
+        if len(tied):
+            in_class = np.zeros(count, np.bool_)
+            bounds = first[tied] + self.limit - 1
+            of_board = np.full(self.boards, -1)
+            of_board[tied] = bounds
+            there = of_board[board] >= 0
+            in_class[there] = scores.values[there] == scores.values[of_board[board[there]]]
+            kept &= ~in_class
+            left[tied] = self.limit - np.bincount(board[kept], minlength=self.boards)[tied]
+            best, worst = self._class_bounds(value, board, tied, in_class)
+            found.append(self._first(self.weighing.weights, best, worst, left, np.zeros((0, 0), np.bool_)))
+        missing = self.limit - np.minimum(size, self.limit)
+        if self.weighing.blanks and missing.any():
+            found.append(self._without_scores(missing))
+        found.append(self._matches(paths, order[kept]))
+        scored = together([self.kernel.scored(self.block, matches) for matches in found])
+        return best_of(scored, self.block, self.kernel.scoring).matches
+
+    def _ranked(self) -> tuple[Paths, int]:
+        weights = self.weighing.weights
+        if self.spans is None:
+            found: tuple[Paths, int] = rank_windows(
+                self.graph, weights, self.ranges, self.limit, self.longest, offers_for(self.graph, self.longest)
+            )
+            return found
+        possible, bound = self._bounds(weights)
+        paths, count, _ = rank_spans(
+            self.graph, weights, self.spans, possible, bound, self.weighing.slack, self.limit, self.longest,
+            offers_for(self.graph, self.longest),
+        )  # fmt: skip
+        return paths, int(count)
+
+    def _bounds(self, weights: Weights) -> tuple[Array, Array]:
+        """Where matches start, and what they can give."""
+        assert self.spans is not None
+        longest = int((self.spans.pane_high - self.spans.pane_low).max(initial=1))
+        found: tuple[Array, Array] = bound_starts(
+            self.graph, weights, self.spans, longest, offers_for(self.graph, longest)
+        )
+        return found
+
+    def _scores(self, value: Array) -> Vector:
+        """The scores of folds."""
+        folds = fold_vector(value, self.kernel.fold, self.weighing.scale)
+
+        def leaf(expr: Expr) -> Vector:
+            assert isinstance(expr, Fold)
+            return folds
+
+        return evaluate(self.kernel.scoring.preferences[0], leaf).broadcast(len(value))
+
+    def _class_bounds(self, value: Array, board: Array, tied: Array, in_class: Array) -> tuple[Array, Array]:
+        """By board the best and worst fold of those that have the score of the last."""
+        best, worst = (np.zeros(self.boards, value.dtype) for _ in range(2))
+        rows = np.flatnonzero(in_class)
+        first = rows[np.searchsorted(board[rows], tied)]
+        last = rows[np.searchsorted(board[rows], tied, side="right") - 1]
+        best[tied], worst[tied] = value[first], value[last]
+        if not isinstance(self.kernel.scoring.preferences[0], Fold):
+            worst[tied] = self._worst_alike(value[last], self.weighing.weights.sign)
+        return best, worst
+
+    def _worst_alike(self, value: Array, sign: int) -> Array:
+        """The worst numbers whose scores are those of the given ones: by bisection, as scores follow folds."""
+        target = self._scores(value).values
+        low = _as_integers(value)
+        high = np.full(len(value), np.iinfo(np.int64).max // 2 if sign > 0 else np.iinfo(np.int64).min // 2)
+        if value.dtype == np.float64:
+            high = _as_integers(np.full(len(value), np.finfo(np.float64).max * sign))
+        for _ in range(64):
+            middle = (low >> 1) + (high >> 1) + (low & high & 1)  # their difference may be beyond 64 bits
+            scores = self._scores(_as_numbers(middle, value.dtype))
+            alike = (scores.values == target) & (True if scores.valid is None else scores.valid)
+            low, high = np.where(alike, middle, low), np.where(alike, high, middle)
+        return _as_numbers(low, value.dtype)
+
+    def _first(self, weights: Weights, best: Array, worst: Array, wanted: Array, blank: Array) -> Matches:
+        """The first matches by time whose folds lie between two values, by board."""
+        names = self.kernel.scoring.names
+        spelled = {name: number for number, name in enumerate(sorted(set(names)))}
+        position = np.array(self.kernel.detection.scopes[0].template.position_of)
+        rank = np.array([spelled[names[at]] * len(names) + at for at in position.tolist()], np.int64)
+        standings = Standings(self.block.moment, self.block.contents, rank)
+        limits, slack = (best, worst, wanted), self.weighing.slack
+        offers = offers_for(self.graph, self.longest)
+        if self.spans is None:
+            paths, count = first_of_windows(
+                self.graph, weights, self.ranges, limits, blank, slack, standings, self.longest, offers
+            )
+        else:
+            paths, count = first_of_spans(
+                self.graph, weights, self.spans, *self._bounds(weights), limits, blank, slack, standings, self.longest,
+                offers,
+            )  # fmt: skip
+        return self._matches(paths, np.arange(count))
+
+    def _without_scores(self, missing: Array) -> Matches:
+        """The first matches that have no score, for the places that nobody with a score has."""
+        weights = self.weighing.weights
+        nothing = weights._replace(
+            value=np.zeros_like(weights.value),
+            unknown=np.zeros_like(weights.unknown),
+            unit=np.zeros_like(weights.unit),
+            operator=SUM,
+        )
+        zero = np.zeros(self.boards, weights.value.dtype)
+        return self._first(nothing, zero, zero, missing, weights.unknown)
+
+    def _matches(self, paths: Paths, rows: Array) -> Matches:
+        """Paths as matches."""
+        position_of = np.array(self.kernel.detection.scopes[0].template.position_of, np.int32)
+        lengths = np.diff(paths.offsets)[rows]
+        offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
+        entry = np.repeat(paths.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        start = None if self.start is None else self.start[paths.board[rows]]
+        return Matches(offsets, paths.event[entry], position_of[paths.state[entry]], start)
+
+
+def _as_integers(value: Array) -> Array:
+    """Integers in the order of numbers: doubles by their bits."""
+    if value.dtype == np.int64:
+        return value
+    bits = value.view(np.int64)
+    return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
+
+
+def _as_numbers(integers: Array, kind: Any) -> Array:
+    if kind == np.int64:
+        return integers
+    bits = np.where(integers < 0, np.iinfo(np.int64).min - integers, integers)
+    return np.ascontiguousarray(bits).view(np.float64)
+
+
+def _ranges_of(block: Block, window: Window) -> tuple[Ranges, Array | None]:
+    """The windows that hold events, by key and start, and their starts; without windows the keys."""
+    if window.slide is None:
+        return Ranges(block.key_starts[:-1], block.key_starts[1:]), None
+    assert window.within is not None
+    low, count = numbers_of_windows(block.time, block.time, window)
+    last = low + count - 1
+    same = np.r_[False, block.key[1:] == block.key[:-1]]
+    begin = np.where(same, np.maximum(low, np.r_[0, last[:-1]] + 1), low)
+    count = np.maximum(last - begin + 1, 0)
+    which = np.repeat(np.arange(len(block)), count)
+    number = begin[which] + np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    start, key = number * window.slide, block.key[which]
+    return Ranges(block.not_before(key, start), block.not_before(key, start + window.within)), start
+
+
+def _spans_of(block: Block, window: Window) -> tuple[Spans, int]:
+    """Keys, the limits of their starts and the panes in which these lie; and the most events of a span."""
+    assert window.within is not None
+    limit = horizons(block, window)
+    assert limit is not None
+    pane = np.floor_divide(block.time, window.within)
+    fresh = np.r_[True, (pane[1:] != pane[:-1]) | (block.key[1:] != block.key[:-1])]
+    low = np.flatnonzero(fresh)
+    end = np.r_[low[1:], len(block)]
+    high = block.not_before(block.key[low], (pane[low] + 2) * window.within)
+    return Spans(block.key_starts, limit, low, end, high), int((limit - np.arange(len(block))).max(initial=1))
