@@ -22,7 +22,8 @@ from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ranking.scores import scores_of
 from trendloom.kernels.ranking.select import best_of, scored
 from trendloom.physical.plan import Physical
-from trendloom.physical.ranking import RANK, scoring_of
+from trendloom.physical.ranking import scoring_of
+from trendloom.plan.ranking import RANK
 
 Array = np.ndarray[Any, Any]
 

@@ -58,8 +58,8 @@ def run(
     """The rows of a query over a DataFrame whose columns have these Arrow types.
 
     `path` None chooses the path, which may take a look at the data (a small job) before this returns; the general path
-    and rows per match without ranks never do. `files`: where the DataFrame comes from, if that is Parquet. `counter` counts rows per
-    match, task by task; `tied` counts events of equal time, where tasks see all events of a key.
+    and rows per match without ranks never do. `files`: where the DataFrame comes from, if that is Parquet. `counter`
+    counts rows per match, task by task; `tied` counts events of equal time, where tasks see all events of a key.
     """
     plan = physical.plan
     scanned = pa.schema([schema.field(name) for name in plan.scan.columns])
