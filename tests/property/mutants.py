@@ -37,7 +37,7 @@ _SCRAPS = """PATTERN RETURN WHERE GROUP BY HAVING WITHIN SLIDE SEMANTICS RANK LI
     ORDER DEFINE MEASURES EVERY MATCH_RECOGNIZE PREV LAST FIRST median ( ) [ ] { } , ; : . .. + * ? ! ~ | || - -> / % =
     == != <> < <= > >= && ' " ` -- /* # @ 0 1 2 3 0.5 1e400 99999999999999999999 -1 min h 'x' '10' '' `` a b A B a.x b[]
     b[i] b[i-1] b[first] b[last] COUNT(*) count(b[]) sum(b.x) max(b[..i-1].x) time type abs sqrt coalesce round MERGE n
-    contiguous skip-till-next-match skip-till-any-match"""
+    contiguous skip-till-next-match skip-till-any-match OVERALL"""
 SCRAPS = _SCRAPS.split()
 STRANGE = (
     "()[]{},;:.+*?!~|-/%=<>'\"`#&@\\0123456789eE_ \n\t\r\x00\x1c\x85\u2028\u200b\ufeff\xe9\xdf\u4ef7\u0130\U0001f600"

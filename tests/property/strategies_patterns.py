@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from trendloom.lang.tree import And, Event, Exists, Not, Or, Pattern, Repeat, Seq
+from trendloom.lang.tree import And, Event, Exists, Not, OperandWithin, Or, Pattern, Repeat, Seq
 
 TYPES = ("A", "B", "C", "D")
 
@@ -154,7 +154,7 @@ def rebuilt(pattern: Pattern, change: Callable[[Event], Event]) -> Pattern:
             return change(pattern)
         case Seq(parts) | Or(parts) | And(parts):
             return type(pattern)(tuple(rebuilt(part, change) for part in parts))
-        case Not() | Repeat() | Exists():
+        case Not() | Repeat() | Exists() | OperandWithin():
             return replace(pattern, pattern=rebuilt(pattern.pattern, change))
 
 
@@ -193,7 +193,7 @@ def _occurrences(
             yield from _occurrences(inner, (*scope, counter[0]), repeated, counter)
         case Repeat(inner):
             yield from _occurrences(inner, scope, repeated or pattern.most != 1, counter)
-        case Exists(_, inner):
+        case Exists(_, inner) | OperandWithin(inner):
             yield from _occurrences(inner, scope, repeated, counter)
 
 
@@ -214,5 +214,5 @@ def _count(pattern: Pattern, copies: int, counts: dict[str, int]) -> None:
         case Repeat(inner):
             unrolled = max(1, pattern.least) if pattern.most is None else pattern.most
             _count(inner, copies * unrolled, counts)
-        case Exists(_, inner):
+        case Exists(_, inner) | OperandWithin(inner):
             _count(inner, copies, counts)

@@ -89,6 +89,7 @@ def compound(inner: st.SearchStrategy[tree.Expression]) -> st.SearchStrategy[tre
 
 expressions = st.recursive(leaves, compound, max_leaves=12)
 
+lengths = st.builds(tree.Length, positive_decimals, st.none() | st.sampled_from(UNITS))
 events = st.builds(tree.Event, names, st.none() | names, st.none() | st.recursive(leaves, compound, max_leaves=3))
 
 
@@ -110,17 +111,16 @@ def composite_patterns(inner: st.SearchStrategy[tree.Pattern]) -> st.SearchStrat
         st.builds(tree.And, several(inner, 2)),
         st.builds(tree.Not, inner),
         st.builds(tree.Exists, names, inner),
+        st.builds(tree.OperandWithin, inner, lengths),
         repeats(inner),
     )
 
 
 patterns = st.recursive(events, composite_patterns, max_leaves=8)
-
-lengths = st.builds(tree.Length, positive_decimals, st.none() | st.sampled_from(UNITS))
 items = st.builds(tree.Item, expressions, st.none() | names)
 preferences = st.one_of(
     expressions,
-    st.builds(tree.Merge, st.sampled_from(["avg", "min", "max", "sum"]), several(expressions, 1)),
+    st.builds(tree.Merge, st.sampled_from(["avg", "min", "max", "sum"]), several(expressions, 2)),
 )
 
 
@@ -134,7 +134,7 @@ def queries(name: st.SearchStrategy[str | None]) -> st.SearchStrategy[tree.Query
         group_by=st.lists(names, max_size=3).map(tuple),
         having=st.none() | expressions,
         within=st.none() | st.builds(tree.Within, lengths, st.none() | lengths),
-        rank_by=st.none() | st.builds(tree.RankBy, preferences, st.booleans(), st.integers(1, 100)),
+        rank_by=st.none() | st.builds(tree.RankBy, preferences, st.booleans(), st.integers(1, 100), st.booleans()),
         confidence=st.none() | st.builds(Fraction, st.integers(0, 1000), st.just(1000)),
         name=name,
     )

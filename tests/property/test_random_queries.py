@@ -33,7 +33,7 @@ def negations(pattern: tree.Pattern) -> Iterator[tree.Not]:
     elif isinstance(pattern, tree.Seq | tree.Or | tree.And):
         for part in pattern.parts:
             yield from negations(part)
-    elif isinstance(pattern, tree.Repeat | tree.Exists):
+    elif isinstance(pattern, tree.Repeat | tree.Exists | tree.OperandWithin):
         yield from negations(pattern.pattern)
 
 

@@ -51,7 +51,7 @@ def test_line_breaks_and_tabs_mean_nothing(expression: tree.Expression) -> None:
 
 
 SCRAPS = """PATTERN WHERE SEQ ( ) [ ] { } , ; : . .. + * ? ! | - = < >= NOT AND OR IN BETWEEN IS NULL LIKE NEXT A a.x
-    WITHIN SLIDE 5 min 0.5 RETURN COUNT(*) AS GROUP BY g RANK LIMIT QUERY q: EXISTS 'it' ' ` `n` # TRENDS"""
+    WITHIN SLIDE 5 min 0.5 RETURN COUNT(*) AS GROUP BY g RANK LIMIT OVERALL QUERY q: EXISTS 'it' ' ` `n` # TRENDS"""
 scraps = st.sampled_from(SCRAPS.split()) | st.text(max_size=3)
 
 

@@ -17,7 +17,8 @@ _GROUPS = (
             "STRING NUMBER NAME QUOTED TRUE FALSE NEXT LPAR LSQB MINUS NOT STAR TRENDS COMPLETE COLLAPSED INTERVAL"
         ),
     ),
-    ("a length such as 10 min", _terminals("MINUS NUMBER"), _terminals("MINUS NUMBER INTERVAL")),
+    ("a length such as 10 min", _terminals("MINUS NUMBER INTERVAL"), _terminals("MINUS NUMBER INTERVAL")),
+    ("a whole number", _terminals("MINUS NUMBER"), _terminals("MINUS NUMBER")),
     ("i, i-1, first, last or ..i-1", _terminals("INDEX_MARK"), _terminals("INDEX_MARK NAME NUMBER")),
     ("a name", _terminals("NAME QUOTED"), _terminals("NAME QUOTED")),
     ("the name of a column", _terminals("ANY_NAME"), _terminals("ANY_NAME QUOTED")),
@@ -60,6 +61,8 @@ _SPECIAL = {
 def expectation(accepted: frozenset[str], *, clause: str) -> str:
     """The accepted terminals in words; in WHERE and HAVING a value is called a condition, and QUERY has a name."""
     rest = set(accepted)
+    if "PATTERN" not in rest:
+        rest.discard("WITHIN")  # of an operand: rarely what somebody meant inside brackets
     words = ["AND"] if "AND" in rest and not {"OR", "SEQ"} & rest else []
     for name, shown_by, covered in _GROUPS:
         if shown_by <= rest:

@@ -297,6 +297,18 @@ def _limit(failure: Failure, number: int) -> Advice | None:
     return "LIMIT without RANK BY before it", hint
 
 
+def _overall(failure: Failure, number: int) -> Advice | None:
+    if failure.clause != "RANK":
+        return None
+    return "OVERALL stands behind LIMIT and its number", "write LIMIT 10 OVERALL"
+
+
+def _slide_of_operand(failure: Failure, number: int) -> Advice | None:
+    if not failure.open or failure.clause != "WITHIN" or failure.number != number:
+        return None
+    return "The WITHIN of an operand has no SLIDE", "SLIDE belongs to the WITHIN clause of the query"
+
+
 _PHRASES: dict[str, Callable[[Failure, int], Advice | None]] = {
     "PARTITION BY": _partition_by,
     "ORDER BY": _order_by,
@@ -336,4 +348,6 @@ _PHRASES: dict[str, Callable[[Failure, int], Advice | None]] = {
     "RETURN": _star,
     "*": _star,
     "LIMIT": _limit,
+    "OVERALL": _overall,
+    "SLIDE": _slide_of_operand,
 }

@@ -77,6 +77,8 @@ def _clauses(plan: Plan) -> Iterator[Branch]:
     if plan.confidence is not None:
         yield Branch("confidence", f"at least {float(plan.confidence):g} of the probability of all worlds")
     yield Branch("window", _window(plan.window, plan.schema.axis))
+    if plan.operand_windows:
+        yield Branch("operands", below=tuple(_operand_windows(plan)))
     yield Branch("partition", _partition(plan))
     if plan.schema.order:
         yield Branch("order", f"events of equal time and partition by {', '.join(plan.schema.order)}")
@@ -118,7 +120,18 @@ def _ranking(plan: Plan) -> str:
     ]
     score = f"{plan.ranking.merge} of {', '.join(texts)}" if plan.ranking.merge else texts[0]
     order = "highest" if plan.ranking.descending else "lowest"
-    return f"the {plan.ranking.limit} with the {order} {score}, of each window and partition"
+    whole = "of each window, all partitions together" if plan.ranking.overall else "of each window and partition"
+    return f"the {plan.ranking.limit} with the {order} {score}, {whole}"
+
+
+def _operand_windows(plan: Plan) -> Iterator[Branch]:
+    """The operands with a WITHIN of their own: the variables they bind, and what their events keep to."""
+    variable = {atom.position: atom.variable for atom in algebra.atoms(plan.pattern)}
+    for operand in plan.operand_windows:
+        names = ", ".join(dict.fromkeys(variable[position] for position in operand.positions))
+        within = show_duration(operand.within, plan.schema.axis)
+        rule = f"in the last {within} of the window" if plan.window.sliding else f"last minus first time < {within}"
+        yield Branch(names, rule)
 
 
 def _window(window: Window, axis: TimeAxis) -> str:

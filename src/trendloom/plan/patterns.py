@@ -92,8 +92,8 @@ class Bound:
 def bind_pattern(pattern: tree.Pattern) -> Bound:
     """The algebra of a written pattern, or an error that names the place."""
     check_names(pattern)
-    check_negations(pattern, in_sequence=False)
     check_operands(pattern)
+    check_negations(pattern, in_sequence=False)
     bound = Bound()
     bound.pattern = _Binder(bound).bind(pattern, Surroundings())
     return bound

@@ -15,6 +15,7 @@ from trendloom.lang.tree import Query
 from trendloom.model.schema import Kind
 from trendloom.model.semantics import Trends
 from trendloom.plan.logical import Aggregation, Plan
+from trendloom.plan.ranking import SCORE
 from trendloom.plan.types import article
 
 MATCHES = "matches"
@@ -66,6 +67,8 @@ def _columns(plan: Plan) -> Iterator[ResultColumn]:
     for name in given:
         place = query.clause("GROUP BY") if name in plan.group_by else query.clause("WHERE")
         yield ResultColumn(name, plan.schema.kind(name) or Kind.OTHER, query, place)
+    if plan.ranking is not None:
+        yield ResultColumn(SCORE, plan.ranking.kind, query, query.clause("RANK BY"))
     if isinstance(plan.output, Trends):
         if plan.output is Trends.COLLAPSED:
             yield ResultColumn(MATCHES, Kind.INT, query, query.clause("RETURN"))

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from trendloom.lang.parser import parse_pattern
-from trendloom.lang.tree import And, Binary, Event, Exists, Index, Literal, Not, Or, Pattern, Reference, Repeat, Seq
+from trendloom.lang.tree import (
+    And,
+    Binary,
+    Event,
+    Exists,
+    Index,
+    Length,
+    Literal,
+    Not,
+    OperandWithin,
+    Or,
+    Pattern,
+    Reference,
+    Repeat,
+    Seq,
+)
 
 A, B, C = Event("A"), Event("B"), Event("C")
+FIVE = Length(Fraction(5))
 
 
 def plus(pattern: Pattern) -> Repeat:
@@ -52,6 +70,12 @@ FORMS = [
     ("(A OR B) OR C", Or((Or((A, B)), C))),
     ("AND(A, B, C)", And((A, B, C))),
     ("EXISTS x (A x)", Exists("x", Event("A", "x"))),
+    ("(A WITHIN 5)", OperandWithin(A, FIVE)),
+    ("AND(SEQ(A, B) WITHIN 5, B)", And((OperandWithin(Seq((A, B)), FIVE), B))),
+    ("OR(A; NOT B within 5)", Or((A, OperandWithin(Not(B), FIVE)))),
+    ("SEQ(A, A OR B WITHIN 5)", Seq((A, OperandWithin(Or((A, B)), FIVE)))),
+    ("EXISTS x (A x WITHIN 5)", Exists("x", OperandWithin(Event("A", "x"), FIVE))),
+    ("(A WITHIN 5)+", Repeat(OperandWithin(A, FIVE), 1, None, "+")),
     ("EXISTS x (SEQ(A x, B))", Exists("x", Seq((Event("A", "x"), B)))),
     ("(A)", A),
     ("((A))+", plus(A)),

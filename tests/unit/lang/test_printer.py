@@ -80,6 +80,10 @@ def test_expression(written: str, canonical: str) -> None:
         ("A{0,2}", "A{0,2}"),
         ("(B b:b.x>1)*", "(B b: b.x > 1)*"),
         ("EXISTS x(A x)", "EXISTS x (A x)"),
+        ("AND(SEQ(A; B) within 5 minutes, (C WITHIN 6))", "AND(SEQ(A, B) WITHIN 5 min, C WITHIN 6)"),
+        ("EXISTS x ((A x within 5))", "EXISTS x (A x WITHIN 5)"),
+        ("(A within 5)?", "(A WITHIN 5)?"),
+        ("SEQ((A WITHIN 5) WITHIN 6)", "SEQ((A WITHIN 5) WITHIN 6)"),
         ("`A` `and`", "A `and`"),
     ],
 )
@@ -90,7 +94,7 @@ def test_pattern(written: str, canonical: str) -> None:
 
 def test_a_query_has_one_clause_per_line_and_no_defaults() -> None:
     text = (
-        "CONFIDENCE >= .50 WITHIN 10 minutes SLIDE 30 SECONDS rank by merge(AVG, a.x, b.x) desc limit 3 "
+        "CONFIDENCE >= .50 WITHIN 10 minutes SLIDE 30 SECONDS rank by merge(AVG, a.x, b.x) desc limit 3 overall "
         "having count(*)>1 group-by g return g, count(*) as n "
         "semantics contiguous where [k] and a.x<1 pattern SEQ(A a; B+ b[])"
     )
@@ -103,7 +107,7 @@ def test_a_query_has_one_clause_per_line_and_no_defaults() -> None:
             "GROUP BY g",
             "HAVING COUNT(*) > 1",
             "WITHIN 10 min SLIDE 30 s",
-            "RANK BY MERGE(avg, a.x, b.x) DESC LIMIT 3",
+            "RANK BY MERGE(avg, a.x, b.x) DESC LIMIT 3 OVERALL",
             "CONFIDENCE >= 0.5",
         ]
     )

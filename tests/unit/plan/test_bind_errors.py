@@ -170,8 +170,6 @@ def test_events_that_a_condition_speaks_of(query: str, message: str, hint: str |
         ("PATTERN A a ⟨HAVING⟩ COUNT(*) > 1", "HAVING needs aggregates", "WHERE"),
         ("RETURN a.x PATTERN A a ⟨HAVING⟩ COUNT(*) > 1", "HAVING needs aggregates", "WHERE"),
         ("RETURN COUNT(*) PATTERN A a HAVING COUNT(*) > 1 AND ⟨a.x > 3⟩", "'a.x > 3' is of one match", "MAX(a.x)"),
-        ("PATTERN A a RANK BY ⟨a.g⟩ LIMIT 3", "a preference is a number", "holds numbers"),
-        ("RETURN COUNT(*) PATTERN A ⟨RANK BY COUNT(*) LIMIT 3⟩", "RANK BY ranks matches", "RETURN TRENDS"),
         ("PATTERN A ⟨CONFIDENCE⟩ >= 0.5", "needs a stream with imprecise time", "time_low= and time_high="),
     ],
 )

@@ -120,6 +120,16 @@ def test_rankings() -> None:
         line_of("PATTERN AND(A a, B b) RANK BY MERGE(max, a.x, b.x) DESC LIMIT 3", "ranking")
         == "the 3 with the highest max of a.x, b.x, of each window and partition"
     )
+    assert (
+        line_of("PATTERN A a RANK BY a.x LIMIT 3 OVERALL", "ranking")
+        == "the 3 with the lowest a.x, of each window, all partitions together"
+    )
+
+
+def test_windows_of_operands() -> None:
+    ranked = "PATTERN AND(SEQ(A a, B b) WITHIN 5 s, C c WITHIN 7 s){} RANK BY a.x LIMIT 3"
+    assert "├─ a, b  last minus first time < 5 s" in logical(ranked.format(""))
+    assert "└─ c     in the last 7 s of the window" in logical(ranked.format(" WITHIN 9 s SLIDE 3 s"))
 
 
 @pytest.mark.parametrize(
