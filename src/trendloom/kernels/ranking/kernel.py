@@ -31,7 +31,7 @@ Array = np.ndarray[Any, Any]
 HELD = 1 << 20
 """Matches that are held before the best of them are kept."""
 MANY = 1 << 12
-"""Matches of a first chunk from which on all of them are counted: few are listed sooner than counted."""
+"""Matches after which all of them are counted: few are listed sooner than counted."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class ListingKernel(RankingKernel):
         held: list[Scored] = []
         size = count = 0
         for matches in self.search.all(block):
-            if not count and len(matches) >= MANY and self.search.count is not None:
+            if count < MANY <= count + len(matches) and self.search.count is not None:
                 self._refuse_more_than_allowed(self.search.count.expected(block))
             count += len(matches)
             if count > self.most:
