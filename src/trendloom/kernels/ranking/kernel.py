@@ -30,6 +30,8 @@ Array = np.ndarray[Any, Any]
 
 HELD = 1 << 20
 """Matches that are held before the best of them are kept."""
+MANY = 1 << 12
+"""Matches after which all of them are counted: few are listed sooner than counted."""
 
 
 @dataclass(frozen=True)
@@ -93,16 +95,26 @@ class ListingKernel(RankingKernel):
         held: list[Scored] = []
         size = count = 0
         for matches in self.search.all(block):
+            if count < MANY <= count + len(matches) and self.search.count is not None:
+                self._refuse_more_than_allowed(self.search.count.expected(block))
             count += len(matches)
             if count > self.most:
-                raise RunError(
-                    f"more than {self.most:,} matches would have to be listed to rank them",
-                    hint="use a smaller WITHIN, more selective conditions, or a preference that is a sum of values of "
-                    "single events: EXPLAIN says what stands in the way",
-                )
+                raise self._too_many(f"more than {self.most:,}")
             held.append(self.scored(block, inside_operand_spans(matches, block, self.scoring, self.detection.window)))
             size += len(held[-1])
             if size > HELD:
                 held = [best_of(together(held), block, self.scoring)]
                 size = len(held[0])
         return best_of(together(held), block, self.scoring).matches if held else join([])
+
+    def _refuse_more_than_allowed(self, expected: Expected | None) -> None:
+        """Refuse to list matches for minutes only to find that there are too many."""
+        if expected is not None and expected.exact and expected.number > self.most:
+            raise self._too_many(str(expected))
+
+    def _too_many(self, number: str) -> RunError:
+        return RunError(
+            f"{number} matches would have to be listed to rank them, and {self.most:,} are the most there may be",
+            hint="use a smaller WITHIN, more selective conditions, or a preference that is a sum of values of events: "
+            "EXPLAIN says what stands in the way",
+        )
