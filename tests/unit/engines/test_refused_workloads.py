@@ -121,3 +121,9 @@ class TestBeforeSparkStarts:
         bounded = "\n".join(f"{line} WITHIN 10" for line in CLASH.splitlines())
         with pytest.raises(BindError, match="'v' is of different kinds"):
             check_live(queries_of(bounded), EVENTS.schema, Options("spark"))
+
+
+def test_scores_of_different_kinds_cannot_be_renamed() -> None:
+    with pytest.raises(BindError, match="'score' is of different kinds") as caught:
+        tl.run("QUERY p: PATTERN A a RANK BY a.x LIMIT 1 QUERY q: PATTERN A a RANK BY a.f LIMIT 1", EVENTS)
+    assert "RANK BY 1.0 * (...)" in str(caught.value.hint)

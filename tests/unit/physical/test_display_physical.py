@@ -251,3 +251,26 @@ def test_a_refusal_is_shown_with_the_template() -> None:
     assert lines[1] == "├─ refused  imprecise time cannot be run by this engine yet"
     assert lines[2].startswith("├─ hint     ")
     assert lines[3] == "└─ template"
+
+
+# ---------------------------------------------------------------------------------------------- rankings
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (
+            "PATTERN SEQ(A a, B b) WHERE [user] RANK BY a.x + b.x LIMIT 2 WITHIN 1 h SLIDE 1 h",
+            ["the best 2 of each window and partition: best first"],
+        ),
+        ("PATTERN SEQ(A a, B b) WHERE [user] RANK BY a.x LIMIT 2 OVERALL", ["the best 2 of the stream: best first"]),
+        (
+            "PATTERN SEQ(A a, B b) RANK BY abs(a.x - b.x) LIMIT 2",
+            ["the best 2 of the stream: every match is made", "not by best paths  the score is not a sum"],
+        ),
+    ],
+)
+def test_how_the_best_are_found_and_why(query: str, told: list[str]) -> None:
+    shown = physical(query)
+    assert "├─ ranking" in shown
+    assert all(part in shown for part in told)
