@@ -17,9 +17,8 @@ def scoring_of(plan: Plan, names: tuple[str, ...]) -> Scoring | None:
         return None
     used = tuple(tuple(sorted(variables(expr))) for expr in ranking.preferences)
     spans = tuple(OperandSpan(one.positions, one.within) for one in plan.operand_windows)
-    return Scoring(
-        ranking.preferences, ranking.merge, ranking.descending, ranking.limit, ranking.overall, used, names, spans
-    )
+    overall = plan.ranks_across_keys
+    return Scoring(ranking.preferences, ranking.merge, ranking.descending, ranking.limit, overall, used, names, spans)
 
 
 @dataclass(frozen=True)
