@@ -31,8 +31,8 @@ FAN = 16
 class Strata(NamedTuple):
     """The events that fit each position of a sequence; less weight is better.
 
-    Stratum t has the entries from `begin[t]` to `begin[t + 1]`: `event` (ascending) and `weight` (finite). `tie_end`: by
-    event of the block, the first later one of its key.
+    Stratum t has the entries from `begin[t]` to `begin[t + 1]`: `event` (ascending) and `weight` (finite). `tie_end`:
+    by event of the block, the first later one of its key.
     """
 
     begin: Array
@@ -41,24 +41,28 @@ class Strata(NamedTuple):
     tie_end: Array
 
 
-class PartialPaths(NamedTuple):
-    """The tables of one side. Number v of position t is the entry `base[t] + step * v`, counted away from the pivot.
+AFTER, BEFORE = np.int64(0), np.int64(1)
+"""The sides of a pivot; words, so that functions are compiled for both at once."""
+BASE, SIZE, LINKS = range(3)
+"""By side and position: the entry of number 0, how many numbers there are, and where their links begin."""
+AT, FIRST, INDEXED = range(3)
+"""By side, root and position: where a table begins, the first number that has a path, whether ranges are indexed."""
 
-    `size` by position. `links` (from `links_at[t]`): how many numbers of the position next to it, towards the pivot, an
-    event can be joined to. By root and position: where its table begins in `values` and `best` (the number with the
-    least value up to each one), the `first` number that has a path to the pivot, and whether ranges are `indexed`.
+
+class PartialPaths(NamedTuple):
+    """The tables of both sides. Events of a position are numbered from the pivot on: v is the entry base ± v.
+
+    `shape` and `place`: see above. `links`: how many numbers of the next position towards the pivot an event can be
+    joined to. `values`: tables of scores, `best`: the number with the least one up to each number. `room`: the links
+    and the entries of tables that a side has room for.
     """
 
-    step: int
-    base: Array
-    size: Array
-    links_at: Array
+    shape: Array
+    place: Array
     links: Array
-    at: Array
-    first: Array
-    indexed: Array
     values: Array
     best: Array
+    room: Array
 
 
 @njit(**INSIDE, forceinline=True)
@@ -68,15 +72,14 @@ def folded(fold: int, left: Any, right: Any) -> Any:
 
 
 @njit(nogil=True)
-def empty_paths(strata: Strata, step: int, most: int, roots: int) -> PartialPaths:
-    """Room for a side of at most `most` entries in all strata, with the tables of so many roots."""
+def empty_paths(strata: Strata, most: int, sides: int, roots: int) -> PartialPaths:
+    """Room for one or two sides of at most `most` entries in all strata, with the tables of so many roots."""
     positions = len(strata.begin) - 1
-    by_position = np.zeros((3, positions), np.int64)
-    room = roots * (most + most // (FAN - 1) + positions * 24)
+    room = np.array([most + 1, roots * (most + most // (FAN - 1) + positions * 24)])
     return PartialPaths(
-        step, by_position[0], by_position[1], by_position[2], np.empty(most + 1, np.int32),
-        np.zeros((positions + 1, positions), np.int64), np.zeros((positions + 1, positions), np.int64),
-        np.zeros((positions + 1, positions), np.bool_), np.empty(room, strata.weight.dtype), np.empty(room, np.int32),
+        np.zeros((2, 3, positions), np.int64), np.zeros((2, 3, positions + 1, positions), np.int64),
+        np.empty(sides * room[0], np.int32), np.empty(sides * room[1], strata.weight.dtype),
+        np.empty(sides * room[1], np.int32), room,
     )  # fmt: skip
 
 
@@ -104,51 +107,55 @@ def first_entry(event: Array, begin: int, end: int, wanted: int, near: int) -> i
     return low
 
 
-@njit(**INSIDE)
-def fill_side(strata: Strata, side: PartialPaths, events: Any, roots: Any, fold: int) -> None:
-    """Fill the tables of some roots (from the first of them to the one before the second). One pass each.
+@njit(**INSIDE, forceinline=True)
+def set_events(events: Array, begin: int, end: int, starts_end: int, root: int, roots_end: int) -> None:
+    """What `fill_side` takes."""
+    events[0], events[1], events[2], events[3], events[4] = begin, end, starts_end, root, roots_end
 
-    `events`: the side's first event, its end, and where those that fit position 0 end.
+
+@njit(**INSIDE)
+def fill_side(strata: Strata, paths: PartialPaths, side: int, events: Array, fold: int) -> None:
+    """Fill the tables of a side. One pass each.
+
+    `events`: the side's first event, its end, where those that fit position 0 end, the first root and the end of roots.
     """
-    begin, end, starts_end = events
     positions = len(strata.begin) - 1
-    used = 0
+    shape, place, used = paths.shape[side], paths.place[side], side * paths.room[0]
     for t in range(positions):
-        near = side.base[t]
-        low = first_entry(strata.event, strata.begin[t], strata.begin[t + 1], begin, near)
-        until = starts_end if t == 0 else end
-        high = first_entry(strata.event, low, strata.begin[t + 1], until, low + side.size[t])
-        side.base[t] = low if side.step > 0 else high - 1
-        side.size[t], side.links_at[t] = high - low, used
+        near = shape[BASE, t]
+        low = first_entry(strata.event, strata.begin[t], strata.begin[t + 1], events[0], near)
+        high = first_entry(strata.event, low, strata.begin[t + 1], events[2 if t == 0 else 1], low + shape[SIZE, t])
+        shape[BASE, t], shape[SIZE, t], shape[LINKS, t] = low if side == AFTER else high - 1, high - low, used
         used += high - low
     for t in range(positions):
-        if side.step > 0 and t > 0:
-            _link_after(strata, side, t)
-        elif side.step < 0 and t < positions - 1:
-            _link_before(strata, side, t)
-    used = 0
-    for root in range(roots[0], roots[1]):
-        t = root if side.step > 0 else root - 1
-        nearest = True
+        if side == AFTER and t > 0:
+            _link_after(strata, paths, t)
+        elif side == BEFORE and t < positions - 1:
+            _link_before(strata, paths, t)
+    used = side * paths.room[1]
+    step = 1 if side == AFTER else -1
+    for root in range(events[3], events[4]):
+        nearest = root if side == AFTER else root - 1
+        t = nearest
         while 0 <= t < positions:
-            side.at[root, t], side.indexed[root, t] = used, False
-            if nearest:
-                _fill_nearest(strata, side, root, t)
+            place[AT, root, t], place[INDEXED, root, t] = used, 0
+            if t == nearest:
+                _fill_nearest(strata, paths, side, root, t)
             else:
-                _fill_next(strata, side, root, t, fold)
-            size = side.size[t]
+                _fill_next(strata, paths, side, root, t, fold)
+            size = shape[SIZE, t]
             used += size
             while size > FAN:
                 size = (size + FAN - 1) // FAN
                 used += size
-            t, nearest = t + side.step, False
+            t += step
 
 
 @njit(**INSIDE)
-def _link_after(strata: Strata, side: PartialPaths, t: int) -> None:
-    event, tie_end, links, at = strata.event, strata.tie_end, side.links, side.links_at[t]
-    base, other, most, x = side.base[t], side.base[t - 1], side.size[t - 1], 0
-    for v in range(side.size[t]):
+def _link_after(strata: Strata, paths: PartialPaths, t: int) -> None:
+    event, tie_end, links, shape = strata.event, strata.tie_end, paths.links, paths.shape[AFTER]
+    at, base, other, most, x = shape[LINKS, t], shape[BASE, t], shape[BASE, t - 1], shape[SIZE, t - 1], 0
+    for v in range(shape[SIZE, t]):
         e = event[base + v]
         while x < most and tie_end[event[other + x]] <= e:
             x += 1
@@ -156,10 +163,10 @@ def _link_after(strata: Strata, side: PartialPaths, t: int) -> None:
 
 
 @njit(**INSIDE)
-def _link_before(strata: Strata, side: PartialPaths, t: int) -> None:
-    event, tie_end, links, at = strata.event, strata.tie_end, side.links, side.links_at[t]
-    base, other, most, x = side.base[t], side.base[t + 1], side.size[t + 1], 0
-    for v in range(side.size[t]):
+def _link_before(strata: Strata, paths: PartialPaths, t: int) -> None:
+    event, tie_end, links, shape = strata.event, strata.tie_end, paths.links, paths.shape[BEFORE]
+    at, base, other, most, x = shape[LINKS, t], shape[BASE, t], shape[BASE, t + 1], shape[SIZE, t + 1], 0
+    for v in range(shape[SIZE, t]):
         after = tie_end[event[base - v]]
         while x < most and event[other - x] >= after:
             x += 1
@@ -167,11 +174,12 @@ def _link_before(strata: Strata, side: PartialPaths, t: int) -> None:
 
 
 @njit(**INSIDE)
-def _fill_nearest(strata: Strata, side: PartialPaths, root: int, t: int) -> None:
+def _fill_nearest(strata: Strata, paths: PartialPaths, side: int, root: int, t: int) -> None:
     """The position next to the pivot: paths of one event."""
-    weight, values, best = strata.weight, side.values, side.best
-    at, base, step, size = side.at[root, t], side.base[t], side.step, side.size[t]
-    side.first[root, t] = 0
+    weight, values, best = strata.weight, paths.values, paths.best
+    at, base, size = paths.place[side, AT, root, t], paths.shape[side, BASE, t], paths.shape[side, SIZE, t]
+    step = 1 if side == AFTER else -1
+    paths.place[side, FIRST, root, t] = 0
     if size:
         least, least_at = weight[base], 0
         for v in range(size):
@@ -183,15 +191,17 @@ def _fill_nearest(strata: Strata, side: PartialPaths, root: int, t: int) -> None
 
 
 @njit(**INSIDE)
-def _fill_next(strata: Strata, side: PartialPaths, root: int, t: int, fold: int) -> None:
+def _fill_next(strata: Strata, paths: PartialPaths, side: int, root: int, t: int, fold: int) -> None:
     """The other positions: an event, and the best of the partial paths it can be joined to."""
-    weight, values, best, links = strata.weight, side.values, side.best, side.links
-    at, base, step, size, linked = side.at[root, t], side.base[t], side.step, side.size[t], side.links_at[t]
-    before, unlinked = side.at[root, t - step], side.first[root, t - step]
+    weight, values, best, links = strata.weight, paths.values, paths.best, paths.links
+    at, base, size = paths.place[side, AT, root, t], paths.shape[side, BASE, t], paths.shape[side, SIZE, t]
+    step = 1 if side == AFTER else -1
+    linked = paths.shape[side, LINKS, t]
+    before, unlinked = paths.place[side, AT, root, t - step], paths.place[side, FIRST, root, t - step]
     first = 0
     while first < size and links[linked + first] <= unlinked:
         first += 1
-    side.first[root, t] = first
+    paths.place[side, FIRST, root, t] = first
     if first < size:
         least, least_at = weight[base], -1
         for v in range(first, size):
@@ -207,66 +217,55 @@ def _fill_next(strata: Strata, side: PartialPaths, root: int, t: int, fold: int)
 
 
 @njit(**INSIDE)
-def index_table(side: PartialPaths, root: int, t: int) -> None:
+def _index_table(values: Array, at: int, size: int) -> None:
     """Put the least values of FAN entries each, then of FAN of those and so on, behind a table. O(its entries)."""
-    values, size = side.values, side.size[t]
-    below = side.at[root, t]
     while size > FAN:
-        level = below + size
-        for group in range((size + FAN - 1) // FAN):
-            begin, end = below + group * FAN, below + min(size, (group + 1) * FAN)
+        level, groups = at + size, (size + FAN - 1) // FAN
+        for group in range(groups):
+            begin, end = at + group * FAN, at + min(size, (group + 1) * FAN)
             least = values[begin]
-            for at in range(begin + 1, end):
-                least = min(least, values[at])
+            for entry in range(begin + 1, end):
+                least = min(least, values[entry])
             values[level + group] = least
-        below, size = level, (size + FAN - 1) // FAN
-    side.indexed[root, t] = True
+        at, size = level, groups
 
 
 @njit(**INSIDE)
-def least_in(side: PartialPaths, root: int, t: int, low: int, high: int) -> int:
+def least_in(paths: PartialPaths, side: int, root: int, t: int, low: int, high: int) -> int:
     """The number with the least value from `low` to `high` - 1; there is at least one, and all have paths."""
-    at, first = side.at[root, t], side.first[root, t]
-    if low <= first:
-        return side.best[at + high - 1]
-    values = side.values
-    if high - low > 2 * FAN and not side.indexed[root, t]:
-        index_table(side, root, t)
-    level, size, depth = at, side.size[t], 0
-    least, least_at, least_depth = values[at + low], at + low, 0
-    while True:
-        inner_low, inner_high = (low + FAN - 1) // FAN, high // FAN
-        if high - low <= 2 * FAN or inner_low >= inner_high:
-            least, least_at, least_depth = _scan(values, level + low, level + high, least, least_at, least_depth, depth)
-            break
-        least, least_at, least_depth = _scan(
-            values, level + low, level + inner_low * FAN, least, least_at, least_depth, depth
-        )
-        least, least_at, least_depth = _scan(
-            values, level + inner_high * FAN, level + high, least, least_at, least_depth, depth
-        )
-        low, high, depth = inner_low, inner_high, depth + 1
-        level, size = level + size, (size + FAN - 1) // FAN
-    return _found_below(values, at, side.size[t], least, least_at, least_depth)
-
-
-@njit(**INSIDE, forceinline=True)
-def _scan(values: Array, begin: int, end: int, least: Any, least_at: int, least_depth: int, depth: int) -> Any:
-    for at in range(begin, end):
-        if values[at] < least:
-            least, least_at, least_depth = values[at], at, depth
-    return least, least_at, least_depth
+    at, size = paths.place[side, AT, root, t], paths.shape[side, SIZE, t]
+    if low <= paths.place[side, FIRST, root, t]:
+        return int(paths.best[at + high - 1])
+    if high - low > 2 * FAN and paths.place[side, INDEXED, root, t] == 0:
+        _index_table(paths.values, at, size)
+        paths.place[side, INDEXED, root, t] = 1
+    return _least(paths.values, at, size, low, high)
 
 
 @njit(**INSIDE)
-def _found_below(values: Array, at: int, size: int, least: Any, least_at: int, depth: int) -> int:
-    """The number in the table that a value of a level above it comes from."""
-    while depth > 0:
+def _least(values: Array, at: int, size: int, low: int, high: int) -> int:
+    """Climb from level to level, looking at the ends of the range that do not fill a group; then go down again."""
+    level, above, depth, least, least_at, least_depth = at, size, 0, values[at + low], low, 0
+    while high > low:
+        inner_low, inner_high = (low + FAN - 1) // FAN, high // FAN
+        climbs = high - low > 2 * FAN and inner_low < inner_high
+        end = inner_low * FAN if climbs else high
+        for number in range(low, end):
+            if values[level + number] < least:
+                least, least_at, least_depth = values[level + number], number, depth
+        if not climbs:
+            break
+        for number in range(inner_high * FAN, high):
+            if values[level + number] < least:
+                least, least_at, least_depth = values[level + number], number, depth
+        low, high, depth = inner_low, inner_high, depth + 1
+        level, above = level + above, (above + FAN - 1) // FAN
+    while least_depth > 0:
+        least_depth -= 1
         level, above = at, size
-        for _ in range(depth - 1):
+        for _ in range(least_depth):
             level, above = level + above, (above + FAN - 1) // FAN
-        number = (least_at - level - above) * FAN
-        while values[level + number] != least:
-            number += 1
-        least_at, depth = level + number, depth - 1
-    return least_at - at
+        least_at *= FAN
+        while values[level + least_at] != least:
+            least_at += 1
+    return least_at

@@ -18,33 +18,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.ranking.partial_paths import PartialPaths, Strata, folded, least_in
+from trendloom.kernels.ranking.partial_paths import (
+    AFTER,
+    AT,
+    BASE,
+    BEFORE,
+    FIRST,
+    LINKS,
+    PartialPaths,
+    Strata,
+    folded,
+    least_in,
+)
 
 Array = np.ndarray[Any, Any]
 
 ROOT, DEPTH, PARENT, LOW, HIGH, CHOICE, REACH = range(7)
 """What a candidate is: the number of events before the pivot, of decisions made, whose they are, the range of the next
 one, the best in there, and how many numbers of the last position the window reaches."""
-WAITING, CANDIDATES, TAKEN, FOUND = range(4)
-"""What `count` counts."""
-
-
-class PathSearch(NamedTuple):
-    """A search under way.
-
-    `heap`: scores and candidates, the least score first. `choices`: the decisions of every path taken. `reach_low`: by
-    root, the first number of the last position that a path may end with. Of the path taken last: its `entries`, and
-    the scores of its events before the pivot (`prefix`). `count`: see above.
-    """
-
-    count: Array
-    heap_score: Array
-    heap: Array
-    candidates: Array
-    choices: Array
-    reach_low: Array
-    entries: Array
-    prefix: Array
+WAITING, CANDIDATES, TAKEN, FOUND, KEPT, BOUNDED, REACH_LOW = range(7)
+"""What `tally` counts: candidates in the heap, all of them, paths taken and found, paths that the caller has, and
+whether scores are bounded; from REACH_LOW on, by root, the first number that paths may end with."""
 
 
 class RankedPaths(NamedTuple):
@@ -54,8 +48,26 @@ class RankedPaths(NamedTuple):
     events: Array
 
 
+class PathSearch(NamedTuple):
+    """A search under way. `heap`: scores and candidates, the least score first. `tally`: see above.
+
+    `choices`: the decisions of every path taken. Of the path under way: its `entries`, and the scores of its first
+    events (`prefix`). `found`: the paths found; all that score less than `bound` are wanted.
+    """
+
+    tally: Array
+    heap_score: Array
+    heap: Array
+    candidates: Array
+    choices: Array
+    entries: Array
+    prefix: Array
+    bound: Array
+    found: RankedPaths
+
+
 class Order(NamedTuple):
-    """What a search goes by: how scores are folded, how many paths it finds at most, and how often it may look.
+    """What a search goes by: how scores are folded, how many paths it finds, and how many it may look at.
 
     `slack`: one number, by how much scores of tables can be wrong.
     """
@@ -67,13 +79,15 @@ class Order(NamedTuple):
 
 
 @njit(nogil=True)
-def empty_search(strata: Strata, room: int) -> PathSearch:
+def empty_search(strata: Strata, roots: int, takes: int) -> PathSearch:
+    """Room for so many candidates to begin with, and so many paths to take."""
     positions = len(strata.begin) - 1
-    dtype = strata.weight.dtype
+    room = roots + 2 * positions * takes
     return PathSearch(
-        np.zeros(4, np.int64), np.empty(room, dtype), np.empty(room, np.int32), np.empty((room, 7), np.int32),
-        np.empty((room, positions), np.int32), np.zeros(positions + 1, np.int64), np.zeros(positions, np.int64),
-        np.zeros(positions + 1, dtype),
+        np.zeros(REACH_LOW + positions + 1, np.int64), np.empty(room, strata.weight.dtype), np.empty(room, np.int64),
+        np.empty((room, 7), np.int64), np.empty((takes + 1, positions), np.int64), np.empty(positions, np.int64),
+        np.empty(positions + 1, strata.weight.dtype), np.zeros(1, strata.weight.dtype),
+        empty_ranking(strata, takes + 1),
     )  # fmt: skip
 
 
@@ -82,101 +96,87 @@ def empty_ranking(strata: Strata, room: int) -> RankedPaths:
     return RankedPaths(np.empty(room, strata.weight.dtype), np.empty((room, len(strata.begin) - 1), np.int32))
 
 
+@njit(**INSIDE, forceinline=True)
+def copy_path(source: RankedPaths, row: int, target: RankedPaths, at: int) -> None:
+    target.scores[at] = source.scores[row]
+    for t in range(source.events.shape[1]):
+        target.events[at, t] = source.events[row, t]
+
+
+@njit(nogil=True)
+def most_taken(entries: int, positions: int, wanted: int) -> int:
+    """How many paths a search can take: there are at most (entries / positions) ^ positions."""
+    return int(min(float(wanted), (entries / positions + 1.0) ** positions + 1.0))
+
+
 @njit(**INSIDE)
-def begin_search(search: PathSearch) -> None:
-    search.count[:] = 0
-    search.reach_low[:] = 0
+def begin_search(search: PathSearch, kept: int, bounded: int, bound: Any) -> None:
+    search.tally[:] = 0
+    search.tally[KEPT], search.tally[BOUNDED], search.bound[0] = kept, bounded, bound
 
 
 @njit(**INSIDE)
 def add_root(
-    strata: Strata, before: PartialPaths, after: PartialPaths, search: PathSearch, root: int, ranges: Any, fold: int
-) -> PathSearch:
+    strata: Strata, paths: PartialPaths, search: PathSearch, root: int, first: Any, last: Any, fold: int
+) -> None:
     """Look also for the paths with `root` events before the pivot.
 
-    `ranges`: the first decision's low and high where it lies before the pivot, then low and high of the last position.
+    `first`: low and high of the numbers of the first event, if it lies before the pivot; `last`: of the last event.
     """
-    low, high, reach_low, reach = ranges
+    low, high = first
+    reach_low, reach = last
     positions = len(strata.begin) - 1
     if root < positions:
-        reach_low = max(reach_low, after.first[root, positions - 1])
-        search.reach_low[root] = reach_low
+        reach_low = max(reach_low, paths.place[AFTER, FIRST, root, positions - 1])
+        search.tally[REACH_LOW + root] = reach_low
         if reach_low >= reach:
-            return search
+            return
     if root == 0:
         low, high = reach_low, reach
     else:
-        low = max(low, before.first[root, 0])
-    return _push(strata, before, after, search, (root, 0, low, high, reach), fold)
+        low = max(low, paths.place[BEFORE, FIRST, root, 0])
+    _push(strata, paths, search, (root, np.int64(0), low, high, reach), fold)
 
 
 @njit(**INSIDE)
-def _push(
-    strata: Strata, before: PartialPaths, after: PartialPaths, search: PathSearch, what: Any, fold: int
-) -> PathSearch:
-    """A candidate whose earlier decisions are those of the path taken last, unless its range is empty."""
+def _push(strata: Strata, paths: PartialPaths, search: PathSearch, what: Any, fold: int) -> None:
+    """A candidate whose earlier decisions are those of the path under way, unless its range is empty."""
     root, depth, low, high, reach = what
     if low >= high:
-        return search
-    positions = len(strata.begin) - 1
-    taken = search.count[TAKEN]
-    earlier = search.choices[taken - 1] if taken > 0 else search.choices[0]
-    if depth < root:
-        choice = least_in(before, root, depth, low, high)
-        score = before.values[before.at[root, depth] + choice]
-        if depth > 0:
-            score = folded(fold, search.prefix[depth], score)
-        if root < positions:
-            last = positions - 1
-            rest = least_in(after, root, last, search.reach_low[root], reach)
-            score = folded(fold, score, after.values[after.at[root, last] + rest])
-    else:
-        t = positions - 1 - (depth - root)
-        choice = least_in(after, root, t, low, high)
-        score = after.values[after.at[root, t] + choice]
-        if root > 0:
-            score = folded(fold, search.prefix[root], score)
+        return
+    last, taken = len(strata.begin) - 2, search.tally[TAKEN]
+    side, t = (BEFORE, depth) if depth < root else (AFTER, last - depth + root)
+    choice = least_in(paths, side, root, t, low, high)
+    score = paths.values[paths.place[side, AT, root, t] + choice]
+    before = min(depth, root)
+    if before > 0:
+        score = folded(fold, search.prefix[before], score)
+    if depth >= root:
         for later in range(depth - 1, root - 1, -1):
             t += 1
-            score = folded(fold, score, strata.weight[after.base[t] + earlier[later]])
-    new, at = search.count[CANDIDATES], search.count[WAITING]
-    if new >= len(search.candidates):
-        search = _grown(search)
+            entry = paths.shape[AFTER, BASE, t] + search.choices[taken, later]
+            score = folded(fold, score, strata.weight[entry])
+    elif root <= last:
+        rest = least_in(paths, AFTER, root, last, search.tally[REACH_LOW + root], reach)
+        score = folded(fold, score, paths.values[paths.place[AFTER, AT, root, last] + rest])
+    new, at = search.tally[CANDIDATES], search.tally[WAITING]
     one = search.candidates[new]
-    one[ROOT], one[DEPTH], one[PARENT], one[LOW], one[HIGH] = root, depth, taken - 1, low, high
+    one[ROOT], one[DEPTH], one[PARENT], one[LOW], one[HIGH] = root, depth, taken, low, high
     one[CHOICE], one[REACH] = choice, reach
-    search.count[CANDIDATES], search.count[WAITING] = new + 1, at + 1
+    search.tally[CANDIDATES], search.tally[WAITING] = new + 1, at + 1
     scores, heap = search.heap_score, search.heap
-    while at > 0:
-        parent = (at - 1) // 2
-        if scores[parent] <= score:
-            break
-        scores[at], heap[at] = scores[parent], heap[parent]
-        at = parent
+    while at > 0 and scores[(at - 1) // 2] > score:
+        scores[at], heap[at] = scores[(at - 1) // 2], heap[(at - 1) // 2]
+        at = (at - 1) // 2
     scores[at], heap[at] = score, new
-    return search
-
-
-@njit(**INSIDE)
-def _grown(search: PathSearch) -> PathSearch:
-    room = 2 * len(search.candidates)
-    used, positions = search.count[CANDIDATES], search.choices.shape[1]
-    heap_score, heap = np.empty(room, search.heap_score.dtype), np.empty(room, np.int32)
-    candidates, choices = np.empty((room, 7), np.int32), np.empty((room, positions), np.int32)
-    heap_score[:used], heap[:used] = search.heap_score[:used], search.heap[:used]
-    candidates[:used], choices[:used] = search.candidates[:used], search.choices[:used]
-    return PathSearch(
-        search.count, heap_score, heap, candidates, choices, search.reach_low, search.entries, search.prefix
-    )
 
 
 @njit(**INSIDE)
 def _pop(search: PathSearch) -> int:
     """The candidate with the least score, which is no longer waiting."""
     scores, heap = search.heap_score, search.heap
-    found = heap[0]
-    size = search.count[WAITING] - 1
-    search.count[WAITING] = size
+    found, size = heap[0], search.tally[WAITING] - 1
+    search.tally[WAITING] = size
     score, last = scores[size], heap[size]
     at = 0
     while 2 * at + 1 < size:
@@ -192,111 +192,83 @@ def _pop(search: PathSearch) -> int:
 
 
 @njit(**INSIDE)
-def _take(before: PartialPaths, after: PartialPaths, search: PathSearch, candidate: int) -> None:
-    """Make all decisions of a candidate's best path."""
-    one = search.candidates[candidate]
-    root, depth, parent = one[ROOT], one[DEPTH], one[PARENT]
-    choices = search.choices[search.count[TAKEN]]
-    positions = len(choices)
+def _range_after(paths: PartialPaths, search: PathSearch, root: int, depth: int, reach: int) -> Any:
+    """The range of a decision, given those before it of the path under way."""
+    choices = search.choices[search.tally[TAKEN]]
+    if depth == root:
+        return search.tally[REACH_LOW + root], reach
+    last = len(choices) - 1
+    side, t, former = (
+        (BEFORE, depth, depth - 1) if depth < root else (AFTER, last - depth + root, last - depth + root + 1)
+    )
+    linked = paths.links[paths.shape[side, LINKS, former] + choices[depth - 1]]
+    return paths.place[side, FIRST, root, t], np.int64(linked)
+
+
+@njit(**INSIDE)
+def _take(strata: Strata, paths: PartialPaths, search: PathSearch, candidate: int, fold: int) -> Any:
+    """Make all decisions of a candidate's best path; returns its score, folded from the first position to the last."""
+    one, choices, entries = search.candidates[candidate], search.choices[search.tally[TAKEN]], search.entries
+    root, depth, last = one[ROOT], one[DEPTH], len(choices) - 1
     for d in range(depth):
-        choices[d] = search.choices[parent, d]
+        choices[d] = search.choices[one[PARENT], d]
     choices[depth] = one[CHOICE]
-    for d in range(depth + 1, positions):
-        if d < root:
-            links = before.links[before.links_at[d - 1] + choices[d - 1]]
-            choices[d] = before.best[before.at[root, d] + links - 1]
-        elif d == root:
-            choices[d] = least_in(after, root, positions - 1, search.reach_low[root], one[REACH])
-        else:
-            t = positions - 1 - (d - root)
-            links = after.links[after.links_at[t + 1] + choices[d - 1]]
-            choices[d] = after.best[after.at[root, t] + links - 1]
-    search.count[TAKEN] += 1
-
-
-@njit(**INSIDE)
-def _split(
-    strata: Strata, before: PartialPaths, after: PartialPaths, search: PathSearch, candidate: int, fold: int
-) -> PathSearch:
-    """Push what is left of a candidate without the path taken last."""
-    one = search.candidates[candidate]
-    root, depth, low, high, reach = one[ROOT], one[DEPTH], one[LOW], one[HIGH], one[REACH]
-    choices = search.choices[search.count[TAKEN] - 1]
-    positions = len(choices)
-    for d in range(root):
-        weight = strata.weight[before.base[d] - choices[d]]
-        search.prefix[d + 1] = folded(fold, search.prefix[d], weight) if d > 0 else weight
-    for d in range(depth, positions):
+    for d in range(last + 1):
+        side, t = (BEFORE, d) if d < root else (AFTER, last - d + root)
         if d > depth:
-            if d < root:
-                low, high = before.first[root, d], before.links[before.links_at[d - 1] + choices[d - 1]]
-            elif d == root:
-                low, high = search.reach_low[root], reach
-            else:
-                t = positions - 1 - (d - root)
-                low, high = after.first[root, t], after.links[after.links_at[t + 1] + choices[d - 1]]
-        search = _push(strata, before, after, search, (root, d, low, choices[d], reach), fold)
-        search = _push(strata, before, after, search, (root, d, choices[d] + 1, high, reach), fold)
-    return search
-
-
-@njit(**INSIDE)
-def _true_score(
-    strata: Strata, before: PartialPaths, after: PartialPaths, search: PathSearch, root: int, fold: int
-) -> Any:
-    """The score of the path taken last, folded from the first position to the last; notes its entries."""
-    choices, entries = search.choices[search.count[TAKEN] - 1], search.entries
-    positions = len(choices)
-    for d in range(root):
-        entries[d] = before.base[d] - choices[d]
-    for d in range(root, positions):
-        t = positions - 1 - (d - root)
-        entries[t] = after.base[t] + choices[d]
+            low, high = _range_after(paths, search, root, d, one[REACH])
+            choices[d] = least_in(paths, side, root, t, low, high)
+        entries[t] = paths.shape[side, BASE, t] + (choices[d] if side == AFTER else -choices[d])
     score = strata.weight[entries[0]]
-    for t in range(1, positions):
+    search.prefix[1] = score
+    for t in range(1, last + 1):
         score = folded(fold, score, strata.weight[entries[t]])
+        search.prefix[t + 1] = score
     return score
 
 
 @njit(**INSIDE)
-def collect_paths(
-    strata: Strata, before: PartialPaths, after: PartialPaths, search: PathSearch, found: RankedPaths, kept: int,
-    bounded: bool, bound: Any, order: Order,
-) -> Any:
-    """Put the best paths of a search into `found`: all that score less than `bound`, and some that equal it.
+def _split(strata: Strata, paths: PartialPaths, search: PathSearch, candidate: int, fold: int) -> None:
+    """Push what is left of a candidate without its best path, which becomes one that is taken."""
+    one, choices = search.candidates[candidate], search.choices[search.tally[TAKEN]]
+    root, depth, low, high, reach = one[ROOT], one[DEPTH], one[LOW], one[HIGH], one[REACH]
+    for d in range(depth, len(choices)):
+        if d > depth:
+            low, high = _range_after(paths, search, root, d, reach)
+        _push(strata, paths, search, (root, d, low, choices[d], reach), fold)
+        _push(strata, paths, search, (root, d, choices[d] + 1, high, reach), fold)
+    search.tally[TAKEN] += 1
 
-    While `kept` (paths the caller has) and those found are fewer than `order.want`, those that equal the bound are
-    wanted too. A search that finds `order.want` paths lowers the bound. Returns the search, whether the bound holds,
-    the bound, and whether this came to an end; if not, too many scores lie within the slack of one another.
-    """  # fmt: skip
-    fold, want, slack = order.fold, order.want, order.slack[0]
-    count, positions = 0, len(strata.begin) - 1
-    while search.count[WAITING] > 0:
+
+@njit(**INSIDE)
+def collect_paths(strata: Strata, paths: PartialPaths, search: PathSearch, order: Order) -> bool:
+    """Find the best paths of a search: all that score less than its bound, and some that equal it.
+
+    Those that equal the bound are wanted while the paths kept and found are fewer than `order.want`; a search that
+    finds so many lowers the bound. Returns whether this came to an end; if not, too many scores lie within the slack.
+    """
+    tally, found, want, slack = search.tally, search.found, order.want, order.slack[0]
+    while tally[WAITING] > 0:
         least = search.heap_score[0] - slack
-        if bounded and (least > bound or (least == bound and kept + count >= want)):
-            break
-        if search.count[TAKEN] >= order.patience:
-            search.count[FOUND] = count
-            return search, bounded, bound, False
+        full = tally[KEPT] + tally[FOUND] >= want
+        if tally[BOUNDED] == 1 and (least > search.bound[0] or (full and least == search.bound[0])):
+            return True
+        if tally[TAKEN] >= order.patience:
+            return False
         candidate = _pop(search)
-        if search.count[TAKEN] >= len(search.choices):
-            search = _grown(search)
-        root = search.candidates[candidate][ROOT]
-        _take(before, after, search, candidate)
-        score = _true_score(strata, before, after, search, root, fold)
-        if not bounded or score < bound or (score == bound and kept + count < want):
-            at = count if count < want else want - 1
+        score = _take(strata, paths, search, candidate, order.fold)
+        if tally[BOUNDED] == 0 or score < search.bound[0] or (not full and score == search.bound[0]):
+            at = min(tally[FOUND], want - 1)
             while at > 0 and found.scores[at - 1] > score:
-                found.scores[at], found.events[at] = found.scores[at - 1], found.events[at - 1]
+                copy_path(found, at - 1, found, at)
                 at -= 1
             found.scores[at] = score
-            for t in range(positions):
+            for t in range(len(search.entries)):
                 found.events[at, t] = strata.event[search.entries[t]]
-            count = min(count + 1, want)
-            if count == want and (not bounded or found.scores[want - 1] < bound):
-                bounded, bound = True, found.scores[want - 1]
+            tally[FOUND] = min(tally[FOUND] + 1, want)
+            if tally[FOUND] == want and (tally[BOUNDED] == 0 or found.scores[want - 1] < search.bound[0]):
+                tally[BOUNDED], search.bound[0] = 1, found.scores[want - 1]
                 if slack == 0:
-                    break
-        search = _split(strata, before, after, search, candidate, fold)
-    search.count[FOUND] = count
-    return search, bounded, bound, True
+                    return True
+        _split(strata, paths, search, candidate, order.fold)
+    return True
