@@ -23,6 +23,7 @@ class BestResults:
         self.rows = np.zeros((0, components), np.int64)
         self.horizon: Any = None
         """The worst score that is kept; None if any is."""
+        self._known, self._score = 0, None
         self.cut = False
         """Whether results as good as the horizon were dropped, for there were too many."""
 
@@ -31,7 +32,9 @@ class BestResults:
 
     def score(self, rank: int) -> Any:
         """The score of rank 1, 2, ..."""
-        return np.partition(self.scores, rank - 1)[rank - 1]
+        if self._known != rank:
+            self._known, self._score = rank, np.partition(self.scores, rank - 1).item(rank - 1)
+        return self._score
 
     def as_good_as(self, score: Any) -> int:
         """How many results there are with this score or a better one."""
@@ -44,11 +47,13 @@ class BestResults:
             scores, rows = scores[good], rows[good]
         if len(scores):
             self.scores, self.rows = np.concatenate([self.scores, scores]), np.concatenate([self.rows, rows])
+            self._known = 0
             self._drop_the_rest()
 
     def keep(self, kept: Array, renumbered: Array) -> None:
         """Keep these rows alone, with new numbers for their entries."""
         self.scores, self.rows = self.scores[kept], renumbered[self.rows[kept]]
+        self._known = 0
 
     def in_order(self, count: int) -> Array:
         """The numbers of the best results, best first."""

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.ranking.joins.merging import merged
+from trendloom.kernels.ranking.joins.merging import merged_score
 
 Array = np.ndarray[Any, Any]
 
@@ -46,8 +46,9 @@ class Frontier:
         """Take note of the next entries of a component."""
         if len(scores):
             top = self.tops[component]
-            self.tops[component] = scores[0] if top is None else min(top, scores[0])
-            self.lasts[component] = scores[-1]
+            best = scores.item(0)
+            self.tops[component] = best if top is None else min(top, best)
+            self.lasts[component] = scores.item(-1)
         self.exhausted[component] = exhausted
         self.empty[component] = exhausted and self.tops[component] is None
 
@@ -63,9 +64,9 @@ class Frontier:
         if any(last is None and not self.exhausted[number] for number, last in enumerate(self.lasts)):
             return None
         if self.completed:
-            return merged(self.merge, self.lasts)
+            return merged_score(self.merge, self.lasts)
         return min(self.corner(number, self.lasts[number]) for number, done in enumerate(self.exhausted) if not done)
 
     def corner(self, component: int, last: Any) -> Any:
         """The best that can be made with an entry of this score and the best entries of all other components."""
-        return merged(self.merge, [last if number == component else top for number, top in enumerate(self.tops)])
+        return merged_score(self.merge, [last if number == component else top for number, top in enumerate(self.tops)])

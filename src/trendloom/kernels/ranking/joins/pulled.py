@@ -23,6 +23,7 @@ Array = np.ndarray[Any, Any]
 
 FIRST = 1 << 10
 NONE = -1
+NEVER = 2**62
 NEXT, LEVEL, CURSORS = 0, 1, 2
 """Where a join was left: the next entry to join, how many components are chosen for it, and a cursor for each level."""
 
@@ -97,7 +98,7 @@ class PulledStore:
         events = widened(entries.events, self._positions)
         kept.score[some], kept.component[some], kept.key[some] = entries.scores, component, keys
         kept.events[some], kept.next[some] = events, NONE
-        kept.first[some] = np.where(events < 0, np.iinfo(np.int64).max, events).min(axis=1, initial=2**62)
+        kept.first[some] = np.where(events < 0, NEVER, events).min(axis=1, initial=NEVER)
         kept.last[some] = events.max(axis=1, initial=NONE)
         self.count += more
 

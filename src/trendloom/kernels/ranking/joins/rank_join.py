@@ -118,6 +118,9 @@ class RankJoin:
         self._room = Combinations(np.empty(ROOM, self._type), np.empty((ROOM, count), np.int64))
         self.progress = JoinProgress(self.frontier, count)
         self._given = 0
+        self._askable = [each for each in components if isinstance(each, AskableComponent)] if random_access else []
+        if random_access and len(self._askable) < count:
+            raise TypeError("random access needs components that can be asked for keys")
 
     # ---------------------------------------------------------------------------------------------- results
 
@@ -182,6 +185,7 @@ class RankJoin:
         progress = self.progress
         progress.batch = max(FIRST_BATCH, int(sum(progress.depths)) // (SHARE * len(self.components)))
         progress.costs = [self._access_cost(number) for number in range(len(self.components))]
+        progress.found = self.results.scores
         progress.target = self.results.score(k) if len(self.results) >= k else None
         wanted = self._schedule.choose(progress)
         for number, count in enumerate(wanted):
@@ -205,18 +209,9 @@ class RankJoin:
         """What a sorted access costs, with the lookups it leads to."""
         lookups = 0.0
         if self.frontier.completed:
-            lookups = sum(each.lookup_cost for each in self._asked(number)) * self.progress.new_share(number)
+            asked = (each for other, each in enumerate(self._askable) if other != number or not each.unique)
+            lookups = sum(each.lookup_cost for each in asked) * self.progress.new_share(number)
         return self.components[number].cost + lookups
-
-    def _asked(self, number: int) -> list[AskableComponent]:
-        """The components in which a key of this one is looked up: itself only if it may have the key again."""
-        found = []
-        for other, component in enumerate(self.components):
-            if not isinstance(component, AskableComponent):
-                raise TypeError("random access needs components that can be asked for keys")
-            if other != number or not component.unique:
-                found.append(component)
-        return found
 
     def _add(self, number: int, entries: Entries) -> None:
         keys = self._keys.numbers(self.conditions.keys_of(number, entries.events))
@@ -232,8 +227,7 @@ class RankJoin:
         self.progress.note_new(number, len(new))
         if len(new) == 0:
             return
-        for other, component in enumerate(self.components):
-            assert isinstance(component, AskableComponent)
+        for other, component in enumerate(self._askable):
             if other == number and component.unique:
                 self._add(other, Entries(entries.scores[new], entries.events[new]))
             else:
