@@ -3,23 +3,28 @@
 - Gradient: U. Güntzer, W.-T. Balke, W. Kießling, "Optimizing Multi-Feature Queries for Image Databases": the component
   whose score has risen most over its last entries is read next. Costs are not looked at.
 - Statistics: S. Hwang, K. Chang, "Optimizing Top-k Queries for Middleware Access: A Unified Cost-Based Approach": the
-  depths are planned beforehand, such that the threshold is reached at the least cost on a sample. As in the thesis below, the
-  sample is what has been read; scores are taken to go on as they did on the whole, and the plan is made anew meanwhile.
+  depths are planned beforehand, such that the threshold is reached at the least cost on a sample. As in the thesis that
+  is named below, the sample is what has been read; scores are taken to go on as they did so far, and plans are renewed.
 - Ratios: waste-avoiding boundary selection as it is printed, in figure 3.12 of X. Wang, "CPR: Complex Pattern Ranking
   for Evaluating Top-k Pattern Queries over Event Streams": round robin for two results; then the cheapest boundary of
   the result before the last one, among all entries read, gives the ratio in which components are read on.
+- nTMM (4.5 in the same thesis): when a window has moved on, sequences that were enumerated are not enumerated again, but
+  the join begins again. `JoinedAgain` does that; `StartedAgain` enumerates again, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from trendloom.kernels.ranking.joins.boundaries import Frontier
+from trendloom.kernels.ranking.joins.components import ArrayComponent, Component, Entries, MergedComponent
 from trendloom.kernels.ranking.joins.merging import merged
+from trendloom.kernels.ranking.joins.rank_join import RankedRows, RankJoin
 from trendloom.kernels.ranking.joins.schedules import JoinProgress, RoundRobin
+from trendloom.kernels.ranking.joins.sliding import SlidingComponent, valid
 
 Array = np.ndarray[Any, Any]
 
@@ -120,3 +125,60 @@ def _in_ratio(progress: JoinProgress, ratio: Array) -> Sequence[int]:
     counts = np.rint(ratio / ratio.sum() * progress.batch * len(ratio)).astype(np.int64)
     counts[int(np.argmax(ratio))] += int(counts.sum() == 0)
     return [int(count) for count in counts]
+
+
+# ------------------------------------------------------------------------------------------------ moving windows
+
+
+class _Recorded:
+    """A component that remembers what it gave."""
+
+    def __init__(self, component: SlidingComponent) -> None:
+        self.component = component
+        self.positions, self.cost = component.positions, 1.0
+        self.given = component.pull(0)
+
+    @property
+    def exhausted(self) -> bool:
+        return self.component.exhausted
+
+    def pull(self, count: int) -> Entries:
+        more = self.component.pull(count)
+        scores, events = self.given
+        self.given = Entries(np.concatenate([scores, more.scores]), np.concatenate([events, more.events]))
+        return more
+
+    def slide(self, low: int, high: int) -> None:
+        self.component.slide(low, high)
+        self.given = valid(self.given, low)
+
+
+class JoinedAgain:
+    """A join that begins again in every window, of sequences that are enumerated once."""
+
+    def __init__(self, components: Sequence[SlidingComponent], join: Callable[[Sequence[Component]], RankJoin]) -> None:
+        self._components, self._join = [_Recorded(component) for component in components], join
+
+    def best(self, k: int) -> RankedRows:
+        return self._join([MergedComponent([ArrayComponent(*each.given), each]) for each in self._components]).best(k)
+
+    def slide(self, low: int, high: int) -> None:
+        for component in self._components:
+            component.slide(low, high)
+
+
+class StartedAgain:
+    """A join of sequences that are enumerated again in every window."""
+
+    def __init__(
+        self, components: Callable[[int, int], Sequence[Component]], join: Callable[[Sequence[Component]], RankJoin],
+        low: int, high: int,
+    ) -> None:  # fmt: skip
+        self._components, self._join = components, join
+        self._window = low, high
+
+    def best(self, k: int) -> RankedRows:
+        return self._join(self._components(*self._window)).best(k)
+
+    def slide(self, low: int, high: int) -> None:
+        self._window = low, high

@@ -50,9 +50,9 @@ class BestResults:
             self._known = 0
             self._drop_the_rest()
 
-    def keep(self, kept: Array, renumbered: Array) -> None:
-        """Keep these rows alone, with new numbers for their entries."""
-        self.scores, self.rows = self.scores[kept], renumbered[self.rows[kept]]
+    def keep(self, kept: Array) -> None:
+        """Keep these results alone."""
+        self.scores, self.rows = self.scores[kept], self.rows[kept]
         self._known = 0
 
     def in_order(self, count: int) -> Array:

@@ -37,10 +37,14 @@ class Frontier:
     def __init__(self, components: int, merge: int, *, completed: bool) -> None:
         """`completed`: every entry is completed by random access when it is seen."""
         self.merge, self.completed = merge, completed
-        self.tops: list[Any] = [None] * components
-        self.lasts: list[Any] = [None] * components
-        self.exhausted = [False] * components
-        self.empty = [False] * components
+        self.restart([None] * components)
+
+    def restart(self, tops: list[Any]) -> None:
+        """Nothing was read yet; `tops` are the best scores of what is known of before."""
+        self.tops: list[Any] = tops
+        self.lasts: list[Any] = [None] * len(tops)
+        self.exhausted = [False] * len(tops)
+        self.empty = [False] * len(tops)
 
     def read(self, component: int, scores: Array, *, exhausted: bool) -> None:
         """Take note of the next entries of a component."""

@@ -38,8 +38,8 @@ Array = np.ndarray[Any, Any]
 
 ROOM = 1 << 13
 """Combinations that are made before the worse ones are dropped."""
-FIRST_BATCH, SHARE = 8, 16
-"""Entries of a first access, and which share of what was read an access reads at most."""
+FIRST_BATCH, NEXT_BATCH, SHARE = 8, 2, 16
+"""Entries of a first access, of the first one when results are kept, and the share of what was read of later ones."""
 MOST = 100_000
 """Results of the same score as the last one that are given, if nobody says how many."""
 
@@ -117,7 +117,7 @@ class RankJoin:
         self._in_order = np.ones(count, np.bool_)
         self._room = Combinations(np.empty(ROOM, self._type), np.empty((ROOM, count), np.int64))
         self.progress = JoinProgress(self.frontier, count)
-        self._given = 0
+        self._given, self._first_batch = 0, FIRST_BATCH
         self._askable = [each for each in components if isinstance(each, AskableComponent)] if random_access else []
         if random_access and len(self._askable) < count:
             raise TypeError("random access needs components that can be asked for keys")
@@ -129,7 +129,10 @@ class RankJoin:
         most = max(k, most) if ties else k
         self._keep_at_least(k, most)
         while not self._is_certain(k, most):
-            self._access(k)
+            if self._is_short(k):
+                self._join_again(self.results.size)
+            else:
+                self._access(k)
         return self._ranked(k, most)
 
     @property
@@ -154,7 +157,39 @@ class RankJoin:
         self._given = len(found.scores)
         return Entries(found.scores[some], found.events[some])
 
+    def expire(self, low: int) -> None:
+        """Drop what has events before `low`; components start again, with entries that they have not given before."""
+        store = self.store
+        valid = store.entries.first[: store.count] >= low
+        numbers = np.cumsum(valid) - 1
+        results = self.results
+        results.keep(np.logical_and.reduce(valid[results.rows], axis=1))
+        results.rows = numbers[results.rows]
+        if results.cut:
+            results.size = 0
+        store.keep(np.flatnonzero(valid))
+        kept = store.entries
+        tops = []
+        for number in range(len(self.components)):
+            scores = kept.score[: store.count][kept.component[: store.count] == number]
+            tops.append(scores.min().item() if len(scores) else None)
+        self.frontier.restart(tops)
+        self.progress.restart()
+        self._in_order[:] = store.count == 0
+        self._first_batch = NEXT_BATCH if len(results) else FIRST_BATCH
+
+    def _is_short(self, k: int) -> bool:
+        """Whether results that were dropped are among the k best."""
+        if len(self.results) >= k or self.results.horizon is None:
+            return False
+        if self.frontier.ended:
+            return True
+        bound = self.frontier.bound()
+        return bool(bound is not None and bound > self.results.horizon)
+
     def _is_certain(self, k: int, most: int) -> bool:
+        if self._is_short(k):
+            return False
         if self.frontier.ended:
             return True
         bound = self.frontier.bound()
@@ -183,7 +218,8 @@ class RankJoin:
     def _access(self, k: int) -> None:
         """Pull what the schedule asks for, until the results are certain."""
         progress = self.progress
-        progress.batch = max(FIRST_BATCH, int(sum(progress.depths)) // (SHARE * len(self.components)))
+        read = max(sum(progress.depths), self.store.count)
+        progress.batch = max(self._first_batch, read // (SHARE * len(self.components)))
         progress.costs = [self._access_cost(number) for number in range(len(self.components))]
         progress.found = self.results.scores
         progress.target = self.results.score(k) if len(self.results) >= k else None
@@ -241,11 +277,19 @@ class RankJoin:
         results = self.results
         most = max(results.most, most + 1)
         if k > results.size or (results.cut and most > results.most):
-            size = max(k * self._spare, results.size)
-            self.results = BestResults(size, most, len(self.components), self._type)
-            self.store.separate()
-            self._join_all()
-        results.most = most
+            results.most = most
+            self._join_again(max(k * self._spare, results.size))
+        self.results.most = max(self.results.most, most)
+
+    def _join_again(self, size: int) -> None:
+        """Join all entries that were pulled once more, in order of score, to keep so many results."""
+        self.results = BestResults(size, self.results.most, len(self.components), self._type)
+        store, in_order = self.store, self._in_order.copy()
+        store.keep(np.argsort(store.entries.score[: store.count], kind="stable"))
+        store.separate()
+        self._in_order[:] = True
+        self._join_all()
+        self._in_order[:] = in_order
 
     def _join_all(self) -> None:
         room = self._room

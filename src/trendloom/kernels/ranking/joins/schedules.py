@@ -45,9 +45,10 @@ class JoinProgress:
 
     def __init__(self, frontier: Frontier, components: int) -> None:
         self.frontier = frontier
-        self.depths = [0] * components
         self.lookups = [0] * components
         self.spent = 0.0
+        self.read = 0
+        """Entries that were pulled of all components, also before a restart."""
         self.batch = 1
         self.costs = [1.0] * components
         """Of a sorted access, with the lookups that follow from it."""
@@ -55,6 +56,12 @@ class JoinProgress:
         """The score of the k-th result so far; None if there are fewer."""
         self.found = np.zeros(0)
         """The scores of the results so far, in any order."""
+        self.restart()
+
+    def restart(self) -> None:
+        """Components give their entries from the first one on."""
+        components = len(self.lookups)
+        self.depths = [0] * components
         self._scores: list[Array] = [np.empty(FIRST)] * components
         self._new = [0] * components
 
@@ -67,6 +74,7 @@ class JoinProgress:
             self._scores[component] = kept
         kept[before:depth] = scores
         self.depths[component] = depth
+        self.read += len(scores)
         self.spent += cost * len(scores)
 
     def note_new(self, component: int, keys: int) -> None:
@@ -121,9 +129,9 @@ class WasteAvoiding:
     """The cheapest way to the next boundary, by what it took to come to those before."""
 
     def choose(self, progress: JoinProgress) -> Sequence[int]:
-        if any(depth == 0 for depth in progress.depths):
-            return [0 if depth else progress.batch for depth in progress.depths]
         frontier = progress.frontier
+        if any(progress.depths[each] == 0 for each in progress.open()):
+            return [0 if depth else progress.batch for depth in progress.depths]
         if not frontier.completed or frontier.merge == MIN:
             return _raise_lowest(progress)
         if frontier.merge == MAX:
