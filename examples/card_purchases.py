@@ -2,7 +2,7 @@
 
     python examples/card_purchases.py purchases.parquet
 
-Each event has time (s), type (BrandA to BrandE), ccid (the number of the card) and exp (dollars spent). The queries of
+Each event has time, type (BrandA to BrandE), ccid (the number of the card) and exp (dollars spent). The queries of
 ranking.tql ask for those who spend most.
 """
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 CARDS, PURCHASES, HOURS, SEED = 40, 2_400, 30, 3
+BEGIN = np.datetime64("2024-11-29T06:00:00", "us")
 BRANDS = np.array(["BrandA", "BrandB", "BrandC", "BrandD", "BrandE"])
 USUAL = np.array([60, 45, 90, 120, 70])
 """What is mostly spent on a purchase, by brand."""
@@ -24,7 +25,7 @@ USUAL = np.array([60, 45, 90, 120, 70])
 def card_purchases(cards: int = CARDS, purchases: int = PURCHASES, hours: int = HOURS, seed: int = SEED) -> pa.Table:
     """So many purchases in order of time, by so many cards."""
     random = np.random.default_rng(seed)
-    time = np.sort(random.choice(hours * 3600, purchases, replace=False))
+    time = BEGIN + np.sort(random.choice(hours * 3600, purchases, replace=False)).astype("timedelta64[s]")
     brand = random.integers(0, len(BRANDS), purchases)
     spent = np.ceil(USUAL[brand] * random.lognormal(0, 0.7, purchases)).astype(np.int64)
     card = 500 + random.integers(0, cards, purchases)
