@@ -57,7 +57,6 @@ class Case:
         """What an engine must be able to do, by the names that a `PlanError` uses."""
         query = parse_query(self.query)
         found = {
-            "RANK BY": query.rank_by is not None,
             "imprecise time": self.imprecise,
             "EXISTS": has_exists(query.pattern),
         }

@@ -13,6 +13,7 @@ from tests.property.strategies_aggregates import GROUPINGS, HIDDEN, NEGATED, PLA
 from tests.property.strategies_nesting import KINDS as NESTED
 from tests.property.strategies_nesting import nested_cases
 from tests.property.strategies_order import Order, ordered_cases
+from tests.property.strategies_ranking import Rankings, ranked_cases
 
 KINDS: dict[str, Aimed | Knobs] = {
     "matches, any": Knobs(outputs=("trends", "values"), semantics=(ANY,)),
@@ -28,7 +29,8 @@ KINDS: dict[str, Aimed | Knobs] = {
     "anything": Knobs(outputs=("aggregates",)),
     "remainders": Knobs(outputs=("trends", "values", "complete", "collapsed", "aggregates"), hiding=True),
 }
-"""Every kind of query that there is, but for nested ones."""
+"""Every kind of query that there is, but for nested and ranked ones."""
+RANKED = {"ranked": Rankings(), "ranked and joined": Rankings(joined=True)}
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,13 @@ def live_cases(draw: st.DrawFn, kind: str) -> LiveCase:
 def nested_live_cases(draw: st.DrawFn, kind: str) -> LiveCase:
     """A random nested query over such a stream."""
     return draw(arrivals(draw(nested_cases(NESTED[kind]))))
+
+
+@st.composite
+def ranked_live_cases(draw: st.DrawFn, kind: str) -> LiveCase:
+    """A random ranked query over such a stream."""
+    case = draw(ranked_cases(RANKED[kind]))
+    return draw(arrivals(Case(case.query, case.events)))
 
 
 @st.composite

@@ -43,7 +43,7 @@ def test_a_forecast_comes_true(kind: str, monkeypatch: pytest.MonkeyPatch) -> No
             assume(False)
             raise
         told: list[Expected] = []
-        rows = sum(len(b) for b in task.rows(physical, stream_of(physical, events), foreseen=told.append))
+        rows = sum(len(b) for b in task.rows(task.show(physical, stream_of(physical, events)), foreseen=told.append))
         for one in told:
             assert rows == one.number if one.exact else rows <= one.number, f"{one}, {rows} rows: {case.query}"
             exact, bounds = exact + one.exact, bounds + (not one.exact)

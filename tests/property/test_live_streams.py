@@ -17,7 +17,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.property.amounts import amount, at_least, thorough
 from tests.property.compare import rows_of
-from tests.property.live_cases import KINDS, LiveCase, live_cases, nested_live_cases, ordered_live_cases
+from tests.property.live_cases import (
+    KINDS,
+    RANKED,
+    LiveCase,
+    live_cases,
+    nested_live_cases,
+    ordered_live_cases,
+    ranked_live_cases,
+)
 from tests.property.strategies import ARROW, SCHEMA
 from tests.property.strategies_nesting import KINDS as NESTED
 from tests.property.strategies_order import Order
@@ -72,6 +80,12 @@ def test_a_stream_gives_what_a_batch_gives(kind: str, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("kind", NESTED)
 def test_nested_queries(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compare(nested_live_cases(kind), EXAMPLES, monkeypatch)
+
+
+@pytest.mark.parametrize("kind", RANKED)
+def test_ranked_queries(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks of a window come when it has ended; the best of all partitions are ranked across buckets."""
+    compare(ranked_live_cases(kind), EXAMPLES, monkeypatch)
 
 
 @pytest.mark.parametrize("kind", KINDS)

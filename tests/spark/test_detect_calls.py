@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.refused_pattern import PASSED_IN_MANY_WAYS, TOLD
 
 import trendloom as tl
 from trendloom.errors import BindError, OptionError, ParseError, PlanError
@@ -76,8 +77,8 @@ def test_bad_text_is_told_at_once(events: Any) -> None:
 
 
 def test_missing_features_are_told_at_once(events: Any) -> None:
-    with pytest.raises(PlanError, match="RANK BY"):
-        detect(events, "PATTERN A a RANK BY a.x LIMIT 1")
+    with pytest.raises(PlanError, match=TOLD):
+        detect(events, PASSED_IN_MANY_WAYS)
 
 
 def test_unknown_numeric_is_told(events: Any) -> None:

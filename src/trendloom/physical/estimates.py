@@ -1,6 +1,7 @@
 """What a run should come to, in figures, as far as the statistics of its stream tell.
 
 - rows of a search: the matches, by `expected_matches`; at most so many where not only neighbours decide about them;
+- rows of ranked matches: as many as are wanted of each window and partition, if there are so many matches;
 - rows of aggregates: a group and window each, so at most groups · windows;
 - edges of a trend graph: with D events of a key in a window and a share s of neighbours that pass, an edge leads from
   an event to the d-th after it if they pass and no event between them passes with both. As if pairs were independent,
@@ -17,11 +18,12 @@ from math import log1p
 
 from trendloom.expr.nodes import columns
 from trendloom.kernels.complete.spec import Complete
+from trendloom.kernels.ranking.kernel import IN_ALL
 from trendloom.model.semantics import Trends
 from trendloom.physical.candidate import Estimate, Wanted
 from trendloom.physical.expected_matches import expected_matches
 from trendloom.physical.neighbours import neighbours_of
-from trendloom.plan.logical import Projection
+from trendloom.plan.logical import Projection, Ranking
 
 EDGES = "edges"
 NUMBER = 8
@@ -37,10 +39,26 @@ def estimate_search(wanted: Wanted) -> Estimate | None:
         return estimate_totals(wanted)
     statistics, output = wanted.statistics, wanted.plan.output
     number = expected_matches(wanted.detection, statistics, statistics.spread(wanted.plan.keys))
+    if wanted.plan.ranking is not None:
+        return _ranked(wanted, wanted.plan.ranking, number)
     a_row_each = (output is Trends.ALL or isinstance(output, Projection)) and not wanted.plan.hidden
     return replace(
         _of_events(wanted), results=number, at_most=not (a_row_each and neighbours_of(wanted.detection).whole)
     )
+
+
+def _ranked(wanted: Wanted, ranking: Ranking, matches: float | None) -> Estimate:
+    """Rows of ranked matches: the wanted ones of each board, of which some may have fewer."""
+    known = [number for number in (matches, _rows_of_boards(wanted, ranking)) if number is not None]
+    further = {} if matches is None else {IN_ALL: matches}
+    return replace(_of_events(wanted), results=min(known) if known else None, at_most=True, further=further)
+
+
+def _rows_of_boards(wanted: Wanted, ranking: Ranking) -> float | None:
+    """How many rows there are if every window and partition has as many as wanted."""
+    partitions = wanted.statistics.spread(() if ranking.overall else wanted.plan.partition)
+    windows = wanted.statistics.windows(wanted.plan.window)
+    return None if partitions is None or windows is None else ranking.limit * partitions.distinct * windows
 
 
 def estimate_totals(wanted: Wanted) -> Estimate | None:

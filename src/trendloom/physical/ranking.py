@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from trendloom.expr.nodes import Arithmetic, Constant, Expr, Fold, Function, Negate, variables, walk
 from trendloom.kernels.ranking.spec import OperandSpan, Scoring
 from trendloom.pattern.template import in_every_match
+from trendloom.plan.display import Branch
 from trendloom.plan.logical import Plan
 
 
@@ -17,9 +18,21 @@ def scoring_of(plan: Plan, names: tuple[str, ...]) -> Scoring | None:
         return None
     used = tuple(tuple(sorted(variables(expr))) for expr in ranking.preferences)
     spans = tuple(OperandSpan(one.positions, one.within) for one in plan.operand_windows)
-    return Scoring(
-        ranking.preferences, ranking.merge, ranking.descending, ranking.limit, ranking.overall, used, names, spans
-    )
+    overall = plan.ranks_across_keys
+    return Scoring(ranking.preferences, ranking.merge, ranking.descending, ranking.limit, overall, used, names, spans)
+
+
+WITHOUT_LISTING = ("best paths",)
+"""Candidates that rank matches without listing all of them: where none takes a plan, EXPLAIN says why."""
+
+
+def describe_ranking(plan: Plan, how: str, obstacles: tuple[Branch, ...] = ()) -> Branch:
+    """How the best matches of a plan are found; `obstacles`: why not otherwise."""
+    ranking = plan.ranking
+    assert ranking is not None
+    of = "of each window" if plan.window.sliding else "of the stream"
+    of += " and partition" if plan.partition and not ranking.overall else ""
+    return Branch("ranking", f"the best {ranking.limit} {of}: {how}", obstacles)
 
 
 @dataclass(frozen=True)

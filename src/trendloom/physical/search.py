@@ -17,7 +17,7 @@ from trendloom.physical.consistency import describe_predicates
 from trendloom.physical.counting import count_of_matches, count_of_tried
 from trendloom.physical.estimates import estimate_search
 from trendloom.physical.hiding import COMPARED, describe_hiding
-from trendloom.physical.ranking import scoring_of
+from trendloom.physical.ranking import WITHOUT_LISTING, describe_ranking, scoring_of
 from trendloom.plan.display import Branch
 from trendloom.plan.logical import Aggregation
 
@@ -32,6 +32,7 @@ def searched(
     kernel = replace(kernel, whole_windows=wanted.aggregates, count=count_of_matches(wanted))
     found = matches = _shown(wanted, kernel)
     result = "matches as they are found, sorted where they fit in memory"
+    ranking: tuple[Branch, ...] = ()
     if output is Trends.COMPLETE:
         tries, compares = count_of_tried(kernel.detection)
         found = MaximalKernel(kernel.detection, matches, wanted.limits.compared, tries, compares, count=kernel.count)
@@ -40,14 +41,27 @@ def searched(
         found = MergedKernel(kernel.detection, matches, wanted.limits.enumerated)
         result = f"{TOGETHER}: matches are enumerated and put together, because {refused['spines']}"
     elif (scoring := scoring_of(wanted.plan, tuple(place.variable for place in kernel.detection.places))) is not None:
-        found = ListingKernel(kernel.detection, scoring, matches, wanted.limits.enumerated)
+        found = ListingKernel(kernel.detection, scoring, matches, wanted.limits.enumerated, count=kernel.count)
         result = f"list all matches (at most {wanted.limits.enumerated:,}), keep the best of them"
+        ranking = (_listed(wanted),)
     elif isinstance(output, Aggregation):
         having = ", keep rows that pass HAVING" if output.having is not None else ""
         result = f"two steps: find the matches, then add up per group and window{having}"
     hiding = f"{COMPARED} (of at most {wanted.limits.enumerated:,} matches at a time)"
-    notes = (*describe_hiding(kernel.detection, hiding), *_predicates(wanted, kernel, pairs))
+    notes = (*ranking, *describe_hiding(kernel.detection, hiding), *_predicates(wanted, kernel, pairs))
     return Choice(found, algorithm, why, cost, result, notes=notes, estimate=estimate_search(wanted))
+
+
+def _listed(wanted: Wanted) -> Branch:
+    """Why the best are found by listing all matches."""
+    obstacles = tuple(
+        Branch(f"not by {name}", wanted.refused[name]) for name in WITHOUT_LISTING if name in wanted.refused
+    )
+    return describe_ranking(
+        wanted.plan,
+        f"every match is made and scored, at most {wanted.limits.enumerated:,}; the best are held",
+        obstacles,
+    )
 
 
 def _shown(wanted: Wanted, kernel: SearchKernel) -> SearchKernel:

@@ -150,3 +150,8 @@ class Plan:
     def keys(self) -> tuple[str, ...]:
         """The attributes by which events are kept apart; results are told apart by `partition` alone."""
         return (*self.partition, *self.split)
+
+    @property
+    def ranks_across_keys(self) -> bool:
+        """Whether matches of several keys are ranked together: who sees some of the keys knows candidates only."""
+        return self.ranking is not None and self.ranking.overall and bool(self.keys)

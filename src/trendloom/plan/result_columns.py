@@ -54,10 +54,16 @@ def refuse_clashing_columns(plans: Sequence[Plan], hint: str | None = None) -> N
             f"the queries cannot share one table of results: {names} {'is' if len(clashing) == 1 else 'are'} of "
             "different kinds",
             parts[0].span,
-            hint=hint or f"rename columns that differ with AS, or choose one query with {option('query')}",
+            hint=hint or f"{_way_out(clashing)}, or choose one query with {option('query')}",
             text=parts[0].text,
             parts=parts,
         )
+
+
+def _way_out(clashing: list[list[ResultColumn]]) -> str:
+    if all(some[0].name == SCORE for some in clashing):
+        return "make all scores numbers with a point, e.g. RANK BY 1.0 * (...)"
+    return "rename columns that differ with AS"
 
 
 def _columns(plan: Plan) -> Iterator[ResultColumn]:

@@ -39,7 +39,6 @@ def refused(result: Result, status: int, *parts: str) -> None:
         ("PATTERN A a WHERE b.value > 1", "unknown variable 'b'"),
         ("PATTERN A a WHERE a.user > 1", "cannot compare"),
         ("PATTERN NOT A", "NOT stands outside a SEQ"),
-        ("PATTERN A a RANK BY a.value LIMIT 1", "RANK BY cannot be run by this engine yet"),
         ("PATTERN A CONFIDENCE >= 0.5", "imprecise time"),
     ],
 )

@@ -26,7 +26,8 @@ def test_explain_without_events_says_what_it_assumes(trendloom: Command) -> None
 
 
 def test_explain_of_a_feature_without_algorithm_is_no_error(trendloom: Command) -> None:
-    result = trendloom("explain", "-", text="PATTERN A a RANK BY a.x LIMIT 3")
+    bounds = ("--time-low", "time", "--time-high", "time")
+    result = trendloom("explain", "-", "--events", "events.csv", *bounds, text="PATTERN A")
     assert result.exit_code == 0
     assert "refused" in result.stdout
     assert "--engine reference" in result.stdout

@@ -168,3 +168,28 @@ def test_few_events_and_no_keys_are_explained(query: str, rows: int) -> None:
     events = pa.table({"type": list("AAB"), "time": [1, 2, 3], "k": pa.array([None] * 3, pa.int64())}).slice(0, rows)
     with warnings.catch_warnings(action="ignore"):
         assert "Measured" in tl.explain(query, events, analyze=True)
+
+
+def pairs_in_order(count: int) -> pa.Table:
+    """So many A before as many B."""
+    return pa.table({"type": ["A"] * count + ["B"] * count, "time": range(2 * count), "x": range(2 * count)})
+
+
+def test_analyze_says_how_many_matches_ranks_spared() -> None:
+    query = "PATTERN SEQ(A a, B b) RANK BY a.x + b.x DESC LIMIT 5"
+    shown = tl.explain(query, pairs_in_order(40), analyze=True)
+    assert "matches in all  1,600, counted without listing them" in shown
+    assert "matches made    5" in shown
+    assert "spared          1,595 matches were never made" in shown
+    assert "estimated at most 5" in shown
+
+
+def test_analyze_says_how_many_matches_were_listed() -> None:
+    query = "PATTERN SEQ(A a, B b) RANK BY abs(a.x - b.x) LIMIT 5"
+    shown = tl.explain(query, pairs_in_order(40), analyze=True)
+    assert "matches made    1,600" in shown
+    assert "spared" not in shown
+
+
+def test_a_plain_explain_ranks_nothing() -> None:
+    assert "matches made" not in tl.explain("PATTERN A a RANK BY a.x LIMIT 5", pairs_in_order(3))

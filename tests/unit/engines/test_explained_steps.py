@@ -69,6 +69,12 @@ def test_spark_spreads_the_events_by_the_partition_key() -> None:
         ("RETURN COUNT(*) PATTERN A+ WHERE [x] WITHIN 1 h", ["passed its end", "matrices, per key", "adds up"]),
         ("RETURN COUNT(*) PATTERN A+ WHERE A.x < NEXT(A).x WITHIN 1 h", ["passed its end", "events of open windows"]),
         ("PATTERN SEQ(A, B)", ["without WITHIN"]),
+        ("PATTERN A a RANK BY a.x LIMIT 2 WITHIN 1 h", ["without SLIDE"]),
+        ("PATTERN A a RANK BY a.x LIMIT 2 WITHIN 1 h SLIDE 1 h", ["passed its end", "events of open", "early=True"]),
+        (
+            "PATTERN A a WHERE [x] RANK BY a.y LIMIT 2 OVERALL WITHIN 1 h SLIDE 1 h",
+            ["passed its end", "events of open windows", "best of all buckets of keys together"],
+        ),
     ],
 )
 def test_how_a_live_stream_is_served(query: str, told: list[str]) -> None:
@@ -88,3 +94,23 @@ def test_spark_without_a_key_is_one_task() -> None:
     shown = on_spark("PATTERN SEQ(A, B)")
     assert "2.  one task: there is no partition key" in shown
     assert "repartition" not in shown
+
+
+@pytest.mark.parametrize(
+    ("query", "steps"),
+    [
+        (
+            "PATTERN A a WHERE [user] RANK BY a.x LIMIT 3 OVERALL WITHIN 1 h SLIDE 1 h",
+            ["repartition by user", "repartition the best 3 of each task, with their events, by window", "together"],
+        ),
+        ("PATTERN A a WHERE [user] RANK BY a.x LIMIT 3 OVERALL", ["send the best 3 of each task", "to one task"]),
+        (
+            "PATTERN A a RANK BY a.x LIMIT 3 WITHIN 1 h SLIDE 1 h",
+            ["path cut, since there is no partition key", "repartition by segment of time", "ranks the windows"],
+        ),
+        ("PATTERN A a RANK BY a.x LIMIT 3", ["one task", "no windows (WITHIN ... SLIDE) to cut between"]),
+    ],
+)
+def test_ranked_matches_are_spread_by_key_or_window(query: str, steps: list[str]) -> None:
+    shown = on_spark(query)
+    assert all(step in shown for step in steps)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.refused_pattern import PASSED_IN_MANY_WAYS, TOLD
 
 import trendloom as tl
 from trendloom.engines import answers as engine_answers
@@ -61,12 +62,12 @@ def test_one_wrong_query_of_several_is_named_and_one_alone_is_as_ever() -> None:
 
 
 def test_what_no_algorithm_runs_is_told_beside_what_does_not_bind() -> None:
-    ranked = "PATTERN A a RANK BY a.x LIMIT 1"
-    assert isinstance(refusal(f"QUERY p: {ranked} QUERY q: {ranked}"), PlanError)
-    error = refusal(f"QUERY p: {ranked} QUERY q: PATTERN A QUERY r: PATTERN NOT A")
+    many_ways = PASSED_IN_MANY_WAYS
+    assert isinstance(refusal(f"QUERY p: {many_ways} QUERY q: {many_ways}"), PlanError)
+    error = refusal(f"QUERY p: {many_ways} QUERY q: PATTERN A QUERY r: PATTERN NOT A")
     assert isinstance(error, BindError)
     assert error.message == "2 of 3 queries are refused: p, r"
-    assert "RANK BY cannot be run" in str(error)
+    assert TOLD in str(error)
 
 
 def test_of_many_wrong_queries_all_are_named_and_some_are_shown() -> None:
@@ -120,3 +121,9 @@ class TestBeforeSparkStarts:
         bounded = "\n".join(f"{line} WITHIN 10" for line in CLASH.splitlines())
         with pytest.raises(BindError, match="'v' is of different kinds"):
             check_live(queries_of(bounded), EVENTS.schema, Options("spark"))
+
+
+def test_scores_of_different_kinds_cannot_be_renamed() -> None:
+    with pytest.raises(BindError, match="'score' is of different kinds") as caught:
+        tl.run("QUERY p: PATTERN A a RANK BY a.x LIMIT 1 QUERY q: PATTERN A a RANK BY a.f LIMIT 1", EVENTS)
+    assert "RANK BY 1.0 * (...)" in str(caught.value.hint)

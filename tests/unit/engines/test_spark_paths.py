@@ -16,7 +16,7 @@ from trendloom.engines.options import Options
 from trendloom.engines.reading import load, queries_of
 from trendloom.engines.rows.finish import finish_aggregates
 from trendloom.engines.spark.allowed_paths import Path, obstacle, ways
-from trendloom.engines.spark.cut import CutPartial, segments_of
+from trendloom.engines.spark.cut import segments_of
 from trendloom.engines.spark.direct import RowGroups, shares
 from trendloom.engines.spark.overlap import InputPart, Zones, contested
 from trendloom.engines.spark.reduce import Reduce, multiplied
@@ -156,7 +156,7 @@ def test_every_window_has_one_owner_and_segments_are_as_long_as_windows(slide: i
     window = Window(20, slide)
     segments = segments_of(window, -100, 312, wanted)
     numbers = np.arange((-100 - 20) // slide + 1, 312 // slide + 1)
-    owners = CutPartial(segments).owner(numbers * slide, window)
+    owners = segments.owner(numbers * slide, window)
     assert owners.min() == 0
     assert owners.max() == segments.count - 1 < wanted
     assert segments.width * slide >= 20

@@ -148,7 +148,7 @@ class TestScanNeededColumns:
             ("RETURN SUM(A.x) PATTERN A HAVING MAX(A.y) > 1", ("type", "time", "x", "y")),
             ("RETURN a.id, duration(a) PATTERN A a", ("id", "type", "time")),
             ("RETURN COUNT(*) PATTERN SEQ(A a, NOT B b) WHERE b.x > 1", ("type", "time", "x")),
-            ("RETURN a.id PATTERN A a RANK BY a.y LIMIT 1", ("id", "type", "time", "y")),
+            ("RETURN a.id PATTERN A a RANK BY a.y LIMIT 1", ("id", "type", "time", "x", "y", "g", "k")),
         ],
     )
     def test_before_and_after(self, query: str, columns: tuple[str, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from textwrap import dedent
 
 import pytest
@@ -244,14 +245,32 @@ def test_the_reference_engine_executes_the_definitions() -> None:
     assert "refused" not in shown
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("PATTERN A a RANK BY a.x LIMIT 2", "RANK BY cannot be run by this engine yet"),
-    ],
-)
-def test_a_refusal_is_shown_with_the_template(text: str, reason: str) -> None:
-    lines = physical(text).splitlines()
-    assert lines[1] == f"├─ refused  {reason}"
+def test_a_refusal_is_shown_with_the_template() -> None:
+    imprecise = bind(parse_query("PATTERN A"), replace(SCHEMA, low="time", high="time"))
+    lines = draw(describe_physical(imprecise, describe_toy_execution))
+    assert lines[1] == "├─ refused  imprecise time cannot be run by this engine yet"
     assert lines[2].startswith("├─ hint     ")
     assert lines[3] == "└─ template"
+
+
+# ---------------------------------------------------------------------------------------------- rankings
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (
+            "PATTERN SEQ(A a, B b) WHERE [user] RANK BY a.x + b.x LIMIT 2 WITHIN 1 h SLIDE 1 h",
+            ["the best 2 of each window and partition: best first"],
+        ),
+        ("PATTERN SEQ(A a, B b) WHERE [user] RANK BY a.x LIMIT 2 OVERALL", ["the best 2 of the stream: best first"]),
+        (
+            "PATTERN SEQ(A a, B b) RANK BY abs(a.x - b.x) LIMIT 2",
+            ["the best 2 of the stream: every match is made", "not by best paths  the score is not a sum"],
+        ),
+    ],
+)
+def test_how_the_best_are_found_and_why(query: str, told: list[str]) -> None:
+    shown = physical(query)
+    assert "├─ ranking" in shown
+    assert all(part in shown for part in told)

@@ -202,7 +202,7 @@ def _block(
         instants=instants,
     )
     if plan.ranking is not None:
-        block = replace(block, standing=_standing(plan, stream, block))
+        block = replace(block, standing=standing_of(plan, stream, block))
     if stream.tied is not None:
         stream.tied(ties_of(block))
     return block, keys
@@ -253,7 +253,7 @@ def _ordered(
     return (rows, None) if found is None else found
 
 
-def _standing(plan: Plan, stream: Stream, block: Block) -> Standing:
+def standing_of(plan: Plan, stream: Stream, block: Block) -> Standing:
     """How events of all keys stand to each other. Only those that share their time with another are looked at."""
     order = np.argsort(block.time, kind="stable") if block.keys > 1 else np.arange(len(block))
     same = block.time[order][1:] == block.time[order][:-1]

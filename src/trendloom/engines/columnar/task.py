@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,10 @@ DECIMAL_BITS = 127
 FIRST_ENTRIES = 1 << 21
 """Entries of matches that are found before matches are counted: few matches are there sooner than their number."""
 
+MoreColumns = Callable[[Arranged, Matches], Mapping[str, pa.Array]]
+"""Columns of rows besides their own, by name."""
+KeepMatches = Callable[[Matches], Matches]
+
 
 def show(physical: Physical, stream: Stream) -> Arranged:
     """Sort the events for the kernel."""
@@ -42,17 +46,19 @@ def show(physical: Physical, stream: Stream) -> Arranged:
 
 
 def rows(
-    physical: Physical, stream: Stream, *, limit: int | None = None, progress: Progress | None = None,
-    unsorted: Callable[[], None] | None = None, with_ends: tuple[str, str] | None = None, ordered: bool = True,
+    shown: Arranged, *, limit: int | None = None, progress: Progress | None = None,
+    unsorted: Callable[[], None] | None = None, more: MoreColumns | None = None, ordered: bool = True,
     foreseen: Callable[[Expected], None] | None = None, exact: pa.DataType | None = EXACT_ON_SPARK, threads: int = 1,
+    keep: KeepMatches | None = None,
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
     """Rows per match, `ordered` where they fit in memory (else `unsorted` is told); `limit` stops the search.
 
-    `with_ends` names two more columns for the instants of the first and last event, for whoever sorts later. `foreseen`
+    `more` makes columns that come after those of the rows, for whoever sorts or ranks them later. `foreseen`
     is told how many matches there will be, where there are many: they are counted, and more than allowed are refused.
-    `exact`: the type of further columns; None: as wide as they need, and a batch without rows comes first.
+    `exact`: the type of further columns; None: as wide as they need, and a batch without rows comes first. `keep` picks
+    the ranked matches to give out where others belong to another task.
     """
-    shown = show(physical, stream)
+    physical, stream = shown.physical, shown.stream
     budget = budget_of(physical)
     ranking = physical.plan.ranking
     if ranking is not None:
@@ -70,12 +76,13 @@ def rows(
     def batches(matches: Matches, order: Array | None = None) -> Iterator[pa.RecordBatch]:
         most = budget.batched(stream.table)
         for batch, some in row_batches(shown, matches, exact, most, order, threads):
-            yield batch if with_ends is None else _with_ends(batch, shown, some, with_ends)
+            yield batch if more is None else _with_columns(batch, more(shown, some))
 
     if all_there:
         matches = join(held)
         held.clear()
         if ranking is not None and len(matches):
+            matches = matches if keep is None else keep(matches)
             yield from batches(matches, order_of_ranks(shown.block, matches, overall=ranking.overall)[:cut])
         else:
             yield from batches(matches, order_of(shown.block, matches, physical.plan.window, _partitions(shown)))
@@ -153,9 +160,8 @@ def _chained(first: list[Matches], more: Iterator[Matches]) -> Iterator[Matches]
     yield from more
 
 
-def _with_ends(batch: pa.RecordBatch, shown: Arranged, matches: Matches, names: tuple[str, str]) -> pa.RecordBatch:
-    instants = [pa.array(shown.block.instant[events]) for events in (matches.first, matches.last)]
-    return pa.RecordBatch.from_arrays([*batch.columns, *instants], [*batch.schema.names, *names])
+def _with_columns(batch: pa.RecordBatch, more: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([*batch.columns, *more.values()], [*batch.schema.names, *more])
 
 
 def partial(

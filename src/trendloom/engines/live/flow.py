@@ -15,11 +15,14 @@ import pyarrow as pa
 from trendloom.engines.columnar.events import Stream
 from trendloom.engines.rows.finish import finish_aggregates
 from trendloom.engines.rows.giving import Arranged, partial_table, row_batches
-from trendloom.engines.rows.results import aggregate_schema, row_schema
+from trendloom.engines.rows.partials import merge_partials
+from trendloom.engines.rows.ranked_together import BOUND, bound_events, rank_together
+from trendloom.engines.rows.results import aggregate_schema, fitted, row_schema
 from trendloom.errors import RunError
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import FROM_EVENTS, Kernel
+from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.totals.totals import Totals
 from trendloom.lang.printer import write
 from trendloom.model.semantics import Trends
@@ -86,6 +89,11 @@ class Flow:
         return self.physical.aggregates and set(plan.keys) != set(plan.group_by)
 
     @property
+    def in_parts(self) -> bool:
+        """Whether what buckets give out has to meet: they add up parts of groups, or rank the best of each together."""
+        return self.adds_up or self.physical.plan.ranks_across_keys
+
+    @property
     def result(self) -> pa.Schema:
         """The columns of result rows."""
         plan = self.physical.plan
@@ -124,14 +132,14 @@ class Flow:
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:24]
 
     def rows(self, stream: Stream, block: Block, keys: Keys, results: Iterator[Any]) -> Iterator[pa.RecordBatch]:
-        """Results of the kernel as rows, or as partial rows where buckets add up; none that might lack events."""
+        """Results of the kernel as rows, or as parts where buckets know parts only; none that might lack events."""
         results = self._whole(block, results)
         shown = Arranged(self.physical, stream, block, keys)
         if not self.physical.aggregates:
             size = 0
             for matches in results:
                 size = self._refuse_floods(size + len(matches.events))
-                yield from (batch for batch, _ in row_batches(shown, matches))
+                yield from self._of_matches(shown, matches)
             return
         whole = partial_table(shown, results)
         if whole is None:
@@ -140,6 +148,22 @@ class Flow:
             yield from whole.combine_chunks().to_batches()
         else:
             yield from self.finished(whole)
+
+    def _of_matches(self, shown: Arranged, matches: Matches) -> Iterator[pa.RecordBatch]:
+        """Rows per match; those that are to be ranked together with others come with their events."""
+        for batch, some in row_batches(shown, matches):
+            if self.in_parts:
+                yield batch.append_column(BOUND, bound_events(shown, some))
+            else:
+                yield batch
+
+    def joined(self, parts: list[pa.Table]) -> Iterator[pa.RecordBatch]:
+        """Rows of all that buckets have found."""
+        if self.adds_up:
+            yield from self.finished(merge_partials(self.physical.plan, parts))
+        else:
+            found = rank_together(self.physical, pa.concat_tables(parts)).combine_chunks().to_batches()
+            yield from (fitted(batch, self.result) for batch in found)
 
     def _whole(self, block: Block, results: Iterator[Any]) -> Iterator[Any]:
         """The results that begin late enough to be whole."""

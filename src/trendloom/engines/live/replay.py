@@ -18,7 +18,6 @@ from trendloom.engines.columnar.events import Stream, key_codes
 from trendloom.engines.live.advance import Advance
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.live.memory import Kept
-from trendloom.engines.rows.partials import merge_partials
 from trendloom.io.events import ticks, without_nan
 
 Array = np.ndarray[Any, Any]
@@ -89,7 +88,6 @@ class Replay:
             self.watermark = moved if self.watermark is None else max(self.watermark, moved)
 
     def _rows(self, found: list[pa.RecordBatch]) -> pa.Table:
-        if self.flow.adds_up and found:
-            whole = merge_partials(self.flow.physical.plan, [pa.Table.from_batches([part]) for part in found])
-            found = list(self.flow.finished(whole))
+        if self.flow.in_parts and found:
+            found = list(self.flow.joined([pa.Table.from_batches([part]) for part in found]))
         return pa.Table.from_batches(found, self.flow.result)

@@ -76,8 +76,9 @@ def run(
         yield from result.slice(0, limit).combine_chunks().to_batches() or [empty_batch(result.schema)]
         return
     told = None if foreseen is None else lambda expected: foreseen(str(expected))
+    shown = task.show(physical, stream)
     yield from task.rows(
-        physical, stream, limit=limit, progress=progress, unsorted=unsorted, foreseen=told, exact=None, threads=cores
+        shown, limit=limit, progress=progress, unsorted=unsorted, foreseen=told, exact=None, threads=cores
     )
 
 

@@ -38,7 +38,7 @@ def ways(physical: Physical) -> tuple[AllowedPath, ...]:
     if obstacle(physical, Path.REDUCED) is None:
         reason = "stretches of events are matrices: tasks reduce their own events, only matrices move"
         return AllowedPath(Path.DIRECT, reason), AllowedPath(Path.REDUCED, reason), _GENERAL
-    if obstacle(physical, Path.CUT) is None:
+    if obstacle(physical, Path.CUT) is None and not (physical.plan.ranking is not None and physical.plan.keys):
         return AllowedPath(Path.CUT, "windows are independent: time can be cut at their starts"), _GENERAL
     return (_GENERAL,)
 
@@ -57,14 +57,17 @@ def obstacle(physical: Physical, path: Path) -> str | None:
     """Why the query does not allow a path; None: it does."""
     if path is Path.GENERAL:
         return None
-    kernel = physical.kernel
-    if not kernel.adds_up:
+    kernel, plan = physical.kernel, physical.plan
+    ranked = path is Path.CUT and plan.ranking is not None
+    if not kernel.adds_up and not ranked:
         return "its matches are found one by one"
+    if ranked and plan.ranks_across_keys:
+        return "its partitions are ranked together"
     if path is Path.CUT:
-        return None if physical.plan.window.sliding else "it has no windows to cut between"
+        return None if plan.window.sliding else "it has no windows to cut between"
     if kernel.aggregation is None:
         return "its algorithm adds up events in a way of its own"
-    return summary_obstacle(physical.plan, kernel.aggregation)
+    return summary_obstacle(plan, kernel.aggregation)
 
 
 def joined(workload: PhysicalWorkload) -> tuple[KeySet, ...]:

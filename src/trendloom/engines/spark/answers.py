@@ -112,7 +112,7 @@ def _alone(physical: Physical, frame: Frame, options: Options, watch: Watch) -> 
             counter=job.counter,
             tied=job.tied,
         )
-        if job.limit is not None:
+        if job.limit is not None and physical.plan.ranking is None:
             found = found.limit(job.limit)
         table = found.toArrow()
     yield from _given_out(job, table, frame, options, watch)
@@ -164,7 +164,8 @@ def _given_out(job: Job, table: pa.Table, frame: Frame, options: Options, watch:
     else:
         keys += [*plan.partition, FIRST, LAST] if by_match else plan.group_by
     table = _in_order(table, keys)
-    table = (table.drop_columns([FIRST, LAST]) if by_match else table).slice(0, options.limit)
+    ends = [name for name in (FIRST, LAST) if name in table.column_names]
+    table = table.drop_columns(ends).slice(0, options.limit)
     scanned = pa.schema([frame.given.field(name) for name in plan.scan.columns])
     wanted = row_schema(job.physical, scanned) if by_match else aggregate_schema(plan, scanned, options.numeric)
     table = shown_in(table, wanted)

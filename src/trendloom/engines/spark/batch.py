@@ -8,6 +8,7 @@ Aggregates whose groups are coarser than the partition are added up by a second,
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
@@ -18,9 +19,10 @@ from trendloom.engines.columnar import task
 from trendloom.engines.columnar.budget import with_memory
 from trendloom.engines.columnar.equal_times import Tied
 from trendloom.engines.columnar.events import Stream
+from trendloom.engines.rows.giving import Arranged
 from trendloom.engines.rows.partials import WINDOW
 from trendloom.engines.rows.results import aggregate_schema, row_schema
-from trendloom.engines.spark import paths
+from trendloom.engines.spark import paths, ranked
 from trendloom.engines.spark.allowed_paths import Path
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import (
@@ -37,6 +39,7 @@ from trendloom.engines.spark.tasks import (
     partial_schema,
     stream_of,
 )
+from trendloom.kernels.ground.matches import Matches
 from trendloom.physical.plan import Physical
 
 if TYPE_CHECKING:
@@ -55,13 +58,15 @@ def run(
     """The rows of a query over a DataFrame whose columns have these Arrow types.
 
     `path` None chooses the path, which may take a look at the data (a small job) before this returns; the general path
-    and rows per match never do. `files`: where the DataFrame comes from, if that is Parquet. `counter` counts rows per
-    match, task by task; `tied` counts events of equal time, where tasks see all events of a key.
+    and rows per match without ranks never do. `files`: where the DataFrame comes from, if that is Parquet. `counter`
+    counts rows per match, task by task; `tied` counts events of equal time, where tasks see all events of a key.
     """
     plan = physical.plan
     scanned = pa.schema([schema.field(name) for name in plan.scan.columns])
     job = Job(physical, scanned, numeric, limit, order, counter, tied)
     set_arrow_rows(df.sparkSession)
+    if plan.ranking is not None:
+        return ranked.run(df, job, partitions, path)
     if not physical.aggregates:
         paths.refuse(physical, path)
         moved = by_key(needed(df, plan), plan.keys, partitions)
@@ -80,7 +85,7 @@ def rows_schema(job: Job) -> pa.Schema:
     if job.physical.aggregates:
         return aggregate_schema(job.plan, job.schema, job.numeric)
     schema = row_schema(job.physical, job.schema)
-    if job.order:
+    if job.order and job.plan.ranking is None:
         schema = schema.append(pa.field(FIRST, pa.int64())).append(pa.field(LAST, pa.int64()))
     return schema
 
@@ -96,12 +101,14 @@ def _rows(job: Job, batches: Batches) -> Batches:
 
 def rows_of(job: Job, stream: Stream) -> Batches:
     """Rows per match of the events that a task sees."""
-    physical = with_memory(job.physical, os.cpu_count() or 1)
-    ends = (FIRST, LAST) if job.order else None
-    for batch in task.rows(physical, stream, limit=job.limit, with_ends=ends, ordered=False):
-        if job.counter is not None:
-            job.counter.add(batch.num_rows)
-        yield batch
+    shown = task.show(with_memory(job.physical, os.cpu_count() or 1), stream)
+    yield from job.counted(task.rows(shown, limit=job.limit, more=_ends if job.order else None, ordered=False))
+
+
+def _ends(shown: Arranged, matches: Matches) -> Mapping[str, pa.Array]:
+    """The instants of the first and last event, by which rows are sorted later."""
+    instants = (pa.array(shown.block.instant[events]) for events in (matches.first, matches.last))
+    return dict(zip((FIRST, LAST), instants, strict=True))
 
 
 @dataclass(frozen=True)

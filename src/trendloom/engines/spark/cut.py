@@ -29,15 +29,25 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 SEGMENT = " segment"
+WINDOWS_LONG = 8
+"""Segments of a stream that nobody has looked at are so many windows long: one event in so many is repeated."""
 
 
 @dataclass(frozen=True)
 class Segments:
-    """Segment j owns `width` windows, from number `first + j · width` on (window k starts at k · slide)."""
+    """Segment j owns `width` windows, from number `first + j · width` on (window k starts at k · slide).
+
+    `count`: how many there are, or into how many tasks they go where that is not known.
+    """
 
     first: int
     width: int
     count: int
+
+    def owner(self, start: Array, window: Window) -> Array:
+        """The segment that owns windows by their start."""
+        assert window.slide is not None
+        return np.asarray((start // window.slide - self.first) // self.width)
 
 
 def segments_of(window: Window, first: int, last: int, wanted: int) -> Segments:
@@ -50,12 +60,20 @@ def segments_of(window: Window, first: int, last: int, wanted: int) -> Segments:
     return Segments(begin, width, -(-windows // width))
 
 
+def regular_segments(window: Window, tasks: int) -> Segments:
+    """Segments for a stream that nobody has looked at, long enough to repeat few events; `tasks` of them at a time."""
+    assert window.within is not None
+    assert window.slide is not None
+    return Segments(0, WINDOWS_LONG * -(-window.within // window.slide), tasks)
+
+
 def spread_by_segment(df: DataFrame, job: Job, segments: Segments, partitions: int | None) -> DataFrame:
     """Every event once for each segment that needs it; those of one key and segment in one task."""
     from pyspark.sql import functions as F
 
     plan = job.plan
-    low, high = _segment_bounds(_ticks(df, plan.schema.time, plan.schema.axis), plan.window, segments)
+    bounds = _segment_bounds(_ticks(df, plan.schema.time, plan.schema.axis), plan.window, segments)
+    low, high = (F.coalesce(bound, F.lit(0)) for bound in bounds)  # an event without a time is for a task to refuse
     names = df.columns
     wide = df.select("*", low.alias(" low"), high.alias(" high")).filter(column(" low") <= column(" high"))
     parts = wide.select(*map(column, names), F.explode(F.sequence(column(" low"), column(" high"))).alias(SEGMENT))
@@ -83,17 +101,19 @@ def _segment_bounds(ticks: Column, window: Window, segments: Segments) -> tuple[
     """The first and last segment that has a window with a tick in it; first > last: no window has."""
     from pyspark.sql import functions as F
 
+    def floored(numbers: Column, by: int | None) -> Column:
+        return F.call_function("div", numbers - F.pmod(numbers, F.lit(by)), F.lit(by))
+
     def number(tick: Column) -> Column:
         """The last window that starts at a tick or before it."""
-        return F.call_function("div", tick - F.pmod(tick, F.lit(window.slide)), F.lit(window.slide))
+        return floored(tick, window.slide)
 
     def segment(windows: Column) -> Column:
-        return F.call_function("div", windows - F.lit(segments.first), F.lit(segments.width))
+        return floored(windows - F.lit(segments.first), segments.width)
 
     assert window.within is not None
     low, high = number(ticks - F.lit(window.within)) + 1, number(ticks)
-    nowhere = F.lit(-1).cast("bigint")
-    return segment(low), F.when(low <= high, segment(high)).otherwise(nowhere)
+    return segment(low), F.when(low <= high, segment(high)).otherwise(segment(low) - 1)
 
 
 # ------------------------------------------------------------------------------------------ inside a task
@@ -112,11 +132,6 @@ class CutPartial:
 
         def owned(stream: Stream, keys: Keys, totals: Totals) -> Totals:
             segment = stream.vector(SEGMENT).values[keys.rows[totals.key]]
-            return totals.take(np.flatnonzero(self.owner(totals.start, job.plan.window) == segment))
+            return totals.take(np.flatnonzero(self.segments.owner(totals.start, job.plan.window) == segment))
 
         return task.partial(keyed_by(job.physical, SEGMENT), stream, numeric=job.numeric, keep=owned)
-
-    def owner(self, start: Array, window: Window) -> Array:
-        """The segment that owns windows by their start."""
-        assert window.slide is not None
-        return np.asarray((start // window.slide - self.segments.first) // self.segments.width)

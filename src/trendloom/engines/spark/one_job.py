@@ -1,8 +1,9 @@
 """Several queries in one job: the input is read once, and events move once for each set of keys that queries have.
 
 Rows leave the tasks as parcels: the number of a query, and some of its rows as Arrow bytes, so that queries need no
-columns in common. What a task knows only a part of leaves it as a partial table, which whoever opens the parcels adds
-to the others. With several sets of keys an event moves once for each set that has a query for it.
+columns in common. What a task knows only a part of leaves it as a partial table, or as rows that may be among the best,
+and whoever opens the parcels puts it together with the others. With several sets of keys an event moves once for each
+set that has a query for it.
 
 Cost: reading, one shuffle of the columns that any query needs, per task one sort for each set of keys, the kernels.
 """
@@ -23,6 +24,7 @@ from trendloom.engines.rows.partials import merge_partials
 from trendloom.engines.spark.batch import rows_of, rows_schema
 from trendloom.engines.spark.columns import column, needed_by_any
 from trendloom.engines.spark.one_table import aligned, joint_schema
+from trendloom.engines.spark.ranked import ranked_rows, ranks_of
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import (
     Batches,
@@ -99,7 +101,7 @@ def parcels(df: DataFrame, meetings: tuple[Meeting, ...], partitions: int | None
 def in_one_table(found: DataFrame, meetings: tuple[Meeting, ...], partitions: int | None) -> DataFrame:
     """Parcels as rows with the columns of all queries, and the name of each row's query."""
     members = tuple(member for meeting in meetings for member in meeting.members)
-    if any(member.job.adds_up for member in members):
+    if any(member.job.in_parts for member in members):
         found = by_key(found, (QUERY, ROUTE), partitions)
     return mapped(found, Task(None, Opening(members)), joint_schema(_schemas(members), named=True))
 
@@ -163,14 +165,17 @@ def _results(meeting: Meeting, events: pa.Table) -> Batches:
         results = together.get(member.number)
         known = None if results is None else results.of(member.number, replace(whole, tied=member.job.tied))
         for rows in _rows(member.job, stream, known):
-            route = 0 if member.job.adds_up else 1 + task_number()
+            route = 0 if member.job.in_parts else 1 + task_number()
             payload = pack(pa.Table.from_batches([rows]), compress=False)
             arrays = [pa.array([number], pa.int32()) for number in (member.number, route)]
             yield pa.RecordBatch.from_arrays([*arrays, pa.array([payload], pa.binary())], schema=PARCEL)
 
 
 def _rows(job: Job, stream: Stream, known: tuple[Block, Keys, Totals] | None) -> Batches:
-    """Rows of a query, or a partial table where other tasks know more of its groups; `known`: its totals."""
+    """Rows of a query, or a part where other tasks know more of its groups or windows; `known`: its totals."""
+    if job.plan.ranking is not None:
+        yield from ranks_of(job, stream)
+        return
     if not job.physical.aggregates:
         yield from rows_of(job, stream)
         return
@@ -210,6 +215,8 @@ def opened(member: Member, found: list[pa.Table]) -> pa.Table:
         return schema.empty_table()
     if job.adds_up:
         found = [pa.Table.from_batches(list(finished(job, merge_partials(job.plan, found))), schema)]
+    elif job.in_parts:
+        found = [pa.Table.from_batches(list(ranked_rows(job, pa.concat_tables(found))))]
     return pa.concat_tables(found).cast(schema)
 
 

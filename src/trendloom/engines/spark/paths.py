@@ -200,7 +200,7 @@ def _refuse_missing(found: pa.Table) -> None:
 
 def _cut(rows: DataFrame, job: Job, partitions: int | None, *, forced: bool) -> Spread | str:
     plan, width = job.plan, cores(rows)
-    known = _counted(rows, plan)
+    known = counted(rows, plan)
     if known.first is None or known.last is None:
         return by_key(rows, plan.keys, partitions), general
     keys = known.spread(plan.keys)
@@ -212,7 +212,7 @@ def _cut(rows: DataFrame, job: Job, partitions: int | None, *, forced: bool) -> 
     return cut.spread_by_segment(rows, job, segments, partitions), cut.CutPartial(segments)
 
 
-def _counted(rows: DataFrame, plan: Plan) -> Statistics:
+def counted(rows: DataFrame, plan: Plan) -> Statistics:
     """What one small job over the needed rows tells: how many there are, their times, about how many keys."""
     from pyspark.sql import functions as F
 

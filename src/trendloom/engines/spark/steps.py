@@ -49,12 +49,18 @@ def _steps(physical: Physical) -> Iterator[str]:
     yield f"read {scanned(plan)}: project and filter as Spark columns"
     if best.path is Path.GENERAL:
         yield from _by_key(plan)
+    elif best.path is Path.CUT and plan.ranking is not None:
+        yield from _cut_ranks(best)
     elif best.path is Path.CUT:
         yield from _cut(plan, best)
     else:
         yield from _reduced(plan, best)
     if physical.aggregates:
         yield "add up what the tasks found, per group and window"
+    if plan.ranks_across_keys and plan.ranking is not None:
+        some = f"the best {plan.ranking.limit} of each task, with their events"
+        yield f"repartition {some}, by window" if plan.window.sliding else f"send {some}, to one task"
+        yield "mapInArrow: rank them together"
 
 
 def _by_key(plan: Plan) -> Iterator[str]:
@@ -62,8 +68,15 @@ def _by_key(plan: Plan) -> Iterator[str]:
         yield f"repartition by {', '.join(plan.keys)}"
         yield "mapInArrow: one columnar call per task, for all its partitions"
     else:
-        yield "one task: there is no partition key ([...] or GROUP BY) to spread the events by"
+        cut = "" if plan.ranking is None else ", and there are no windows (WITHIN ... SLIDE) to cut between"
+        yield f"one task: there is no partition key ([...] or GROUP BY) to spread the events by{cut}"
         yield "mapInArrow: one columnar call"
+
+
+def _cut_ranks(way: AllowedPath) -> Iterator[str]:
+    yield f"path cut, since there is no partition key: {way.reason}"
+    yield "repartition by segment of time, with the events of a window repeated at each cut"
+    yield "mapInArrow: one columnar call per task, which ranks the windows that start in its segments"
 
 
 def _cut(plan: Plan, way: AllowedPath) -> Iterator[str]:

@@ -56,6 +56,18 @@ class Job:
         """Whether a group has several partitions, so that tasks give parts of results that others add up."""
         return self.physical.aggregates and set(self.plan.keys) != set(self.plan.group_by)
 
+    @property
+    def in_parts(self) -> bool:
+        """Whether what tasks give out has to meet: they add up parts of groups, or rank the best of each together."""
+        return self.adds_up or self.plan.ranks_across_keys
+
+    def counted(self, rows: Batches) -> Batches:
+        """Rows per match, on their way past the counter."""
+        for batch in rows:
+            if self.counter is not None:
+                self.counter.add(batch.num_rows)
+            yield batch
+
 
 Partial = Callable[[Job, Batches], pa.Table | None]
 """What a task makes of its rows: a partial table, or None where there is no match."""

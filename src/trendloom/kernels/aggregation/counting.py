@@ -37,8 +37,13 @@ class Count:
 
     def by_window(self, block: Block) -> Array | None:
         """The numbers of all windows and keys that have any; None where there cannot be many in all."""
-        if crude_bound(self.detection, block) <= WORTH_COUNTING:
-            return None
+        return None if crude_bound(self.detection, block) <= WORTH_COUNTING else self._numbers(block)
+
+    def total(self, block: Block) -> Expected:
+        """The number of matches, however few."""
+        return Expected(float(self._numbers(block).sum()), self.exact)
+
+    def _numbers(self, block: Block) -> Array:
         parts = [_numbers(totals.values["matches"]) for totals in aggregate(self.aggregation, block, "float")]
         return np.concatenate([np.zeros(0), *parts])
 

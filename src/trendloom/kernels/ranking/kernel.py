@@ -7,7 +7,7 @@ none on a live stream. Keys may be looked at apart unless they are ranked togeth
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from trendloom.errors import RunError
 from trendloom.expr.nodes import columns
 from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import Divisible, Expected
+from trendloom.kernels.contract import Built, Divisible, Expected, Figure
 from trendloom.kernels.ground.match_values import MatchValues, binding_positions
 from trendloom.kernels.ground.matches import Matches, join
 from trendloom.kernels.ranking.operands import inside_operand_spans
@@ -28,8 +28,12 @@ from trendloom.kernels.search.kernel import SearchKernel, SearchState
 
 Array = np.ndarray[Any, Any]
 
+RANKING, IN_ALL, MADE = "Ranking", "matches in all", "matches made"
+"""What EXPLAIN says of ranks: how many matches there are, and how many were made to find the best of them."""
 HELD = 1 << 20
 """Matches that are held before the best of them are kept."""
+MANY = 1 << 12
+"""Matches after which all of them are counted: few are listed sooner than counted."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,28 @@ class RankingKernel(SearchKernel):
         if len(best):
             yield best
 
+    def describe(self, state: SearchState) -> Built | None:
+        """How many matches were made to find the best, beside all that there are; None: too many for that."""
+        if state.block is None:
+            return None
+        try:
+            made = self.effort(state.block)
+        except RunError:
+            return None
+        figures = [Figure(name, f"{number:,.0f}") for name, number in made.items()]
+        if self.count is None:
+            return Built(RANKING, tuple(figures), made)
+        total = self.count.total(state.block)
+        figures.insert(0, Figure(IN_ALL, f"{total}, counted without listing them"))
+        spared = total.number - made[MADE]
+        if spared > 0:
+            figures.append(Figure("spared", f"{replace(total, number=spared)} matches were never made"))
+        return Built(RANKING, tuple(figures), {IN_ALL: total.number, **made} if total.exact else made)
+
+    def effort(self, block: Block) -> Mapping[str, float]:
+        """What finding the best comes to, by name: `MADE`, and whatever else an algorithm counts. Here: the best."""
+        return {MADE: float(len(self.best(block)))}
+
     @abstractmethod
     def best(self, block: Block) -> Matches:
         """The best of each window and key among these events, in the order of windows, keys and ranks."""
@@ -89,20 +115,39 @@ class ListingKernel(RankingKernel):
     def within(self, memory: int) -> Self:
         return replace(self, search=self.search.within(memory))
 
+    def effort(self, block: Block) -> Mapping[str, float]:
+        """All matches are made."""
+        listed = 0
+        for matches in self.search.all(block):
+            listed += len(matches)
+            if listed > self.most:
+                raise self._too_many(f"more than {self.most:,}")
+        return {MADE: float(listed)}
+
     def best(self, block: Block) -> Matches:
         held: list[Scored] = []
         size = count = 0
         for matches in self.search.all(block):
+            if count < MANY <= count + len(matches) and self.search.count is not None:
+                self._refuse_more_than_allowed(self.search.count.expected(block))
             count += len(matches)
             if count > self.most:
-                raise RunError(
-                    f"more than {self.most:,} matches would have to be listed to rank them",
-                    hint="use a smaller WITHIN, more selective conditions, or a preference that is a sum of values of "
-                    "single events: EXPLAIN says what stands in the way",
-                )
+                raise self._too_many(f"more than {self.most:,}")
             held.append(self.scored(block, inside_operand_spans(matches, block, self.scoring, self.detection.window)))
             size += len(held[-1])
             if size > HELD:
                 held = [best_of(together(held), block, self.scoring)]
                 size = len(held[0])
         return best_of(together(held), block, self.scoring).matches if held else join([])
+
+    def _refuse_more_than_allowed(self, expected: Expected | None) -> None:
+        """Refuse to list matches for minutes only to find that there are too many."""
+        if expected is not None and expected.exact and expected.number > self.most:
+            raise self._too_many(str(expected))
+
+    def _too_many(self, number: str) -> RunError:
+        return RunError(
+            f"{number} matches would have to be listed to rank them, and {self.most:,} are the most there may be",
+            hint="use a smaller WITHIN, more selective conditions, or a preference that is a sum of values of events: "
+            "EXPLAIN says what stands in the way",
+        )

@@ -28,6 +28,7 @@ def scores_of(scoring: Scoring, values: MatchValues) -> Vector:
     bound = [_any_bound(values, names) for names in scoring.variables]
     kind = _common_kind(found)
     known = np.logical_and.reduce([_known(one) | ~there for one, there in zip(found, bound, strict=True)])
+    found = [replace(one, valid=_known(one) & there) for one, there in zip(found, bound, strict=True)]
     merged = _sum(found, kind) if scoring.merge in ("sum", "avg") else _extreme(scoring.merge, found, kind)
     if scoring.merge == "avg":
         merged = average(merged, np.sum(bound, axis=0))

@@ -44,11 +44,9 @@ def scored(matches: Matches, scores: Vector, *, descending: bool) -> Scored:
 
 
 def together(some: list[Scored]) -> Scored:
-    """One list out of several."""
-    if len(some) == 1:
-        return some[0]
-    merit = np.concatenate([one.merit for one in some])
-    return Scored(join([one.matches for one in some]), merit, np.concatenate([one.unknown for one in some]))
+    """One list out of several, to be ranked anew."""
+    merit, unknown = (np.concatenate([getattr(one, name) for one in some]) for name in ("merit", "unknown"))
+    return Scored(join([replace(one.matches, rank=None) for one in some]), merit, unknown)
 
 
 def best_of(found: Scored, block: Block, scoring: Scoring) -> Scored:

@@ -12,7 +12,7 @@ from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.candidates.one_by_one import one_by_one
 from trendloom.physical.estimates import estimate_search
 from trendloom.physical.pairs import pairs_of
-from trendloom.physical.ranking import fold_of
+from trendloom.physical.ranking import describe_ranking, fold_of
 
 
 def consider(wanted: Wanted) -> Choice | str:
@@ -29,11 +29,12 @@ def consider(wanted: Wanted) -> Choice | str:
     listing = one_by_one(wanted).kernel
     assert isinstance(listing, ListingKernel)
     return Choice(
-        PathsKernel(wanted.detection, listing.scoring, pairs, found.fold, found.falling, listing),
+        PathsKernel(wanted.detection, listing.scoring, pairs, found.fold, found.falling, listing, count=listing.count),
         "best paths: the best way to every event, then the next best matches one after the other",
         "a score is a fold of what each event gives, so the best match through an event goes on from the best to it",
         "O(events · moves) per window, and O(length · log events) for each match given out",
         "the best matches, in the order of their ranks",
+        notes=(describe_ranking(wanted.plan, "best first, and no match is made that is not given out, but for ties"),),
         estimate=estimate_search(wanted),
     )
 

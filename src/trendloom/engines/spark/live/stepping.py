@@ -127,7 +127,7 @@ def _given_out(
     told: str | None = None,
 ) -> Row:  # fmt: skip
     """A row that leaves the operator: results, counts, or a complaint, after which there is nothing more."""
-    route = 0 if flow.adds_up else bucket
+    route = 0 if flow.in_parts else bucket
     counts = {"kept": kept, "late": late, "untimed": untimed}
     return Row(query=flow.name, route=route, payload=payload, **counts, **{COMPLAINT: told})
 

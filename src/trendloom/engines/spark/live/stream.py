@@ -5,7 +5,8 @@ parcels without a time; the step itself sets late events apart, and counts them.
 
 Queries that keep events apart by the same attributes travel together (`bundles`): one set of parcels, one state each.
 Buckets of one query step at the same watermark, so all that is known of a window leaves them in one micro-batch. Groups
-that span buckets are therefore added up by a plain shuffle within the batch: no second state is needed.
+that span buckets are therefore added up by a plain shuffle within the batch: no second state is needed. So are the best
+of all partitions ranked (LIMIT k OVERALL): every bucket gives the k best of its keys, and the events stay spread.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from pyspark.sql import functions as F
 from trendloom.engines.live.bundles import Bundle, flows_of_taker
 from trendloom.engines.live.chunks import unpack
 from trendloom.engines.live.flow import Flow
-from trendloom.engines.rows.partials import merge_partials
 from trendloom.engines.spark.columns import column, needed_by_any
 from trendloom.engines.spark.complaints import heeded
 from trendloom.engines.spark.live.figures import FIGURES, observed_figures
@@ -62,7 +62,7 @@ def run(
     stepped = heeded(stepped).observe(
         EVENTS, *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("kept", "late", "untimed"))
     )
-    if any(flow.adds_up for flow in flows):
+    if any(flow.in_parts for flow in flows):
         stepped = stepped.repartition(QUERY, "route")
     rows = mapped(stepped.select(QUERY, PAYLOAD), Task(None, Unpacking(flows)), result)
     return rows.observe(RESULTS, F.count(F.lit(1)).alias("rows"))
@@ -118,7 +118,7 @@ def _parcels(df: DataFrame, bundles: tuple[Bundle, ...], setting: Setting, probe
 
 @dataclass(frozen=True)
 class Unpacking:
-    """What a task makes of results that leave the state: rows, added up where buckets gave parts of them."""
+    """What a task makes of results that leave the state: rows, put together where buckets gave parts of them."""
 
     flows: tuple[Flow, ...]
 
@@ -132,11 +132,10 @@ class Unpacking:
                 if not payload.is_valid:
                     continue
                 table = unpack(payload.as_buffer())
-                if known[name].adds_up:
+                if known[name].in_parts:
                     parts.setdefault(name, []).append(table)
                 else:
                     yield from aligned(table, name, result)
         for name, tables in parts.items():
-            whole = merge_partials(known[name].physical.plan, tables)
-            for rows in known[name].finished(whole):
+            for rows in known[name].joined(tables):
                 yield from aligned(pa.Table.from_batches([rows]), name, result)

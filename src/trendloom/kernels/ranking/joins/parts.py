@@ -1,0 +1,306 @@
+"""The best sequences of one window by a function of their parts that is monotone in each of them, but not a sum.
+
+Every position of the sequence has a queue of its events, joined in order of time. Best paths cannot be added up here,
+but bounds can be had: with an event e at its position, no match is better than the function of e's part and of the best
+part that each other position has on its side of e. That is e's *potential*. (A corner bound, as of `boundaries`, would
+take the best parts of all events; those on the wrong side of e make it worse than it has to be.) Queues are in order
+of potential, and they are read as one: the events with the least potentials are joined with those read before, and when
+the k-th match is at least as good as the next potential, nothing that is missing can be better.
+
+X. Wang, "CPR: Complex Pattern Ranking for Evaluating Top-k Pattern Queries over Event Streams", figures 3.9, 3.17 and
+3.18. As there, when the window moves on, events that were joined stay joined: they meet new events only. Its list of
+the k best matches is too short for that: when one of them expires, the next one is made of old events, and nobody makes
+it again. Here all matches up to a horizon are kept, several times k; if so many expire that fewer than k are left, the
+events that were read are joined once more.
+
+Cost: potentials O(events · positions · log events) for each window; then matches of the events read whose bounds do not
+exceed the k-th match so far, and nothing at all of those behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from trendloom.kernels.ranking.joins.best_results import BestResults
+from trendloom.kernels.ranking.joins.components import Entries, ranges
+from trendloom.kernels.ranking.joins.key_numbers import KeyNumbers
+from trendloom.kernels.ranking.joins.rank_join import MOST, RankedRows
+
+Array = np.ndarray[Any, Any]
+
+FIRST_BATCH, SHARE = 32, 4
+"""Events that are read first, and which share of those that were read are read next."""
+PIECE = 1 << 17
+"""Partial matches that are made at a time, unless a single event has more."""
+SPARE = 4
+"""How many times the matches asked for are kept."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The events of each position, ascending, with their parts, and the score of parts: smaller is better.
+
+    `score` takes a column for each position and gives one; it rises with the parts of positions that `rises` says, and
+    falls with the others. `tie_end`: by event, the first one that is later.
+    """
+
+    events: Sequence[Array]
+    values: Sequence[Array]
+    tie_end: Array
+    score: Callable[[list[Array]], Array]
+    rises: Sequence[bool]
+
+    @property
+    def positions(self) -> int:
+        return len(self.events)
+
+
+class _Queue:
+    """The events of one position in a window: their parts, potentials, and which were read."""
+
+    def __init__(self, parts: Parts, position: int, low: int, high: int, read: Array) -> None:
+        begin, end = np.searchsorted(parts.events[position], [low, high])
+        self.event = parts.events[position][begin:end]
+        self.value = parts.values[position][begin:end]
+        self.later = parts.tie_end[self.event]
+        self.read = np.isin(self.event, read, assume_unique=True)
+        self.possible = np.ones(len(self.event), np.bool_)
+        self.others: list[Array] = [self.value] * parts.positions
+        """By position: the best part it can have beside each of these events."""
+
+    def bests(self, *, rises: bool, forwards: bool) -> Array:
+        """The best part of the first 1, 2, ... events, or of the last ones: see `_reach`."""
+        best = np.minimum if rises else np.maximum
+        values = self.value if forwards else self.value[::-1]
+        return best.accumulate(values) if len(values) else values
+
+
+class PartsRanking:
+    """The matches of a window that moves, best first; as a component it gives each of them once."""
+
+    def __init__(self, parts: Parts, low: int, high: int, *, spare: int = SPARE) -> None:
+        self.parts, self._spare = parts, spare
+        self.cost = 1.0
+        self.tested = 0
+        """Partial and whole matches that were made."""
+        self._type = parts.score([values[:0] for values in parts.values]).dtype
+        self._results = BestResults(0, 0, parts.positions, self._type)
+        self._given = KeyNumbers(parts.positions)
+        self._pulled = 0
+        self._enter(low, high, [np.zeros(0, np.int64)] * parts.positions)
+
+    # ---------------------------------------------------------------------------------------------- results
+
+    @property
+    def positions(self) -> int:
+        return self.parts.positions
+
+    @property
+    def exhausted(self) -> bool:
+        return self._next >= len(self._order) and self._results.horizon is None and len(self._results) == 0
+
+    def best(self, k: int, *, ties: bool = False, most: int = MOST) -> RankedRows:
+        """The k best matches that were not pulled; with `ties` all others that equal the last, up to `most` in all."""
+        most = max(k, most) if ties else k
+        self._find(k, most)
+        results = self._results
+        good = results.as_good_as(results.score(k)) if len(results) >= k else len(results)
+        chosen = results.in_order(min(good, most))
+        return RankedRows(results.scores[chosen], results.rows[chosen], good > len(chosen))
+
+    def pull(self, count: int) -> Entries:
+        """The next best matches."""
+        self._find(count, count)
+        results = self._results
+        chosen = results.in_order(count)
+        found = Entries(results.scores[chosen], results.rows[chosen])
+        self._given.numbers(found.events)
+        self._pulled += len(chosen)
+        left = np.ones(len(results), np.bool_)
+        left[chosen] = False
+        results.keep(left)
+        return found
+
+    def slide(self, low: int, high: int) -> None:
+        """Move the window on: events before `low` are gone, those up to `high` have come."""
+        read = [queue.event[queue.read & (queue.event >= low)] for queue in self._queues]
+        results = self._results
+        results.keep(results.rows[:, 0] >= low)
+        if results.cut:
+            results.size = 0
+        self._pulled = 0
+        self._enter(low, high, read)
+
+    def _find(self, k: int, most: int) -> None:
+        """Read on until the k best are certain."""
+        results = self._results
+        if k > results.size or (results.cut and most + 1 > results.most):
+            self._join_again(k, most)
+        self._results.most = max(self._results.most, most + 1)
+        while not self._is_certain(k, most):
+            if self._is_short(k):
+                self._join_again(k, most)
+            else:
+                self._read_on()
+
+    def _is_certain(self, k: int, most: int) -> bool:
+        results = self._results
+        if self._is_short(k):
+            return False
+        if self._next >= len(self._order):
+            return True
+        if len(results) < k:
+            return False
+        bound, last = self._potentials.item(self._next), results.score(k)
+        return bool(last < bound or (last == bound and results.as_good_as(last) > most))
+
+    def _is_short(self, k: int) -> bool:
+        """Whether matches that were dropped are among the k best."""
+        results = self._results
+        if len(results) >= k or results.horizon is None:
+            return False
+        return self._next >= len(self._order) or self._potentials.item(self._next) > results.horizon
+
+    # ---------------------------------------------------------------------------------------------- reading
+
+    def _enter(self, low: int, high: int, read: list[Array]) -> None:
+        """Queues of a window, in order of potential."""
+        self._queues = [_Queue(self.parts, position, low, high, read[position]) for position in range(self.positions)]
+        for position in range(self.positions):
+            self._look(position, range(position + 1, self.positions), forwards=False)
+            self._look(position, range(position - 1, -1, -1), forwards=True)
+        potentials, places, positions = [], [], []
+        for position, queue in enumerate(self._queues):
+            open_ = np.flatnonzero(queue.possible & ~queue.read)
+            potentials.append(self.parts.score([values[open_] for values in queue.others]))
+            places.append(open_)
+            positions.append(np.full(len(open_), position))
+        whole = np.concatenate(potentials)
+        self._order = np.argsort(whole, kind="stable")
+        self._potentials = whole[self._order]
+        self._place, self._position = np.concatenate(places)[self._order], np.concatenate(positions)[self._order]
+        self._next = 0
+
+    def _look(self, position: int, others: range, *, forwards: bool) -> None:
+        """The best parts on one side of each event of a position, neighbour after neighbour as far as they reach.
+
+        `forwards`: on the side of earlier events, whose best parts are those of the first so many.
+        """
+        queue = self._queues[position]
+        event, later = queue.event, queue.later
+        for other in others:
+            them = self._queues[other]
+            bests = them.bests(rises=self.parts.rises[other], forwards=forwards)
+            if forwards:
+                count = np.searchsorted(them.later, event, side="right")
+            else:
+                count = len(them.event) - np.searchsorted(them.event, later)
+            queue.possible &= count > 0
+            if len(them.event) == 0:
+                queue.others[other] = np.zeros(len(queue.event), them.value.dtype)
+                continue
+            queue.others[other] = bests[np.maximum(count, 1) - 1]
+            nearest = np.maximum(count, 1) - 1 if forwards else len(them.event) - np.maximum(count, 1)
+            event, later = them.event[nearest], them.later[nearest]
+
+    def _read_on(self) -> None:
+        """Read the next events, and join them."""
+        before = sum(int(np.count_nonzero(queue.read)) for queue in self._queues)
+        some = slice(self._next, self._next + max(FIRST_BATCH, before // SHARE))
+        places, positions = self._place[some], self._position[some]
+        self._next = min(some.stop, len(self._order))
+        self._join([places[positions == position] for position in range(self.positions)])
+
+    # ---------------------------------------------------------------------------------------------- joining
+
+    def _join_again(self, k: int, most: int) -> None:
+        """Join all events that were read once more, to keep more matches."""
+        results = self._results
+        size = max(k * self._spare, results.size, self._pulled)
+        self._results = BestResults(size, max(results.most, most + 1), self.positions, self._type)
+        read = [np.flatnonzero(queue.read) for queue in self._queues]
+        for queue in self._queues:
+            queue.read[:] = False
+        self._join(read, again=True)
+
+    def _join(self, new: list[Array], *, again: bool = False) -> None:
+        """All matches with at least one new event, by the first position that has one: those before it are old."""
+        old = [np.flatnonzero(queue.read & queue.possible) for queue in self._queues]
+        for queue, places in zip(self._queues, new, strict=True):
+            queue.read[places] = True
+        every = [np.flatnonzero(queue.read & queue.possible) for queue in self._queues]
+        for position in range(self.positions):
+            rows = np.sort(new[position][self._queues[position].possible[new[position]]]).reshape(-1, 1)
+            if len(rows):
+                self._extend(rows, (position, position), [*old[:position], *every[position:]], again=again)
+
+    def _extend(self, rows: Array, span: tuple[int, int], sets: list[Array], *, again: bool) -> None:
+        """Extend rows of places in the queues of a span of positions, to the end and then to the front."""
+        first, last = span
+        rows = self._good_enough(rows, span)
+        if len(rows) == 0:
+            return
+        if last - first + 1 == self.positions:
+            self._take(rows, again=again)
+            return
+        if last < self.positions - 1:
+            begin, end = self._followers(rows[:, -1], last, sets[last + 1])
+            span, column = (first, last + 1), last + 1
+        else:
+            begin, end = self._predecessors(rows[:, 0], first, sets[first - 1])
+            span, column = (first - 1, last), first - 1
+        for some in _pieces(end - begin):
+            taken = np.repeat(rows[some], end[some] - begin[some], axis=0)
+            more = sets[column][ranges(begin[some], end[some])].reshape(-1, 1)
+            extended = np.hstack([taken, more] if column > first else [more, taken])
+            self.tested += len(extended)
+            self._extend(extended, span, sets, again=again)
+
+    def _followers(self, places: Array, position: int, others: Array) -> tuple[Array, Array]:
+        begin = np.searchsorted(self._queues[position + 1].event[others], self._queues[position].later[places])
+        return begin, np.full(len(begin), len(others))
+
+    def _predecessors(self, places: Array, position: int, others: Array) -> tuple[Array, Array]:
+        earlier = self._queues[position - 1].later[others]
+        end = np.searchsorted(earlier, self._queues[position].event[places], side="right")
+        return np.zeros(len(end), np.int64), end
+
+    def _good_enough(self, rows: Array, span: tuple[int, int]) -> Array:
+        """Rows that can become matches which are kept: what is missing is at best what the ends of a row allow."""
+        limit = self._results.horizon
+        return rows if limit is None else rows[self._bound(rows, span) <= limit]
+
+    def _bound(self, rows: Array, span: tuple[int, int]) -> Array:
+        first, last = span
+        columns = []
+        for position in range(self.positions):
+            if position < first:
+                columns.append(self._queues[first].others[position][rows[:, 0]])
+            elif position > last:
+                columns.append(self._queues[last].others[position][rows[:, -1]])
+            else:
+                columns.append(self._queues[position].value[rows[:, position - first]])
+        return self.parts.score(columns)
+
+    def _take(self, rows: Array, *, again: bool) -> None:
+        scores = self._bound(rows, (0, self.positions - 1))
+        columns = zip(self._queues, rows.T, strict=True)
+        events = np.column_stack([queue.event[places] for queue, places in columns]).astype(np.int64, copy=False)
+        if again and self._given.count:
+            fresh = self._given.known(events) < 0
+            scores, events = scores[fresh], events[fresh]
+        self._results.add(scores, events)
+
+
+def _pieces(sizes: Array) -> list[slice]:
+    """Consecutive rows that are extended at a time."""
+    if len(sizes) == 0:
+        return []
+    number = np.cumsum(sizes) // PIECE
+    cuts = np.flatnonzero(np.diff(number)) + 1
+    return [slice(one, other) for one, other in pairwise([0, *cuts.tolist(), len(sizes)])]

@@ -1,0 +1,277 @@
+"""Entries that a join has got, and how each new one is joined with those before it.
+
+All entries lie in one store in the order in which they came; those of one component and key are a chain. A new entry
+is combined with the chains of its key, component by component, and then joins its own chain: so every combination is
+made once, when its last entry comes. A branch is left as soon as the conditions between two components fail, or as
+what is chosen, with the best score of every component that is not, is worse than the limit. Chains are in order of
+score where a component gave them so; then the first entry that is too bad ends its chain.
+
+Cost: O(components²) per branch tried. Memory: entries.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.ranking.joins.components import Entries, widened
+from trendloom.kernels.ranking.joins.merging import merged_one
+
+Array = np.ndarray[Any, Any]
+
+FIRST = 1 << 10
+NONE = -1
+NEVER = 2**62
+NEXT, LEVEL, CURSORS = 0, 1, 2
+"""Where a join was left: the next entry to join, how many components are chosen for it, and a cursor for each level."""
+
+
+class PulledEntries(NamedTuple):
+    """The store. Events of narrow components are filled up with −1."""
+
+    score: Array
+    component: Array
+    key: Array
+    first: Array  # the first event of an entry
+    last: Array
+    events: Array
+    next: Array  # of the same component and key, or NONE
+
+
+class Chains(NamedTuple):
+    """The first and the last entry of each key and component, or NONE."""
+
+    head: Array
+    tail: Array
+
+
+class JoinRules(NamedTuple):
+    """What combinations have to fulfil: in order by time, without common events."""
+
+    merge: int
+    before: Array  # by two components: whether the first one ends before the second begins
+    apart: Array  # by two components: whether they have no event in common
+    tie_end: Array  # by event: the first later one
+
+
+class ScoreLimits(NamedTuple):
+    """What is too bad to be made: scores worse than `worst[0]`, if `bounded`."""
+
+    bounded: bool
+    worst: Array
+    tops: Array  # the best score of each component
+    in_order: Array  # by component: whether its chains are in order of score
+
+
+class Combinations(NamedTuple):
+    """Room for combinations: their scores, and their entries by component."""
+
+    scores: Array
+    rows: Array
+
+
+class PulledStore:
+    """The entries so far, their chains, and how far they are joined."""
+
+    def __init__(self, components: int, positions: int, type_: Any) -> None:
+        self.count = 0
+        self._components, self._positions = components, positions
+        component, key, first, last, following = (np.empty(FIRST, np.int64) for _ in range(5))
+        events = np.empty((FIRST, positions), np.int64)
+        self.entries = PulledEntries(np.empty(FIRST, type_), component, key, first, last, events, following)
+        self._chains = _no_chains(FIRST, components)
+        self._place = np.zeros(CURSORS + components, np.int64)
+        self._chosen = np.zeros(components, np.int64)
+
+    @property
+    def joined(self) -> bool:
+        """Whether all entries have met all others."""
+        return int(self._place[NEXT]) == self.count
+
+    def add(self, component: int, entries: Entries, keys: Array, key_count: int) -> None:
+        """Put entries behind those there are."""
+        more = len(entries.scores)
+        self._make_room(more, key_count)
+        some, kept = slice(self.count, self.count + more), self.entries
+        events = widened(entries.events, self._positions)
+        kept.score[some], kept.component[some], kept.key[some] = entries.scores, component, keys
+        kept.events[some], kept.next[some] = events, NONE
+        kept.first[some] = np.where(events < 0, NEVER, events).min(axis=1, initial=NEVER)
+        kept.last[some] = events.max(axis=1, initial=NONE)
+        self.count += more
+
+    def join(self, rules: JoinRules, limits: ScoreLimits, room: Combinations) -> int:
+        """Join entries that are not joined yet until all are or there is no more room: the number of combinations."""
+        place = self._place, self._chosen, self.count
+        return int(_join(self.entries, self._chains, rules, limits, room, place))
+
+    def separate(self) -> None:
+        """Forget which entries have met: all are joined again."""
+        self._chains = _no_chains(len(self._chains.head), self._components)
+        self.entries.next[: self.count] = NONE
+        self._place[:] = 0
+
+    def keep(self, kept: Array) -> None:
+        """Drop all other entries (`kept`: ascending numbers); those kept have met each other."""
+        for column in self.entries:
+            column[: len(kept)] = column[kept]
+        self.count = len(kept)
+        self._chains = _no_chains(len(self._chains.head), self._components)
+        self.entries.next[: self.count] = NONE
+        _link(self.entries, self._chains, self.count)
+        self._place[:] = 0
+        self._place[NEXT] = self.count
+
+    def _make_room(self, more: int, key_count: int) -> None:
+        size = len(self.entries.score)
+        while self.count + more > size:
+            size *= 2
+        if size > len(self.entries.score):
+            self.entries = PulledEntries(*(_resized(column, size) for column in self.entries))
+        if key_count > len(self._chains.head):
+            chains = _no_chains(max(key_count, 2 * len(self._chains.head)), self._components)
+            for old, new in zip(self._chains, chains, strict=True):
+                new[: len(old)] = old
+            self._chains = chains
+
+
+def _resized(column: Array, size: int) -> Array:
+    found = np.empty((size, *column.shape[1:]), column.dtype)
+    found[: len(column)] = column
+    return found
+
+
+def _no_chains(keys: int, components: int) -> Chains:
+    return Chains(np.full((keys, components), NONE, np.int64), np.full((keys, components), NONE, np.int64))
+
+
+# ------------------------------------------------------------------------------------------------ compiled
+
+
+@njit(nogil=True)
+def _join(
+    entries: PulledEntries,
+    chains: Chains,
+    rules: JoinRules,
+    limits: ScoreLimits,
+    room: Combinations,
+    left_at: tuple[Array, Array, int],
+) -> int:
+    """Join entry after entry from where it was left until the room is full; the number of combinations."""
+    place, chosen, end = left_at
+    components = len(chosen)
+    parts = limits.tops.copy()
+    entry, level, found = place[NEXT], place[LEVEL], 0
+    if level > 0:
+        _restore(entries, chosen, parts, entries.component[entry], level)
+    full = False
+    while entry < end and not full:
+        own, key = entries.component[entry], entries.key[entry]
+        if level == 0:
+            chosen[own], parts[own] = entry, entries.score[entry]
+            level = 1
+            if components > 1:
+                place[CURSORS + 1] = chains.head[key, _at_level(own, 1)]
+        while level > 0:
+            if found == len(room.scores):
+                full = True
+                break
+            if components == 1:
+                found = _take(parts, chosen, rules, limits, room, found)
+                level = 0
+                break
+            other, candidate = _at_level(own, level), place[CURSORS + level]
+            if candidate == NONE:
+                parts[other] = limits.tops[other]
+                level -= 1
+                continue
+            place[CURSORS + level] = entries.next[candidate]
+            chosen[other], parts[other] = candidate, entries.score[candidate]
+            if limits.bounded and merged_one(rules.merge, parts) > limits.worst[0]:
+                if limits.in_order[other]:
+                    place[CURSORS + level] = NONE
+                continue
+            if not _fits(entries, rules, chosen, own, level):
+                continue
+            if level == components - 1:
+                found = _take(parts, chosen, rules, limits, room, found)
+            else:
+                level += 1
+                place[CURSORS + level] = chains.head[key, _at_level(own, level)]
+        if not full:
+            parts[own] = limits.tops[own]
+            _append(entries, chains, entry)
+            entry += 1
+    place[NEXT], place[LEVEL] = entry, level
+    return found
+
+
+@njit(**INSIDE)
+def _at_level(own: int, level: int) -> int:
+    """The component that is chosen at a level for an entry of `own`, which is chosen first."""
+    return level - 1 if level <= own else level
+
+
+@njit(**INSIDE)
+def _restore(entries: PulledEntries, chosen: Array, parts: Array, own: int, level: int) -> None:
+    """The scores of what was chosen when a join was left."""
+    parts[own] = entries.score[chosen[own]]
+    for before in range(1, level):
+        other = _at_level(own, before)
+        parts[other] = entries.score[chosen[other]]
+
+
+@njit(**INSIDE)
+def _take(parts: Array, chosen: Array, rules: JoinRules, limits: ScoreLimits, room: Combinations, found: int) -> int:
+    score = merged_one(rules.merge, parts)
+    if limits.bounded and score > limits.worst[0]:
+        return found
+    room.scores[found] = score
+    for component in range(len(chosen)):
+        room.rows[found, component] = chosen[component]
+    return found + 1
+
+
+@njit(**INSIDE)
+def _fits(entries: PulledEntries, rules: JoinRules, chosen: Array, own: int, level: int) -> bool:
+    """Whether what was chosen last fits what was chosen before."""
+    new = _at_level(own, level)
+    for before in range(level):
+        old = own if before == 0 else _at_level(own, before)
+        if rules.before[old, new] and entries.first[chosen[new]] < rules.tie_end[entries.last[chosen[old]]]:
+            return False
+        if rules.before[new, old] and entries.first[chosen[old]] < rules.tie_end[entries.last[chosen[new]]]:
+            return False
+        if rules.apart[old, new] and _share_event(entries.events, chosen[old], chosen[new]):
+            return False
+    return True
+
+
+@njit(**INSIDE)
+def _share_event(events: Array, one: int, other: int) -> bool:
+    for mine in range(events.shape[1]):
+        for theirs in range(events.shape[1]):
+            if events[one, mine] >= 0 and events[one, mine] == events[other, theirs]:
+                return True
+    return False
+
+
+@njit(**INSIDE)
+def _append(entries: PulledEntries, chains: Chains, entry: int) -> None:
+    """Make an entry the last one of its chain."""
+    key, component = entries.key[entry], entries.component[entry]
+    tail = chains.tail[key, component]
+    if tail == NONE:
+        chains.head[key, component] = entry
+    else:
+        entries.next[tail] = entry
+    chains.tail[key, component] = entry
+
+
+@njit(nogil=True)
+def _link(entries: PulledEntries, chains: Chains, count: int) -> None:
+    """Chains of the first entries, in their order."""
+    for entry in range(count):
+        _append(entries, chains, entry)

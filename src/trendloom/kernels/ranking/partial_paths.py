@@ -1,0 +1,271 @@
+"""Tables of the best partial paths on one side of a pivot, and the best entry of any range of a table.
+
+A sequence of single events is a path through strata: stratum t holds the events that fit position t. A pivot cuts the
+events of a key in two. For every number of positions that lie before the pivot (the `root` of a table) and every
+position t on a side, a table has one value per event: the least score of a path that ends with it and runs from there
+to the pivot. The side after the pivot is read forwards and the side before it backwards, so that in both of them the
+partial paths that an event can continue are a prefix of the table next to it: a running minimum finds the best.
+
+Cost: a table is filled in one pass, O(events of the stratum); there are up to positions²/2 tables on a side. The best
+entry of a range takes O(FAN · log events), after one more pass over its table (`index_table`).
+See "CPR: Complex Pattern Ranking for Evaluating Top-k Pattern Queries over Event Streams", 3.2 (the pointers `hPtr` and
+`vPtr` of a PQ-Array are `links` and `best`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trendloom.kernels.compiled import INSIDE, njit
+
+Array = np.ndarray[Any, Any]
+
+SUM, GREATEST = 0, 1
+"""How the weights of a path are folded to its score."""
+FAN = 16
+"""Entries of a table, or of a level above it, whose least value is one entry of the next level."""
+
+
+class Strata(NamedTuple):
+    """The events that fit each position of a sequence; less weight is better.
+
+    Stratum t has the entries from `begin[t]` to `begin[t + 1]`: `event` (ascending) and `weight` (finite). `tie_end`:
+    by event of the block, the first later one of its key.
+    """
+
+    begin: Array
+    event: Array
+    weight: Array
+    tie_end: Array
+
+
+AFTER, BEFORE = np.int64(0), np.int64(1)
+"""The sides of a pivot; words, so that functions are compiled for both at once."""
+BASE, SIZE, LINKS = range(3)
+"""By side and position: the entry of number 0, how many numbers there are, and where their links begin."""
+AT, FIRST, INDEXED = range(3)
+"""By side, root and position: where a table begins, the first number that has a path, whether ranges are indexed."""
+
+
+class PartialPaths(NamedTuple):
+    """The tables of both sides. Events of a position are numbered from the pivot on: v is the entry base ± v.
+
+    `shape` and `place`: see above. `links`: how many numbers of the next position towards the pivot an event can be
+    joined to. `values`: tables of scores, `best`: the number with the least one up to each number. `room`: the links
+    and the entries of tables that a side has room for.
+    """
+
+    shape: Array
+    place: Array
+    links: Array
+    values: Array
+    best: Array
+    room: Array
+
+
+@njit(**INSIDE, forceinline=True)
+def folded(fold: int, left: Any, right: Any) -> Any:
+    """Two scores as one."""
+    return left + right if fold == SUM else max(left, right)
+
+
+@njit(nogil=True)
+def empty_paths(strata: Strata, most: int, sides: int, roots: int) -> PartialPaths:
+    """Room for one or two sides of at most `most` entries in all strata, with the tables of so many roots."""
+    positions = len(strata.begin) - 1
+    room = np.array([most + 1, roots * (most + most // (FAN - 1) + positions * 24)])
+    return PartialPaths(
+        np.zeros((2, 3, positions), np.int64), np.zeros((2, 3, positions + 1, positions), np.int64),
+        np.empty(sides * room[0], np.int32), np.empty(sides * room[1], strata.weight.dtype),
+        np.empty(sides * room[1], np.int32), room,
+    )  # fmt: skip
+
+
+@njit(**INSIDE)
+def first_entry(event: Array, begin: int, end: int, wanted: int, near: int) -> int:
+    """The first entry from `begin` on whose event is not before `wanted`, looked for around `near`. O(log distance)."""
+    low, high = begin, end
+    at, far = min(max(near, begin), end), 1
+    if at < end and event[at] < wanted:
+        low = at + 1
+        while low + far < end and event[low + far] < wanted:
+            low, far = low + far + 1, 2 * far
+        high = min(end, low + far)
+    else:
+        high = at
+        while high - far >= begin and event[high - far] >= wanted:
+            high, far = high - far, 2 * far
+        low = max(begin, high - far)
+    while low < high:
+        middle = (low + high) // 2
+        if event[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(**INSIDE, forceinline=True)
+def set_events(events: Array, begin: int, end: int, starts_end: int, root: int, roots_end: int) -> None:
+    """What `fill_side` takes."""
+    events[0], events[1], events[2], events[3], events[4] = begin, end, starts_end, root, roots_end
+
+
+@njit(**INSIDE)
+def fill_side(strata: Strata, paths: PartialPaths, side: int, events: Array, fold: int) -> None:
+    """Fill the tables of a side. One pass each.
+
+    `events`: the side's first event, its end, where those that fit position 0 end, the first root and the end of roots.
+    """
+    positions = len(strata.begin) - 1
+    shape, place, used = paths.shape[side], paths.place[side], side * paths.room[0]
+    for t in range(positions):
+        near = shape[BASE, t]
+        low = first_entry(strata.event, strata.begin[t], strata.begin[t + 1], events[0], near)
+        high = first_entry(strata.event, low, strata.begin[t + 1], events[2 if t == 0 else 1], low + shape[SIZE, t])
+        shape[BASE, t], shape[SIZE, t], shape[LINKS, t] = low if side == AFTER else high - 1, high - low, used
+        used += high - low
+    for t in range(positions):
+        if side == AFTER and t > 0:
+            _link_after(strata, paths, t)
+        elif side == BEFORE and t < positions - 1:
+            _link_before(strata, paths, t)
+    used = side * paths.room[1]
+    step = 1 if side == AFTER else -1
+    for root in range(events[3], events[4]):
+        nearest = root if side == AFTER else root - 1
+        t = nearest
+        while 0 <= t < positions:
+            place[AT, root, t], place[INDEXED, root, t] = used, 0
+            if t == nearest:
+                _fill_nearest(strata, paths, side, root, t)
+            else:
+                _fill_next(strata, paths, side, root, t, fold)
+            size = shape[SIZE, t]
+            used += size
+            while size > FAN:
+                size = (size + FAN - 1) // FAN
+                used += size
+            t += step
+
+
+@njit(**INSIDE)
+def _link_after(strata: Strata, paths: PartialPaths, t: int) -> None:
+    event, tie_end, links, shape = strata.event, strata.tie_end, paths.links, paths.shape[AFTER]
+    at, base, other, most, x = shape[LINKS, t], shape[BASE, t], shape[BASE, t - 1], shape[SIZE, t - 1], 0
+    for v in range(shape[SIZE, t]):
+        e = event[base + v]
+        while x < most and tie_end[event[other + x]] <= e:
+            x += 1
+        links[at + v] = x
+
+
+@njit(**INSIDE)
+def _link_before(strata: Strata, paths: PartialPaths, t: int) -> None:
+    event, tie_end, links, shape = strata.event, strata.tie_end, paths.links, paths.shape[BEFORE]
+    at, base, other, most, x = shape[LINKS, t], shape[BASE, t], shape[BASE, t + 1], shape[SIZE, t + 1], 0
+    for v in range(shape[SIZE, t]):
+        after = tie_end[event[base - v]]
+        while x < most and event[other - x] >= after:
+            x += 1
+        links[at + v] = x
+
+
+@njit(**INSIDE)
+def _fill_nearest(strata: Strata, paths: PartialPaths, side: int, root: int, t: int) -> None:
+    """The position next to the pivot: paths of one event."""
+    weight, values, best = strata.weight, paths.values, paths.best
+    at, base, size = paths.place[side, AT, root, t], paths.shape[side, BASE, t], paths.shape[side, SIZE, t]
+    step = 1 if side == AFTER else -1
+    paths.place[side, FIRST, root, t] = 0
+    if size:
+        least, least_at = weight[base], 0
+        for v in range(size):
+            value = weight[base + step * v]
+            values[at + v] = value
+            if value < least:
+                least, least_at = value, v
+            best[at + v] = least_at
+
+
+@njit(**INSIDE)
+def _fill_next(strata: Strata, paths: PartialPaths, side: int, root: int, t: int, fold: int) -> None:
+    """The other positions: an event, and the best of the partial paths it can be joined to."""
+    weight, values, best, links = strata.weight, paths.values, paths.best, paths.links
+    at, base, size = paths.place[side, AT, root, t], paths.shape[side, BASE, t], paths.shape[side, SIZE, t]
+    step = 1 if side == AFTER else -1
+    linked = paths.shape[side, LINKS, t]
+    before, unlinked = paths.place[side, AT, root, t - step], paths.place[side, FIRST, root, t - step]
+    first = 0
+    while first < size and links[linked + first] <= unlinked:
+        first += 1
+    paths.place[side, FIRST, root, t] = first
+    if first < size:
+        least, least_at = weight[base], -1
+        for v in range(first, size):
+            joined = values[before + best[before + links[linked + v] - 1]]
+            value = folded(fold, joined, weight[base + step * v])
+            values[at + v] = value
+            if least_at < 0 or value < least:
+                least, least_at = value, v
+            best[at + v] = least_at
+
+
+# ---------------------------------------------------------------------------------------------- ranges of tables
+
+
+@njit(**INSIDE)
+def _index_table(values: Array, at: int, size: int) -> None:
+    """Put the least values of FAN entries each, then of FAN of those and so on, behind a table. O(its entries)."""
+    while size > FAN:
+        level, groups = at + size, (size + FAN - 1) // FAN
+        for group in range(groups):
+            begin, end = at + group * FAN, at + min(size, (group + 1) * FAN)
+            least = values[begin]
+            for entry in range(begin + 1, end):
+                least = min(least, values[entry])
+            values[level + group] = least
+        at, size = level, groups
+
+
+@njit(**INSIDE)
+def least_in(paths: PartialPaths, side: int, root: int, t: int, low: int, high: int) -> int:
+    """The number with the least value from `low` to `high` - 1; there is at least one, and all have paths."""
+    at, size = paths.place[side, AT, root, t], paths.shape[side, SIZE, t]
+    if low <= paths.place[side, FIRST, root, t]:
+        return int(paths.best[at + high - 1])
+    if high - low > 2 * FAN and paths.place[side, INDEXED, root, t] == 0:
+        _index_table(paths.values, at, size)
+        paths.place[side, INDEXED, root, t] = 1
+    return _least(paths.values, at, size, low, high)
+
+
+@njit(**INSIDE)
+def _least(values: Array, at: int, size: int, low: int, high: int) -> int:
+    """Climb from level to level, looking at the ends of the range that do not fill a group; then go down again."""
+    level, above, depth, least, least_at, least_depth = at, size, 0, values[at + low], low, 0
+    while high > low:
+        inner_low, inner_high = (low + FAN - 1) // FAN, high // FAN
+        climbs = high - low > 2 * FAN and inner_low < inner_high
+        end = inner_low * FAN if climbs else high
+        for number in range(low, end):
+            if values[level + number] < least:
+                least, least_at, least_depth = values[level + number], number, depth
+        if not climbs:
+            break
+        for number in range(inner_high * FAN, high):
+            if values[level + number] < least:
+                least, least_at, least_depth = values[level + number], number, depth
+        low, high, depth = inner_low, inner_high, depth + 1
+        level, above = level + above, (above + FAN - 1) // FAN
+    while least_depth > 0:
+        least_depth -= 1
+        level, above = at, size
+        for _ in range(least_depth):
+            level, above = level + above, (above + FAN - 1) // FAN
+        least_at *= FAN
+        while values[level + least_at] != least:
+            least_at += 1
+    return least_at
