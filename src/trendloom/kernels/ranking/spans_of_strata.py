@@ -20,8 +20,8 @@ from trendloom.kernels.ranking.known_paths import (
     KnownPaths,
     append_best,
     forget_paths,
-    no_paths_yet,
     merge_found,
+    no_paths_yet,
 )
 from trendloom.kernels.ranking.partial_paths import (
     AFTER,

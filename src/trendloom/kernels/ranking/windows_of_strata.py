@@ -20,10 +20,10 @@ from trendloom.kernels.ranking.known_paths import (
     KNOWN,
     KnownPaths,
     append_best,
-    forget_paths,
     drop_before,
-    no_paths_yet,
+    forget_paths,
     merge_found,
+    no_paths_yet,
 )
 from trendloom.kernels.ranking.partial_paths import (
     AFTER,

@@ -6,8 +6,10 @@ paths through a stratified graph.
 
 from __future__ import annotations
 
+from trendloom.kernels.ground.joining import is_straight
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.ranking.cells.kernel import PathsKernel
 from trendloom.kernels.ranking.kernel import ListingKernel
-from trendloom.kernels.ranking.path_kernel import PathsKernel
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.candidates.one_by_one import one_by_one
 from trendloom.physical.estimates import estimate_search
@@ -26,6 +28,8 @@ def consider(wanted: Wanted) -> Choice | str:
         obstacle = "AND lets events of one time follow each other"
     if obstacle is not None:
         return obstacle
+    straight = not pairs and len(wanted.detection.scopes) == 1 and is_straight(Machine(wanted.detection), 0)
+    straight &= not (wanted.detection.earliest or wanted.detection.adjacent)
     listing = one_by_one(wanted).kernel
     assert isinstance(listing, ListingKernel)
     return Choice(

@@ -17,7 +17,7 @@ import numpy as np
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.ground.tables import fits_at, pairs_hold, possible
 from trendloom.kernels.ground.viability import first_cut
-from trendloom.kernels.ranking.graph import (
+from trendloom.kernels.ranking.cells.graph import (
     EQUAL,
     FREE,
     LEAST,
@@ -26,8 +26,8 @@ from trendloom.kernels.ranking.graph import (
     RECENT,
     STEP,
     SUM,
+    EventWeights,
     RankedGraph,
-    Weights,
 )
 
 Array = np.ndarray[Any, Any]
@@ -82,14 +82,14 @@ def folded(before: Any, weight: Any, operator: int) -> Any:
 
 
 @njit(**INSIDE, forceinline=True)
-def with_weight(before: Any, state: int, e: int, weights: Weights) -> Any:
+def with_weight(before: Any, state: int, e: int, weights: EventWeights) -> Any:
     """The value of a path with event e in a state."""
     row = weights.row[state]
     return before if row < 0 else folded(before, weights.value[row, e], weights.operator)
 
 
 @njit(**INSIDE, forceinline=True)
-def is_cell(state: int, e: int, graph: RankedGraph, weights: Weights) -> bool:
+def is_cell(state: int, e: int, graph: RankedGraph, weights: EventWeights) -> bool:
     """Whether event e may stand in a state and has a weight there if one is asked for."""
     if not fits_at(graph.fits[e], graph.position[state]):
         return False
@@ -99,7 +99,7 @@ def is_cell(state: int, e: int, graph: RankedGraph, weights: Weights) -> bool:
 
 @njit(nogil=True)
 def sweep_forwards(
-    ways: Ways, graph: RankedGraph, weights: Weights, low: int, high: int, first: int, offers: Offers, stamp: int
+    ways: Ways, graph: RankedGraph, weights: EventWeights, low: int, high: int, first: int, offers: Offers, stamp: int
 ) -> None:
     """The best path to every cell of the events from `low` up to `high`; `first`: the one event where paths start."""
     width, states, sign = high - low, len(graph.position), weights.sign
@@ -177,7 +177,9 @@ def best_before(
 
 
 @njit(**INSIDE)
-def _push(ways: Ways, graph: RankedGraph, weights: Weights, low: int, high: int, cell: int, e: int, move: int) -> None:
+def _push(
+    ways: Ways, graph: RankedGraph, weights: EventWeights, low: int, high: int, cell: int, e: int, move: int
+) -> None:
     """Let a path go on from a cell to its successors."""
     width = high - low
     f = graph.successor[graph.source[move], e]
@@ -197,7 +199,14 @@ def _push(ways: Ways, graph: RankedGraph, weights: Weights, low: int, high: int,
 
 @njit(nogil=True)
 def sweep_backwards(
-    rest: Array, there: Array, graph: RankedGraph, weights: Weights, low: int, high: int, offers: Offers, stamp: int
+    rest: Array,
+    there: Array,
+    graph: RankedGraph,
+    weights: EventWeights,
+    low: int,
+    high: int,
+    offers: Offers,
+    stamp: int,
 ) -> None:
     """By cell whether a match can be completed from it (`there`), and the best fold of the weights after it."""
     width, states, sign = high - low, len(graph.position), weights.sign

@@ -10,6 +10,7 @@ Cost: O(events · moves) and O(length · log(events)) for each match given out; 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -21,22 +22,25 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.matches import Matches, join
 from trendloom.kernels.ground.spec import Compared
 from trendloom.kernels.ground.windows import check_range, horizons, numbers_of_windows
-from trendloom.kernels.ranking.boards import (
-    Paths,
+from trendloom.kernels.ranking.cells.boards import (
+    PathsOfBoards,
     Ranges,
-    Spans,
+    SpanBoards,
     bound_starts,
     first_of_spans,
     first_of_windows,
-    rank_spans,
-    rank_windows,
+    paths_of_spans,
+    paths_of_windows,
 )
-from trendloom.kernels.ranking.graph import SUM, Weights, graph_of
+from trendloom.kernels.ranking.cells.graph import GREATEST, LEAST, SUM, EventWeights, RankedGraph, graph_of
+from trendloom.kernels.ranking.cells.sweeps import offers_for
+from trendloom.kernels.ranking.cells.tied import Standings
+from trendloom.kernels.ranking.cells.weights import Weighing, fold_vector, strata_of, weighing_of
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
 from trendloom.kernels.ranking.select import best_of, together
-from trendloom.kernels.ranking.sweeps import offers_for
-from trendloom.kernels.ranking.tied import Standings
-from trendloom.kernels.ranking.weights import Weighing, fold_vector, weighing_of
+from trendloom.kernels.ranking.strata import GREATEST as strata_greatest
+from trendloom.kernels.ranking.strata import SUM as strata_sum
+from trendloom.kernels.ranking.strata import best_paths, best_spans
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]
@@ -45,13 +49,15 @@ Array = np.ndarray[Any, Any]
 @dataclass(frozen=True)
 class PathsKernel(RankingKernel):
     """`pairs`: the conditions on the two events of a step. The preference is an expression over `fold`, which grows
-    with it, or falls (`falling`). `listing`: what ranks numbers that compiled code cannot hold.
+    with it, or falls (`falling`). `listing`: what ranks numbers that compiled code cannot hold. `straight`: a match is
+    one event for each position, without any condition on two of them.
     """
 
     pairs: tuple[Compared, ...]
     fold: Fold
     falling: bool
     listing: ListingKernel
+    straight: bool = False
 
     def within(self, memory: int) -> Self:
         return replace(self, listing=self.listing.within(memory))
@@ -79,10 +85,9 @@ class _Boards:
 
     def __init__(self, kernel: PathsKernel, block: Block, weighing: Weighing) -> None:
         self.kernel, self.block, self.weighing = kernel, block, weighing
-        self.graph = graph_of(kernel.detection, kernel.pairs, block)
         window = kernel.detection.window
         self.limit = kernel.scoring.limit
-        self.spans: Spans | None = None
+        self.spans: SpanBoards | None = None
         self.start: Array | None = None
         if window.spanning:
             self.spans, self.longest = _spans_of(block, window)
@@ -91,6 +96,10 @@ class _Boards:
             self.ranges, self.start = _ranges_of(block, window)
             self.boards = len(self.ranges.low)
             self.longest = int((self.ranges.high - self.ranges.low).max(initial=1))
+
+    @cached_property
+    def graph(self) -> RankedGraph:
+        return graph_of(self.kernel.detection, self.kernel.pairs, self.block)
 
     def best(self) -> Matches | None:
         """The best matches; None: scores are not in the order of folds, because some are NULL."""
@@ -128,21 +137,39 @@ class _Boards:
         scored = together([self.kernel.scored(self.block, matches) for matches in found])
         return best_of(scored, self.block, self.kernel.scoring).matches
 
-    def _ranked(self) -> tuple[Paths, int]:
+    def _ranked(self) -> tuple[PathsOfBoards, int]:
         weights = self.weighing.weights
+        if self.kernel.straight and weights.operator in (SUM, GREATEST if weights.sign > 0 else LEAST):
+            return self._through_strata()
         if self.spans is None:
-            found: tuple[Paths, int] = rank_windows(
+            found: tuple[PathsOfBoards, int] = paths_of_windows(
                 self.graph, weights, self.ranges, self.limit, self.longest, offers_for(self.graph, self.longest)
             )
             return found
         possible, bound = self._bounds(weights)
-        paths, count, _ = rank_spans(
+        paths, count, _ = paths_of_spans(
             self.graph, weights, self.spans, possible, bound, self.weighing.slack, self.limit, self.longest,
             offers_for(self.graph, self.longest),
         )  # fmt: skip
         return paths, int(count)
 
-    def _bounds(self, weights: Weights) -> tuple[Array, Array]:
+    def _through_strata(self) -> tuple[PathsOfBoards, int]:
+        """The same for sequences of single events, which has faster tables: events by position."""
+        strata = strata_of(self.weighing.weights, self.block, self.kernel.detection)
+        fold = strata_sum if self.weighing.weights.operator == SUM else strata_greatest
+        wanted = self.limit + 1
+        if self.spans is None:
+            found = best_paths(strata, self.ranges.low, self.ranges.high, wanted, fold)
+        else:
+            found = best_spans(strata, self.block.key_starts, self.spans.limit, wanted, fold)
+        rows, length = found.events.shape
+        board = np.repeat(np.arange(self.boards), np.diff(found.offsets))
+        values = found.scores * self.weighing.weights.sign
+        states = np.tile(np.arange(length), rows)
+        offsets = np.arange(rows + 1, dtype=np.int64) * length
+        return PathsOfBoards(board, values, offsets, found.events.reshape(-1), states), rows
+
+    def _bounds(self, weights: EventWeights) -> tuple[Array, Array]:
         """Where matches start, and what they can give."""
         assert self.spans is not None
         longest = int((self.spans.pane_high - self.spans.pane_low).max(initial=1))
@@ -186,7 +213,7 @@ class _Boards:
             low, high = np.where(alike, middle, low), np.where(alike, high, middle)
         return _as_numbers(low, value.dtype)
 
-    def _first(self, weights: Weights, best: Array, worst: Array, wanted: Array, blank: Array) -> Matches:
+    def _first(self, weights: EventWeights, best: Array, worst: Array, wanted: Array, blank: Array) -> Matches:
         """The first matches by time whose folds lie between two values, by board."""
         names = self.kernel.scoring.names
         spelled = {name: number for number, name in enumerate(sorted(set(names)))}
@@ -218,8 +245,8 @@ class _Boards:
         zero = np.zeros(self.boards, weights.value.dtype)
         return self._first(nothing, zero, zero, missing, weights.unknown)
 
-    def _matches(self, paths: Paths, rows: Array) -> Matches:
-        """Paths as matches."""
+    def _matches(self, paths: PathsOfBoards, rows: Array) -> Matches:
+        """PathsOfBoards as matches."""
         position_of = np.array(self.kernel.detection.scopes[0].template.position_of, np.int32)
         lengths = np.diff(paths.offsets)[rows]
         offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
@@ -259,7 +286,7 @@ def _ranges_of(block: Block, window: Window) -> tuple[Ranges, Array | None]:
     return Ranges(block.not_before(key, start), block.not_before(key, start + window.within)), start
 
 
-def _spans_of(block: Block, window: Window) -> tuple[Spans, int]:
+def _spans_of(block: Block, window: Window) -> tuple[SpanBoards, int]:
     """Keys, the limits of their starts and the panes in which these lie; and the most events of a span."""
     assert window.within is not None
     limit = horizons(block, window)
@@ -269,4 +296,4 @@ def _spans_of(block: Block, window: Window) -> tuple[Spans, int]:
     low = np.flatnonzero(fresh)
     end = np.r_[low[1:], len(block)]
     high = block.not_before(block.key[low], (pane[low] + 2) * window.within)
-    return Spans(block.key_starts, limit, low, end, high), int((limit - np.arange(len(block))).max(initial=1))
+    return SpanBoards(block.key_starts, limit, low, end, high), int((limit - np.arange(len(block))).max(initial=1))

@@ -12,7 +12,8 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.folds import values_of_parts
 from trendloom.kernels.ground.spec import Detection
-from trendloom.kernels.ranking.graph import GREATEST, LEAST, PRODUCT, SUM, Weights
+from trendloom.kernels.ranking.cells.graph import GREATEST, LEAST, PRODUCT, SUM, EventWeights
+from trendloom.kernels.ranking.strata import Strata
 from trendloom.model.schema import Kind
 
 Array = np.ndarray[Any, Any]
@@ -25,9 +26,9 @@ MOST_DOUBLE = 1e300
 
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """Weights of a block. `slack`: by how much folds from both ends can differ; `scale`: digits after the point."""
+    """The weights of a block. `slack`: by how much folds from both ends can differ; `scale`: digits after the point."""
 
-    weights: Weights
+    weights: EventWeights
     slack: float
     scale: int
 
@@ -55,7 +56,7 @@ def weighing_of(fold: Fold, detection: Detection, block: Block, longest: int, *,
     row_of = {position: row for row, some in enumerate(positions) for position in some}
     row = np.array([row_of.get(position, -1) for position in detection.scopes[0].template.position_of], np.int64)
     operator = OPERATORS[fold.operator]
-    weights = Weights(
+    weights = EventWeights(
         row, np.ascontiguousarray(value), unknown, _unit(operator, value), operator, -1 if descending else 1
     )
     scale = sum(one.scale for one in found) if fold.operator == "*" else max(one.scale for one in found)
@@ -107,3 +108,19 @@ def _slack(operator: int, value: Array, unknown: Array, longest: int) -> float:
 def fold_vector(values: Array, fold: Fold, scale: int) -> Vector:
     """Values of folds as a vector."""
     return Vector(Kind.FLOAT if values.dtype == np.float64 else fold.kind, values, scale=scale)
+
+
+def strata_of(weights: EventWeights, block: Block, detection: Detection) -> Strata:
+    """The events of each position of a sequence that have a weight, or need none; less weight is better."""
+    nothing = weights.value.dtype.type(0)
+    if weights.operator != SUM:
+        nothing = np.finfo(np.float64).min if weights.value.dtype == np.float64 else np.int64(-MOST)
+    events, values = [], []
+    for state, position in enumerate(detection.scopes[0].template.position_of):
+        members, row = block.members[position], weights.row[state]
+        if row >= 0 and weights.unknown[row].any():
+            members = members[~weights.unknown[row, members]]
+        events.append(members)
+        values.append(np.full(len(members), nothing) if row < 0 else weights.value[row, members] * weights.sign)
+    begin = np.cumsum([0, *map(len, events)]).astype(np.int64)
+    return Strata(begin, np.concatenate(events).astype(np.int32), np.concatenate(values), block.tie_end)

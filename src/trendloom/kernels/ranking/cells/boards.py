@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.ranking.graph import RankedGraph, Weights
-from trendloom.kernels.ranking.next_best import Window, best_paths
-from trendloom.kernels.ranking.sweeps import Offers, Ways, is_cell, sweep_backwards, sweep_forwards, with_weight
-from trendloom.kernels.ranking.tied import Kept, Standings, Wanted, keep_first, no_matches
+from trendloom.kernels.ranking.cells.graph import EventWeights, RankedGraph
+from trendloom.kernels.ranking.cells.next_best import CellWindow, next_best_paths
+from trendloom.kernels.ranking.cells.sweeps import Offers, Ways, is_cell, sweep_backwards, sweep_forwards, with_weight
+from trendloom.kernels.ranking.cells.tied import FirstMatches, Standings, TieBounds, keep_first, no_matches
 
 Array = np.ndarray[Any, Any]
 
 
-class Paths(NamedTuple):
-    """Paths of boards: number i has value i and the entries from `offsets[i]` to `offsets[i + 1]`."""
+class PathsOfBoards(NamedTuple):
+    """PathsOfBoards of boards: number i has value i and the entries from `offsets[i]` to `offsets[i + 1]`."""
 
     board: Array
     value: Array
@@ -38,7 +38,7 @@ class Ranges(NamedTuple):
     high: Array
 
 
-class Spans(NamedTuple):
+class SpanBoards(NamedTuple):
     """Keys as slices of events; matches of a start end before its `limit`. Panes: windows of one pane and the next.
 
     `pane_end` is where the starts of a pane end.
@@ -52,15 +52,15 @@ class Spans(NamedTuple):
 
 
 @njit(nogil=True)
-def no_paths(value: Array) -> Paths:
-    return Paths(
+def no_paths(value: Array) -> PathsOfBoards:
+    return PathsOfBoards(
         np.empty(64, np.int64), np.empty(64, value.dtype), np.zeros(65, np.int64), np.empty(64, np.int64),
         np.empty(64, np.int64),
     )  # fmt: skip
 
 
 @njit(nogil=True)
-def _with_room(paths: Paths, count: int, used: int) -> Paths:
+def _with_room(paths: PathsOfBoards, count: int, used: int) -> PathsOfBoards:
     """The same with room for so many paths and entries."""
     board, value, offsets = paths.board, paths.value, paths.offsets
     event, state = paths.event, paths.state
@@ -75,7 +75,7 @@ def _with_room(paths: Paths, count: int, used: int) -> Paths:
     if used > len(event):
         event, state = np.empty(2 * used, np.int64), np.empty(2 * used, np.int64)
         event[: len(paths.event)], state[: len(paths.state)] = paths.event, paths.state
-    return Paths(board, value, offsets, event, state)
+    return PathsOfBoards(board, value, offsets, event, state)
 
 
 @njit(nogil=True)
@@ -86,9 +86,9 @@ def _ways(states: int, width: int, value: Array) -> Ways:
 
 
 @njit(nogil=True)
-def rank_windows(
-    graph: RankedGraph, weights: Weights, ranges: Ranges, wanted: int, longest: int, offers: Offers
-) -> tuple[Paths, int]:
+def paths_of_windows(
+    graph: RankedGraph, weights: EventWeights, ranges: Ranges, wanted: int, longest: int, offers: Offers
+) -> tuple[PathsOfBoards, int]:
     """The best paths of every window, one more than wanted if there is one: whether its value ties is to be seen.
 
     Returns the paths and their number.
@@ -102,8 +102,8 @@ def rank_windows(
         if low >= high:
             continue
         sweep_forwards(ways, graph, weights, low, high, -1, offers, board)
-        window = Window(low, high, -1, states * (high - low))
-        values, offsets, events, path_states = best_paths(graph, weights, ways, window, wanted + 1, limit)
+        window = CellWindow(low, high, -1, states * (high - low))
+        values, offsets, events, path_states = next_best_paths(graph, weights, ways, window, wanted + 1, limit)
         paths = _with_room(paths, count + len(values), used + len(events))
         for at in range(len(values)):
             paths.board[count], paths.value[count] = board, values[at]
@@ -116,7 +116,7 @@ def rank_windows(
 
 @njit(nogil=True)
 def bound_starts(
-    graph: RankedGraph, weights: Weights, spans: Spans, longest: int, offers: Offers
+    graph: RankedGraph, weights: EventWeights, spans: SpanBoards, longest: int, offers: Offers
 ) -> tuple[Array, Array]:
     """By event where a match can start, and a bound of the values of those that do, from two panes each. O(cells)."""
     states, sign = len(graph.position), weights.sign
@@ -128,8 +128,9 @@ def bound_starts(
         sweep_backwards(rest, there, graph, weights, low, high, offers, pane)
         for e in range(low, spans.pane_end[pane]):
             for state in range(states):
-                if graph.starts[state] and there[state * (high - low) + e - low] and is_cell(state, e, graph, weights):
-                    value = with_weight(rest[state * (high - low) + e - low], state, e, weights)
+                cell = state * (high - low) + e - low
+                if graph.starts[state] and there[cell] and is_cell(state, e, graph, weights):
+                    value = with_weight(rest[cell], state, e, weights)
                     if not possible[e] or value * sign < bound[e] * sign:
                         possible[e], bound[e] = True, value
     return possible, bound
@@ -158,10 +159,10 @@ def _swim_up(heap: Array, at: int, sign: int) -> None:
 
 
 @njit(nogil=True)
-def rank_spans(
-    graph: RankedGraph, weights: Weights, spans: Spans, possible: Array, bound: Array, slack: float, wanted: int,
-    longest: int, offers: Offers,
-) -> tuple[Paths, int, int]:  # fmt: skip
+def paths_of_spans(
+    graph: RankedGraph, weights: EventWeights, spans: SpanBoards, possible: Array, bound: Array, slack: float,
+    wanted: int, longest: int, offers: Offers,
+) -> tuple[PathsOfBoards, int, int]:  # fmt: skip
     """The best paths of every key, one more than wanted if there is one, and others that are not among the best.
 
     Returns the paths, their number, and how many starts were opened.
@@ -185,8 +186,8 @@ def rank_spans(
             stamp += 1
             opened += 1
             sweep_forwards(ways, graph, weights, first, high, first, offers, stamp)
-            window = Window(first, high, first, states * (high - first))
-            values, offsets, events, path_states = best_paths(graph, weights, ways, window, wanted + 1, limit)
+            window = CellWindow(first, high, first, states * (high - first))
+            values, offsets, events, path_states = next_best_paths(graph, weights, ways, window, wanted + 1, limit)
             paths = _with_room(paths, count + len(values), used + len(events))
             for at in range(len(values)):
                 paths.board[count], paths.value[count] = key, values[at]
@@ -210,9 +211,9 @@ def rank_spans(
 
 @njit(nogil=True)
 def first_of_windows(
-    graph: RankedGraph, weights: Weights, ranges: Ranges, limits: tuple[Array, Array, Array], blank: Array,
+    graph: RankedGraph, weights: EventWeights, ranges: Ranges, limits: tuple[Array, Array, Array], blank: Array,
     slack: float, standings: Standings, longest: int, offers: Offers,
-) -> tuple[Paths, int]:  # fmt: skip
+) -> tuple[PathsOfBoards, int]:  # fmt: skip
     """By window the first matches with values between two bounds; `limits`: best, worst, and how many are wanted."""
     states = len(graph.position)
     best, worst, wanted = limits
@@ -222,7 +223,7 @@ def first_of_windows(
         low, high = ranges.low[board], ranges.high[board]
         if low >= high or wanted[board] <= 0:
             continue
-        asked = Wanted(best[board : board + 1], worst[board : board + 1], slack, blank)
+        asked = TieBounds(best[board : board + 1], worst[board : board + 1], slack, blank)
         sweep_backwards(rest, there, graph, weights, low, high, offers, board)
         kept = keep_first(
             no_matches(min(wanted[board], 64)), graph, weights, rest, there, low, high, -1, asked, standings,
@@ -234,9 +235,9 @@ def first_of_windows(
 
 @njit(nogil=True)
 def first_of_spans(
-    graph: RankedGraph, weights: Weights, spans: Spans, possible: Array, bound: Array,
+    graph: RankedGraph, weights: EventWeights, spans: SpanBoards, possible: Array, bound: Array,
     limits: tuple[Array, Array, Array], blank: Array, slack: float, standings: Standings, longest: int, offers: Offers,
-) -> tuple[Paths, int]:  # fmt: skip
+) -> tuple[PathsOfBoards, int]:  # fmt: skip
     """The same by key, where every start is a window of its own."""
     states, sign = len(graph.position), weights.sign
     best, worst, wanted = limits
@@ -245,7 +246,7 @@ def first_of_spans(
     for key in range(len(spans.key_starts) - 1):
         if wanted[key] <= 0:
             continue
-        asked = Wanted(best[key : key + 1], worst[key : key + 1], slack, blank)
+        asked = TieBounds(best[key : key + 1], worst[key : key + 1], slack, blank)
         kept = no_matches(min(wanted[key], 64))
         for first in range(spans.key_starts[key], spans.key_starts[key + 1]):
             if not possible[first] or worst[key] * sign + slack < bound[first] * sign:
@@ -265,8 +266,8 @@ def first_of_spans(
 
 
 @njit(nogil=True)
-def _noted(paths: Paths, count: int, kept: Kept, board: int) -> tuple[Paths, int]:
-    """Paths with the matches that were kept for a board; their values are not needed any more."""
+def _noted(paths: PathsOfBoards, count: int, kept: FirstMatches, board: int) -> tuple[PathsOfBoards, int]:
+    """PathsOfBoards with the matches that were kept for a board; their values are not needed any more."""
     used = paths.offsets[count]
     for row in range(kept.place[0]):
         length = kept.length[row]

@@ -31,7 +31,7 @@ SUM, PRODUCT, LEAST, GREATEST = range(4)
 """How weights are folded."""
 
 
-class Weights(NamedTuple):
+class EventWeights(NamedTuple):
     """By state which row of `value` its events read (−1: none), and where that is `unknown`.
 
     `unit` holds what an empty fold is, in the type of the weights. `sign`: 1 where small values are good, else −1.

@@ -18,8 +18,8 @@ import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.ground.tables import possible
-from trendloom.kernels.ranking.graph import FREE, STEP, RankedGraph, Weights
-from trendloom.kernels.ranking.sweeps import NONE, folded, is_cell, with_weight
+from trendloom.kernels.ranking.cells.graph import FREE, STEP, EventWeights, RankedGraph
+from trendloom.kernels.ranking.cells.sweeps import NONE, folded, is_cell, with_weight
 
 Array = np.ndarray[Any, Any]
 
@@ -32,7 +32,7 @@ class Standings(NamedTuple):
     state: Array
 
 
-class Wanted(NamedTuple):
+class TieBounds(NamedTuple):
     """Values from `best` to `worst` (both good enough), with so much `slack` for ways that are not complete.
 
     `blank`: by row of weights and event whether it has none; where it is not empty, matches with such events are
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     blank: Array
 
 
-class Kept(NamedTuple):
+class FirstMatches(NamedTuple):
     """The first matches found so far, one in each row; `place`: how many there are, and which is the last in order."""
 
     events: Array
@@ -58,8 +58,8 @@ COUNT, LAST = range(2)
 
 
 @njit(nogil=True)
-def no_matches(room: int) -> Kept:
-    return Kept(
+def no_matches(room: int) -> FirstMatches:
+    return FirstMatches(
         np.empty((room, 8), np.int64), np.empty((room, 8), np.int64), np.zeros(room, np.int64), np.zeros(2, np.int64)
     )
 
@@ -91,7 +91,9 @@ def _is_before(
 
 
 @njit(**INSIDE)
-def _keep(events: Array, states: Array, length: int, kept: Kept, standings: Standings, most: int) -> Kept:
+def _keep(
+    events: Array, states: Array, length: int, kept: FirstMatches, standings: Standings, most: int
+) -> FirstMatches:
     """Keep a match if it is among the first `most`."""
     count = kept.place[COUNT]
     slot = count
@@ -103,7 +105,7 @@ def _keep(events: Array, states: Array, length: int, kept: Kept, standings: Stan
     rows, columns = kept.events.shape
     if slot >= rows or length > columns:
         rows, columns = max(rows, min(2 * slot + 1, most)), max(columns, 2 * length)
-        more = Kept(
+        more = FirstMatches(
             np.empty((rows, columns), np.int64), np.empty((rows, columns), np.int64), np.zeros(rows, np.int64),
             kept.place,
         )  # fmt: skip
@@ -130,7 +132,7 @@ def _keep(events: Array, states: Array, length: int, kept: Kept, standings: Stan
 
 
 @njit(**INSIDE)
-def _beyond(events: Array, depth: int, f: int, kept: Kept, standings: Standings, most: int) -> int:
+def _beyond(events: Array, depth: int, f: int, kept: FirstMatches, standings: Standings, most: int) -> int:
     """0: a way with f at this depth may come before the last match kept; 1: it does not; 2: nor with a later event."""
     if kept.place[COUNT] < most:
         return 0
@@ -160,9 +162,9 @@ def _leads(e: int, f: int, move: int, graph: RankedGraph) -> bool:
 
 @njit(nogil=True)
 def keep_first(
-    kept: Kept, graph: RankedGraph, weights: Weights, rest: Array, there: Array, low: int, high: int, first: int,
-    wanted: Wanted, standings: Standings, most: int,
-) -> Kept:  # fmt: skip
+    kept: FirstMatches, graph: RankedGraph, weights: EventWeights, rest: Array, there: Array, low: int, high: int,
+    first: int, wanted: TieBounds, standings: Standings, most: int,
+) -> FirstMatches:  # fmt: skip
     """Keep the first `most` wanted matches of a window, besides those that are kept already."""
     width, sign, states = high - low, weights.sign, len(graph.position)
     length = width + 1
@@ -193,9 +195,7 @@ def keep_first(
                         next_event[depth] = graph.checks.tie_end[f]
                         next_move[depth] = graph.moves.begin[state]
                         depth += 1
-                        good = not (value * sign < wanted.best[0] * sign) and not (
-                            wanted.worst[0] * sign < value * sign
-                        )
+                        good = wanted.best[0] * sign <= value * sign <= wanted.worst[0] * sign
                         if graph.accepts[state] and good and (len(wanted.blank) == 0 or blanks[depth] > 0):
                             kept = _keep(events, path_states, depth, kept, standings, most)
                     elif depth == 0:
@@ -207,7 +207,8 @@ def keep_first(
                 state, value = NONE, values[top]
                 at, move = next_event[top], next_move[top]
                 while at < high and state < 0:
-                    if move == graph.moves.begin[from_state] and _beyond(events, depth, at, kept, standings, most) == 2:
+                    fresh = move == graph.moves.begin[from_state]
+                    if fresh and _beyond(events, depth, at, kept, standings, most) == 2:
                         at = high
                         break
                     while move < graph.moves.begin[from_state + 1] and state < 0:
@@ -226,7 +227,7 @@ def keep_first(
 
 
 @njit(**INSIDE, forceinline=True)
-def _good_enough(value: Any, sign: int, wanted: Wanted) -> bool:
+def _good_enough(value: Any, sign: int, wanted: TieBounds) -> bool:
     if wanted.slack > 0:
         return value * sign <= wanted.worst[0] * sign + wanted.slack
     return not (wanted.worst[0] * sign < value * sign)

@@ -22,8 +22,8 @@ import numpy as np
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.ground.tables import pairs_hold, possible
 from trendloom.kernels.ground.viability import first_cut
-from trendloom.kernels.ranking.graph import FREE, STEP, RankedGraph, Weights
-from trendloom.kernels.ranking.sweeps import NONE, START, Ways, with_weight
+from trendloom.kernels.ranking.cells.graph import FREE, STEP, EventWeights, RankedGraph
+from trendloom.kernels.ranking.cells.sweeps import NONE, START, Ways, with_weight
 
 Array = np.ndarray[Any, Any]
 
@@ -33,7 +33,7 @@ LAST = -2
 """LAST − state is the move from a state that accepts to the end of all paths."""
 
 
-class Entries(NamedTuple):
+class PathEntries(NamedTuple):
     """Paths to cells beyond the best ones: number n + i for n cells is at i; see `Candidates`."""
 
     value: Array
@@ -61,7 +61,7 @@ class Candidates(NamedTuple):
     depth: Array
 
 
-class Window(NamedTuple):
+class CellWindow(NamedTuple):
     """The events from `low` up to `high`; paths start at event `first` (−1: anywhere) and end in the cell `sink`."""
 
     low: int
@@ -190,8 +190,8 @@ def _more_candidates(heap: Candidates, size: int) -> Candidates:
 
 
 @njit(nogil=True)
-def _more_entries(entries: Entries, size: int) -> Entries:
-    return Entries(
+def _more_entries(entries: PathEntries, size: int) -> PathEntries:
+    return PathEntries(
         _longer(entries.value, size), _longer(entries.cell, size), _longer(entries.before, size),
         _longer(entries.after, size), _longer(entries.low, size), _longer(entries.high, size),
         _longer(entries.move, size),
@@ -200,8 +200,8 @@ def _more_entries(entries: Entries, size: int) -> Entries:
 
 @njit(**INSIDE)
 def _candidate(
-    root: int, at: int, cell: int, best: int, low: int, high: int, move: int, ways: Ways, weights: Weights,
-    window: Window, heap: Candidates,
+    root: int, at: int, cell: int, best: int, low: int, high: int, move: int, ways: Ways, weights: EventWeights,
+    window: CellWindow, heap: Candidates,
 ) -> int:  # fmt: skip
     """A heap with the path to a cell that goes on from the best path to another, if there is one."""
     if best == NONE:
@@ -211,7 +211,7 @@ def _candidate(
 
 
 @njit(**INSIDE, forceinline=True)
-def _gone_on(value: Any, cell: int, weights: Weights, window: Window) -> Any:
+def _gone_on(value: Any, cell: int, weights: EventWeights, window: CellWindow) -> Any:
     """The value of a path that goes on to a cell; going on to the end adds nothing."""
     width = window.high - window.low
     return value if cell == window.sink else with_weight(value, cell // width, window.low + cell % width, weights)
@@ -219,7 +219,7 @@ def _gone_on(value: Any, cell: int, weights: Weights, window: Window) -> Any:
 
 @njit(**INSIDE)
 def _first_candidates(
-    cell: int, added: int, graph: RankedGraph, weights: Weights, ways: Ways, trees: Array, window: Window,
+    cell: int, added: int, graph: RankedGraph, weights: EventWeights, ways: Ways, trees: Array, window: CellWindow,
     heap: Candidates,
 ) -> tuple[int, int]:  # fmt: skip
     """A heap of all paths to a cell but the best one, where each goes on from the best path to another cell."""
@@ -263,7 +263,7 @@ def _first_candidates(
 @njit(**INSIDE)
 def _split(
     root: int, added: int, cell: int, taken: int, low: int, high: int, move: int, state: int, ways: Ways,
-    weights: Weights, trees: Array, window: Window, heap: Candidates,
+    weights: EventWeights, trees: Array, window: CellWindow, heap: Candidates,
 ) -> tuple[int, int]:  # fmt: skip
     """A heap with the best of what a range holds before and after the cell that was taken from it."""
     width = window.high - window.low
@@ -276,7 +276,7 @@ def _split(
 
 
 @njit(**INSIDE)
-def _next_other(graph: RankedGraph, ways: Ways, cell: int, than: int, move: int, window: Window, sign: int) -> int:
+def _next_other(graph: RankedGraph, ways: Ways, cell: int, than: int, move: int, window: CellWindow, sign: int) -> int:
     """The next cell in order from which a move leads to a cell, besides the one on the best path to it."""
     width = window.high - window.low
     f = window.low + cell % width
@@ -287,8 +287,8 @@ def _next_other(graph: RankedGraph, ways: Ways, cell: int, than: int, move: int,
 
 
 @njit(nogil=True)
-def best_paths(
-    graph: RankedGraph, weights: Weights, ways: Ways, window: Window, wanted: int, limit: Array
+def next_best_paths(
+    graph: RankedGraph, weights: EventWeights, ways: Ways, window: CellWindow, wanted: int, limit: Array
 ) -> tuple[Array, Array, Array, Array]:
     """The values, offsets, events and states of the best paths of a window, best first, `wanted` at most.
 
@@ -308,7 +308,7 @@ def best_paths(
     after, root = np.full(firsts, UNKNOWN, np.int64), np.full(firsts, UNKNOWN, np.int64)
     kind, numbers = ways.value.dtype, np.int64
     room = 64
-    entries = Entries(
+    entries = PathEntries(
         np.empty(room, kind), np.empty(room, numbers), np.empty(room, numbers), np.empty(room, numbers),
         np.empty(room, numbers), np.empty(room, numbers), np.empty(room, numbers),
     )  # fmt: skip
