@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import trendloom as tl
+from card_purchases import card_purchases
 from taxi_trips import made_up_trips
 from trendloom.engines.looking.analyze import arranged
 from trendloom.engines.options import Options
@@ -23,6 +24,7 @@ from trendloom.kernels.complete.kernel import TrendGraphKernel
 from trendloom.kernels.complete.spec import WalkPlan
 from trendloom.kernels.complete.trends import TrendsOfGraph, trends_of
 from trendloom.viz.aggregation import draw_panes, draw_running
+from trendloom.viz.board import board_of, draw_board
 from trendloom.viz.query import draw_query_pattern, plan_of
 from trendloom.viz.timeline import draw_matches
 from trendloom.viz.trends import Walked, draw_trade_off, draw_trend_graph
@@ -30,6 +32,7 @@ from trendloom.viz.trends import Walked, draw_trade_off, draw_trend_graph
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 TAXI = ROOT / "examples" / "taxi_workload.tql"
+RANKING = ROOT / "examples" / "ranking.tql"
 
 VALUES = pa.table(
     {
@@ -132,6 +135,14 @@ def draw_shared_segments() -> None:
     tl.explain(TAXI.read_text(), made_up_trips(), engine="local", picture=PICTURES / "sharing.svg")
 
 
+def draw_best_matches() -> None:
+    """The big spenders of docs/ranking.md: the ten best of one window."""
+    text, events = RANKING.read_text(), card_purchases()
+    rows = tl.run(text, events, query="big_spenders")
+    board = board_of(plan_of(text, events, query="big_spenders"), rows)
+    draw_board(board, PICTURES / "best-matches.svg", title="big spenders")
+
+
 def stream(text: str) -> pa.Table:
     """`a1 b2`: an event of type A at time 1, one of type B at time 2."""
     words = text.split()
@@ -151,6 +162,7 @@ def main() -> None:
     draw_counting()
     draw_complete_trends()
     draw_shared_segments()
+    draw_best_matches()
     demo = ROOT / "demo-output"
     if (demo / "pattern.png").exists():
         copy_outages(demo)

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from trendloom.cli import options as o
 from trendloom.cli.console import output_console, reporting, tell_note
+from trendloom.cli.picture import check_target
 from trendloom.cli.query import read_query
 
 if TYPE_CHECKING:
@@ -82,19 +83,11 @@ def explain(
             memory_limit=memory_limit, order=columns_named(order), schema=schema, time_zone=time_zone,
         )  # fmt: skip
         text = read_query(query_file)
-        target = None if picture is None else _check_picture(picture)
+        target = None if picture is None else check_target(picture)
         explained = explain_queries(text, events or None, options, analyze=analyze, checkpoint=checkpoint)
         _show(explained.text)
         if target is not None:
             _draw(explained, target)
-
-
-def _check_picture(path: str) -> Path:
-    """Refuse what cannot be drawn before anything is explained."""
-    from trendloom.viz.canvas import check_picture, require_matplotlib
-
-    require_matplotlib()
-    return check_picture(path)
 
 
 def _draw(explained: Explained, target: Path) -> None:

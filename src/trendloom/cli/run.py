@@ -11,6 +11,7 @@ import typer
 
 from trendloom.cli import options as o
 from trendloom.cli.console import Shown, progress, reporting, tell_note, tell_warnings
+from trendloom.cli.picture import BoardPicture, check_target
 from trendloom.cli.query import read_query
 from trendloom.cli.spark_output import spark_prints_into
 
@@ -67,6 +68,13 @@ def run(
             help="At most N rows per query.",
         ),
     ] = None,
+    picture: Annotated[
+        str | None,
+        typer.Option(
+            "--picture", metavar="FILE", rich_help_panel=o.OUTPUT, show_default=False,
+            help="Draw the best matches of a query with RANK BY; .svg or .png.",
+        ),
+    ] = None,
     memory_limit: o.MemoryLimit = None,
     max_trends: o.MaxTrends = 1_000_000_000,
     threads: o.Threads = None,
@@ -80,6 +88,7 @@ def run(
         from trendloom.engines.options import Options, columns_named
 
         delivery = choose_delivery(format.value if format else None, output, events)
+        drawn = None if picture is None else BoardPicture(check_target(picture))
         text = read_query(query_file)
         options = Options(
             engine.value, time, type, time_unit, time_low, time_high, numeric.value, limit, query, master,
@@ -88,10 +97,13 @@ def run(
         unsorted: list[bool] = []
         with progress(wanted=not quiet) as shown:
             rows = answers(text, events, options, _watch(shown, unsorted, quiet=quiet, debug=debug))
+            rows = rows if drawn is None else drawn.watched(rows)
             shown.say("looking for matches")
             counts = [0] * len(rows)
             counted = [_counted(answer, counts, number) for number, answer in enumerate(rows)]
             count = deliver(counted, delivery, shown.stop)
+        if drawn is not None:
+            drawn.draw(rows[0])
         if not quiet:
             for answer in (answer for answer, found in zip(rows, counts, strict=True) if not found):
                 tell_note(_of_query(answer) + answer.without_rows())

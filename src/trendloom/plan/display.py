@@ -112,16 +112,21 @@ def _aggregate_rows(plan: Plan) -> str:
 
 def _ranking(plan: Plan) -> str:
     assert plan.ranking is not None
-    clause = plan.query.rank_by
+    whole = "of each window, all partitions together" if plan.ranking.overall else "of each window and partition"
+    return f"the {plan.ranking.limit} with the {show_preference(plan)}, {whole}"
+
+
+def show_preference(plan: Plan) -> str:
+    """What a ranked query prefers: `highest a.x + b.x`."""
+    ranking, clause = plan.ranking, plan.query.rank_by
+    assert ranking is not None
     assert clause is not None
     preference = clause.preference
     texts = [
         write_expression(each) for each in (preference.preferences if isinstance(preference, Merge) else (preference,))
     ]
-    score = f"{plan.ranking.merge} of {', '.join(texts)}" if plan.ranking.merge else texts[0]
-    order = "highest" if plan.ranking.descending else "lowest"
-    whole = "of each window, all partitions together" if plan.ranking.overall else "of each window and partition"
-    return f"the {plan.ranking.limit} with the {order} {score}, {whole}"
+    score = f"{ranking.merge} of {', '.join(texts)}" if ranking.merge else texts[0]
+    return f"{'highest' if ranking.descending else 'lowest'} {score}"
 
 
 def _operand_windows(plan: Plan) -> Iterator[Branch]:

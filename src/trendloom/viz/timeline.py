@@ -67,7 +67,7 @@ def draw_matches(
     palette = colours(mark.label for match in shown for mark in match)
     times = _times(events, time)
     if relative is None:
-        relative = value is not None and _short(shown, times)
+        relative = value is not None and are_short(shown, times)
     with rc_context(style()):
         figure = Figure(figsize=(10, (2.9 if value else 0.2) + 0.9 + 0.26 * max(2, len(shown))))
         top, bottom = _panels(figure, len(shown), value is not None, shared=not relative)
@@ -76,17 +76,17 @@ def draw_matches(
             _draw_points(top, shown, palette)
             _shade(top, spans)
         if relative:
-            _draw_rows(bottom, shown, palette, *_since_first(shown))
+            _draw_rows(bottom, shown, palette, *since_first(shown))
         else:
             _draw_rows(bottom, shown, palette, [[mark.time for mark in match] for match in shown], None)
             _draw_rug(bottom, times, len(shown))
             _shade(bottom, spans)
         if top is None or not relative:
-            _label_time(bottom, times)
+            label_time(bottom, times)
         if top is not None and relative:
-            _label_time(top, times)
+            label_time(top, times)
         _head(top or bottom, title, len(matches), len(shown))
-        _legend(top or bottom, palette, spans_label if spans else None)
+        draw_legend(top or bottom, palette, spans_label if spans else None)
         return save(figure, target)
 
 
@@ -110,7 +110,7 @@ def _when(mark: Mark) -> Any:
     return mark.time
 
 
-def _short(matches: Sequence[Sequence[Mark]], times: npt.NDArray[Any]) -> bool:
+def are_short(matches: Sequence[Sequence[Mark]], times: npt.NDArray[Any]) -> bool:
     """Whether the matches would be dots on the whole time line."""
     if not matches or len(times) == 0:
         return False
@@ -119,7 +119,7 @@ def _short(matches: Sequence[Sequence[Mark]], times: npt.NDArray[Any]) -> bool:
     return bool(longest < 0.03 * whole)
 
 
-def _since_first(matches: Sequence[Sequence[Mark]]) -> tuple[list[list[Any]], str]:
+def since_first(matches: Sequence[Sequence[Mark]]) -> tuple[list[list[Any]], str]:
     """Times since each match's first event, and what to call them."""
     gaps: list[list[Any]] = [[_when(mark) - _when(match[0]) for mark in match] for match in matches]
     longest: Any = max((row[-1] for row in gaps), default=0)
@@ -177,18 +177,29 @@ def _draw_rows(
     moments: Sequence[Sequence[Any]],
     xlabel: str | None,
 ) -> None:
+    names = [_row_name(number, match, dated=xlabel is not None) for number, match in enumerate(matches, 1)]
+    draw_lanes(axes, matches, palette, moments, names)
+    axes.set_ylim(len(matches) + 0.3, -0.7)
+    axes.set_ylabel("match")
+    axes.set_xlabel(xlabel or "")
+
+
+def draw_lanes(
+    axes: Axes,
+    matches: Sequence[Sequence[Mark]],
+    palette: dict[str, str],
+    moments: Sequence[Sequence[Any]],
+    names: Sequence[str],
+) -> None:
+    """A lane for each match, the first on top: its name, a line from the first event to the last, and the events."""
     for row, (match, when) in enumerate(zip(matches, moments, strict=True)):
         axes.plot([when[0], when[-1]], [row, row], color="#C4C9CF", linewidth=2.2, zorder=2)
         dots = [palette[mark.label] for mark in match]
         axes.scatter(when, [row] * len(match), c=dots, s=32, edgecolors="white", linewidths=0.6, zorder=3)
-    axes.set_ylim(len(matches) + 0.3, -0.7)
-    names = [_row_name(number, match, dated=xlabel is not None) for number, match in enumerate(matches, 1)]
     axes.set_yticks(range(len(matches)), names, fontsize=8)
-    axes.set_ylabel("match")
-    axes.set_xlabel(xlabel or "")
-    _clean(axes)
-    axes.grid(axis="x", color=GRID, linewidth=0.8)
     axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color=GRID, linewidth=0.8)
+    _clean(axes)
 
 
 def _row_name(number: int, match: Sequence[Mark], *, dated: bool) -> str:
@@ -226,7 +237,8 @@ def _times(events: pa.Table, name: str) -> npt.NDArray[Any]:
     return np.asarray(column.to_numpy())
 
 
-def _label_time(axes: Axes, times: npt.NDArray[Any]) -> None:
+def label_time(axes: Axes, times: npt.NDArray[Any]) -> None:
+    """Name the axis of these times, and put marks at round ones."""
     import matplotlib.dates
     from matplotlib.ticker import MaxNLocator
 
@@ -249,7 +261,8 @@ def _head(axes: Axes, title: str | None, total: int, shown: int) -> None:
     axes.set_title(count, loc="right", fontsize=9, color="#555555", pad=10)
 
 
-def _legend(axes: Axes, palette: dict[str, str], spans_label: str | None) -> None:
+def draw_legend(axes: Axes, palette: dict[str, str], spans_label: str | None = None) -> None:
+    """Say which colour is which variable, to the right of the picture."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -255,3 +255,25 @@ def test_whole_numbers_that_hardly_count_seconds_are_doubted(run: Command, folde
     result = run("RETURN COUNT(*) PATTERN Pay WITHIN 10 min", "-f", "jsonl", *words, events="paid.csv")
     assert len(objects(result)) == (1 if unit == "ms" else 5)
     assert ("hint: write --time-unit ms; --time-unit s says that they are seconds" in result.stderr) == (unit is None)
+
+
+def test_the_best_matches_are_drawn(run: Command, folder: Path) -> None:
+    ranked = "PATTERN SEQ(A a, B b) RANK BY a.value + b.value DESC LIMIT 2"
+    result = run(ranked, "--picture", "best.svg", "-f", "jsonl")
+    assert (result.exit_code, result.stderr) == (0, "note: drawn: best.svg\n")
+    assert [row["score"] for row in objects(result)] == [10, 8]
+    assert "highest a.value + b.value" in (folder / "best.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("query", "target", "said"),
+    [
+        ("PATTERN A a", "best.svg", "does not rank"),
+        ("PATTERN A a RANK BY a.value LIMIT 1", "best.pdf", "ends in .svg or .png"),
+        ("QUERY p: PATTERN A a\nQUERY q: PATTERN B b", "best.svg", "choose with --query: p, q"),
+    ],
+)
+def test_a_picture_of_what_is_not_ranked_is_refused(run: Command, query: str, target: str, said: str) -> None:
+    result = run(query, "--picture", target)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr

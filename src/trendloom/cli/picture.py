@@ -1,0 +1,60 @@
+"""Pictures that a command is asked for: refused before anything runs, drawn when it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trendloom.cli.console import tell_note
+from trendloom.errors import OptionError, option
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from trendloom.engines.answers import Answer
+
+
+def check_target(path: str) -> Path:
+    """Where to draw, if that can be done."""
+    from trendloom.viz.canvas import check_picture, require_matplotlib
+
+    require_matplotlib()
+    return check_picture(path)
+
+
+@dataclass
+class BoardPicture:
+    """The picture of the best matches: rows are kept as they pass by, at most ten of each window and partition."""
+
+    target: Path
+    kept: list[pa.RecordBatch] = field(default_factory=list)
+
+    def watched(self, answers: list[Answer]) -> list[Answer]:
+        """The same answers; whoever reads them leaves behind what is drawn."""
+        from trendloom.viz.board import check_board, first_rows
+
+        if len(answers) != 1:
+            names = ", ".join(str(answer.plan.name) for answer in answers)
+            raise OptionError(
+                f"a picture shows one query, these are {len(answers)}", hint=f"choose with {option('query')}: {names}"
+            )
+        (answer,) = answers
+        check_board(answer.plan)
+
+        def passing() -> Iterator[pa.RecordBatch]:
+            for batch in answer.batches:
+                self.kept.append(first_rows(batch))
+                yield batch
+
+        return [replace(answer, batches=passing())]
+
+    def draw(self, answer: Answer) -> None:
+        """Draw what was kept, and say so."""
+        import pyarrow as pa
+
+        from trendloom.viz.board import board_of, draw_board
+
+        draw_board(board_of(answer.plan, pa.Table.from_batches(self.kept)), self.target, title=answer.plan.name)
+        tell_note(f"drawn: {self.target}")
