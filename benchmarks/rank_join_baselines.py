@@ -8,8 +8,8 @@
 - Ratios: waste-avoiding boundary selection as it is printed, in figure 3.12 of X. Wang, "CPR: Complex Pattern Ranking
   for Evaluating Top-k Pattern Queries over Event Streams": round robin for two results; then the cheapest boundary of
   the result before the last one, among all entries read, gives the ratio in which components are read on.
-- nTMM (4.5 in the same thesis): when a window has moved on, sequences that were enumerated are not enumerated again, but
-  the join begins again. `JoinedAgain` does that; `StartedAgain` enumerates again, too.
+- nTMM (4.5 in the same thesis): when a window has moved on, sequences that were enumerated are not enumerated again,
+  but the join begins again. `JoinedAgain` does that; `StartedAgain` enumerates again, too.
 """
 
 from __future__ import annotations

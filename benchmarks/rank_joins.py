@@ -5,9 +5,9 @@ Streams", 4.4 and 4.5. Smaller scores are better here, so its merge function `mi
 
 Schedules (table 4.4): k = 50, queues of 10,000 entries with unique ids, joined by them; at a relative join selectivity
 of 0.1 one of ten pairs with the same id passes. Access costs are units: a queue of cost 10 spends ten times as much
-processor time for an entry as one of cost 1, and a lookup of cost 1 as much as an access of cost 1. Cost is counted over
-five data sets, and time is measured, accesses included. `at best` is what the cheapest boundary of all would have cost,
-known only afterwards: a goal of twice round robin stands where that is possible at all.
+processor time for an entry as one of cost 1, and a lookup of cost 1 as much as an access of cost 1. Cost is counted
+over five data sets, and time is measured, accesses included. `at best` is what the cheapest boundary of all would have
+cost, known only afterwards: a goal of twice round robin stands where that is possible at all.
 
 Windows (4.5): two sequences of three events each, the second after the first, by sensors that are next to each other;
 each window overlaps half of the one before. `python -m benchmarks.rank_joins` runs all.

@@ -163,7 +163,7 @@ class MergedComponent:
 
     @property
     def cost(self) -> float:
-        return float(np.mean([component.cost for component in self._components]))
+        return sum(component.cost for component in self._components) / len(self._components)
 
     def pull(self, count: int) -> Entries:
         """Every component has its next `count` waiting, so the `count` best of all are among them."""

@@ -4,7 +4,8 @@ All entries lie in one store in the order in which they came; those of one compo
 is combined with the chains of its key, component by component, and then joins its own chain: so every combination is
 made once, when its last entry comes. A branch is left as soon as the conditions between two components fail, or as
 what is chosen, with the best score of every component that is not, is worse than the limit. Chains are in order of
-score where a component gave them so; then the first entry that is too bad ends its chain.
+score, so that the first entry that is too bad ends its chain. Entries come in order of score as well, from the last
+`rewind` on; so a chain is walked through once for all of them.
 
 Cost: O(components²) per branch tried. Memory: entries.
 """
@@ -35,16 +36,16 @@ class PulledEntries(NamedTuple):
     component: Array
     key: Array
     first: Array  # the first event of an entry
-    last: Array
+    later: Array  # the first event that is later than all of it, where that matters
     events: Array
     next: Array  # of the same component and key, or NONE
 
 
 class Chains(NamedTuple):
-    """The first and the last entry of each key and component, or NONE."""
+    """By key and component: the best entry, and the one that came last, behind which the next one goes, or NONE."""
 
     head: Array
-    tail: Array
+    latest: Array
 
 
 class JoinRules(NamedTuple):
@@ -53,7 +54,6 @@ class JoinRules(NamedTuple):
     merge: int
     before: Array  # by two components: whether the first one ends before the second begins
     apart: Array  # by two components: whether they have no event in common
-    tie_end: Array  # by event: the first later one
 
 
 class ScoreLimits(NamedTuple):
@@ -62,7 +62,6 @@ class ScoreLimits(NamedTuple):
     bounded: bool
     worst: Array
     tops: Array  # the best score of each component
-    in_order: Array  # by component: whether its chains are in order of score
 
 
 class Combinations(NamedTuple):
@@ -75,12 +74,14 @@ class Combinations(NamedTuple):
 class PulledStore:
     """The entries so far, their chains, and how far they are joined."""
 
-    def __init__(self, components: int, positions: int, type_: Any) -> None:
+    def __init__(self, components: int, positions: int, tie_end: Array, type_: Any) -> None:
+        """`tie_end`: by event, the first later one; empty if the order of components does not matter."""
         self.count = 0
+        self._tie_end = tie_end
         self._components, self._positions = components, positions
-        component, key, first, last, following = (np.empty(FIRST, np.int64) for _ in range(5))
+        component, key, first, later, following = (np.empty(FIRST, np.int64) for _ in range(5))
         events = np.empty((FIRST, positions), np.int64)
-        self.entries = PulledEntries(np.empty(FIRST, type_), component, key, first, last, events, following)
+        self.entries = PulledEntries(np.empty(FIRST, type_), component, key, first, later, events, following)
         self._chains = _no_chains(FIRST, components)
         self._place = np.zeros(CURSORS + components, np.int64)
         self._chosen = np.zeros(components, np.int64)
@@ -99,7 +100,8 @@ class PulledStore:
         kept.score[some], kept.component[some], kept.key[some] = entries.scores, component, keys
         kept.events[some], kept.next[some] = events, NONE
         kept.first[some] = np.where(events < 0, NEVER, events).min(axis=1, initial=NEVER)
-        kept.last[some] = events.max(axis=1, initial=NONE)
+        last = events.max(axis=1, initial=NONE)
+        kept.later[some] = self._tie_end[last] if len(self._tie_end) else last
         self.count += more
 
     def join(self, rules: JoinRules, limits: ScoreLimits, room: Combinations) -> int:
@@ -107,22 +109,21 @@ class PulledStore:
         place = self._place, self._chosen, self.count
         return int(_join(self.entries, self._chains, rules, limits, room, place))
 
-    def separate(self) -> None:
-        """Forget which entries have met: all are joined again."""
-        self._chains = _no_chains(len(self._chains.head), self._components)
-        self.entries.next[: self.count] = NONE
-        self._place[:] = 0
+    def rewind(self) -> None:
+        """Expect entries from the best one on."""
+        self._chains.latest[:] = NONE
 
-    def keep(self, kept: Array) -> None:
-        """Drop all other entries (`kept`: ascending numbers); those kept have met each other."""
+    def keep(self, kept: Array, *, met: bool) -> None:
+        """Drop all other entries, and have those kept in this order, which is that of scores; `met`: as joined."""
         for column in self.entries:
             column[: len(kept)] = column[kept]
         self.count = len(kept)
         self._chains = _no_chains(len(self._chains.head), self._components)
-        self.entries.next[: self.count] = NONE
-        _link(self.entries, self._chains, self.count)
         self._place[:] = 0
-        self._place[NEXT] = self.count
+        if met:
+            _link(self.entries, self._chains, self.count)
+            self._place[NEXT] = self.count
+            self.rewind()
 
     def _make_room(self, more: int, key_count: int) -> None:
         size = len(self.entries.score)
@@ -183,6 +184,19 @@ def _join(
                 level = 0
                 break
             other, candidate = _at_level(own, level), place[CURSORS + level]
+            if level == components - 1:
+                while candidate != NONE and found < len(room.scores):
+                    parts[other] = entries.score[candidate]
+                    if limits.bounded and merged_one(rules.merge, parts) > limits.worst[0]:
+                        candidate = NONE
+                        break
+                    chosen[other] = candidate
+                    if _fits(entries, rules, chosen, own, level):
+                        found = _take(parts, chosen, rules, limits, room, found)
+                    candidate = entries.next[candidate]
+                place[CURSORS + level] = candidate
+                if candidate != NONE:
+                    continue
             if candidate == NONE:
                 parts[other] = limits.tops[other]
                 level -= 1
@@ -190,19 +204,13 @@ def _join(
             place[CURSORS + level] = entries.next[candidate]
             chosen[other], parts[other] = candidate, entries.score[candidate]
             if limits.bounded and merged_one(rules.merge, parts) > limits.worst[0]:
-                if limits.in_order[other]:
-                    place[CURSORS + level] = NONE
-                continue
-            if not _fits(entries, rules, chosen, own, level):
-                continue
-            if level == components - 1:
-                found = _take(parts, chosen, rules, limits, room, found)
-            else:
+                place[CURSORS + level] = NONE
+            elif _fits(entries, rules, chosen, own, level):
                 level += 1
                 place[CURSORS + level] = chains.head[key, _at_level(own, level)]
         if not full:
             parts[own] = limits.tops[own]
-            _append(entries, chains, entry)
+            _insert(entries, chains, entry)
             entry += 1
     place[NEXT], place[LEVEL] = entry, level
     return found
@@ -240,9 +248,9 @@ def _fits(entries: PulledEntries, rules: JoinRules, chosen: Array, own: int, lev
     new = _at_level(own, level)
     for before in range(level):
         old = own if before == 0 else _at_level(own, before)
-        if rules.before[old, new] and entries.first[chosen[new]] < rules.tie_end[entries.last[chosen[old]]]:
+        if rules.before[old, new] and entries.first[chosen[new]] < entries.later[chosen[old]]:
             return False
-        if rules.before[new, old] and entries.first[chosen[old]] < rules.tie_end[entries.last[chosen[new]]]:
+        if rules.before[new, old] and entries.first[chosen[old]] < entries.later[chosen[new]]:
             return False
         if rules.apart[old, new] and _share_event(entries.events, chosen[old], chosen[new]):
             return False
@@ -259,19 +267,23 @@ def _share_event(events: Array, one: int, other: int) -> bool:
 
 
 @njit(**INSIDE)
-def _append(entries: PulledEntries, chains: Chains, entry: int) -> None:
-    """Make an entry the last one of its chain."""
-    key, component = entries.key[entry], entries.component[entry]
-    tail = chains.tail[key, component]
-    if tail == NONE:
+def _insert(entries: PulledEntries, chains: Chains, entry: int) -> None:
+    """Give an entry its place in its chain, not before the one that came last."""
+    key, component, score = entries.key[entry], entries.component[entry], entries.score[entry]
+    before = chains.latest[key, component]
+    after = chains.head[key, component] if before == NONE else entries.next[before]
+    while after != NONE and entries.score[after] <= score:
+        before, after = after, entries.next[after]
+    entries.next[entry] = after
+    if before == NONE:
         chains.head[key, component] = entry
     else:
-        entries.next[tail] = entry
-    chains.tail[key, component] = entry
+        entries.next[before] = entry
+    chains.latest[key, component] = entry
 
 
 @njit(nogil=True)
 def _link(entries: PulledEntries, chains: Chains, count: int) -> None:
-    """Chains of the first entries, in their order."""
+    """Chains of the first entries, which are in order."""
     for entry in range(count):
-        _append(entries, chains, entry)
+        _insert(entries, chains, entry)
