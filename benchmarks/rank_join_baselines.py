@@ -136,21 +136,25 @@ class _Recorded:
     def __init__(self, component: SlidingComponent) -> None:
         self.component = component
         self.positions, self.cost = component.positions, 1.0
-        self.given = component.pull(0)
+        self._given = [component.pull(0)]
 
     @property
     def exhausted(self) -> bool:
         return self.component.exhausted
 
+    @property
+    def given(self) -> Entries:
+        scores, events = zip(*self._given, strict=True)
+        return Entries(np.concatenate(scores), np.concatenate(events))
+
     def pull(self, count: int) -> Entries:
         more = self.component.pull(count)
-        scores, events = self.given
-        self.given = Entries(np.concatenate([scores, more.scores]), np.concatenate([events, more.events]))
+        self._given.append(more)
         return more
 
     def slide(self, low: int, high: int) -> None:
         self.component.slide(low, high)
-        self.given = valid(self.given, low)
+        self._given = [valid(self.given, low)]
 
 
 class JoinedAgain:

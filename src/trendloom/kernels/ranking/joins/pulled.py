@@ -104,6 +104,13 @@ class PulledStore:
         kept.later[some] = self._tie_end[last] if len(self._tie_end) else last
         self.count += more
 
+    def sort_from(self, first: int) -> None:
+        """Have the entries from this one on, none of which has met another, in order of score."""
+        some = slice(first, self.count)
+        order = first + np.argsort(self.entries.score[some], kind="stable")
+        for column in self.entries:
+            column[some] = column[order]
+
     def join(self, rules: JoinRules, limits: ScoreLimits, room: Combinations) -> int:
         """Join entries that are not joined yet until all are or there is no more room: the number of combinations."""
         place = self._place, self._chosen, self.count

@@ -36,7 +36,7 @@ from trendloom.kernels.ranking.joins.schedules import JoinProgress, RoundRobin, 
 
 Array = np.ndarray[Any, Any]
 
-ROOM = 1 << 13
+ROOM = 1 << 10
 """Combinations that are made before the worse ones are dropped."""
 FIRST_BATCH, SHARE = 8, 16
 """Entries of a first access, and the share of what was read of later ones."""
@@ -234,11 +234,13 @@ class RankJoin:
         progress.found = self.results.scores
         progress.target = self.results.score(k) if len(self.results) >= k else None
         wanted = self._schedule.choose(progress)
+        before = self.store.count
         for number, count in enumerate(wanted):
             if count > 0 and not self.frontier.exhausted[number]:
                 self._pull(number, count)
                 if self.frontier.ended:
                     break
+        self.store.sort_from(before)
         self._join_all()
 
     def _pull(self, number: int, count: int) -> None:
