@@ -290,7 +290,7 @@ class RankJoin:
         most = max(results.most, most + 1)
         if k > results.size or (results.cut and most > results.most):
             results.most = most
-            self._join_again(max(k * self._spare, results.size))
+            self._join_again(max(k * self._spare, 2 * results.size))
         self.results.most = max(self.results.most, most)
 
     def _join_again(self, size: int) -> None:
