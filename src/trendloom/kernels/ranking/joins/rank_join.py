@@ -109,11 +109,12 @@ class RankJoin:
         self._schedule = schedule or RoundRobin()
         self._type, self._spare = score_type(self.merge, [type_]), spare
         count = len(self.components)
-        self._rules = self.conditions.rules(count, self.merge)
+        rules = self.conditions.rules(count, self.merge)
         self.frontier = Frontier(count, self.merge, completed=random_access)
         self._keys = KeyNumbers(self.conditions.keys_of(0, np.zeros((0, components[0].positions), np.int64)).shape[1])
         tie_end = np.zeros(0, np.int64) if self.conditions.tie_end is None else self.conditions.tie_end
-        self.store = PulledStore(count, max(each.positions for each in components), tie_end, self._type)
+        widest = max(each.positions for each in components)
+        self.store = PulledStore(rules, widest, tie_end, self._type, keyed=bool(self.conditions.keys))
         self.results = BestResults(0, 0, count, self._type)
         self._completed_keys = 0
         self._room = Combinations(np.empty(ROOM, self._type), np.empty((ROOM, count), np.int64))
@@ -303,7 +304,7 @@ class RankJoin:
     def _join_all(self) -> None:
         room = self._room
         while not self.store.joined:
-            found = self.store.join(self._rules, self._limits(), room)
+            found = self.store.join(self._limits(), room)
             if found:
                 self._take(room.scores[:found].copy(), room.rows[:found].copy())
 
