@@ -267,7 +267,7 @@ def measure_moving(
     size, step, windows, k = shape
 
     def again(components: Sequence[Component]) -> RankJoin:
-        return RankJoin(components, "avg", conditions, schedule=WasteAvoiding())
+        return RankJoin(components, "avg", conditions)
 
     def components(low: int, high: int) -> list[PartsRanking]:
         return [PartsRanking(parts, low, high) for parts in sequences]

@@ -122,8 +122,6 @@ class ProducedComponent:
     With a clock its costs are what it takes, otherwise every access costs the same.
     """
 
-    lookup_cost = 0.0
-
     def __init__(
         self, produce: Callable[[int], tuple[Array, Array]], positions: int, clock: Callable[[], float] | None = None
     ) -> None:

@@ -86,7 +86,7 @@ class PulledStore:
     """The entries so far, their chains, and how far they are joined."""
 
     def __init__(self, rules: JoinRules, positions: int, tie_end: Array, type_: Any, *, keyed: bool) -> None:
-        """`tie_end`: by event, the first later one; empty if the order of components does not matter."""
+        """`tie_end`: by event, the first later one; if it is empty, that is the next one."""
         self.count = 0
         self._tie_end, self._rules = tie_end, rules
         self._components, self._positions = len(rules.before), positions
@@ -114,7 +114,7 @@ class PulledStore:
         kept.events[some], kept.next[some] = events, NONE
         kept.first[some] = np.where(events < 0, NEVER, events).min(axis=1, initial=NEVER)
         last = events.max(axis=1, initial=NONE)
-        kept.later[some] = self._tie_end[last] if len(self._tie_end) else last
+        kept.later[some] = self._tie_end[last] if len(self._tie_end) else last + 1
         self.count += more
         if self._width == 0 and more:
             self._begin = int(kept.first[some].min())

@@ -32,7 +32,7 @@ from trendloom.kernels.ranking.joins.components import AskableComponent, Compone
 from trendloom.kernels.ranking.joins.key_numbers import KeyNumbers
 from trendloom.kernels.ranking.joins.merging import AVG, MERGES, SUM, MergeName, score_type, worst_sum
 from trendloom.kernels.ranking.joins.pulled import Combinations, JoinRules, PulledStore, ScoreLimits
-from trendloom.kernels.ranking.joins.schedules import JoinProgress, RoundRobin, Schedule
+from trendloom.kernels.ranking.joins.schedules import JoinProgress, Schedule, WasteAvoiding
 
 Array = np.ndarray[Any, Any]
 
@@ -89,8 +89,6 @@ class RankJoin:
     float64 unless all components give integers.
     """
 
-    lookup_cost = 0.0
-
     def __init__(
         self,
         components: Sequence[Component],
@@ -106,7 +104,7 @@ class RankJoin:
         self.components = list(components)
         self.merge = MERGES.index(merge)
         self.conditions = conditions or JoinConditions()
-        self._schedule = schedule or RoundRobin()
+        self._schedule = schedule or WasteAvoiding()
         self._type, self._spare = score_type(self.merge, [type_]), spare
         count = len(self.components)
         rules = self.conditions.rules(count, self.merge)
@@ -229,7 +227,7 @@ class RankJoin:
     def _access(self, k: int) -> None:
         """Pull what the schedule asks for, until the results are certain."""
         progress = self.progress
-        read = max(sum(progress.depths), self.store.count)
+        read = sum(progress.depths) if self.frontier.completed else self.store.count
         progress.batch = max(self._first_batch, read // (SHARE * len(self.components)))
         progress.costs = [self._access_cost(number) for number in range(len(self.components))]
         progress.found = self.results.scores

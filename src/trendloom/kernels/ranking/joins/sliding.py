@@ -29,7 +29,7 @@ import numpy as np
 from trendloom.kernels.ranking.joins.components import Component, Entries
 from trendloom.kernels.ranking.joins.merging import MergeName
 from trendloom.kernels.ranking.joins.rank_join import MOST, JoinConditions, RankedRows, RankJoin
-from trendloom.kernels.ranking.joins.schedules import Schedule, WasteAvoiding
+from trendloom.kernels.ranking.joins.schedules import Schedule
 
 Array = np.ndarray[Any, Any]
 
@@ -57,9 +57,7 @@ class SlidingJoin:
         type_: Any = np.float64,
     ) -> None:
         self._components = components
-        self.join = RankJoin(
-            components, merge, conditions, schedule=schedule or WasteAvoiding(), type_=type_, spare=SPARE
-        )
+        self.join = RankJoin(components, merge, conditions, schedule=schedule, type_=type_, spare=SPARE)
 
     def best(self, k: int, *, ties: bool = False, most: int = MOST) -> RankedRows:
         """As of a `RankJoin`, in the window as it is."""
