@@ -4,7 +4,7 @@
 as Yen does: it leaves every path found at each of its events, for the best path that goes on otherwise (a spur). With
 `STRATIFIED` spurs that is k-SSP of "CPR: Complex Pattern Ranking for Evaluating Top-k Pattern Queries over Event
 Streams" (figures 3.4 to 3.6): one pass over the window, with pointers to the latest event before each one and to the
-best up to each one; with `DIJKSTRA` it is Yen's algorithm. A path is left only where it differs from those before it, so
+best up to each one; with `DIJKSTRA` it is Yen's algorithm. A path is left only where it differs from those before, so
 no candidate is found twice. `dynamic`: what was found stays while windows slide, and only paths through new last events
 are added (k-DSSP, figure 3.8; D-Yen, 4.3). All are written as well as the algorithms allow, and compiled. They take one
 key; weights are doubles that are not negative, which Dijkstra's algorithm needs.
