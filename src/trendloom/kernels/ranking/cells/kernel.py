@@ -129,7 +129,7 @@ class _Boards:
             kept &= ~in_class
             left[tied] = self.limit - np.bincount(board[kept], minlength=self.boards)[tied]
             best, worst = self._class_bounds(value, board, tied, in_class)
-            found.append(self._first(self.weighing.weights, best, worst, left, np.zeros((0, 0), np.bool_)))
+            found.append(self._first(self.weighing, best, worst, left, np.zeros((0, len(self.block)), np.bool_)))
         missing = self.limit - np.minimum(size, self.limit)
         if self.weighing.blanks and missing.any():
             found.append(self._without_scores(missing))
@@ -147,7 +147,7 @@ class _Boards:
                 self.graph, weights, self.ranges, self.limit, self.longest, offers_for(self.graph, self.longest)
             )
             return found
-        possible, bound = self._bounds(weights)
+        possible, bound = _bounds_of_starts(self.graph, weights, self.spans)
         paths, count, _ = paths_of_spans(
             self.graph, weights, self.spans, possible, bound, self.weighing.slack, self.limit, self.longest,
             offers_for(self.graph, self.longest),
@@ -169,15 +169,6 @@ class _Boards:
         states = np.tile(np.arange(length), rows)
         offsets = np.arange(rows + 1, dtype=np.int64) * length
         return PathsOfBoards(board, values, offsets, found.events.reshape(-1), states), rows
-
-    def _bounds(self, weights: EventWeights) -> tuple[Array, Array]:
-        """Where matches start, and what they can give."""
-        assert self.spans is not None
-        longest = int((self.spans.pane_high - self.spans.pane_low).max(initial=1))
-        found: tuple[Array, Array] = bound_starts(
-            self.graph, weights, self.spans, longest, offers_for(self.graph, longest)
-        )
-        return found
 
     def _scores(self, value: Array) -> Vector:
         """The scores of folds."""
@@ -214,41 +205,50 @@ class _Boards:
             low, high = np.where(alike, middle, low), np.where(alike, high, middle)
         return _as_numbers(low, value.dtype)
 
-    def _first(self, weights: EventWeights, best: Array, worst: Array, wanted: Array, blank: Array) -> Matches:
-        """The first matches by time whose folds lie between two values, by board."""
-        names = self.kernel.scoring.names
-        spelled = {name: number for number, name in enumerate(sorted(set(names)))}
-        position = np.array(self.kernel.detection.scopes[0].template.position_of)
-        rank = np.array([spelled[names[at]] * len(names) + at for at in position.tolist()], np.int64)
-        tied = np.flatnonzero(self.block.tie_end - self.block.tie_start > 1)
-        contents = np.zeros(len(self.block), np.int64)
-        if len(tied):
-            contents[tied] = self.block.contents(tied)
-        standings = Standings(self.block.instant, contents, rank)
-        limits, slack = (best, worst, wanted), self.weighing.slack
-        offers = offers_for(self.graph, self.longest)
+    def _first(self, weighing: Weighing, best: Array, worst: Array, wanted: Array, blank: Array) -> Matches:
+        """The first matches by time whose folds lie between two values, by board; other boards are not looked at."""
+        boards = np.flatnonzero(wanted)
+        events = _events_of(self.ranges, boards, len(self.block))
+        kernel, block, weights = self.kernel, self.block.only(events), weighing.only(events).weights
+        graph = graph_of(kernel.detection, kernel.pairs, block)
+        limits, standings = (best[boards], worst[boards], wanted[boards]), self._standings(block)
+        rows = np.flatnonzero(events)
         if self.spans is None:
+            ranges = Ranges(*(np.searchsorted(rows, bounds[boards]) for bounds in self.ranges))
+            longest = int((ranges.high - ranges.low).max(initial=1))
+            offers = offers_for(graph, longest)
             paths, count = first_of_windows(
-                self.graph, weights, self.ranges, limits, blank, slack, standings, self.longest, offers
+                graph, weights, ranges, limits, blank[:, events], weighing.slack, standings, longest, offers
             )
         else:
+            spans, longest = _spans_of(block, kernel.detection.window)
+            spans = spans._replace(key_starts=np.r_[block.key_starts[boards], len(block)])  # other keys have no events
+            bounds = _bounds_of_starts(graph, weights, spans)
             paths, count = first_of_spans(
-                self.graph, weights, self.spans, *self._bounds(weights), limits, blank, slack, standings, self.longest,
-                offers,
+                graph, weights, spans, *bounds, limits, blank[:, events], weighing.slack, standings, longest,
+                offers_for(graph, longest),
             )  # fmt: skip
-        return self._matches(paths, np.arange(count))
+        found = paths._replace(board=boards[paths.board[:count]], event=rows[paths.event[: paths.offsets[count]]])
+        return self._matches(found, np.arange(count))
+
+    def _standings(self, block: Block) -> Standings:
+        """What orders events of a key, and states, beyond scores."""
+        names = self.kernel.scoring.names
+        spelled = {name: number for number, name in enumerate(sorted(set(names)))}
+        positions = self.kernel.detection.scopes[0].template.position_of
+        tied = np.flatnonzero(block.tie_end - block.tie_start > 1)
+        contents = np.zeros(len(block), np.int64)
+        if len(tied):
+            contents[tied] = block.contents(tied)
+        states = np.array([spelled[names[at]] * len(names) + at for at in positions], np.int64)
+        return Standings(block.instant, contents, states)
 
     def _without_scores(self, missing: Array) -> Matches:
         """The first matches that have no score, for the places that nobody with a score has."""
-        weights = self.weighing.weights
-        nothing = weights._replace(
-            value=np.zeros_like(weights.value),
-            unknown=np.zeros_like(weights.unknown),
-            unit=np.zeros_like(weights.unit),
-            operator=SUM,
-        )
-        zero = np.zeros(self.boards, weights.value.dtype)
-        return self._first(nothing, zero, zero, missing, weights.unknown)
+        zero = np.zeros(self.boards, self.weighing.values[0].dtype)
+        everywhere = np.zeros(len(self.block), np.bool_)
+        blank = np.stack([everywhere if some is None else some for some in self.weighing.unknown])
+        return self._first(self.weighing.without_weights(), zero, zero, missing, blank)
 
     def _matches(self, paths: PathsOfBoards, rows: Array) -> Matches:
         """PathsOfBoards as matches."""
@@ -258,6 +258,21 @@ class _Boards:
         entry = np.repeat(paths.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
         start = None if self.start is None else self.start[paths.board[rows]]
         return Matches(offsets, paths.event[entry], position_of[paths.state[entry]], start)
+
+
+def _events_of(ranges: Ranges, boards: Array, events: int) -> Array:
+    """Which events lie in some windows."""
+    change = np.zeros(events + 1, np.int64)
+    np.add.at(change, ranges.low[boards], 1)
+    np.add.at(change, ranges.high[boards], -1)
+    return np.cumsum(change)[:-1] > 0
+
+
+def _bounds_of_starts(graph: RankedGraph, weights: EventWeights, spans: SpanBoards) -> tuple[Array, Array]:
+    """Where matches start, and what they can give."""
+    longest = int((spans.pane_high - spans.pane_low).max(initial=1))
+    found: tuple[Array, Array] = bound_starts(graph, weights, spans, longest, offers_for(graph, longest))
+    return found
 
 
 def _as_integers(value: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,6 +46,16 @@ class Weighing:
     def blanks(self) -> bool:
         """Whether an event has no weight where one is asked for."""
         return any(some is not None for some in self.unknown)
+
+    def only(self, events: Array) -> Weighing:
+        """The same for some events."""
+        unknown = tuple(None if some is None else some[events] for some in self.unknown)
+        return replace(self, values=tuple(some[events] for some in self.values), unknown=unknown)
+
+    def without_weights(self) -> Weighing:
+        """Nothing is added: every match has the same value."""
+        values = tuple(np.zeros_like(some) for some in self.values)
+        return replace(self, operator=SUM, values=values, unknown=(None,) * len(values))
 
     @cached_property
     def weights(self) -> EventWeights:
