@@ -201,8 +201,8 @@ def _nearest(progress: JoinProgress) -> int:
     """The component that comes to the target at the least cost.
 
     The one that is ahead is taken to rise as it did lately, for as many entries as it has given. Others, which were
-    hardly read, are compared with it: at the highest score that all have passed, their depths tell how they compare, and
-    the one ahead tells how depth has grown since. If that one has ceased to rise, any other is nearer.
+    hardly read, are compared with it: at the highest score that all have passed, their depths tell how they compare,
+    and the one ahead tells how depth has grown since. If that one has ceased to rise, any other is nearer.
     """
     lasts, numbers = progress.frontier.lasts, range(len(progress.depths))
     common, ahead = min(lasts), max(numbers, key=lambda each: lasts[each])
