@@ -37,6 +37,8 @@ Array = np.ndarray[Any, Any]
 PROBES = 0.05
 """The share of the cost that is spent on components which seem to be too expensive."""
 FIRST = 1 << 8
+LEAST = 3
+"""Which part of a batch is read at the least: what a target is expected to be away is an estimate."""
 RECENT = 4
 """Which part of its entries says how a component rises."""
 
@@ -159,7 +161,7 @@ def _distance(progress: JoinProgress, component: int) -> int:
     slope, bound = progress.slope(component), progress.frontier.bound()
     if progress.target is None or slope <= 0:
         return most
-    return max(1, min(most, 1 + int(min((progress.target - bound) / slope, most))))
+    return max(progress.batch // LEAST, min(most, 1 + int(min((progress.target - bound) / slope, most))))
 
 
 def _probes(progress: JoinProgress, rising: int) -> list[int]:
@@ -193,7 +195,7 @@ def _raise_lowest(progress: JoinProgress) -> list[int]:
     for each in candidates:
         if heights[each] <= level:
             missing = (level - heights[each]) / rises[each] if rises[each] > 0 else batch
-            wanted[each] = min(batch, 1 + int(min(missing, batch)))
+            wanted[each] = max(progress.batch // LEAST, min(batch, 1 + int(min(missing, batch))))
     return wanted
 
 
