@@ -23,6 +23,7 @@ A twentieth of the cost goes to components that are not read, so that a wrong ch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
@@ -36,6 +37,8 @@ Array = np.ndarray[Any, Any]
 PROBES = 0.05
 """The share of the cost that is spent on components which seem to be too expensive."""
 FIRST = 1 << 8
+LEAST = 3
+"""Which part of a batch is read at the least: what a target is expected to be away is an estimate."""
 RECENT = 4
 """Which part of its entries says how a component rises."""
 
@@ -158,7 +161,7 @@ def _distance(progress: JoinProgress, component: int) -> int:
     slope, bound = progress.slope(component), progress.frontier.bound()
     if progress.target is None or slope <= 0:
         return most
-    return max(1, min(most, 1 + int(min((progress.target - bound) / slope, most))))
+    return max(progress.batch // LEAST, min(most, 1 + int(min((progress.target - bound) / slope, most))))
 
 
 def _probes(progress: JoinProgress, rising: int) -> list[int]:
@@ -192,21 +195,30 @@ def _raise_lowest(progress: JoinProgress) -> list[int]:
     for each in candidates:
         if heights[each] <= level:
             missing = (level - heights[each]) / rises[each] if rises[each] > 0 else batch
-            wanted[each] = min(batch, 1 + int(min(missing, batch)))
+            wanted[each] = max(progress.batch // LEAST, min(batch, 1 + int(min(missing, batch))))
     return wanted
 
 
 def _nearest(progress: JoinProgress) -> int:
     """The component that comes to the target at the least cost.
 
-    Depths at the highest score that all have passed tell how they compare; the one that is ahead tells how depth grows.
+    The one that is ahead is taken to rise as it did lately, for as many entries as it has given. Others, which were
+    hardly read, are compared with it: at the highest score that all have passed, their depths tell how they compare,
+    and the one ahead tells how depth has grown since. If that one has ceased to rise, any other is nearer.
     """
     lasts, numbers = progress.frontier.lasts, range(len(progress.depths))
     common, ahead = min(lasts), max(numbers, key=lambda each: lasts[each])
     passed = [max(1, int(np.searchsorted(progress.scores(each), common, side="right"))) for each in numbers]
     slope, depth = progress.slope(ahead), progress.depths[ahead]
-    missing = depth
-    if progress.target is not None and slope > 0:
-        missing = min(missing, int(min((progress.target - lasts[ahead]) / slope, depth)) + 1)
-    growth = (depth + missing) / passed[ahead]
-    return min(progress.open(), key=lambda each: progress.costs[each] * (growth * passed[each] - progress.depths[each]))
+    missing = float(depth)
+    if slope <= 0:
+        missing = math.inf
+    elif progress.target is not None:
+        missing = min(missing, (progress.target - lasts[ahead]) / slope + 1)
+    growth = (depth + min(missing, depth)) / passed[ahead]
+
+    def distance(component: int) -> float:
+        far = missing if component == ahead else max(1.0, growth * passed[component] - progress.depths[component])
+        return progress.costs[component] * far
+
+    return min(progress.open(), key=distance)
