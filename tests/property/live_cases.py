@@ -31,6 +31,8 @@ KINDS: dict[str, Aimed | Knobs] = {
 }
 """Every kind of query that there is, but for nested and ranked ones."""
 RANKED = {"ranked": Rankings(), "ranked and joined": Rankings(joined=True)}
+BOARDS = Rankings(semantics=(ANY,), most_events=16)
+"""Ranks that may be given out early."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,9 @@ def nested_live_cases(draw: st.DrawFn, kind: str) -> LiveCase:
 
 
 @st.composite
-def ranked_live_cases(draw: st.DrawFn, kind: str) -> LiveCase:
+def ranked_live_cases(draw: st.DrawFn, rankings: Rankings) -> LiveCase:
     """A random ranked query over such a stream."""
-    case = draw(ranked_cases(RANKED[kind]))
+    case = draw(ranked_cases(rankings))
     return draw(arrivals(Case(case.query, case.events)))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from tests.property.amounts import amount, at_least, thorough
 from tests.property.compare import rows_of
 from tests.property.live_cases import (
+    BOARDS,
     KINDS,
     RANKED,
     LiveCase,
@@ -26,7 +28,7 @@ from tests.property.live_cases import (
     ordered_live_cases,
     ranked_live_cases,
 )
-from tests.property.strategies import ARROW, SCHEMA
+from tests.property.strategies import ARROW, SCHEMA, to_table
 from tests.property.strategies_nesting import KINDS as NESTED
 from tests.property.strategies_order import Order
 
@@ -46,8 +48,8 @@ WITH_ROWS = 0.1
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
-def flow(query: str, order: Order = ()) -> Flow:
-    return flow_of(plan_physically(bind(parse_query(query), replace(SCHEMA, order=order))), ARROW, "exact")
+def flow(query: str, order: Order = (), *, early: bool = False) -> Flow:
+    return flow_of(plan_physically(bind(parse_query(query), replace(SCHEMA, order=order))), ARROW, "exact", early=early)
 
 
 def played(case: LiveCase) -> tuple[pa.Table, pa.Table, Replay]:
@@ -85,7 +87,36 @@ def test_nested_queries(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", RANKED)
 def test_ranked_queries(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranks of a window come when it has ended; the best of all partitions are ranked across buckets."""
-    compare(ranked_live_cases(kind), EXAMPLES, monkeypatch)
+    compare(ranked_live_cases(RANKED[kind]), EXAMPLES, monkeypatch)
+
+
+def test_boards_stand_at_all_times_as_the_ranks_of_what_has_come() -> None:
+    """With early rows: a row replaces the one before of its window, partition and rank, and none is left over."""
+    changed = 0
+
+    @thorough(EXAMPLES)
+    @given(ranked_live_cases(BOARDS))
+    def check(case: LiveCase) -> None:
+        nonlocal changed
+        try:
+            replay = Replay(flow(case.query, early=True), case.delay, case.buckets)
+        except (BindError, PlanError):
+            assume(False)
+            raise
+        board: dict[tuple[Any, ...], dict[str, Any]] = {}
+        arrived: list[pa.Table] = []
+        for events in case.tables():
+            for row in replay.batch(events).to_pylist():
+                place = (row["window_start"], row.get("k"), row["rank"])
+                changed += place in board and board[place] != row
+                board[place] = row
+            arrived.append(events)
+            missed = {number for late in replay.late for number in late["id"].to_pylist()}
+            in_time = [row for table in arrived for row in table.to_pylist() if row["id"] not in missed]
+            assert rows_of(board.values()) == rows_of(tl.run(case.query, to_table(in_time), engine="local"))
+
+    check()
+    assert changed
 
 
 @pytest.mark.parametrize("kind", KINDS)

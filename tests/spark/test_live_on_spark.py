@@ -44,7 +44,7 @@ def case_of(kind: str, number: int) -> LiveCase:
         except (BindError, PlanError):
             return None
 
-    cases = ranked_live_cases(kind) if kind in RANKED else live_cases(kind)
+    cases = ranked_live_cases(RANKED[kind]) if kind in RANKED else live_cases(kind)
     (found,) = first_cases(cases, with_rows, 1, seed=number, most=60)
     return found
 

@@ -58,7 +58,8 @@ def detect(
     Batch: more than `max_trends` rows per match in one task are refused. `partitions` is the number of tasks (default:
     Spark decides). `path` says how aggregates are spread over tasks: "general" moves all events by key; "auto" lets the
     engine choose, and for that may look at the times and keys at once, in a small job; "reduced" and "cut" ask for one
-    way, if the query allows it.
+    way, if the query allows it. Ranked matches in windows without a key are always cut by windows; "general" does not
+    look at the data for that.
 
     Streaming: `watermark` says how long to wait for events that come late, e.g. "10 seconds". Rows are given out once
     they are certain (output mode append). Later events are counted (see the metrics of the query's progress) and
@@ -66,7 +67,8 @@ def detect(
     the checkpoint.
     `checkpoint`: the folder that the stream will be started with; a workload that does not fit it is refused, and a
     query that is new there begins after all events seen so far, and says from when its answers are whole.
-    `early`: windows that are still open give rows, too, whenever events arrive for them (output mode update).
+    `early`: windows that are still open give rows, too, whenever events arrive for them (output mode update). Of ranked
+    matches a row replaces the one before of its window, partition and rank.
     """
     options = Options(
         engine="spark", numeric=numeric, time=time, type=type, time_unit=time_unit, memory_limit=memory_limit,

@@ -33,7 +33,9 @@ def consider(wanted: Wanted) -> Choice | str:
     listing = one_by_one(wanted).kernel
     assert isinstance(listing, ListingKernel)
     return Choice(
-        PathsKernel(wanted.detection, listing.scoring, pairs, found.fold, found.falling, listing, count=listing.count),
+        PathsKernel(
+            wanted.detection, listing.scoring, pairs, found.fold, found.falling, listing, straight, count=listing.count
+        ),
         "best paths: the best way to every event, then the next best matches one after the other",
         "a score is a fold of what each event gives, so the best match through an event goes on from the best to it",
         "O(events · moves) per window, and O(length · log events) for each match given out",
