@@ -8,8 +8,8 @@
 - Ratios: waste-avoiding boundary selection as it is printed, in figure 3.12 of X. Wang, "CPR: Complex Pattern Ranking
   for Evaluating Top-k Pattern Queries over Event Streams": round robin for two results; then the cheapest boundary of
   the result before the last one, among all entries read, gives the ratio in which components are read on.
-- nTMM (4.5 in the same thesis): when a window has moved on, sequences that were enumerated are not enumerated again, but
-  the join begins again. `JoinedAgain` does that; `StartedAgain` enumerates again, too.
+- nTMM (4.5 in the same thesis): when a window has moved on, sequences that were enumerated are not enumerated again,
+  but the join begins again. `JoinedAgain` does that; `StartedAgain` enumerates again, too.
 """
 
 from __future__ import annotations
@@ -136,21 +136,25 @@ class _Recorded:
     def __init__(self, component: SlidingComponent) -> None:
         self.component = component
         self.positions, self.cost = component.positions, 1.0
-        self.given = component.pull(0)
+        self._given = [component.pull(0)]
 
     @property
     def exhausted(self) -> bool:
         return self.component.exhausted
 
+    @property
+    def given(self) -> Entries:
+        scores, events = zip(*self._given, strict=True)
+        return Entries(np.concatenate(scores), np.concatenate(events))
+
     def pull(self, count: int) -> Entries:
         more = self.component.pull(count)
-        scores, events = self.given
-        self.given = Entries(np.concatenate([scores, more.scores]), np.concatenate([events, more.events]))
+        self._given.append(more)
         return more
 
     def slide(self, low: int, high: int) -> None:
         self.component.slide(low, high)
-        self.given = valid(self.given, low)
+        self._given = [valid(self.given, low)]
 
 
 class JoinedAgain:

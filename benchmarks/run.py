@@ -9,7 +9,8 @@ window), `spark` (aggregates, path by path), `live` (live streams, beside Flink)
 queries one by one), `sharing` (workloads whose queries have parts in common, beside A-Seq and others; the optimizer of
 sharing; 1,000 queries on Spark), `unsafe` (a nested query whose conditions keep tools apart),
 `exists` (remainders of EXISTS beside the matches they are made of),
-`nesting` (nested sequences beside Algorithm 1 of NEEL+), `shortcuts` (what it is worth to know values beforehand).
+`nesting` (nested sequences beside Algorithm 1 of NEEL+), `shortcuts` (what it is worth to know values beforehand),
+`ranking` (the k best matches beside listing all, Yen's algorithm and k-DSSP).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from benchmarks.long_window import measure_long_window
 from benchmarks.many_queries import measure_many_queries
 from benchmarks.nesting import measure_nesting
 from benchmarks.on_spark import PATHS, drop_batches, measure_spark, run_all
+from benchmarks.ranking import measure_ranking
 from benchmarks.report import Report, Result, best_of
 from benchmarks.sharing import measure_all_of_sharing
 from benchmarks.short_cuts import measure_short_cuts
@@ -57,6 +59,7 @@ MEASURES = {
     "exists": measure_exists,
     "nesting": measure_nesting,
     "shortcuts": measure_short_cuts,
+    "ranking": measure_ranking,
 }
 PARTS = ("detection", "trends", *MEASURES, "spark")
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import aggregation, decorrelation, exists, growth, long_window, short_cuts
+from benchmarks import aggregation, decorrelation, exists, growth, long_window, ranking, short_cuts
 from benchmarks.planned import planned
 from benchmarks.report import Curve, Report, Result, race
 from benchmarks.workloads import stream
@@ -94,4 +94,13 @@ def test_short_cuts() -> None:
     for depth in short_cuts.DEPTHS:
         short_cuts.compare(report, "", short_cuts.pattern_of(depth), short_cuts.trades(300, 0.1), 1)
         short_cuts.compare(report, "", short_cuts.pattern_of(depth, "NOT "), short_cuts.trades(300, 0.1), 1)
+    assert all_checked(report)
+
+
+def test_ranking() -> None:
+    report = Report()
+    ranking.compare(report, "", ranking.readings(12), window=6, step=2, tries=1)
+    ranking.measure_slides(report, 52, 1, distances=True)
+    ranking.measure_growth_of_window(report, (300, 600), 1)
+    ranking.measure_keys(report, 600, 1, keys=3)
     assert all_checked(report)

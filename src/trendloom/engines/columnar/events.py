@@ -86,7 +86,12 @@ class Stream:
         joined = (column.combine_chunks() for column in self.table.columns)
         return [one if isinstance(one, pa.Array) else pa.concat_arrays(one.chunks) for one in joined]
 
-    def contents(self, rows: Array) -> Iterator[Vector]:
+    def content_ranks(self, rows: Array) -> Array:
+        """Numbers that order some events by all that they hold; equal events have equal numbers."""
+        different, of = np.unique(rows, return_inverse=True)
+        return value_ranks(list(self._contents(different)))[of.reshape(-1)]
+
+    def _contents(self, rows: Array) -> Iterator[Vector]:
         """All that some events hold, column by column, in a form that can be sorted."""
         for name in self.table.column_names:
             if self.kinds[name] is Kind.OTHER:
@@ -202,7 +207,7 @@ def _block(
         instants=instants,
     )
     if plan.ranking is not None:
-        block = replace(block, standing=standing_of(plan, stream, block))
+        block = replace(block, standing=standing_of(plan, stream))
     if stream.tied is not None:
         stream.tied(ties_of(block))
     return block, keys
@@ -253,19 +258,16 @@ def _ordered(
     return (rows, None) if found is None else found
 
 
-def standing_of(plan: Plan, stream: Stream, block: Block) -> Standing:
-    """How events of all keys stand to each other. Only those that share their time with another are looked at."""
-    order = np.argsort(block.time, kind="stable") if block.keys > 1 else np.arange(len(block))
-    same = block.time[order][1:] == block.time[order][:-1]
-    tied = order[np.r_[False, same] | np.r_[same, False]] if len(block) else order
-    contents = np.zeros(len(block), np.int64)
-    rows = block.row[tied]
-    if len(tied):
-        contents[tied] = value_ranks(list(stream.contents(rows)))
-    if not plan.schema.order:
-        return Standing(block.time, contents)
-    columns = [Vector(Kind.INT, stream.ticks), *(stream.vector(name) for name in plan.schema.order)]
-    return Standing(value_ranks([column.take(block.row) for column in columns]), contents)
+def standing_of(plan: Plan, stream: Stream) -> Standing:
+    """How events of all keys stand to each other; only those that somebody asks for are compared."""
+
+    def moments(rows: Array) -> Array:
+        if not plan.schema.order:
+            return stream.ticks[rows]
+        columns = [Vector(Kind.INT, stream.ticks), *(stream.vector(name) for name in plan.schema.order)]
+        return value_ranks([column.take(rows) for column in columns])
+
+    return Standing(moments, stream.content_ranks)
 
 
 def _taken(values: Array, rows: Array | None, threads: int = 1) -> Array:

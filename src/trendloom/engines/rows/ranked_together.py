@@ -70,7 +70,6 @@ def _opened(physical: Physical, rows: pa.Table) -> tuple[Stream, Block, Matches]
     stream = stream_of_table(plan, events.drop_columns([POSITION]))
     offsets = np.r_[0, np.cumsum(bound.value_lengths().to_numpy())].astype(np.int64)
     number = np.arange(len(events))
-    block = Block(offsets, stream.ticks, number, {})
-    block = Block(offsets, stream.ticks, number, {}, standing=standing_of(plan, stream, block))
+    block = Block(offsets, stream.ticks, number, {}, standing=standing_of(plan, stream))
     start = ticks(rows["window_start"], plan.schema.axis) if plan.window.sliding else None
     return stream, block, Matches(offsets, number, positions, start, {ROW: np.arange(len(rows))})

@@ -9,7 +9,6 @@ import numpy as np
 
 from trendloom.engines.columnar.events import Stream
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.ties import value_ranks
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.spec import Place
 
@@ -25,14 +24,7 @@ def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[Pla
     events, positions = matches.events[tied], matches.positions[tied]
     names = [place.variable for place in places]
     variable = np.array([sorted(set(names)).index(name) for name in names])[positions]
-    order = np.lexsort((events, variable, _ranks(stream, block, events), tie[tied], matches.match[tied]))
+    order = np.lexsort((events, variable, stream.content_ranks(block.row[events]), tie[tied], matches.match[tied]))
     changed = replace(matches, events=matches.events.copy(), positions=matches.positions.copy())
     changed.events[tied], changed.positions[tied] = events[order], positions[order]
     return changed
-
-
-def _ranks(stream: Stream, block: Block, events: Array) -> Array:
-    """Numbers that order events by their values, column by column; equal events have equal numbers."""
-    different, of = np.unique(events, return_inverse=True)
-    ranks = value_ranks(list(stream.contents(block.row[different])))
-    return ranks[of.reshape(-1)]

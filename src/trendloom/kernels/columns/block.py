@@ -10,7 +10,7 @@ after, go by them. Windows, spans and durations go by the time alone. Without su
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,17 +26,15 @@ WORD = 64
 """Bits of a word of `fits`."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Standing:
-    """Numbers that order events of any two keys: `moment` by time, then the columns that order equal times, `contents`
-    those of one moment by all that they hold.
+    """How events of any two keys stand to each other: numbers for events by their rows in the input.
+
+    `moments` order them by time, then by the columns that order equal times; `contents` by all that they hold.
     """
 
-    moment: Array
-    contents: Array
-
-    def of(self, events: Array | slice) -> Standing:
-        return Standing(self.moment[events], self.contents[events])
+    moments: Callable[[Array], Array]
+    contents: Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,16 +80,15 @@ class Block:
         """Of two events of a key the one with the lesser number is before the other; equal ones have no order."""
         return self.time if self.instants is None else self.instants
 
-    @property
-    def moment(self) -> Array:
-        """Numbers that order the events of all keys by time, and by the columns that order equal times."""
-        return self.time if self.standing is None else self.standing.moment
-
-    @property
-    def contents(self) -> Array:
-        """Numbers that order events of one moment by all that they hold."""
+    def moments(self, events: Array) -> Array:
+        """Numbers that order some events by time, and by the columns that order equal times."""
         assert self.standing is not None, "nobody said how the events stand"
-        return self.standing.contents
+        return self.standing.moments(self.row[events])
+
+    def contents(self, events: Array) -> Array:
+        """Numbers that order some events by all that they hold."""
+        assert self.standing is not None, "nobody said how the events stand"
+        return self.standing.contents(self.row[events])
 
     @cached_property
     def tie_end(self) -> Array:
@@ -125,7 +122,7 @@ class Block:
             tuple(words[low:high] for words in self.fits),
             self.bits,
             None if self.instants is None else self.instants[low:high],
-            None if self.standing is None else self.standing.of(slice(low, high)),
+            self.standing,
         )
 
     def _with(self, key_starts: Array, rows: Array) -> Block:
@@ -137,7 +134,7 @@ class Block:
             tuple(words[rows] for words in self.fits),
             self.bits,
             self.instants_of(rows),
-            None if self.standing is None else self.standing.of(rows),
+            self.standing,
         )
 
     def instants_of(self, events: Array) -> Array | None:

@@ -9,7 +9,7 @@ partial paths that an event can continue are a prefix of the table next to it: a
 Cost: a table is filled in one pass, O(events of the stratum); there are up to positions²/2 tables on a side. The best
 entry of a range takes O(FAN · log events), after one more pass over its table (`index_table`).
 See "CPR: Complex Pattern Ranking for Evaluating Top-k Pattern Queries over Event Streams", 3.2 (the pointers `hPtr` and
-`vPtr` of a PQ-Array are `links` and `best`).
+`vPtr` of a PQ-Array are `ends` and `best`).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Strata(NamedTuple):
 
 AFTER, BEFORE = np.int64(0), np.int64(1)
 """The sides of a pivot; words, so that functions are compiled for both at once."""
-BASE, SIZE, LINKS = range(3)
-"""By side and position: the entry of number 0, how many numbers there are, and where their links begin."""
+BASE, SIZE = range(2)
+"""By side and position: the entry of number 0, and how many numbers there are."""
 AT, FIRST, INDEXED = range(3)
 """By side, root and position: where a table begins, the first number that has a path, whether ranges are indexed."""
 
@@ -52,17 +52,18 @@ AT, FIRST, INDEXED = range(3)
 class PartialPaths(NamedTuple):
     """The tables of both sides. Events of a position are numbered from the pivot on: v is the entry base ± v.
 
-    `shape` and `place`: see above. `links`: how many numbers of the next position towards the pivot an event can be
-    joined to. `values`: tables of scores, `best`: the number with the least one up to each number. `room`: the links
-    and the entries of tables that a side has room for.
+    `shape` and `place`: see above. By entry of all strata: `ends`, where those end in the stratum before that it can
+    follow, and `begins`, where those begin in the next one that can follow it. `values`: tables of scores, `best`: the
+    number with the least one up to each number. `room`: the entries of tables that a side has room for.
     """
 
     shape: Array
     place: Array
-    links: Array
+    ends: Array
+    begins: Array
     values: Array
     best: Array
-    room: Array
+    room: int
 
 
 @njit(**INSIDE, forceinline=True)
@@ -75,12 +76,38 @@ def folded(fold: int, left: Any, right: Any) -> Any:
 def empty_paths(strata: Strata, most: int, sides: int, roots: int) -> PartialPaths:
     """Room for one or two sides of at most `most` entries in all strata, with the tables of so many roots."""
     positions = len(strata.begin) - 1
-    room = np.array([most + 1, roots * (most + most // (FAN - 1) + positions * 24)])
+    room = roots * (most + most // (FAN - 1) + positions * 24)
+    ends, begins = _joints(strata)
     return PartialPaths(
-        np.zeros((2, 3, positions), np.int64), np.zeros((2, 3, positions + 1, positions), np.int64),
-        np.empty(sides * room[0], np.int32), np.empty(sides * room[1], strata.weight.dtype),
-        np.empty(sides * room[1], np.int32), room,
+        np.zeros((2, 2, positions), np.int64), np.zeros((2, 3, positions + 1, positions), np.int64), ends, begins,
+        np.empty(sides * room, strata.weight.dtype), np.empty(sides * room, np.int32), room,
     )  # fmt: skip
+
+
+@njit(**INSIDE)
+def _joints(strata: Strata) -> Any:
+    """See `PartialPaths`. One pass over all entries."""
+    begin, event, tie_end = strata.begin, strata.event, strata.tie_end
+    ends, begins = np.empty(len(event), np.int32), np.empty(len(event), np.int32)
+    for t in range(len(begin) - 2):
+        at, until = begin[t + 1], begin[t + 2]
+        for entry in range(begin[t], begin[t + 1]):
+            after = tie_end[event[entry]]
+            while at < until and event[at] < after:
+                ends[at] = entry
+                at += 1
+            begins[entry] = at
+        ends[at:until] = begin[t + 1]
+    return ends, begins
+
+
+@njit(**INSIDE, forceinline=True)
+def joined(paths: PartialPaths, side: int, t: int, number: int) -> int:
+    """How many numbers of the next position towards the pivot an event can be joined to."""
+    if side == AFTER:
+        base = paths.shape[AFTER, BASE, t - 1]
+        return min(int(paths.ends[paths.shape[AFTER, BASE, t] + number]) - base, paths.shape[AFTER, SIZE, t - 1])
+    return paths.shape[BEFORE, BASE, t + 1] + 1 - int(paths.begins[paths.shape[BEFORE, BASE, t] - number])
 
 
 @njit(**INSIDE)
@@ -120,19 +147,13 @@ def fill_side(strata: Strata, paths: PartialPaths, side: int, events: Array, fol
     `events`: the side's first event, its end, where those that fit position 0 end, the first root and the end of roots.
     """
     positions = len(strata.begin) - 1
-    shape, place, used = paths.shape[side], paths.place[side], side * paths.room[0]
+    shape, place = paths.shape[side], paths.place[side]
     for t in range(positions):
         near = shape[BASE, t]
         low = first_entry(strata.event, strata.begin[t], strata.begin[t + 1], events[0], near)
         high = first_entry(strata.event, low, strata.begin[t + 1], events[2 if t == 0 else 1], low + shape[SIZE, t])
-        shape[BASE, t], shape[SIZE, t], shape[LINKS, t] = low if side == AFTER else high - 1, high - low, used
-        used += high - low
-    for t in range(positions):
-        if side == AFTER and t > 0:
-            _link_after(strata, paths, t)
-        elif side == BEFORE and t < positions - 1:
-            _link_before(strata, paths, t)
-    used = side * paths.room[1]
+        shape[BASE, t], shape[SIZE, t] = low if side == AFTER else high - 1, high - low
+    used = side * paths.room
     step = 1 if side == AFTER else -1
     for root in range(events[3], events[4]):
         nearest = root if side == AFTER else root - 1
@@ -149,28 +170,6 @@ def fill_side(strata: Strata, paths: PartialPaths, side: int, events: Array, fol
                 size = (size + FAN - 1) // FAN
                 used += size
             t += step
-
-
-@njit(**INSIDE)
-def _link_after(strata: Strata, paths: PartialPaths, t: int) -> None:
-    event, tie_end, links, shape = strata.event, strata.tie_end, paths.links, paths.shape[AFTER]
-    at, base, other, most, x = shape[LINKS, t], shape[BASE, t], shape[BASE, t - 1], shape[SIZE, t - 1], 0
-    for v in range(shape[SIZE, t]):
-        e = event[base + v]
-        while x < most and tie_end[event[other + x]] <= e:
-            x += 1
-        links[at + v] = x
-
-
-@njit(**INSIDE)
-def _link_before(strata: Strata, paths: PartialPaths, t: int) -> None:
-    event, tie_end, links, shape = strata.event, strata.tie_end, paths.links, paths.shape[BEFORE]
-    at, base, other, most, x = shape[LINKS, t], shape[BASE, t], shape[BASE, t + 1], shape[SIZE, t + 1], 0
-    for v in range(shape[SIZE, t]):
-        after = tie_end[event[base - v]]
-        while x < most and event[other - x] >= after:
-            x += 1
-        links[at + v] = x
 
 
 @njit(**INSIDE)
@@ -193,20 +192,20 @@ def _fill_nearest(strata: Strata, paths: PartialPaths, side: int, root: int, t: 
 @njit(**INSIDE)
 def _fill_next(strata: Strata, paths: PartialPaths, side: int, root: int, t: int, fold: int) -> None:
     """The other positions: an event, and the best of the partial paths it can be joined to."""
-    weight, values, best, links = strata.weight, paths.values, paths.best, paths.links
+    weight, values, best = strata.weight, paths.values, paths.best
     at, base, size = paths.place[side, AT, root, t], paths.shape[side, BASE, t], paths.shape[side, SIZE, t]
-    step = 1 if side == AFTER else -1
-    linked = paths.shape[side, LINKS, t]
+    joints, step, more = (paths.ends, 1, 0) if side == AFTER else (paths.begins, -1, 1)
     before, unlinked = paths.place[side, AT, root, t - step], paths.place[side, FIRST, root, t - step]
+    origin, most = paths.shape[side, BASE, t - step], paths.shape[side, SIZE, t - step]
     first = 0
-    while first < size and links[linked + first] <= unlinked:
+    while first < size and joined(paths, side, t, first) <= unlinked:
         first += 1
     paths.place[side, FIRST, root, t] = first
     if first < size:
         least, least_at = weight[base], -1
         for v in range(first, size):
-            joined = values[before + best[before + links[linked + v] - 1]]
-            value = folded(fold, joined, weight[base + step * v])
+            count = min(step * (int(joints[base + step * v]) - origin) + more, most)  # as `joined` says
+            value = folded(fold, values[before + best[before + count - 1]], weight[base + step * v])
             values[at + v] = value
             if least_at < 0 or value < least:
                 least, least_at = value, v

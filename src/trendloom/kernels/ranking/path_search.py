@@ -24,10 +24,10 @@ from trendloom.kernels.ranking.partial_paths import (
     BASE,
     BEFORE,
     FIRST,
-    LINKS,
     PartialPaths,
     Strata,
     folded,
+    joined,
     least_in,
 )
 
@@ -52,7 +52,8 @@ class PathSearch(NamedTuple):
     """A search under way. `heap`: scores and candidates, the least score first. `tally`: see above.
 
     `choices`: the decisions of every path taken. Of the path under way: its `entries`, and the scores of its first
-    events (`prefix`). `found`: the paths found; all that score less than `bound` are wanted.
+    events (`prefix`). `found`: the paths found; all that score less than `bound[0]` are wanted, and scores of tables
+    can be wrong by `bound[1]`.
     """
 
     tally: Array
@@ -86,7 +87,7 @@ def empty_search(strata: Strata, roots: int, takes: int) -> PathSearch:
     return PathSearch(
         np.zeros(REACH_LOW + positions + 1, np.int64), np.empty(room, strata.weight.dtype), np.empty(room, np.int64),
         np.empty((room, 7), np.int64), np.empty((takes + 1, positions), np.int64), np.empty(positions, np.int64),
-        np.empty(positions + 1, strata.weight.dtype), np.zeros(1, strata.weight.dtype),
+        np.empty(positions + 1, strata.weight.dtype), np.zeros(2, strata.weight.dtype),
         empty_ranking(strata, takes + 1),
     )  # fmt: skip
 
@@ -110,8 +111,9 @@ def most_taken(entries: int, positions: int, wanted: int) -> int:
 
 
 @njit(**INSIDE)
-def begin_search(search: PathSearch, kept: int, bounded: int, bound: Any) -> None:
+def begin_search(search: PathSearch, kept: int, bounded: int, bound: Any, order: Order) -> None:
     search.tally[:] = 0
+    search.bound[1] = order.slack[0]
     search.tally[KEPT], search.tally[BOUNDED], search.bound[0] = kept, bounded, bound
 
 
@@ -138,7 +140,7 @@ def add_root(
     _push(strata, paths, search, (root, np.int64(0), low, high, reach), fold)
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def _push(strata: Strata, paths: PartialPaths, search: PathSearch, what: Any, fold: int) -> None:
     """A candidate whose earlier decisions are those of the path under way, unless its range is empty."""
     root, depth, low, high, reach = what
@@ -159,6 +161,8 @@ def _push(strata: Strata, paths: PartialPaths, search: PathSearch, what: Any, fo
     elif root <= last:
         rest = least_in(paths, AFTER, root, last, search.tally[REACH_LOW + root], reach)
         score = folded(fold, score, paths.values[paths.place[AFTER, AT, root, last] + rest])
+    if search.tally[BOUNDED] == 1 and score - search.bound[1] > search.bound[0]:
+        return
     new, at = search.tally[CANDIDATES], search.tally[WAITING]
     one = search.candidates[new]
     one[ROOT], one[DEPTH], one[PARENT], one[LOW], one[HIGH] = root, depth, taken, low, high
@@ -171,7 +175,7 @@ def _push(strata: Strata, paths: PartialPaths, search: PathSearch, what: Any, fo
     scores[at], heap[at] = score, new
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def _pop(search: PathSearch) -> int:
     """The candidate with the least score, which is no longer waiting."""
     scores, heap = search.heap_score, search.heap
@@ -191,7 +195,7 @@ def _pop(search: PathSearch) -> int:
     return found
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def _range_after(paths: PartialPaths, search: PathSearch, root: int, depth: int, reach: int) -> Any:
     """The range of a decision, given those before it of the path under way."""
     choices = search.choices[search.tally[TAKEN]]
@@ -201,11 +205,10 @@ def _range_after(paths: PartialPaths, search: PathSearch, root: int, depth: int,
     side, t, former = (
         (BEFORE, depth, depth - 1) if depth < root else (AFTER, last - depth + root, last - depth + root + 1)
     )
-    linked = paths.links[paths.shape[side, LINKS, former] + choices[depth - 1]]
-    return paths.place[side, FIRST, root, t], np.int64(linked)
+    return paths.place[side, FIRST, root, t], joined(paths, side, former, choices[depth - 1])
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def _take(strata: Strata, paths: PartialPaths, search: PathSearch, candidate: int, fold: int) -> Any:
     """Make all decisions of a candidate's best path; returns its score, folded from the first position to the last."""
     one, choices, entries = search.candidates[candidate], search.choices[search.tally[TAKEN]], search.entries
@@ -227,7 +230,7 @@ def _take(strata: Strata, paths: PartialPaths, search: PathSearch, candidate: in
     return score
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def _split(strata: Strata, paths: PartialPaths, search: PathSearch, candidate: int, fold: int) -> None:
     """Push what is left of a candidate without its best path, which becomes one that is taken."""
     one, choices = search.candidates[candidate], search.choices[search.tally[TAKEN]]
@@ -235,8 +238,10 @@ def _split(strata: Strata, paths: PartialPaths, search: PathSearch, candidate: i
     for d in range(depth, len(choices)):
         if d > depth:
             low, high = _range_after(paths, search, root, d, reach)
-        _push(strata, paths, search, (root, d, low, choices[d], reach), fold)
-        _push(strata, paths, search, (root, d, choices[d] + 1, high, reach), fold)
+        choice = choices[d]
+        for half in range(2):
+            begin, end = (low, choice) if half == 0 else (choice + 1, high)
+            _push(strata, paths, search, (root, d, begin, end, reach), fold)
     search.tally[TAKEN] += 1
 
 
@@ -247,7 +252,7 @@ def collect_paths(strata: Strata, paths: PartialPaths, search: PathSearch, order
     Those that equal the bound are wanted while the paths kept and found are fewer than `order.want`; a search that
     finds so many lowers the bound. Returns whether this came to an end; if not, too many scores lie within the slack.
     """
-    tally, found, want, slack = search.tally, search.found, order.want, order.slack[0]
+    tally, found, want, slack = search.tally, search.found, order.want, search.bound[1]
     while tally[WAITING] > 0:
         least = search.heap_score[0] - slack
         full = tally[KEPT] + tally[FOUND] >= want

@@ -6,6 +6,7 @@ some of them are still equal. Cost: O(m log m) for m matches, and as much for ev
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,21 +90,26 @@ def _ties_in_order(matches: Matches, rows: Array, tie_class: Array, block: Block
     tied = np.flatnonzero(_shared(tie_class))
     if not len(tied):
         return order
-    events = matches.events
+    some = matches.take(rows[tied])  # the tied ones alone are looked at
+    places, classes = np.arange(len(tied)), tie_class[tied]
+    within = np.arange(len(tied))
     spelled = {name: number for number, name in enumerate(sorted(set(names)))}
-    variable = np.array([spelled[name] for name in names], np.int64)[matches.positions]
-    keys = (block.moment[events], block.contents[events], variable * len(names) + matches.positions, block.row[events])
-    classes = tie_class[tied]
+    variable = np.array([spelled[name] * len(names) for name in names], np.int64)
+    keys: tuple[Callable[[], Array], ...] = (
+        lambda: block.moments(some.events),
+        lambda: block.contents(some.events),
+        lambda: variable[some.positions] + some.positions,
+        lambda: block.row[some.events],
+    )
     for key in keys:
-        tied, classes = _refined(matches.offsets, key, rows, tied, classes, order)
-        if not len(tied):
+        places, classes = _refined(some.offsets, key(), places, classes, within)
+        if not len(places):
             break
+    order[tied] = tied[within]
     return order
 
 
-def _refined(
-    offsets: Array, values: Array, rows: Array, tied: Array, classes: Array, order: Array
-) -> tuple[Array, Array]:
+def _refined(offsets: Array, values: Array, tied: Array, classes: Array, order: Array) -> tuple[Array, Array]:
     """Put members of each class in order by the values of their entries, and say which are equal still.
 
     `tied` are places of `order` that hold members of classes, class by class.
@@ -113,7 +119,7 @@ def _refined(
     done: list[tuple[Array, Array]] = []
     column = 0
     while len(tied):
-        row = rows[order[tied]]
+        row = order[tied]
         there = column < lengths[row]
         value = np.where(there, values[np.where(there, begin[row] + column, 0)], 0)
         by = np.lexsort((value, there, classes))

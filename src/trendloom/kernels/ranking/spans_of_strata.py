@@ -172,7 +172,7 @@ def _open_best(
         scores = openings.score[:size][openings.reach[:size] >= 0]
         limit = np.partition(scores, order.want - 1)[order.want - 1] + slack
         bounded, bound = True, min(limit, bound) if bounded else limit
-    begin_search(search, known.state[KNOWN], known.state[IS_BOUNDED], known.bound[0])
+    begin_search(search, known.state[KNOWN], known.state[IS_BOUNDED], known.bound[0], order)
     for number in range(size if open_count > 0 else 0):
         reach = openings.reach[number]
         if reach >= 0 and (not bounded or openings.score[number] - slack <= bound):
@@ -200,7 +200,7 @@ def _open_alone(
     event, zero = np.int64(strata.event[entry]), np.int64(0)
     set_events(span, event, horizon[event], event + 1, 0, 1)
     fill_side(strata, paths, AFTER, span, order.fold)
-    begin_search(search, known.state[KNOWN], known.state[IS_BOUNDED], known.bound[0])
+    begin_search(search, known.state[KNOWN], known.state[IS_BOUNDED], known.bound[0], order)
     reach = paths.shape[AFTER, SIZE, len(strata.begin) - 2]
     add_root(strata, paths, search, zero, (zero, zero), (zero, reach), order.fold)
     collect_paths(strata, paths, search, order)

@@ -74,7 +74,7 @@ def _for_pivots(strata: Strata, order: Order) -> Order:
     if order.fold != SUM or strata.weight.dtype.kind != "f":
         return order
     slack = _slack(strata)
-    return order if slack == 0.0 else order._replace(slack=np.array([slack]), patience=4 * order.want + 64)
+    return order if slack == 0.0 else order._replace(slack=np.array([slack]), patience=2 * order.want + 16)
 
 
 @njit(nogil=True)

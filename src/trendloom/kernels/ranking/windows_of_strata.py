@@ -102,7 +102,10 @@ def groups_of(strata: Strata, low: Array, high: Array) -> Groups:
 
 @njit(nogil=True)
 def rank_windows(strata: Strata, low: Array, high: Array, k: int, groups: Groups, alone: Order, shared: Order) -> Any:
-    """Windows of a group with a pivot go by `shared`, others by `alone`."""
+    """Windows of a group with a pivot go by `shared`, others by `alone`.
+
+    What did not help is tried again only after some groups (`trust`) or windows (`hope`), more each time.
+    """
     positions = len(strata.begin) - 1
     shares = len(groups.pivot) > 0 and groups.pivot.max() >= 0
     paths = empty_paths(strata, groups.most, 2 if shares else 1, positions if shares else 1)
@@ -111,8 +114,9 @@ def rank_windows(strata: Strata, low: Array, high: Array, k: int, groups: Groups
     known = no_paths_yet(strata, min(alone.want, takes))
     rows, offsets, more = empty_ranking(strata, 64), np.zeros(len(low) + 1, np.int64), np.zeros(len(low), np.bool_)
     window = np.zeros(5, np.int64)
+    trust, doubt, hope, pause = 0, 1, 0, 1
     for group in range(len(groups.pivot)):
-        pivot, end = groups.pivot[group], groups.begin[group + 1]
+        pivot, end = groups.pivot[group] if group >= trust else -1, groups.begin[group + 1]
         order = shared if pivot >= 0 else alone
         if pivot >= 0:
             set_events(window, low[groups.begin[group]], pivot, pivot, 1, positions + 1)
@@ -127,14 +131,16 @@ def rank_windows(strata: Strata, low: Array, high: Array, k: int, groups: Groups
             if groups.overlaps and w > 0 and low[w - 1] <= low[w] < high[w - 1] <= high[w]:
                 drop_before(known, low[w])
                 left = known.state[KNOWN]
-                if 2 * left > k or (left > 0 and known.state[IS_BOUNDED] == 0):
+                if w >= hope and (2 * left > k or (left > 0 and known.state[IS_BOUNDED] == 0)):
                     done = _search_window(strata, paths, search, known, window, high[w - 1], pivot, order)
                     done = done and (search.tally[BOUNDED] == 0 or left + search.tally[FOUND] > k)
+                    pause = 1 if done else min(2 * pause, 16)
+                    hope = w + pause
             while not done:
                 forget_paths(known)
                 done = _search_window(strata, paths, search, known, window, NOTHING, pivot, order)
                 if not done:
-                    pivot, order = -1, alone
+                    pivot, order, trust, doubt = -1, alone, group + 1 + doubt, min(2 * doubt, 64)
                     fill_side(strata, paths, AFTER, window, order.fold)
             merge_found(known, search, 2 * order.want)
             rows = append_best(known, k, rows, offsets, more, w)
@@ -157,7 +163,7 @@ def _search_window(
     begin, end = after[BASE, last], after[BASE, last] + after[SIZE, last]
     reach = first_entry(strata.event, begin, end, window[1], end) - begin
     reach_low = first_entry(strata.event, begin, begin + reach, new, begin + reach) - begin
-    begin_search(search, known.state[KNOWN], known.state[IS_BOUNDED], known.bound[0])
+    begin_search(search, known.state[KNOWN], known.state[IS_BOUNDED], known.bound[0], order)
     starts, roots = np.int64(0), 1
     if pivot >= 0:
         begin, end = before[BASE, 0] - before[SIZE, 0] + 1, before[BASE, 0] + 1

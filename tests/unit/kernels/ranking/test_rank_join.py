@@ -145,6 +145,16 @@ def test_an_or_takes_the_best_of_any() -> None:
     assert either.exhausted
 
 
+def test_scores_that_are_integers_stay_exact() -> None:
+    large = 2**60
+    some = np.array([large, large + 1]), np.array([[0], [1]])
+    none = np.zeros(0, np.int64), np.zeros((0, 1), np.int64)
+    either = MergedComponent([ArrayComponent(*some), ArrayComponent(*none)])
+    found = RankJoin([either, ArrayComponent(*some)], type_=np.int64).best(2)
+    assert found.scores.tolist() == [2 * large, 2 * large + 1]
+    assert found.more
+
+
 def produced(scores: Sequence[int]) -> ProducedComponent:
     left = list(scores)
 

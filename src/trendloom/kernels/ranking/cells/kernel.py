@@ -105,7 +105,7 @@ class _Boards:
         """The best matches; None: scores are not in the order of folds, because some are NULL."""
         paths, count = self._ranked()
         board, value = paths.board[:count], paths.value[:count]
-        order = np.lexsort((value * self.weighing.weights.sign, board))
+        order = np.lexsort((value * self.weighing.sign, board))
         board, value = board[order], value[order]
         scores = self._scores(value)
         if scores.valid is not None and not scores.valid.all():
@@ -138,9 +138,10 @@ class _Boards:
         return best_of(scored, self.block, self.kernel.scoring).matches
 
     def _ranked(self) -> tuple[PathsOfBoards, int]:
-        weights = self.weighing.weights
-        if self.kernel.straight and weights.operator in (SUM, GREATEST if weights.sign > 0 else LEAST):
+        weighing = self.weighing
+        if self.kernel.straight and weighing.operator in (SUM, GREATEST if weighing.sign > 0 else LEAST):
             return self._through_strata()
+        weights = weighing.weights
         if self.spans is None:
             found: tuple[PathsOfBoards, int] = paths_of_windows(
                 self.graph, weights, self.ranges, self.limit, self.longest, offers_for(self.graph, self.longest)
@@ -155,8 +156,8 @@ class _Boards:
 
     def _through_strata(self) -> tuple[PathsOfBoards, int]:
         """The same for sequences of single events, which has faster tables: events by position."""
-        strata = strata_of(self.weighing.weights, self.block, self.kernel.detection)
-        fold = strata_sum if self.weighing.weights.operator == SUM else strata_greatest
+        strata = strata_of(self.weighing, self.block, self.kernel.detection)
+        fold = strata_sum if self.weighing.operator == SUM else strata_greatest
         wanted = self.limit + 1
         if self.spans is None:
             found = best_paths(strata, self.ranges.low, self.ranges.high, wanted, fold)
@@ -164,7 +165,7 @@ class _Boards:
             found = best_spans(strata, self.block.key_starts, self.spans.limit, wanted, fold)
         rows, length = found.events.shape
         board = np.repeat(np.arange(self.boards), np.diff(found.offsets))
-        values = found.scores * self.weighing.weights.sign
+        values = found.scores * self.weighing.sign
         states = np.tile(np.arange(length), rows)
         offsets = np.arange(rows + 1, dtype=np.int64) * length
         return PathsOfBoards(board, values, offsets, found.events.reshape(-1), states), rows
@@ -196,7 +197,7 @@ class _Boards:
         last = rows[np.searchsorted(board[rows], tied, side="right") - 1]
         best[tied], worst[tied] = value[first], value[last]
         if not isinstance(self.kernel.scoring.preferences[0], Fold):
-            worst[tied] = self._worst_alike(value[last], self.weighing.weights.sign)
+            worst[tied] = self._worst_alike(value[last], self.weighing.sign)
         return best, worst
 
     def _worst_alike(self, value: Array, sign: int) -> Array:
@@ -219,7 +220,11 @@ class _Boards:
         spelled = {name: number for number, name in enumerate(sorted(set(names)))}
         position = np.array(self.kernel.detection.scopes[0].template.position_of)
         rank = np.array([spelled[names[at]] * len(names) + at for at in position.tolist()], np.int64)
-        standings = Standings(self.block.moment, self.block.contents, rank)
+        tied = np.flatnonzero(self.block.tie_end - self.block.tie_start > 1)
+        contents = np.zeros(len(self.block), np.int64)
+        if len(tied):
+            contents[tied] = self.block.contents(tied)
+        standings = Standings(self.block.instant, contents, rank)
         limits, slack = (best, worst, wanted), self.weighing.slack
         offers = offers_for(self.graph, self.longest)
         if self.spans is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from trendloom.expr.nodes import Fold
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.ground.folds import values_of_parts
+from trendloom.kernels.ground.folds import fold_scale, values_of_parts
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.ranking.cells.graph import GREATEST, LEAST, PRODUCT, SUM, EventWeights
 from trendloom.kernels.ranking.strata import Strata
@@ -26,16 +28,42 @@ MOST_DOUBLE = 1e300
 
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """The weights of a block. `slack`: by how much folds from both ends can differ; `scale`: digits after the point."""
+    """What events of a block add to a fold: by part their values, and where these are unknown (None: nowhere).
 
-    weights: EventWeights
-    slack: float
+    `rows`: by state the part that its events have (−1: none). `sign`: 1 where small is good, else −1. `longest`: the
+    most events that a match can have. `scale`: digits after the point.
+    """
+
+    operator: int
+    sign: int
+    rows: Array
+    values: tuple[Array, ...]
+    unknown: tuple[Array | None, ...]
+    longest: int
     scale: int
 
     @property
     def blanks(self) -> bool:
         """Whether an event has no weight where one is asked for."""
-        return bool(self.weights.unknown.any())
+        return any(some is not None for some in self.unknown)
+
+    @cached_property
+    def weights(self) -> EventWeights:
+        """The same, as compiled code reads it."""
+        value = np.stack(self.values)
+        unknown = np.stack(
+            [np.zeros(len(v), np.bool_) if u is None else u for v, u in zip(self.values, self.unknown, strict=True)]
+        )
+        return EventWeights(self.rows, value, unknown, _unit(self.operator, value), self.operator, self.sign)
+
+    @cached_property
+    def slack(self) -> float:
+        """A bound of what the order of additions and products can change."""
+        if self.values[0].dtype != np.float64 or self.operator in (LEAST, GREATEST):
+            return 0.0
+        most = [_largest(value, unknown) for value, unknown in zip(self.values, self.unknown, strict=True)]
+        size = max(most) * self.longest if self.operator == SUM else float(np.prod(np.maximum(most, 1.0)))
+        return float(4 * self.longest * np.finfo(np.float64).eps * size)
 
 
 def weighing_of(fold: Fold, detection: Detection, block: Block, longest: int, *, descending: bool) -> Weighing | None:
@@ -48,44 +76,43 @@ def weighing_of(fold: Fold, detection: Detection, block: Block, longest: int, *,
     positions = [detection.positions(0, part.variable) for part in fold.parts]
     if any(one.values.dtype == object for one in found):
         return None
-    value = np.stack([one.values for one in found])
-    unknown = np.stack([_unknown(one, block, at) for one, at in zip(found, positions, strict=True)])
-    skipped = [part.variable in detection.plural and unknown[row].any() for row, part in enumerate(fold.parts)]
-    if any(skipped) or not _fits(fold.operator, value, unknown, longest):
-        return None
-    row_of = {position: row for row, some in enumerate(positions) for position in some}
-    row = np.array([row_of.get(position, -1) for position in detection.scopes[0].template.position_of], np.int64)
+    values = tuple(one.values for one in found)
+    unknown = tuple(_unknown(one, block, at) for one, at in zip(found, positions, strict=True))
+    skips = any(u is not None and p.variable in detection.plural for p, u in zip(fold.parts, unknown, strict=True))
     operator = OPERATORS[fold.operator]
-    weights = EventWeights(
-        row, np.ascontiguousarray(value), unknown, _unit(operator, value), operator, -1 if descending else 1
-    )
-    scale = sum(one.scale for one in found) if fold.operator == "*" else max(one.scale for one in found)
-    return Weighing(weights, _slack(operator, value, unknown, longest), scale)
+    if skips or not _fits(operator, values, unknown, longest):
+        return None
+    part_of = {position: part for part, some in enumerate(positions) for position in some}
+    rows = np.array([part_of.get(position, -1) for position in detection.scopes[0].template.position_of], np.int64)
+    return Weighing(operator, -1 if descending else 1, rows, values, unknown, longest, fold_scale(fold, found))
 
 
-def _unknown(vector: Vector, block: Block, positions: tuple[int, ...]) -> Array:
-    """Which events have no weight although they fit where one is asked for."""
+def _unknown(vector: Vector, block: Block, positions: tuple[int, ...]) -> Array | None:
+    """Which events have no weight although they fit where one is asked for; None: none of them."""
+    if vector.valid is None:
+        return None
     unknown = np.zeros(len(block), np.bool_)
-    if vector.valid is not None:
-        for position in positions:
-            events = block.members[position]
-            unknown[events] |= ~vector.valid[events]
-    return unknown
+    for position in positions:
+        events = block.members[position]
+        unknown[events] |= ~vector.valid[events]
+    return unknown if unknown.any() else None
 
 
-def _fits(operator: str, value: Array, unknown: Array, longest: int) -> bool:
+def _largest(value: Array, unknown: Array | None) -> float:
+    known = value if unknown is None else value[~unknown]
+    return max(abs(known.min(initial=0).item()), abs(known.max(initial=0).item()))
+
+
+def _fits(operator: int, values: tuple[Array, ...], unknown: tuple[Array | None, ...], longest: int) -> bool:
     """Whether no fold can leave 64 bits, or the doubles."""
-    known = np.where(unknown, value.dtype.type(0), value)
-    if value.dtype == np.float64:
-        if not np.isfinite(known).all():
-            return False
-        most = np.abs(known).max(axis=1, initial=0.0)
-        with np.errstate(over="ignore"):
-            return bool((most.max() * longest if operator == "+" else np.prod(np.maximum(most, 1.0))) < MOST_DOUBLE)
-    largest = [max(abs(int(row.min(initial=0))), abs(int(row.max(initial=0)))) for row in known]
-    if operator == "*":
-        return int(np.prod([max(one, 1) for one in largest], dtype=object)) < MOST
-    return max(largest) * (longest if operator == "+" else 1) < MOST
+    largest = [_largest(value, some) for value, some in zip(values, unknown, strict=True)]
+    if not all(map(math.isfinite, largest)):
+        return False
+    if operator == PRODUCT:
+        size = math.prod(max(one, 1) for one in largest)
+    else:
+        size = max(largest) * (longest if operator == SUM else 1)
+    return size < (MOST_DOUBLE if values[0].dtype == np.float64 else MOST)
 
 
 def _unit(operator: int, value: Array) -> Array:
@@ -96,31 +123,26 @@ def _unit(operator: int, value: Array) -> Array:
     return np.array([MOST if operator == LEAST else -MOST], np.int64)
 
 
-def _slack(operator: int, value: Array, unknown: Array, longest: int) -> float:
-    """A bound of what the order of additions and products can change."""
-    if value.dtype != np.float64 or operator in (LEAST, GREATEST):
-        return 0.0
-    most = np.where(unknown, 0.0, np.abs(value)).max(axis=1, initial=0.0)
-    size = most.max() * longest if operator == SUM else float(np.prod(np.maximum(most, 1.0)))
-    return float(4 * longest * np.finfo(np.float64).eps * size)
-
-
 def fold_vector(values: Array, fold: Fold, scale: int) -> Vector:
     """Values of folds as a vector."""
     return Vector(Kind.FLOAT if values.dtype == np.float64 else fold.kind, values, scale=scale)
 
 
-def strata_of(weights: EventWeights, block: Block, detection: Detection) -> Strata:
+def strata_of(weighing: Weighing, block: Block, detection: Detection) -> Strata:
     """The events of each position of a sequence that have a weight, or need none; less weight is better."""
-    nothing = weights.value.dtype.type(0)
-    if weights.operator != SUM:
-        nothing = np.finfo(np.float64).min if weights.value.dtype == np.float64 else np.int64(-MOST)
+    kind = weighing.values[0].dtype
+    nothing = kind.type(0)
+    if weighing.operator != SUM:
+        nothing = np.finfo(np.float64).min if kind == np.float64 else np.int64(-MOST)
     events, values = [], []
     for state, position in enumerate(detection.scopes[0].template.position_of):
-        members, row = block.members[position], weights.row[state]
-        if row >= 0 and weights.unknown[row].any():
-            members = members[~weights.unknown[row, members]]
+        members, part = block.members[position], weighing.rows[state]
+        if part < 0:
+            values.append(np.full(len(members), nothing, kind))
+        else:
+            unknown = weighing.unknown[part]
+            members = members if unknown is None else members[~unknown[members]]
+            values.append(weighing.values[part][members] * weighing.sign)
         events.append(members)
-        values.append(np.full(len(members), nothing) if row < 0 else weights.value[row, members] * weights.sign)
     begin = np.cumsum([0, *map(len, events)]).astype(np.int64)
     return Strata(begin, np.concatenate(events).astype(np.int32), np.concatenate(values), block.tie_end)

@@ -122,8 +122,6 @@ class ProducedComponent:
     With a clock its costs are what it takes, otherwise every access costs the same.
     """
 
-    lookup_cost = 0.0
-
     def __init__(
         self, produce: Callable[[int], tuple[Array, Array]], positions: int, clock: Callable[[], float] | None = None
     ) -> None:
@@ -154,7 +152,7 @@ class MergedComponent:
     def __init__(self, components: Sequence[Component]) -> None:
         self._components = list(components)
         self.positions = max(component.positions for component in self._components)
-        self._waiting = [Entries(np.zeros(0), np.zeros((0, self.positions), np.int64)) for _ in components]
+        self._waiting = [self._pulled(component, 0) for component in self._components]
         self.component = np.zeros(0, np.int64)
 
     @property
@@ -163,7 +161,7 @@ class MergedComponent:
 
     @property
     def cost(self) -> float:
-        return float(np.mean([component.cost for component in self._components]))
+        return sum(component.cost for component in self._components) / len(self._components)
 
     def pull(self, count: int) -> Entries:
         """Every component has its next `count` waiting, so the `count` best of all are among them."""
@@ -186,11 +184,13 @@ class MergedComponent:
         waiting, component = self._waiting[number], self._components[number]
         missing = count - len(waiting.scores)
         if missing > 0 and not component.exhausted:
-            more = component.pull(missing)
-            scores = np.concatenate([waiting.scores, more.scores]) if len(waiting.scores) else more.scores
-            self._waiting[number] = Entries(
-                scores, np.concatenate([waiting.events, widened(more.events, self.positions)])
-            )
+            more = self._pulled(component, missing)
+            scores, events = zip(waiting, more, strict=True)
+            self._waiting[number] = Entries(np.concatenate(scores), np.concatenate(events))
+
+    def _pulled(self, component: Component, count: int) -> Entries:
+        found = component.pull(count)
+        return Entries(found.scores, widened(found.events, self.positions))
 
 
 def widened(events: Array, positions: int) -> Array:

@@ -37,6 +37,8 @@ FIRST_BATCH, SHARE = 32, 4
 """Events that are read first, and which share of those that were read are read next."""
 PIECE = 1 << 17
 """Partial matches that are made at a time, unless a single event has more."""
+READY = 64
+"""Matches that are found at a time, at the least."""
 SPARE = 4
 """How many times the matches asked for are kept."""
 
@@ -90,6 +92,7 @@ class PartsRanking:
         """Partial and whole matches that were made."""
         self._type = parts.score([values[:0] for values in parts.values]).dtype
         self._results = BestResults(0, 0, parts.positions, self._type)
+        self._ready = Entries(self._results.scores, self._results.rows)
         self._given = KeyNumbers(parts.positions)
         self._pulled = 0
         self._enter(low, high, [np.zeros(0, np.int64)] * parts.positions)
@@ -102,11 +105,13 @@ class PartsRanking:
 
     @property
     def exhausted(self) -> bool:
-        return self._next >= len(self._order) and self._results.horizon is None and len(self._results) == 0
+        ended = self._next >= len(self._order) and self._results.horizon is None
+        return ended and len(self._results) + len(self._ready.scores) == 0
 
     def best(self, k: int, *, ties: bool = False, most: int = MOST) -> RankedRows:
         """The k best matches that were not pulled; with `ties` all others that equal the last, up to `most` in all."""
         most = max(k, most) if ties else k
+        self._restore()
         self._find(k, most)
         results = self._results
         good = results.as_good_as(results.score(k)) if len(results) >= k else len(results)
@@ -115,20 +120,37 @@ class PartsRanking:
 
     def pull(self, count: int) -> Entries:
         """The next best matches."""
-        self._find(count, count)
-        results = self._results
-        chosen = results.in_order(count)
-        found = Entries(results.scores[chosen], results.rows[chosen])
+        if len(self._ready.scores) < count:
+            self._restore()
+            self._find(max(count, READY), 0)
+            self._make_ready(max(count, READY))
+        scores, events = self._ready
+        self._ready = Entries(scores[count:], events[count:])
+        found = Entries(scores[:count], events[:count])
         self._given.numbers(found.events)
-        self._pulled += len(chosen)
+        self._pulled += len(found.scores)
+        return found
+
+    def _make_ready(self, count: int) -> None:
+        """Take matches that are certain out of the results, in order, to be given next."""
+        results, ended = self._results, self._next >= len(self._order)
+        certain = count if ended else max(count, results.as_good_as(self._potentials.item(self._next)))
+        chosen = results.in_order(certain)
+        self._ready = Entries(results.scores[chosen], results.rows[chosen])
         left = np.ones(len(results), np.bool_)
         left[chosen] = False
         results.keep(left)
-        return found
+
+    def _restore(self) -> None:
+        """Put matches that were not given back among the results."""
+        if len(self._ready.scores):
+            self._results.add(*self._ready)
+            self._ready = Entries(self._results.scores[:0], self._results.rows[:0])
 
     def slide(self, low: int, high: int) -> None:
         """Move the window on: events before `low` are gone, those up to `high` have come."""
         read = [queue.event[queue.read & (queue.event >= low)] for queue in self._queues]
+        self._restore()
         results = self._results
         results.keep(results.rows[:, 0] >= low)
         if results.cut:
@@ -152,7 +174,7 @@ class PartsRanking:
         results = self._results
         if self._is_short(k):
             return False
-        if self._next >= len(self._order):
+        if k == 0 or self._next >= len(self._order):
             return True
         if len(results) < k:
             return False

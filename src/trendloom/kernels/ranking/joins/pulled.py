@@ -1,10 +1,13 @@
 """Entries that a join has got, and how each new one is joined with those before it.
 
-All entries lie in one store in the order in which they came; those of one component and key are a chain. A new entry
+All entries lie in one store in the order in which they came; those of one component, key and stretch of time are a
+chain. There are several stretches where the order of components matters and no key keeps entries apart: then only
+chains are looked at that begin late enough, or end early enough. A new entry
 is combined with the chains of its key, component by component, and then joins its own chain: so every combination is
 made once, when its last entry comes. A branch is left as soon as the conditions between two components fail, or as
 what is chosen, with the best score of every component that is not, is worse than the limit. Chains are in order of
-score where a component gave them so; then the first entry that is too bad ends its chain.
+score, so that the first entry that is too bad ends its chain. Entries come in order of score as well, from the last
+`rewind` on; so a chain is walked through once for all of them.
 
 Cost: O(components²) per branch tried. Memory: entries.
 """
@@ -24,8 +27,11 @@ Array = np.ndarray[Any, Any]
 FIRST = 1 << 10
 NONE = -1
 NEVER = 2**62
-NEXT, LEVEL, CURSORS = 0, 1, 2
-"""Where a join was left: the next entry to join, how many components are chosen for it, and a cursor for each level."""
+NEXT, LEVEL, LEVELS = 0, 1, 2
+CURSOR, STRETCH, LAST_STRETCH, STATE = 0, 1, 2, 3
+"""Where a join was left: the next entry to join, how many components are chosen for it, and for each level a cursor in
+a chain, its stretch of time, and the last stretch to look at."""
+STRETCHES = 32
 
 
 class PulledEntries(NamedTuple):
@@ -35,16 +41,22 @@ class PulledEntries(NamedTuple):
     component: Array
     key: Array
     first: Array  # the first event of an entry
-    last: Array
+    later: Array  # the first event that is later than all of it, where that matters
+    begins: Array  # the stretch of time of `first`
+    ends: Array  # and that of `later`
     events: Array
-    next: Array  # of the same component and key, or NONE
+    next: Array  # of the same chain, or NONE
 
 
 class Chains(NamedTuple):
-    """The first and the last entry of each key and component, or NONE."""
+    """By key, stretch and component: the best entry, and the one that came last, behind which the next one goes.
+
+    `follows`: by component, whether its chains are by where entries begin, not by where they end.
+    """
 
     head: Array
-    tail: Array
+    latest: Array
+    follows: Array
 
 
 class JoinRules(NamedTuple):
@@ -53,7 +65,6 @@ class JoinRules(NamedTuple):
     merge: int
     before: Array  # by two components: whether the first one ends before the second begins
     apart: Array  # by two components: whether they have no event in common
-    tie_end: Array  # by event: the first later one
 
 
 class ScoreLimits(NamedTuple):
@@ -62,7 +73,6 @@ class ScoreLimits(NamedTuple):
     bounded: bool
     worst: Array
     tops: Array  # the best score of each component
-    in_order: Array  # by component: whether its chains are in order of score
 
 
 class Combinations(NamedTuple):
@@ -75,15 +85,19 @@ class Combinations(NamedTuple):
 class PulledStore:
     """The entries so far, their chains, and how far they are joined."""
 
-    def __init__(self, components: int, positions: int, type_: Any) -> None:
+    def __init__(self, rules: JoinRules, positions: int, tie_end: Array, type_: Any, *, keyed: bool) -> None:
+        """`tie_end`: by event, the first later one; if it is empty, that is the next one."""
         self.count = 0
-        self._components, self._positions = components, positions
-        component, key, first, last, following = (np.empty(FIRST, np.int64) for _ in range(5))
-        events = np.empty((FIRST, positions), np.int64)
-        self.entries = PulledEntries(np.empty(FIRST, type_), component, key, first, last, events, following)
-        self._chains = _no_chains(FIRST, components)
-        self._place = np.zeros(CURSORS + components, np.int64)
-        self._chosen = np.zeros(components, np.int64)
+        self._tie_end, self._rules = tie_end, rules
+        self._components, self._positions = len(rules.before), positions
+        self._stretches = 1 if keyed or not rules.before.any() else STRETCHES
+        self._begin, self._width = 0, 0
+        component, key, first, later, begins, ends, following = (np.empty(FIRST, np.int64) for _ in range(7))
+        events, score = np.empty((FIRST, positions), np.int64), np.empty(FIRST, type_)
+        self.entries = PulledEntries(score, component, key, first, later, begins, ends, events, following)
+        self._chains = self._no_chains(FIRST if keyed else 1)
+        self._place = np.zeros(LEVELS + STATE * self._components, np.int64)
+        self._chosen = np.zeros(self._components, np.int64)
 
     @property
     def joined(self) -> bool:
@@ -99,30 +113,56 @@ class PulledStore:
         kept.score[some], kept.component[some], kept.key[some] = entries.scores, component, keys
         kept.events[some], kept.next[some] = events, NONE
         kept.first[some] = np.where(events < 0, NEVER, events).min(axis=1, initial=NEVER)
-        kept.last[some] = events.max(axis=1, initial=NONE)
+        last = events.max(axis=1, initial=NONE)
+        kept.later[some] = self._tie_end[last] if len(self._tie_end) else last + 1
         self.count += more
+        if self._width == 0 and more:
+            self._begin = int(kept.first[some].min())
+            self._width = max(1, int(kept.later[some].max()) - self._begin)
+        self._stretch(some)
 
-    def join(self, rules: JoinRules, limits: ScoreLimits, room: Combinations) -> int:
+    def _stretch(self, some: slice) -> None:
+        """Stretches of time of entries; any division is right as long as it is in order."""
+        kept = self.entries
+        for events, stretch in ((kept.first, kept.begins), (kept.later, kept.ends)):
+            if self._stretches == 1:
+                stretch[some] = 0
+            else:
+                since = np.clip(events[some] - self._begin, 0, self._width - 1)
+                stretch[some] = since * self._stretches // self._width
+
+    def sort_from(self, first: int) -> None:
+        """Have the entries from this one on, none of which has met another, in order of score."""
+        some = slice(first, self.count)
+        order = first + np.argsort(self.entries.score[some], kind="stable")
+        for column in self.entries:
+            column[some] = column[order]
+
+    def join(self, limits: ScoreLimits, room: Combinations) -> int:
         """Join entries that are not joined yet until all are or there is no more room: the number of combinations."""
         place = self._place, self._chosen, self.count
-        return int(_join(self.entries, self._chains, rules, limits, room, place))
+        return int(_join(self.entries, self._chains, self._rules, limits, room, place))
 
-    def separate(self) -> None:
-        """Forget which entries have met: all are joined again."""
-        self._chains = _no_chains(len(self._chains.head), self._components)
-        self.entries.next[: self.count] = NONE
-        self._place[:] = 0
+    def rewind(self) -> None:
+        """Expect entries from the best one on."""
+        self._chains.latest[:] = NONE
 
-    def keep(self, kept: Array) -> None:
-        """Drop all other entries (`kept`: ascending numbers); those kept have met each other."""
+    def keep(self, kept: Array, *, met: bool) -> None:
+        """Drop all other entries, and have those kept in this order, which is that of scores; `met`: as joined."""
         for column in self.entries:
             column[: len(kept)] = column[kept]
         self.count = len(kept)
-        self._chains = _no_chains(len(self._chains.head), self._components)
-        self.entries.next[: self.count] = NONE
-        _link(self.entries, self._chains, self.count)
+        if self.count:
+            self._begin = int(self.entries.first[: self.count].min())
+            self._stretch(slice(0, self.count))
+        else:
+            self._width = 0
+        self._chains = self._no_chains(len(self._chains.head))
         self._place[:] = 0
-        self._place[NEXT] = self.count
+        if met:
+            _link(self.entries, self._chains, self.count)
+            self._place[NEXT] = self.count
+            self.rewind()
 
     def _make_room(self, more: int, key_count: int) -> None:
         size = len(self.entries.score)
@@ -131,20 +171,21 @@ class PulledStore:
         if size > len(self.entries.score):
             self.entries = PulledEntries(*(_resized(column, size) for column in self.entries))
         if key_count > len(self._chains.head):
-            chains = _no_chains(max(key_count, 2 * len(self._chains.head)), self._components)
-            for old, new in zip(self._chains, chains, strict=True):
-                new[: len(old)] = old
+            chains = self._no_chains(max(key_count, 2 * len(self._chains.head)))
+            chains.head[: len(self._chains.head)] = self._chains.head
+            chains.latest[: len(self._chains.head)] = self._chains.latest
             self._chains = chains
+
+    def _no_chains(self, keys: int) -> Chains:
+        shape = keys, self._stretches, self._components
+        follows = np.logical_or.reduce(self._rules.before, axis=0)
+        return Chains(np.full(shape, NONE, np.int64), np.full(shape, NONE, np.int64), follows)
 
 
 def _resized(column: Array, size: int) -> Array:
     found = np.empty((size, *column.shape[1:]), column.dtype)
     found[: len(column)] = column
     return found
-
-
-def _no_chains(keys: int, components: int) -> Chains:
-    return Chains(np.full((keys, components), NONE, np.int64), np.full((keys, components), NONE, np.int64))
 
 
 # ------------------------------------------------------------------------------------------------ compiled
@@ -173,7 +214,7 @@ def _join(
             chosen[own], parts[own] = entry, entries.score[entry]
             level = 1
             if components > 1:
-                place[CURSORS + 1] = chains.head[key, _at_level(own, 1)]
+                _open(entries, chains, rules, chosen, place, own, 1)
         while level > 0:
             if found == len(room.scores):
                 full = True
@@ -182,27 +223,39 @@ def _join(
                 found = _take(parts, chosen, rules, limits, room, found)
                 level = 0
                 break
-            other, candidate = _at_level(own, level), place[CURSORS + level]
+            other, at = _at_level(own, level), LEVELS + STATE * level
+            candidate = place[at + CURSOR]
+            if level == components - 1:
+                while candidate != NONE and found < len(room.scores):
+                    parts[other] = entries.score[candidate]
+                    if limits.bounded and merged_one(rules.merge, parts) > limits.worst[0]:
+                        candidate = NONE
+                        break
+                    chosen[other] = candidate
+                    if _fits(entries, rules, chosen, own, level):
+                        found = _take(parts, chosen, rules, limits, room, found)
+                    candidate = entries.next[candidate]
+                place[at + CURSOR] = candidate
+                if candidate != NONE:
+                    continue
+            if candidate == NONE and place[at + STRETCH] < place[at + LAST_STRETCH]:
+                place[at + STRETCH] += 1
+                place[at + CURSOR] = chains.head[key, place[at + STRETCH], other]
+                continue
             if candidate == NONE:
                 parts[other] = limits.tops[other]
                 level -= 1
                 continue
-            place[CURSORS + level] = entries.next[candidate]
+            place[at + CURSOR] = entries.next[candidate]
             chosen[other], parts[other] = candidate, entries.score[candidate]
             if limits.bounded and merged_one(rules.merge, parts) > limits.worst[0]:
-                if limits.in_order[other]:
-                    place[CURSORS + level] = NONE
-                continue
-            if not _fits(entries, rules, chosen, own, level):
-                continue
-            if level == components - 1:
-                found = _take(parts, chosen, rules, limits, room, found)
-            else:
+                place[at + CURSOR] = NONE
+            elif _fits(entries, rules, chosen, own, level):
                 level += 1
-                place[CURSORS + level] = chains.head[key, _at_level(own, level)]
+                _open(entries, chains, rules, chosen, place, own, level)
         if not full:
             parts[own] = limits.tops[own]
-            _append(entries, chains, entry)
+            _insert(entries, chains, entry)
             entry += 1
     place[NEXT], place[LEVEL] = entry, level
     return found
@@ -212,6 +265,23 @@ def _join(
 def _at_level(own: int, level: int) -> int:
     """The component that is chosen at a level for an entry of `own`, which is chosen first."""
     return level - 1 if level <= own else level
+
+
+@njit(**INSIDE)
+def _open(
+    entries: PulledEntries, chains: Chains, rules: JoinRules, chosen: Array, place: Array, own: int, level: int
+) -> None:
+    """Begin a level with the first chain that can have what fits those chosen before."""
+    new, first, last = _at_level(own, level), 0, chains.head.shape[1] - 1
+    for before in range(level):
+        old = own if before == 0 else _at_level(own, before)
+        if rules.before[old, new]:
+            first = max(first, entries.ends[chosen[old]])
+        if rules.before[new, old]:
+            last = min(last, entries.begins[chosen[old]])
+    at = LEVELS + STATE * level
+    place[at + STRETCH], place[at + LAST_STRETCH] = first, last
+    place[at + CURSOR] = chains.head[entries.key[chosen[own]], first, new] if first <= last else NONE
 
 
 @njit(**INSIDE)
@@ -240,9 +310,9 @@ def _fits(entries: PulledEntries, rules: JoinRules, chosen: Array, own: int, lev
     new = _at_level(own, level)
     for before in range(level):
         old = own if before == 0 else _at_level(own, before)
-        if rules.before[old, new] and entries.first[chosen[new]] < rules.tie_end[entries.last[chosen[old]]]:
+        if rules.before[old, new] and entries.first[chosen[new]] < entries.later[chosen[old]]:
             return False
-        if rules.before[new, old] and entries.first[chosen[old]] < rules.tie_end[entries.last[chosen[new]]]:
+        if rules.before[new, old] and entries.first[chosen[old]] < entries.later[chosen[new]]:
             return False
         if rules.apart[old, new] and _share_event(entries.events, chosen[old], chosen[new]):
             return False
@@ -259,19 +329,24 @@ def _share_event(events: Array, one: int, other: int) -> bool:
 
 
 @njit(**INSIDE)
-def _append(entries: PulledEntries, chains: Chains, entry: int) -> None:
-    """Make an entry the last one of its chain."""
-    key, component = entries.key[entry], entries.component[entry]
-    tail = chains.tail[key, component]
-    if tail == NONE:
-        chains.head[key, component] = entry
+def _insert(entries: PulledEntries, chains: Chains, entry: int) -> None:
+    """Give an entry its place in its chain, not before the one that came last."""
+    key, component, score = entries.key[entry], entries.component[entry], entries.score[entry]
+    stretch = entries.begins[entry] if chains.follows[component] else entries.ends[entry]
+    before = chains.latest[key, stretch, component]
+    after = chains.head[key, stretch, component] if before == NONE else entries.next[before]
+    while after != NONE and entries.score[after] <= score:
+        before, after = after, entries.next[after]
+    entries.next[entry] = after
+    if before == NONE:
+        chains.head[key, stretch, component] = entry
     else:
-        entries.next[tail] = entry
-    chains.tail[key, component] = entry
+        entries.next[before] = entry
+    chains.latest[key, stretch, component] = entry
 
 
 @njit(nogil=True)
 def _link(entries: PulledEntries, chains: Chains, count: int) -> None:
-    """Chains of the first entries, in their order."""
+    """Chains of the first entries, which are in order."""
     for entry in range(count):
-        _append(entries, chains, entry)
+        _insert(entries, chains, entry)

@@ -32,14 +32,16 @@ from trendloom.kernels.ranking.joins.components import AskableComponent, Compone
 from trendloom.kernels.ranking.joins.key_numbers import KeyNumbers
 from trendloom.kernels.ranking.joins.merging import AVG, MERGES, SUM, MergeName, score_type, worst_sum
 from trendloom.kernels.ranking.joins.pulled import Combinations, JoinRules, PulledStore, ScoreLimits
-from trendloom.kernels.ranking.joins.schedules import JoinProgress, RoundRobin, Schedule
+from trendloom.kernels.ranking.joins.schedules import JoinProgress, Schedule, WasteAvoiding
 
 Array = np.ndarray[Any, Any]
 
-ROOM = 1 << 13
+ROOM = 1 << 10
 """Combinations that are made before the worse ones are dropped."""
-FIRST_BATCH, NEXT_BATCH, SHARE = 8, 2, 16
-"""Entries of a first access, of the first one when results are kept, and the share of what was read of later ones."""
+FIRST_BATCH, SHARE = 8, 16
+"""Entries of a first access, and the share of what was read of later ones."""
+NEXT_BATCH, NEXT_SHARE = 2, 8
+"""Entries of an access when there were results before: at the least, and the share of what was read for those."""
 MOST = 100_000
 """Results of the same score as the last one that are given, if nobody says how many."""
 
@@ -65,8 +67,7 @@ class JoinConditions:
             before[one, other] = True
         for one, other in self.apart:
             apart[one, other] = apart[other, one] = True
-        tie_end = np.zeros(0, np.int64) if self.tie_end is None else self.tie_end.astype(np.int64, copy=False)
-        return JoinRules(SUM if merge == AVG else merge, before, apart, tie_end)
+        return JoinRules(SUM if merge == AVG else merge, before, apart)
 
     def keys_of(self, component: int, events: Array) -> Array:
         return self.keys[component](events) if self.keys else np.zeros((len(events), 0), np.int64)
@@ -88,8 +89,6 @@ class RankJoin:
     float64 unless all components give integers.
     """
 
-    lookup_cost = 0.0
-
     def __init__(
         self,
         components: Sequence[Component],
@@ -105,19 +104,20 @@ class RankJoin:
         self.components = list(components)
         self.merge = MERGES.index(merge)
         self.conditions = conditions or JoinConditions()
-        self._schedule = schedule or RoundRobin()
+        self._schedule = schedule or WasteAvoiding()
         self._type, self._spare = score_type(self.merge, [type_]), spare
         count = len(self.components)
-        self._rules = self.conditions.rules(count, self.merge)
+        rules = self.conditions.rules(count, self.merge)
         self.frontier = Frontier(count, self.merge, completed=random_access)
         self._keys = KeyNumbers(self.conditions.keys_of(0, np.zeros((0, components[0].positions), np.int64)).shape[1])
-        self.store = PulledStore(count, max(component.positions for component in components), self._type)
+        tie_end = np.zeros(0, np.int64) if self.conditions.tie_end is None else self.conditions.tie_end
+        widest = max(each.positions for each in components)
+        self.store = PulledStore(rules, widest, tie_end, self._type, keyed=bool(self.conditions.keys))
         self.results = BestResults(0, 0, count, self._type)
         self._completed_keys = 0
-        self._in_order = np.ones(count, np.bool_)
         self._room = Combinations(np.empty(ROOM, self._type), np.empty((ROOM, count), np.int64))
         self.progress = JoinProgress(self.frontier, count)
-        self._given, self._first_batch = 0, FIRST_BATCH
+        self._given, self._asked, self._first_batch = 0, 0, FIRST_BATCH
         self._askable = [each for each in components if isinstance(each, AskableComponent)] if random_access else []
         if random_access and len(self._askable) < count:
             raise TypeError("random access needs components that can be asked for keys")
@@ -127,6 +127,7 @@ class RankJoin:
     def best(self, k: int, *, ties: bool = False, most: int = MOST) -> RankedRows:
         """The k best; with `ties` also all others that are as good as the last of them, up to `most` in all."""
         most = max(k, most) if ties else k
+        self._asked = k
         self._keep_at_least(k, most)
         while not self._is_certain(k, most):
             if self._is_short(k):
@@ -158,25 +159,33 @@ class RankJoin:
         return Entries(found.scores[some], found.events[some])
 
     def expire(self, low: int) -> None:
-        """Drop what has events before `low`; components start again, with entries that they have not given before."""
-        store = self.store
-        valid = store.entries.first[: store.count] >= low
-        numbers = np.cumsum(valid) - 1
-        results = self.results
-        results.keep(np.logical_and.reduce(valid[results.rows], axis=1))
+        """Drop what has events before `low`; components start again, with entries that they have not given before.
+
+        If too few results are left, entries are joined again at once, as long as there are few.
+        """
+        store, results, before = self.store, self.results, self.store.count
+        kept = np.argsort(store.entries.score[:before], kind="stable")
+        kept = kept[store.entries.first[kept] >= low]
+        numbers = np.full(before, -1, np.int64)
+        numbers[kept] = np.arange(len(kept))
         results.rows = numbers[results.rows]
-        if results.cut:
-            results.size = 0
-        store.keep(np.flatnonzero(valid))
-        kept = store.entries
-        tops = []
-        for number in range(len(self.components)):
-            scores = kept.score[: store.count][kept.component[: store.count] == number]
-            tops.append(scores.min().item() if len(scores) else None)
-        self.frontier.restart(tops)
+        results.keep(results.rows.min(axis=1) >= 0)
+        store.keep(kept, met=True)
+        self._first_batch = max(NEXT_BATCH, sum(self.progress.depths) // (NEXT_SHARE * len(self.components)))
+        self.frontier.restart(self._best_kept())
         self.progress.restart()
-        self._in_order[:] = store.count == 0
-        self._first_batch = NEXT_BATCH if len(results) else FIRST_BATCH
+        few = 2 * len(kept) <= before
+        results.size = self._asked * (1 if few else self._spare)
+        if results.cut or (few and results.horizon is not None and len(results) < self._asked):
+            self._join_again(results.size)
+
+    def _best_kept(self) -> list[Any]:
+        """The best score that is kept of each component."""
+        count, entries, tops = self.store.count, self.store.entries, []
+        for number in range(len(self.components)):
+            scores = entries.score[:count][entries.component[:count] == number]
+            tops.append(scores.min().item() if len(scores) else None)
+        return tops
 
     def _is_short(self, k: int) -> bool:
         """Whether results that were dropped are among the k best."""
@@ -190,7 +199,7 @@ class RankJoin:
     def _is_certain(self, k: int, most: int) -> bool:
         if self._is_short(k):
             return False
-        if self.frontier.ended:
+        if k == 0 or self.frontier.ended:
             return True
         bound = self.frontier.bound()
         if bound is None or len(self.results) < k:
@@ -202,7 +211,7 @@ class RankJoin:
 
     def _ranked(self, k: int, most: int) -> RankedRows:
         results = self.results
-        good = results.as_good_as(results.score(k)) if len(results) >= k else len(results)
+        good = results.as_good_as(results.score(k)) if 0 < k <= len(results) else min(k, len(results))
         count = min(good, most)
         chosen = results.in_order(count)
         events = np.concatenate(self.events_of(results.rows[chosen]), axis=1)
@@ -218,17 +227,19 @@ class RankJoin:
     def _access(self, k: int) -> None:
         """Pull what the schedule asks for, until the results are certain."""
         progress = self.progress
-        read = max(sum(progress.depths), self.store.count)
+        read = sum(progress.depths) if self.frontier.completed else self.store.count
         progress.batch = max(self._first_batch, read // (SHARE * len(self.components)))
         progress.costs = [self._access_cost(number) for number in range(len(self.components))]
         progress.found = self.results.scores
         progress.target = self.results.score(k) if len(self.results) >= k else None
         wanted = self._schedule.choose(progress)
+        before = self.store.count
         for number, count in enumerate(wanted):
             if count > 0 and not self.frontier.exhausted[number]:
                 self._pull(number, count)
                 if self.frontier.ended:
                     break
+        self.store.sort_from(before)
         self._join_all()
 
     def _pull(self, number: int, count: int) -> None:
@@ -278,23 +289,20 @@ class RankJoin:
         most = max(results.most, most + 1)
         if k > results.size or (results.cut and most > results.most):
             results.most = most
-            self._join_again(max(k * self._spare, results.size))
+            self._join_again(max(k * self._spare, 2 * results.size))
         self.results.most = max(self.results.most, most)
 
     def _join_again(self, size: int) -> None:
         """Join all entries that were pulled once more, in order of score, to keep so many results."""
         self.results = BestResults(size, self.results.most, len(self.components), self._type)
-        store, in_order = self.store, self._in_order.copy()
-        store.keep(np.argsort(store.entries.score[: store.count], kind="stable"))
-        store.separate()
-        self._in_order[:] = True
+        self.store.keep(np.argsort(self.store.entries.score[: self.store.count], kind="stable"), met=False)
         self._join_all()
-        self._in_order[:] = in_order
+        self.store.rewind()
 
     def _join_all(self) -> None:
         room = self._room
         while not self.store.joined:
-            found = self.store.join(self._rules, self._limits(), room)
+            found = self.store.join(self._limits(), room)
             if found:
                 self._take(room.scores[:found].copy(), room.rows[:found].copy())
 
@@ -305,7 +313,7 @@ class RankJoin:
             worst[0] = worst_sum(limit, len(self.components)) if self.merge == AVG else limit
         known = all(top is not None for top in self.frontier.tops)
         tops = np.array(self.frontier.tops if known else [0] * len(self.components), self._type)
-        return ScoreLimits(limit is not None and known, worst, tops, self._in_order)
+        return ScoreLimits(limit is not None and known, worst, tops)
 
     def _take(self, scores: Array, rows: Array) -> None:
         if self.merge == AVG:

@@ -23,7 +23,7 @@ A twentieth of the cost goes to components that are not read, so that a wrong ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,11 +56,15 @@ class JoinProgress:
         """The score of the k-th result so far; None if there are fewer."""
         self.found = np.zeros(0)
         """The scores of the results so far, in any order."""
+        self.depths = [0] * components
+        self.before = self.depths
+        """How far components were read before the last restart."""
         self.restart()
 
     def restart(self) -> None:
         """Components give their entries from the first one on."""
         components = len(self.lookups)
+        self.before = self.depths
         self.depths = [0] * components
         self._scores: list[Array] = [np.empty(FIRST)] * components
         self._new = [0] * components
@@ -131,7 +135,7 @@ class WasteAvoiding:
     def choose(self, progress: JoinProgress) -> Sequence[int]:
         frontier = progress.frontier
         if any(progress.depths[each] == 0 for each in progress.open()):
-            return [0 if depth else progress.batch for depth in progress.depths]
+            return [0 if depth else max(progress.batch, before // 2) for depth, before in _depths(progress)]
         if not frontier.completed or frontier.merge == MIN:
             return _raise_lowest(progress)
         if frontier.merge == MAX:
@@ -141,6 +145,11 @@ class WasteAvoiding:
         wanted = _probes(progress, rising)
         wanted[rising] = _distance(progress, rising)
         return wanted
+
+
+def _depths(progress: JoinProgress) -> Iterator[tuple[int, int]]:
+    """How far each component was read, and how far before a restart: half of that will do no harm."""
+    return zip(progress.depths, progress.before, strict=True)
 
 
 def _distance(progress: JoinProgress, component: int) -> int:

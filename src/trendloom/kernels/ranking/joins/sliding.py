@@ -10,8 +10,11 @@ After a slide a component begins again with its best entry that was not given, s
 unseen has an unseen entry of some component, at best the last one pulled since the slide, with the best of the others,
 kept or pulled.
 
-A result of rank k + 1 may be among the k best when others expire. Results are therefore kept up to a horizon, several
-times k of them; should fewer than k be left, the entries that are kept are joined once more, without pulling any.
+A result of rank k + 1 may be among the k best when others expire. Results are therefore kept up to a horizon, twice k
+of them; should fewer than k be left, the entries that are kept are joined once more, without pulling any: at once if
+they are few, otherwise when it turns out that results behind the horizon are needed.
+
+How far components were read in the window before is known, so they are read in larger steps than at the beginning.
 
 Cost: of a slide, O(entries kept); then as a rank join, of entries that are new to it.
 """
@@ -26,11 +29,11 @@ import numpy as np
 from trendloom.kernels.ranking.joins.components import Component, Entries
 from trendloom.kernels.ranking.joins.merging import MergeName
 from trendloom.kernels.ranking.joins.rank_join import MOST, JoinConditions, RankedRows, RankJoin
-from trendloom.kernels.ranking.joins.schedules import Schedule, WasteAvoiding
+from trendloom.kernels.ranking.joins.schedules import Schedule
 
 Array = np.ndarray[Any, Any]
 
-SPARE = 4
+SPARE = 2
 """How many times the results asked for are kept."""
 
 
@@ -54,9 +57,7 @@ class SlidingJoin:
         type_: Any = np.float64,
     ) -> None:
         self._components = components
-        self.join = RankJoin(
-            components, merge, conditions, schedule=schedule or WasteAvoiding(), type_=type_, spare=SPARE
-        )
+        self.join = RankJoin(components, merge, conditions, schedule=schedule, type_=type_, spare=SPARE)
 
     def best(self, k: int, *, ties: bool = False, most: int = MOST) -> RankedRows:
         """As of a `RankJoin`, in the window as it is."""
@@ -88,7 +89,7 @@ class OldAndNew:
 
     @property
     def cost(self) -> float:
-        return float(np.mean([source.component.cost for source in self._sources]))
+        return sum(source.component.cost for source in self._sources) / len(self._sources)
 
     def slide(self, low: int, high: int) -> None:
         self._sources = [source for source in self._sources if source.high > low]
