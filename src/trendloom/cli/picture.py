@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trendloom.cli.console import tell_note
 from trendloom.errors import OptionError, option
 
 if TYPE_CHECKING:
@@ -51,10 +50,9 @@ class BoardPicture:
         return [replace(answer, batches=passing())]
 
     def draw(self, answer: Answer) -> None:
-        """Draw what was kept, and say so."""
+        """Draw what was kept."""
         import pyarrow as pa
 
         from trendloom.viz.board import board_of, draw_board
 
         draw_board(board_of(answer.plan, pa.Table.from_batches(self.kept)), self.target, title=answer.plan.name)
-        tell_note(f"drawn: {self.target}")

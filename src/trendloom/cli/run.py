@@ -104,6 +104,8 @@ def run(
             count = deliver(counted, delivery, shown.stop)
         if drawn is not None:
             drawn.draw(rows[0])
+            if not quiet:
+                tell_note(f"drawn: {drawn.target}")
         if not quiet:
             for answer in (answer for answer, found in zip(rows, counts, strict=True) if not found):
                 tell_note(_of_query(answer) + answer.without_rows())

@@ -62,9 +62,12 @@ def schema_of_columns(columns: pa.Schema, options: Options) -> Schema:
 
 
 def load_needed(queries: tuple[Query, ...], source: object, options: Options) -> Events:
-    """Read and check a stream, of Parquet only the columns that the queries name; rows of TRENDS give out all."""
+    """Read and check a stream, of Parquet only the columns that the queries name.
+
+    Rows of TRENDS give out all of them, and all that events hold decides between matches of equal scores.
+    """
     found = opened(source, options)
-    whole_events = any(isinstance(query.returns, Trends) for query in queries)
+    whole_events = any(isinstance(query.returns, Trends) or query.rank_by is not None for query in queries)
     if not isinstance(found, ParquetFiles) or whole_events or options.type not in found.columns.names:
         return load(found, options)  # whether another column holds the types is seen by all of them
     whole = schema_of_columns(found.columns, options)

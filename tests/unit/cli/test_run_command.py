@@ -263,6 +263,7 @@ def test_the_best_matches_are_drawn(run: Command, folder: Path) -> None:
     assert (result.exit_code, result.stderr) == (0, "note: drawn: best.svg\n")
     assert [row["score"] for row in objects(result)] == [10, 8]
     assert "highest a.value + b.value" in (folder / "best.svg").read_text()
+    assert run(ranked, "--picture", "best.svg", "-f", "jsonl", "-q").stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -105,3 +105,12 @@ def test_a_list_of_something_else_is_refused() -> None:
     for source in ([], [TABLE], ["a.csv", None]):
         with pytest.raises(DataError, match="cannot read events from a list"):
             tl.run("PATTERN A", source)
+
+
+def test_values_of_ranked_matches_are_read_from_parquet_with_all_that_breaks_ties(tmp_path: Path) -> None:
+    events = pa.table({"time": [1, 1, 2], "type": ["A", "A", "B"], "x": [5, 5, 1], "id": ["second", "first", "b"]})
+    pq.write_table(events, tmp_path / "events.parquet")
+    query = "RETURN a.x PATTERN SEQ(A a, B b) RANK BY a.x + b.x LIMIT 2"
+    rows = tl.run(query, tmp_path / "events.parquet").to_pylist()
+    assert rows == tl.run(query, events, engine="reference").to_pylist()
+    assert [row["rank"] for row in rows] == [1, 2]
