@@ -19,10 +19,20 @@ def scoring_of(plan: Plan, names: tuple[str, ...]) -> Scoring | None:
     used = tuple(tuple(sorted(variables(expr))) for expr in ranking.preferences)
     spans = tuple(OperandSpan(one.positions, one.within) for one in plan.operand_windows)
     overall = plan.ranks_across_keys
-    return Scoring(ranking.preferences, ranking.merge, ranking.descending, ranking.limit, overall, used, names, spans)
+    return Scoring(
+        ranking.preferences,
+        ranking.merge,
+        ranking.descending,
+        ranking.limit,
+        overall,
+        used,
+        names,
+        spans,
+        ranking.scale,
+    )
 
 
-WITHOUT_LISTING = ("best paths",)
+WITHOUT_LISTING = ("best paths", "rank join")
 """Candidates that rank matches without listing all of them: where none takes a plan, EXPLAIN says why."""
 
 
@@ -54,13 +64,21 @@ def fold_of(plan: Plan) -> Folded | str:
     if plan.hidden:
         return "EXISTS hides events, and matches that then coincide are one"
     (preference,) = ranking.preferences
-    falling = _falls(preference)
-    if falling is None:
+    found = folded(preference)
+    if found is None:
         return "the score is not a sum, product, least or greatest of what each event gives"
-    (fold,) = (one for one in walk(preference) if isinstance(one, Fold))
-    for part in fold.parts:
+    for part in found.fold.parts:
         if not part.counts and not in_every_match(plan.pattern, part.variable):
             return f"a match may lack {part.variable}, and then has no score"
+    return found
+
+
+def folded(preference: Expr) -> Folded | None:
+    """The fold of a preference that is monotone in it; None: it is another one."""
+    falling = _falls(preference)
+    if falling is None:
+        return None
+    (fold,) = (one for one in walk(preference) if isinstance(one, Fold))
     return Folded(fold, falling)
 
 

@@ -21,6 +21,7 @@ class Scoring:
 
     A score is the one preference, or `merge` (sum, avg, min, max) of those of which a variable is bound. `variables`
     are those of each preference. `names` are the variables of all positions, by which ties are broken at last.
+    `scale`: the digits after the point of scores.
     """
 
     preferences: tuple[Expr, ...]
@@ -31,3 +32,4 @@ class Scoring:
     variables: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
     spans: tuple[OperandSpan, ...] = ()
+    scale: int = 0

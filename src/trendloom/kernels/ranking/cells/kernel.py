@@ -21,7 +21,7 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.matches import Matches, join
 from trendloom.kernels.ground.spec import Compared
-from trendloom.kernels.ground.windows import check_range, horizons, numbers_of_windows
+from trendloom.kernels.ground.windows import check_range
 from trendloom.kernels.ranking.cells.boards import (
     PathsOfBoards,
     Ranges,
@@ -36,12 +36,12 @@ from trendloom.kernels.ranking.cells.graph import GREATEST, LEAST, SUM, EventWei
 from trendloom.kernels.ranking.cells.sweeps import offers_for
 from trendloom.kernels.ranking.cells.tied import Standings
 from trendloom.kernels.ranking.cells.weights import Weighing, fold_vector, strata_of, weighing_of
+from trendloom.kernels.ranking.cells.windows import ranges_of, spans_of
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
 from trendloom.kernels.ranking.select import best_of, together
 from trendloom.kernels.ranking.strata import GREATEST as strata_greatest
 from trendloom.kernels.ranking.strata import SUM as strata_sum
 from trendloom.kernels.ranking.strata import best_paths, best_spans
-from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]
 
@@ -90,10 +90,10 @@ class _Boards:
         self.spans: SpanBoards | None = None
         self.start: Array | None = None
         if window.spanning:
-            self.spans, self.longest = _spans_of(block, window)
+            self.spans, self.longest = spans_of(block, window)
             self.ranges, self.boards = Ranges(block.key_starts[:-1], block.key_starts[1:]), block.keys
         else:
-            self.ranges, self.start = _ranges_of(block, window)
+            self.ranges, self.start = ranges_of(block, window)
             self.boards = len(self.ranges.low)
             self.longest = int((self.ranges.high - self.ranges.low).max(initial=1))
 
@@ -221,7 +221,7 @@ class _Boards:
                 graph, weights, ranges, limits, blank[:, events], weighing.slack, standings, longest, offers
             )
         else:
-            spans, longest = _spans_of(block, kernel.detection.window)
+            spans, longest = spans_of(block, kernel.detection.window)
             spans = spans._replace(key_starts=np.r_[block.key_starts[boards], len(block)])  # other keys have no events
             bounds = _bounds_of_starts(graph, weights, spans)
             paths, count = first_of_spans(
@@ -288,32 +288,3 @@ def _as_numbers(integers: Array, kind: Any) -> Array:
         return integers
     bits = np.where(integers < 0, np.iinfo(np.int64).min - integers, integers)
     return np.ascontiguousarray(bits).view(np.float64)
-
-
-def _ranges_of(block: Block, window: Window) -> tuple[Ranges, Array | None]:
-    """The windows that hold events, by key and start, and their starts; without windows the keys."""
-    if window.slide is None:
-        return Ranges(block.key_starts[:-1], block.key_starts[1:]), None
-    assert window.within is not None
-    low, count = numbers_of_windows(block.time, block.time, window)
-    last = low + count - 1
-    same = np.r_[False, block.key[1:] == block.key[:-1]]
-    begin = np.where(same, np.maximum(low, np.r_[0, last[:-1]] + 1), low)
-    count = np.maximum(last - begin + 1, 0)
-    which = np.repeat(np.arange(len(block)), count)
-    number = begin[which] + np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
-    start, key = number * window.slide, block.key[which]
-    return Ranges(block.not_before(key, start), block.not_before(key, start + window.within)), start
-
-
-def _spans_of(block: Block, window: Window) -> tuple[SpanBoards, int]:
-    """Keys, the limits of their starts and the panes in which these lie; and the most events of a span."""
-    assert window.within is not None
-    limit = horizons(block, window)
-    assert limit is not None
-    pane = np.floor_divide(block.time, window.within)
-    fresh = np.r_[True, (pane[1:] != pane[:-1]) | (block.key[1:] != block.key[:-1])]
-    low = np.flatnonzero(fresh)
-    end = np.r_[low[1:], len(block)]
-    high = block.not_before(block.key[low], (pane[low] + 2) * window.within)
-    return SpanBoards(block.key_starts, limit, low, end, high), int((limit - np.arange(len(block))).max(initial=1))
