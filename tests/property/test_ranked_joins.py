@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*same time as another")
 
 def events(draw: random.Random) -> pa.Table:
     """A few events of three types: many of one time, of equal values, without a value, and sums that are rounded."""
-    count, last = draw.randint(3, 14), draw.choice([6, 40])
+    count, last = draw.randint(6, 16), draw.choice([6, 40])
     whole = draw.choice([[0, 1, 2, 3], [-1, 0, 2, None], [1, 5, 7]])
     columns: dict[str, Any] = {
         "time": [draw.randint(0, last) for _ in range(count)],
