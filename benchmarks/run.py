@@ -10,7 +10,8 @@ queries one by one), `sharing` (workloads whose queries have parts in common, be
 sharing; 1,000 queries on Spark), `unsafe` (a nested query whose conditions keep tools apart),
 `exists` (remainders of EXISTS beside the matches they are made of),
 `nesting` (nested sequences beside Algorithm 1 of NEEL+), `shortcuts` (what it is worth to know values beforehand),
-`ranking` (the k best matches beside listing all, Yen's algorithm and k-DSSP).
+`ranking` (the k best matches beside listing all, Yen's algorithm and k-DSSP), `joins` (rank joins by schedule, windows
+that move, nonlinear preferences).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from benchmarks.long_window import measure_long_window
 from benchmarks.many_queries import measure_many_queries
 from benchmarks.nesting import measure_nesting
 from benchmarks.on_spark import PATHS, drop_batches, measure_spark, run_all
+from benchmarks.rank_joins import measure_rank_joins
 from benchmarks.ranking import measure_ranking
 from benchmarks.report import Report, Result, best_of
 from benchmarks.sharing import measure_all_of_sharing
@@ -60,6 +62,7 @@ MEASURES = {
     "nesting": measure_nesting,
     "shortcuts": measure_short_cuts,
     "ranking": measure_ranking,
+    "joins": measure_rank_joins,
 }
 PARTS = ("detection", "trends", *MEASURES, "spark")
 
