@@ -50,7 +50,9 @@ COMPILED = ("tests/property/test_large_aggregates.py", "tests/property/test_loca
             "tests/unit/kernels/test_compiled_code.py")  # fmt: skip
 """Tests of compiled kernels, whatever they take to compile."""
 OF_ALL_KINDS = ("tests/property/", "tests/conformance/", "tests/spark/", "tests/cluster/",
-                "tests/docs/test_examples.py::test_trend_counts")  # fmt: skip
+                "tests/unit/kernels/ranking/", "tests/docs/test_examples.py::test_trend_counts",
+                "tests/docs/test_ranked_examples.py",
+                "tests/unit/benchmarks/test_measures.py::test_ranking")  # fmt: skip
 """Tests of so many queries that kernels are interpreted, and compiled in a deep run."""
 AS_USERS = ("tests/unit/kernels/test_interpreted.py", "tests/unit/engines/test_first_answers.py",
             "tests/unit/engines/test_trend_limits.py")  # fmt: skip

@@ -18,7 +18,7 @@ from tests.property.strategies_ranking import KINDS, Bound, Number, RankedCase, 
 import trendloom as tl
 from trendloom.errors import BindError, PlanError
 
-CASES = 120
+CASES = 90
 
 
 def rows_of(query: str, case: RankedCase, engine: str = "reference") -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group, Which, variables, walk
 from trendloom.kernels.ground.joining import is_straight
 from trendloom.kernels.ground.machine import Machine
-from trendloom.kernels.ranking.joins.parts_kernel import PART, PartsKernel, SequenceParts
+from trendloom.kernels.ranking.joins.parts_kernel import PART, PartsKernel, SequenceParts, slopes_of
 from trendloom.kernels.ranking.kernel import ListingKernel
 from trendloom.model.schema import Kind
 from trendloom.model.semantics import Semantics
@@ -58,6 +58,8 @@ def _sequence(wanted: Wanted) -> SequenceParts | str:
     whole = _divided(preference, parts)
     if whole is None:
         return "a variable has several parts in the score"
+    if slopes_of(whole, dict.fromkeys(parts, (1.0, 2.0))) is None:
+        return "the score does not only grow, or only fall, with the value of each event"
     template = wanted.detection.scopes[0].template
     names = tuple(wanted.detection.places[position].variable for position in template.position_of)
     return SequenceParts(template.position_of, names, tuple(parts.items()), whole)
