@@ -156,7 +156,7 @@ class _Boards:
 
     def _through_strata(self) -> tuple[PathsOfBoards, int]:
         """The same for sequences of single events, which has faster tables: events by position."""
-        strata = strata_of(self.weighing, self.block, self.kernel.detection)
+        strata = strata_of(self.weighing, self.block, self.weighing.position_of)
         fold = strata_sum if self.weighing.operator == SUM else strata_greatest
         wanted = self.limit + 1
         if self.spans is None:
@@ -251,7 +251,7 @@ class _Boards:
         return self._first(self.weighing.without_weights(), zero, zero, missing, blank)
 
     def _matches(self, paths: PathsOfBoards, rows: Array) -> Matches:
-        """PathsOfBoards as matches."""
+        """Paths as matches."""
         position_of = np.array(self.kernel.detection.scopes[0].template.position_of, np.int32)
         lengths = np.diff(paths.offsets)[rows]
         offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)

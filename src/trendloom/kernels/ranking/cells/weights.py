@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,13 +31,14 @@ MOST_DOUBLE = 1e300
 class Weighing:
     """What events of a block add to a fold: by part their values, and where these are unknown (None: nowhere).
 
-    `rows`: by state the part that its events have (−1: none). `sign`: 1 where small is good, else −1. `longest`: the
-    most events that a match can have. `scale`: digits after the point.
+    `part_of`: by position the part that its events have. `position_of`: the positions of states. `sign`: 1 where small
+    is good, else −1. `longest`: the most events that a match can have. `scale`: digits after the point.
     """
 
     operator: int
     sign: int
-    rows: Array
+    part_of: Mapping[int, int]
+    position_of: tuple[int, ...]
     values: tuple[Array, ...]
     unknown: tuple[Array | None, ...]
     longest: int
@@ -64,7 +66,8 @@ class Weighing:
         unknown = np.stack(
             [np.zeros(len(v), np.bool_) if u is None else u for v, u in zip(self.values, self.unknown, strict=True)]
         )
-        return EventWeights(self.rows, value, unknown, _unit(self.operator, value), self.operator, self.sign)
+        rows = np.array([self.part_of.get(position, -1) for position in self.position_of], np.int64)
+        return EventWeights(rows, value, unknown, _unit(self.operator, value), self.operator, self.sign)
 
     @cached_property
     def slack(self) -> float:
@@ -76,10 +79,12 @@ class Weighing:
         return float(4 * self.longest * np.finfo(np.float64).eps * size)
 
 
-def weighing_of(fold: Fold, detection: Detection, block: Block, longest: int, *, descending: bool) -> Weighing | None:
+def weighing_of(
+    fold: Fold, detection: Detection, block: Block, longest: int, *, descending: bool, most: int = MOST
+) -> Weighing | None:
     """What events add to the fold, where small is good unless `descending`; None: compiled code cannot do it.
 
-    `longest`: the most events that a match can have.
+    `longest`: the most events that a match can have. `most`: integers that are folded stay below it.
     """
     everyone = np.arange(len(block))
     found = values_of_parts(fold, [everyone] * len(fold.parts), lambda name, _: block.columns[name])
@@ -90,11 +95,12 @@ def weighing_of(fold: Fold, detection: Detection, block: Block, longest: int, *,
     unknown = tuple(_unknown(one, block, at) for one, at in zip(found, positions, strict=True))
     skips = any(u is not None and p.variable in detection.plural for p, u in zip(fold.parts, unknown, strict=True))
     operator = OPERATORS[fold.operator]
-    if skips or not _fits(operator, values, unknown, longest):
+    if skips or not _fits(operator, values, unknown, longest, most):
         return None
     part_of = {position: part for part, some in enumerate(positions) for position in some}
-    rows = np.array([part_of.get(position, -1) for position in detection.scopes[0].template.position_of], np.int64)
-    return Weighing(operator, -1 if descending else 1, rows, values, unknown, longest, fold_scale(fold, found))
+    states = detection.scopes[0].template.position_of
+    sign = -1 if descending else 1
+    return Weighing(operator, sign, part_of, states, values, unknown, longest, fold_scale(fold, found))
 
 
 def _unknown(vector: Vector, block: Block, positions: tuple[int, ...]) -> Array | None:
@@ -113,7 +119,7 @@ def _largest(value: Array, unknown: Array | None) -> float:
     return max(abs(known.min(initial=0).item()), abs(known.max(initial=0).item()))
 
 
-def _fits(operator: int, values: tuple[Array, ...], unknown: tuple[Array | None, ...], longest: int) -> bool:
+def _fits(operator: int, values: tuple[Array, ...], unknown: tuple[Array | None, ...], longest: int, most: int) -> bool:
     """Whether no fold can leave 64 bits, or the doubles."""
     largest = [_largest(value, some) for value, some in zip(values, unknown, strict=True)]
     if not all(map(math.isfinite, largest)):
@@ -122,7 +128,7 @@ def _fits(operator: int, values: tuple[Array, ...], unknown: tuple[Array | None,
         size = math.prod(max(one, 1) for one in largest)
     else:
         size = max(largest) * (longest if operator == SUM else 1)
-    return size < (MOST_DOUBLE if values[0].dtype == np.float64 else MOST)
+    return size < (MOST_DOUBLE if values[0].dtype == np.float64 else most)
 
 
 def _unit(operator: int, value: Array) -> Array:
@@ -138,16 +144,16 @@ def fold_vector(values: Array, fold: Fold, scale: int) -> Vector:
     return Vector(Kind.FLOAT if values.dtype == np.float64 else fold.kind, values, scale=scale)
 
 
-def strata_of(weighing: Weighing, block: Block, detection: Detection) -> Strata:
+def strata_of(weighing: Weighing, block: Block, positions: tuple[int, ...]) -> Strata:
     """The events of each position of a sequence that have a weight, or need none; less weight is better."""
     kind = weighing.values[0].dtype
     nothing = kind.type(0)
     if weighing.operator != SUM:
         nothing = np.finfo(np.float64).min if kind == np.float64 else np.int64(-MOST)
     events, values = [], []
-    for state, position in enumerate(detection.scopes[0].template.position_of):
-        members, part = block.members[position], weighing.rows[state]
-        if part < 0:
+    for position in positions:
+        members, part = block.members[position], weighing.part_of.get(position)
+        if part is None:
             values.append(np.full(len(members), nothing, kind))
         else:
             unknown = weighing.unknown[part]

@@ -19,11 +19,11 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, Fold
 from trendloom.expr.vectors import Vector, at_scale, is_true, to_doubles
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.ground.folds import values_of_parts
 from trendloom.kernels.ground.matches import Matches, join
 from trendloom.kernels.ground.spec import Rule
 from trendloom.kernels.ground.windows import check_range
 from trendloom.kernels.ranking.cells.boards import Ranges
+from trendloom.kernels.ranking.cells.weights import strata_of, weighing_of
 from trendloom.kernels.ranking.cells.windows import ranges_of
 from trendloom.kernels.ranking.joins.components import ProducedComponent
 from trendloom.kernels.ranking.joins.merging import MergeName
@@ -101,32 +101,13 @@ class RankJoinKernel(RankingKernel):
 
     def _weighed(self, operand: JoinOperand, block: Block) -> _Weighed | None:
         """The events of an operand and what they add, less being better; None: that is NULL, or too large."""
-        everyone = np.arange(len(block))
-        parts = [everyone] * len(operand.fold.parts)
-        values = values_of_parts(operand.fold, parts, lambda name, _: block.columns[name])
-        sign = -1 if self.scoring.descending != operand.falling else 1
-        of_variable = {part.variable: value for part, value in zip(operand.fold.parts, values, strict=True)}
-        events, weights = [], []
-        if any(value.values.dtype == object for value in values):
+        descending = self.scoring.descending != operand.falling
+        found = weighing_of(
+            operand.fold, self.detection, block, len(operand.positions), descending=descending, most=MOST_WEIGHT
+        )
+        if found is None or found.blanks:
             return None
-        kind = np.result_type(*(value.values.dtype for value in values))
-        for position, variable in zip(operand.positions, operand.variables, strict=True):
-            members = block.members[position]
-            value = of_variable.get(variable)
-            if value is None:
-                weights.append(np.zeros(len(members), kind))
-            elif value.valid is not None and not value.valid[members].all():
-                return None
-            else:
-                weights.append(value.values[members] * sign)
-            events.append(members)
-        weight = np.concatenate(weights)
-        limit = MOST_WEIGHT if kind == np.int64 else 1e300
-        if len(weight) and not max(abs(weight.min().item()), abs(weight.max().item())) * len(events) < limit:
-            return None
-        begin = np.cumsum([0, *map(len, events)]).astype(np.int64)
-        scale = max(value.scale for value in values)
-        return _Weighed(Strata(begin, np.concatenate(events).astype(np.int32), weight, block.tie_end), sign, scale)
+        return _Weighed(strata_of(found, block, operand.positions), found.sign, found.scale)
 
     def _boards(
         self, block: Block, ranges: Ranges, start: Array | None, weighed: Sequence[_Weighed]
