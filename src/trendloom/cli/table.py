@@ -88,7 +88,7 @@ def _heading(field: pa.Field, schema: Schema) -> str:
     """The name of a column, with the zone of its times where they have one."""
     kind = field.type
     if field.name == "events" and pa.types.is_list(kind) and "id" not in schema.names:
-        where = kind.value_type.get_field_index(schema.low or schema.time)
+        where = kind.value_type.get_field_index(schema.times)
         kind = kind.value_type.field(where).type if where >= 0 else kind
     zone = getattr(kind, "tz", None)
     return field.name if zone is None else f"{field.name} ({zone})"
@@ -161,9 +161,10 @@ class _Names:
         return f"{kind}@{self.time(event)}"
 
     def time(self, event: Mapping[str, Any]) -> str:
-        if self.schema.low is None or self.schema.high is None:
+        if self.schema.bounds is None:
             return self.moment(event[self.schema.time])
-        return f"{self.moment(event[self.schema.low])}..{self.moment(event[self.schema.high])}"
+        low, high = self.schema.bounds
+        return f"{self.moment(event[low])}..{self.moment(event[high])}"
 
     def moment(self, value: object) -> str:
         """A time as clocks of its own zone show it."""

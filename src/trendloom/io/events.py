@@ -23,6 +23,7 @@ from trendloom.io import iso
 from trendloom.io.one_type import with_one_type
 from trendloom.io.units import doubt_of_unit, sizes_of
 from trendloom.io.zones import with_zone
+from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import RESERVED, Column, Kind, Schema
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis
 from trendloom.model.zone import zone_named
@@ -86,9 +87,8 @@ def prepare(
         table, axis = _with_bounds(table, bounds, unit, time_zone)
     table = without_nan(table if time_zone is None else with_zone(table, time_zone))
     check_order(order, table.schema, imprecise=bounds is not None)
-    low, high = bounds or (None, None)
     if time_unit is None and not axis.timestamp:
-        told += doubts_of_times(table, low or time)
+        told += doubts_of_times(table, time if bounds is None else bounds[0])
     types = from_arrow(table.column(type), Kind.STRING, threads, coder)
     schema = Schema(
         _columns(table, time_zone),
@@ -97,8 +97,7 @@ def prepare(
         axis,
         None,
         _present(types, table.column(type).type),
-        low,
-        high,
+        None if bounds is None else Imprecision(*bounds),
         tuple(order),
         time_zone,
     )

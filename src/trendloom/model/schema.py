@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from trendloom.model.imprecision import Imprecision
 from trendloom.model.time import TimeAxis
 from trendloom.model.zone import UTC
 
@@ -69,8 +70,8 @@ class Schema:
     """The columns of a stream. `types` is None where the possible event types are not listed.
 
     `present` holds the types that the data was seen to contain, where somebody looked; it only feeds warnings.
-    With imprecise time, `low` and `high` name the bounds and `time` names no column. `order` names the columns that
-    order events of equal time; `zone` is the zone of times that do not say theirs (None: UTC).
+    `imprecision`: how far times may be from the truth (None: not at all); with bounds in it, `time` names no column.
+    `order` names the columns that order events of equal time; `zone` is that of times that do not say theirs (None: UTC).
     """
 
     columns: tuple[Column, ...]
@@ -79,19 +80,30 @@ class Schema:
     axis: TimeAxis = TimeAxis.integer()
     types: frozenset[str] | None = None
     present: frozenset[str] | None = None
-    low: str | None = None
-    high: str | None = None
+    imprecision: Imprecision | None = None
     order: tuple[str, ...] = ()
     zone: str | None = None
 
     def zone_of(self, name: str) -> str:
         """The zone in which a time is read that is written as text and compared with a column."""
-        wanted = self.low if self.imprecise and name == self.time else name
+        wanted = self.times if name == self.time else name
         return next((column.zone for column in self.columns if column.name == wanted), None) or UTC
 
     @property
     def imprecise(self) -> bool:
-        return self.low is not None
+        return self.imprecision is not None
+
+    @property
+    def bounds(self) -> tuple[str, str] | None:
+        """The columns of bounds; None: there is a column of times."""
+        if self.imprecision is None or self.imprecision.low is None or self.imprecision.high is None:
+            return None
+        return self.imprecision.low, self.imprecision.high
+
+    @property
+    def times(self) -> str:
+        """The column that has the type of times: that of the times, or of their lower bounds."""
+        return self.time if self.bounds is None else self.bounds[0]
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ def scan_needed_columns(plan: Plan) -> Plan:
     if isinstance(plan.output, Trends) or plan.ranking is not None:
         return plan
     schema = plan.schema
-    needed = {schema.type, *plan.keys, *schema.order, *(name for name in (schema.low, schema.high) if name)}
-    needed |= set() if schema.imprecise else {schema.time}
+    needed = {schema.type, *plan.keys, *schema.order, *(schema.imprecision.columns if schema.imprecision else ())}
+    needed |= set() if schema.bounds is not None else {schema.time}
     for expr in _expressions(plan):
         needed |= columns(expr)
     return replace(plan, scan=replace(plan.scan, columns=tuple(name for name in schema.names if name in needed)))

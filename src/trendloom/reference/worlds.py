@@ -69,7 +69,7 @@ def evaluate_worlds(plan: Plan, rows: Sequence[Input], budget: StepBudget) -> li
 
 
 def _interval(number: int, row: Input, schema: Schema) -> Bounds:
-    low, high = (row.get(name) if name is not None else None for name in (schema.low, schema.high))
+    low, high = (row.get(name) for name in schema.bounds or ("", ""))
     if not isinstance(low, int) or not isinstance(high, int) or low > high:
         raise DataError(
             f"row {number} has no interval of times: {low!r} to {high!r}", hint="low must not be above high"

@@ -9,6 +9,7 @@ from rich.console import Console
 from trendloom.cli.table import MOST_ROWS, Preview, preview, show, show_match
 from trendloom.engines.answers import answers
 from trendloom.engines.options import Options
+from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema
 
 PLAIN = Schema((Column("time", Kind.INT), Column("type", Kind.STRING)))
@@ -46,7 +47,7 @@ def test_a_date_is_said_once() -> None:
 
 
 def test_imprecise_times_are_ranges() -> None:
-    schema = Schema(PLAIN.columns, low="lo", high="hi")
+    schema = Schema(PLAIN.columns, imprecision=Imprecision("lo", "hi"))
     assert show_match([{"lo": 1, "hi": 4, "type": "A", "var": "a"}], schema).plain == "a:A@1..4"
 
 

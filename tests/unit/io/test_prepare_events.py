@@ -206,7 +206,7 @@ def test_imprecise_times_have_bounds_and_no_ticks() -> None:
     events = prepare(table, time_low="lo", time_high="hi")
     assert events.ticks is None
     assert events.schema.imprecise
-    assert (events.schema.low, events.schema.high) == ("lo", "hi")
+    assert events.schema.bounds == ("lo", "hi")
 
 
 def test_imprecise_bounds_come_together() -> None:

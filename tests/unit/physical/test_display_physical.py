@@ -10,6 +10,7 @@ import pytest
 from tests.unit.explained_schema import SCHEMA
 
 from trendloom.lang.parser import parse_query
+from trendloom.model.imprecision import Imprecision
 from trendloom.optimize import COSTED_RULES, RULES
 from trendloom.physical.display import describe_definitions, describe_optimized, describe_physical, numbered, scanned
 from trendloom.physical.plan import Physical
@@ -246,7 +247,7 @@ def test_the_reference_engine_executes_the_definitions() -> None:
 
 
 def test_a_refusal_is_shown_with_the_template() -> None:
-    imprecise = bind(parse_query("PATTERN A"), replace(SCHEMA, low="time", high="time"))
+    imprecise = bind(parse_query("PATTERN A"), replace(SCHEMA, imprecision=Imprecision("time", "time")))
     lines = draw(describe_physical(imprecise, describe_toy_execution))
     assert lines[1] == "├─ refused  imprecise time cannot be run by this engine yet"
     assert lines[2].startswith("├─ hint     ")

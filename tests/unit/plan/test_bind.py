@@ -9,6 +9,7 @@ import pytest
 from trendloom.errors import QueryWarning
 from trendloom.expr.nodes import Attribute, Constant, Group, Total, Which, walk
 from trendloom.lang.parser import parse_query
+from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.model.window import Window
@@ -195,7 +196,9 @@ class TestOutput:
         ranking = plan_of("PATTERN SEQ(A a, B b) RANK BY a.x + b.x DESC LIMIT 3").ranking
         assert ranking is not None
         assert (ranking.descending, ranking.limit, ranking.merge) == (True, 3, None)
-        imprecise = Schema((*COLUMNS[:2], Column("lo", Kind.INT), Column("hi", Kind.INT)), low="lo", high="hi")
+        imprecise = Schema(
+            (*COLUMNS[:2], Column("lo", Kind.INT), Column("hi", Kind.INT)), imprecision=Imprecision("lo", "hi")
+        )
         assert plan_of("PATTERN A CONFIDENCE >= 0.25", imprecise).confidence == Fraction(1, 4)
 
 

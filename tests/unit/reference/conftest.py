@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pytest
 
 from trendloom.lang.parser import parse_query
+from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.plan.bind import bind
 from trendloom.plan.logical import Plan
@@ -70,8 +71,8 @@ def schema_of(events: Events, order: tuple[str, ...] = ()) -> Schema:
         kinds = {KINDS[type(event[name])] for event in events if event.get(name) is not None}
         columns.append(Column(name, Kind.FLOAT if len(kinds) > 1 else next(iter(kinds), Kind.NULL)))
     imprecise = any("time_low" in event for event in events)
-    bounds = ("time_low", "time_high") if imprecise else (None, None)
-    return Schema(tuple(columns), low=bounds[0], high=bounds[1], order=order)
+    imprecision = Imprecision("time_low", "time_high") if imprecise else None
+    return Schema(tuple(columns), imprecision=imprecision, order=order)
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from trendloom.io.schema_text import parse_schema
 from trendloom.lang import tree
 from trendloom.lang.attributes import attributes_of
 from trendloom.lang.printer import write
+from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.optimize.split_by_equality import split_by_equality
@@ -301,7 +302,7 @@ def _schema_of_parquet(found: ParquetFiles, options: Options) -> tuple[Sequence[
     schema = schema_of_columns(found.columns, options)
     empty = found.without_values()
     columns = tuple(replace(c, kind=Kind.NULL) if c.name in empty else c for c in schema.columns)
-    counted, time = options.time_unit is None and not schema.axis.timestamp, schema.low or schema.time
+    counted, time = options.time_unit is None and not schema.axis.timestamp, schema.times
     looked_at = found.read([options.type, time] if counted else [options.type])
     present = frozenset(name for name in looked_at.column(options.type).unique().to_pylist() if name is not None)
     doubts = doubts_of_times(looked_at, time) if counted else ()
@@ -344,4 +345,5 @@ def _assumed(query: tree.Query, axis: TimeAxis, options: Options) -> Schema:
     named = dict.fromkeys((*query.group_by, *attributes_of(query), *options.order))
     others = tuple(Column(name, Kind.NULL) for name in named if name not in known and name != "time")
     columns = (*(Column(name, kind, zone=options.time_zone) for name, kind in known.items()), *others)
-    return Schema(columns, options.time, options.type, axis, None, None, low, high, options.order, options.time_zone)
+    imprecision = None if low is None else Imprecision(low, high)
+    return Schema(columns, options.time, options.type, axis, None, None, imprecision, options.order, options.time_zone)

@@ -67,7 +67,7 @@ def _table(plan: Plan, table: pa.Table, rows: Sequence[Row]) -> pa.Table:
         keys = from_list([row.partition[number] for row in rows], kind, plan.schema.scale(name))
         columns[name] = to_arrow(keys, schema.field(name).type)
     if window_fields(plan, schema) if not plan.schema.imprecise else plan.window.sliding:
-        time_type = schema.field(plan.schema.low or plan.schema.time).type
+        time_type = schema.field(plan.schema.times).type
         bounds = [row.window or (0, 0) for row in rows]
         columns["window_start"] = time_array(np.array([start for start, _ in bounds], np.int64), time_type)
         columns["window_end"] = time_array(np.array([end for _, end in bounds], np.int64), time_type)
@@ -82,7 +82,7 @@ def _table(plan: Plan, table: pa.Table, rows: Sequence[Row]) -> pa.Table:
         columns[RANK] = pa.array([row.rank for row in rows], pa.int64())
         columns[SCORE] = _scores(plan.ranking, rows)
     if plan.schema.imprecise:
-        time_type = schema.field(plan.schema.low or "").type
+        time_type = schema.field(plan.schema.times).type
         columns["confidence"] = pa.array([float(row.confidence or 0) for row in rows], pa.float64())
         columns["time_low"] = time_array(np.array([row.time_low or 0 for row in rows], np.int64), time_type)
         columns["time_high"] = time_array(np.array([row.time_high or 0 for row in rows], np.int64), time_type)

@@ -20,10 +20,25 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
+class Chances:
+    """Of matches whose times are not known for certain: how likely each is, and the least and latest times (ticks) of
+    its events in all worlds where it is one.
+    """
+
+    confidence: Array
+    low: Array
+    high: Array
+
+    def of_rows(self, rows: Array | slice) -> Chances:
+        return Chances(self.confidence[rows], self.low[rows], self.high[rows])
+
+
+@dataclass(frozen=True, eq=False)
 class Matches:
     """`columns`: what else is known of every row. `certain_from`: the event whose time decides when a row is certain;
     None: its first. `unions`: a row binds the events of many matches, so those of one instant have no order. `rank`:
-    which place each match has among those of its window and partition.
+    which place each match has among those of its window and partition. `chances`: how likely each is, where its times
+    are imprecise.
     """
 
     offsets: Array
@@ -34,6 +49,7 @@ class Matches:
     certain_from: Array | None = None
     unions: bool = False
     rank: Array | None = None
+    chances: Chances | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -75,12 +91,13 @@ class Matches:
             return np.broadcast_to(self.positions[0], offsets[-1]) if len(self.positions) else self.positions
         return gather_segments(self.offsets, self.positions, rows, offsets)
 
-    def _per_row(self, rows: Array | slice) -> tuple[Array | None, dict[str, Array], Array | None, bool, Array | None]:
+    def _per_row(self, rows: Array | slice) -> tuple[Any, ...]:
         def of_rows(column: Array | None) -> Array | None:
             return None if column is None else column[rows]
 
         columns = {name: column[rows] for name, column in self.columns.items()}
-        return of_rows(self.window_start), columns, of_rows(self.certain_from), self.unions, of_rows(self.rank)
+        chances = None if self.chances is None else self.chances.of_rows(rows)
+        return of_rows(self.window_start), columns, of_rows(self.certain_from), self.unions, of_rows(self.rank), chances
 
 
 def join(chunks: list[Matches]) -> Matches:
@@ -99,9 +116,21 @@ def join(chunks: list[Matches]) -> Matches:
         _together([chunk.certain_from for chunk in chunks]),
         chunks[0].unions,
         _together([chunk.rank for chunk in chunks]),
+        _together_chances([chunk.chances for chunk in chunks]),
     )
 
 
 def _together(columns: list[Array | None]) -> Array | None:
     there = [column for column in columns if column is not None]
     return np.concatenate(there) if there else None
+
+
+def _together_chances(some: list[Chances | None]) -> Chances | None:
+    there = [one for one in some if one is not None]
+    if not there:
+        return None
+    return Chances(
+        np.concatenate([one.confidence for one in there]),
+        np.concatenate([one.low for one in there]),
+        np.concatenate([one.high for one in there]),
+    )
