@@ -71,7 +71,7 @@ class Schema:
 
     `present` holds the types that the data was seen to contain, where somebody looked; it only feeds warnings.
     `imprecision`: how far times may be from the truth (None: not at all); with bounds in it, `time` names no column.
-    `order` names the columns that order events of equal time; `zone` is that of times that do not say theirs (None: UTC).
+    `order` names the columns that order events of equal time; `zone`: of times that do not say theirs (None: UTC).
     """
 
     columns: tuple[Column, ...]
