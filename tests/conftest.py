@@ -26,9 +26,7 @@ def root() -> Path:
     return ROOT
 
 
-QUICK_JAVA = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 """For Spark that runs for seconds: the best code that Java could make would be ready when all is over, and classes of
 Spark need no check."""
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
