@@ -28,8 +28,8 @@ style: setup
 lint: style
 	@$(IN) mypy
 
-# Three processes for two cores: two of them have a session of Spark each (tests/conftest.py), and wait for it half of the
-# time. Types are checked meanwhile, and what is wrong with them is said at the end.
+# Three processes for two cores: two have a session of Spark each (tests/conftest.py), and wait for its Java. Types are
+# checked meanwhile, and what is wrong with them is said at the end.
 test: style ## lint, types, and every test
 	@$(IN) types=$$(mktemp) && { mypy >"$$types" 2>&1 & } && checking=$$! && failed= \
 		&& { python -m pytest -q -n 3 || failed=1; } && { wait $$checking || failed=1; } \

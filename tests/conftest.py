@@ -1,9 +1,9 @@
 """What every test may count on: tests that use Spark run in two processes, so that they share two sessions.
 
-One has the live streams, the other all else. A test uses Spark if its id says so: it lies in tests/spark, or has `spark`
-in its name or in a parameter. The scheduler of xdist sees only ids, so a test that asks for the fixture `spark` without
-saying so is refused when it is collected. Tests of Spark wait for Java as often as they work, so there is one process
-more than there are cores, and what is left of them goes to the tests that need no Spark.
+One has the live streams, the other all else. A test uses Spark if its id says so: it lies in tests/spark, or has
+`spark` in its name or in a parameter. The scheduler of xdist sees only ids, so a test that asks for the fixture `spark`
+without saying so is refused when it is collected. A test of Spark is a chain of steps, one after the other, so there is
+one process more than there are cores.
 (xdist's own way, the mark `xdist_group`, does nothing under pytest 9.2.)
 """
 
@@ -26,11 +26,9 @@ def root() -> Path:
     return ROOT
 
 
-QUICK_JAVA = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
-"""For Spark that runs for seconds: the best code that Java could make would be ready when all is over, and nobody doubts
-the classes of Spark."""
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+"""For Spark that runs for seconds: the best code that Java could make would be ready when all is over, and classes of
+Spark need no check."""
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
 QUICK_SPARK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """For jobs of few rows: they are done before Java code would be made for them."""
@@ -39,7 +37,7 @@ QUICK_CLUSTER = {**QUICK_SPARK, "spark.executor.extraJavaOptions": QUICK_JAVA}
 
 
 def with_quick_start(paths: str) -> str:
-    """A PYTHONPATH by which processes of Spark load PySpark in half the time."""
+    """A PYTHONPATH by which processes of Spark load PySpark as it is installed: see tests/spark/starting."""
     return os.pathsep.join(filter(None, [str(ROOT / "tests" / "spark" / "starting"), paths]))
 
 

@@ -1,4 +1,4 @@
-"""Tests that use Spark share a process under xdist, and those of live streams another: a session takes long to start."""
+"""Tests that use Spark share a process under xdist, and those of live streams another: sessions take long to start."""
 
 from __future__ import annotations
 
