@@ -52,7 +52,7 @@ def value_type(value: Value, plan: Plan, schema: pa.Schema) -> pa.DataType:
         return schema.field(value.expr.column).type
     if value.kind is Kind.DECIMAL:
         return _extreme_type(value.expr, schema) or decimal_type(value.scale)
-    zone = getattr(schema.field(plan.schema.time).type, "tz", None)
+    zone = getattr(schema.field(plan.schema.times).type, "tz", None)
     return pa.timestamp("us", zone) if value.kind is Kind.TIME else _TYPES[value.kind]
 
 
@@ -125,7 +125,7 @@ def window_fields(plan: Plan, schema: pa.Schema) -> list[pa.Field]:
     """`window_start` and `window_end` where the query has windows."""
     if not plan.window.sliding:
         return []
-    time_type = schema.field(plan.schema.time).type
+    time_type = schema.field(plan.schema.times).type
     return [pa.field("window_start", time_type), pa.field("window_end", time_type)]
 
 
