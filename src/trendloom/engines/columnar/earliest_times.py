@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ Array = np.ndarray[Any, Any]
 
 
 def has_time(events: pa.Table, schema: Schema) -> Array:
-    """Which events have a time, or both bounds of it."""
-    columns = [events[name].is_valid() for name in schema.bounds or (schema.time,)]
-    return reduce(np.logical_and, [np.asarray(column) for column in columns])
+    """Which events have a time, or all that says when they may have happened."""
+    found: Array = np.logical_and.reduce([np.asarray(events[name].is_valid()) for name in schema.said_in])
+    return found
 
 
 def earliest_times(events: pa.Table, schema: Schema) -> Array:

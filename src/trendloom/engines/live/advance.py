@@ -106,7 +106,9 @@ class Advance(KeptEvents):
         if not self.index.chunks or (before is not None and watermark <= before):
             return False
         events = self.index.of(Holds.EVENTS)
-        more = any(chunk.low < watermark and (before is None or self._matters_until(chunk) >= before) for chunk in events)
+        more = any(
+            chunk.low < watermark and (before is None or self._matters_until(chunk) >= before) for chunk in events
+        )
         if clock.certain in (Certain.LAST, Certain.LATEST):
             return more
         return (clock.pane is not None and more) or self._closes() <= watermark
