@@ -1,4 +1,4 @@
-"""The times of events as a stream goes by them: where they are imprecise, the earliest at which each may have happened."""
+"""The times of events as a stream goes by them; where they are imprecise, the earliest that each may have had."""
 
 from __future__ import annotations
 
