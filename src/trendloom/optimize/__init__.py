@@ -65,11 +65,17 @@ WORKLOAD_RULES = (
 
 def optimize(plan: Plan, statistics: Statistics = UNKNOWN, without: Collection[Rule | CostedRule] = ()) -> Plan:
     """The plan after every rule but those it is to do `without`."""
+    without = (*without, *not_for(plan))
     for rule in RULES:
         plan = plan if rule in without else rule(plan)
     for costed in COSTED_RULES:
         plan = plan if costed in without else costed(plan, statistics)
     return plan
+
+
+def not_for(plan: Plan) -> tuple[Rule | CostedRule, ...]:
+    """The rules that a plan does without."""
+    return WITHOUT_ORDER if plan.schema.imprecise else ()
 
 
 def optimize_workload(workload: Workload) -> Workload:
@@ -82,10 +88,10 @@ def optimize_workload(workload: Workload) -> Workload:
 __all__ = [
     "COSTED_RULES",
     "RULES",
-    "WITHOUT_ORDER",
     "WORKLOAD_RULES",
     "CostedRule",
     "Rule",
+    "not_for",
     "optimize",
     "optimize_workload",
 ]

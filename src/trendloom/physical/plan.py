@@ -14,7 +14,7 @@ from trendloom.errors import PlanError
 from trendloom.expr.nodes import columns
 from trendloom.kernels.contract import Kernel
 from trendloom.kernels.ground.spec import Detection
-from trendloom.optimize import WITHOUT_ORDER, CostedRule, Rule, optimize
+from trendloom.optimize import CostedRule, Rule, optimize
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.candidates import CANDIDATES, OF_IMPRECISE_TIME
 from trendloom.physical.detection import describe
@@ -72,7 +72,6 @@ def plan_physically(
     `without`: rules of the optimizer to do without.
     """
     try:
-        without = (*without, *WITHOUT_ORDER) if plan.schema.imprecise else without
         return choose(optimize(plan, statistics, without), limits, candidates, statistics)
     except RecursionError:
         raise too_deep(plan.query) from None
