@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.compiled import njit
 from trendloom.kernels.imprecise.expected.masses import LikelyPoints, mass_after, mass_at, mass_until
 
@@ -47,6 +48,16 @@ class FirstTimes(NamedTuple):
     chance: Array
 
 
+class Waiting(NamedTuple):
+    """Events of a place that may come: all `members`; those that can be at a point (`active`), and the probability of
+    each that it was too early (`missed`).
+    """
+
+    members: Array
+    active: Array
+    missed: Array
+
+
 @njit(nogil=True)
 def at_least_one(events: LikelyPoints, stretches: Stretches, places: int, most: int) -> tuple[Array, Array]:
     """The probability of each stretch that a sequence happens in it, and whether it took more than `most` steps."""
@@ -59,9 +70,11 @@ def at_least_one(events: LikelyPoints, stretches: Stretches, places: int, most: 
         times, steps = FirstTimes(point, chance), 0
         for place in range(places):
             members = _members(events, stretches.begin[number], stretches.end[number], place, first, last)
-            points = _points(events, members, first, last)
+            points = np.empty(_list_points(events, members, first, last, members[:0]), np.int64)
+            _list_points(events, members, first, last, points)
             after = FirstTimes(points, np.zeros(len(points), events.even.dtype))
-            steps = _follow(events, members, times, after, steps, most)
+            room = np.empty(len(members), np.int64), np.empty(len(members), events.even.dtype)
+            steps = _follow(events, Waiting(members, room[0], room[1]), times, after, steps, most)
             times = after
         refused[number] = steps > most
         for at in range(len(times.point)):
@@ -81,74 +94,68 @@ def _members(events: LikelyPoints, begin: int, end: int, place: int, first: int,
     return found[:count]
 
 
-@njit(nogil=True)
-def _points(events: LikelyPoints, members: Array, first: int, last: int) -> Array:
-    """Every point from `first` to `last` that an event can be at, once, rising."""
+@njit(**LEAN)
+def _list_points(events: LikelyPoints, members: Array, first: int, last: int, found: Array) -> int:
+    """Every point from `first` to `last` that an event can be at, once, rising; they are counted, and listed if `found`
+    has room.
+    """
     size, covered = 0, first - 1
-    for event in members:
-        upto = min(events.last[event], last)
-        size += max(upto - max(events.first[event] - 1, covered), 0)
-        covered = max(covered, upto)
-    found = np.empty(size, np.int64)
-    size, covered = 0, first - 1
-    for event in members:
-        upto = min(events.last[event], last)
-        for point in range(max(events.first[event], covered + 1), upto + 1):
-            found[size] = point
-            size += 1
-        covered = max(covered, upto)
-    return found
+    for number in range(len(members)):
+        event = members[number]
+        begin, end = max(events.first[event], covered + 1), min(events.last[event], last)
+        if len(found) > 0:
+            for point in range(begin, end + 1):
+                found[size + point - begin] = point
+        size += max(end + 1 - begin, 0)
+        covered = max(covered, end)
+    return size
 
 
-@njit(nogil=True)
+@njit(**LEAN)
 def _follow(
-    events: LikelyPoints, members: Array, before: FirstTimes, after: FirstTimes, steps: int, most: int
+    events: LikelyPoints, waiting: Waiting, before: FirstTimes, after: FirstTimes, steps: int, most: int
 ) -> int:
     """The first times of a place from those of the place before; gives the steps taken so far."""
-    active = np.empty(len(members) + 1, np.int64)
     past, begin = 0, 0
     for at in range(len(before.point)):
         origin = before.point[at]
         while begin < len(after.point) and after.point[begin] <= origin:
             begin += 1
-        while past < len(members) and events.last[members[past]] <= origin:
+        while past < len(waiting.members) and events.last[waiting.members[past]] <= origin:
             past += 1
         if before.chance[at] > 0 and steps <= most:
-            steps += _follow_one(events, members, past, active, origin, before.chance[at], after, begin)
+            steps += _follow_one(events, waiting, past, origin, before.chance[at], after, begin)
     return steps
 
 
-@njit(nogil=True)
+@njit(**BORROWED)
 def _follow_one(
-    events: LikelyPoints, members: Array, following: int, active: Array, origin: int, weight: Any, after: FirstTimes,
-    begin: int,
-) -> int:  # fmt: skip
-    """The same for one time of the event before. `weight` is the probability that nobody has come yet whose last point
-    is over, too.
+    events: LikelyPoints, waiting: Waiting, following: int, origin: int, weight: Any, after: FirstTimes, begin: int
+) -> int:
+    """The same for one time of the event before. `weight` is its probability, times that of the events whose last point
+    is over to have been too early.
     """
     count, steps = 0, 0
     for at in range(begin, len(after.point)):
         point = after.point[at]
-        while following < len(members) and events.first[members[following]] <= point:
-            if events.last[members[following]] > origin:
-                active[count] = members[following]
+        while following < len(waiting.members) and events.first[waiting.members[following]] <= point:
+            event = waiting.members[following]
+            if events.last[event] > origin:
+                waiting.active[count], waiting.missed[count] = event, mass_until(events, event, origin)
                 count += 1
             following += 1
         steps += count
         arrived, nobody, over = 0 * weight, weight, 0 * weight + 1
         number = 0
         while number < count:
-            event = active[number]
-            missed = mass_until(events, event, origin)
-            later = mass_after(events, event, point)
-            mass = mass_at(events, event, point)
-            # all of them: (arrived + nobody) · (missed + later + mass) = arrived' + nobody'
+            event, missed = waiting.active[number], waiting.missed[number]
+            mass, later = mass_at(events, event, point), mass_after(events, event, point)
             arrived = arrived * (missed + (later + mass)) + nobody * mass
             nobody = nobody * (missed + later)
             if events.last[event] == point:
                 over = over * missed
                 count -= 1
-                active[number] = active[count]
+                waiting.active[number], waiting.missed[number] = waiting.active[count], waiting.missed[count]
             else:
                 number += 1
         after.chance[at] += arrived

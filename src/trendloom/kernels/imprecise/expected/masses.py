@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.columns.numbers import BORROWED
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.imprecise.block import IntervalBlock
 from trendloom.model.imprecision import Masses
 
@@ -83,7 +84,7 @@ def _tables(masses: Masses | None, like: Array) -> tuple[Array, Array, Array]:
     return found[0], found[1], found[2]
 
 
-@njit(**INSIDE)
+@njit(**BORROWED)
 def mass_at(events: LikelyPoints, event: int, point: int) -> Any:
     """The probability that an event is at one of its points."""
     begin = events.offsets[event]
@@ -92,7 +93,7 @@ def mass_at(events: LikelyPoints, event: int, point: int) -> Any:
     return events.mass[begin + point - events.first[event]]
 
 
-@njit(**INSIDE)
+@njit(**BORROWED)
 def mass_after(events: LikelyPoints, event: int, point: int) -> Any:
     """The probability that an event is after a point, which is one of its own or the one before them."""
     begin = events.offsets[event]
@@ -103,7 +104,7 @@ def mass_after(events: LikelyPoints, event: int, point: int) -> Any:
     return events.above[begin + point - events.first[event]]
 
 
-@njit(**INSIDE)
+@njit(**BORROWED)
 def mass_until(events: LikelyPoints, event: int, point: int) -> Any:
     """The probability that an event is at a point or before it; its last point is later."""
     if point < events.first[event]:

@@ -7,7 +7,6 @@ of probabilities is beyond the range of doubles.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from trendloom.errors import RunError, option
+from trendloom.expr.vectors import Vector
+from trendloom.kernels.columns.segments import first_at_least
 from trendloom.kernels.imprecise.block import IntervalBlock
 from trendloom.kernels.imprecise.expected.at_least_one import MOST_STEPS, Stretches, at_least_one
 from trendloom.kernels.imprecise.expected.masses import LikelyPoints, likely_points
@@ -61,20 +62,34 @@ class Expectation:
 
 
 def expected_totals(
-    expectation: Expectation, block: IntervalBlock, starts: tuple[int, int] | None = None, *, exact: bool = False
+    expectation: Expectation, block: IntervalBlock, starts: tuple[int, int] | None = None
 ) -> Totals:
     """The results of all keys and windows that have a match in some world.
 
-    `starts`: only windows that start from the one time on and before the other. `exact`: all numbers are fractions.
+    `starts`: only windows that start from the one time on and before the other.
     """
-    found = _Expected(expectation, block, exact)
-    key, start, numbers = found.windows(_numbered(expectation.window, starts))
-    values = {m.name: numbers[lane] for lane, m in enumerate(expectation.summed, 1)}
+    expected = _Expected(expectation, block)
+    key, start, numbers = expected.windows(_numbered(expectation.window, starts))
+    values: dict[str, Amounts | Vector] = {m.name: numbers[lane] for lane, m in enumerate(expectation.summed, 1)}
     values |= {m.name: numbers[0] for m in expectation.measures if m.function == "matches"}
     if expectation.asks_for_probability:
-        chances = found.probabilities(key, start)
+        chances = expected.probabilities(key, start)
         values |= {m.name: chances for m in expectation.measures if m.function == PROBABILITY}
-    return Totals(key, start, dict(values))
+    return Totals(key, start, values)
+
+
+def exact_numbers(expectation: Expectation, block: IntervalBlock) -> dict[tuple[int, int], list[Fraction]]:
+    """By key and start of the window, as fractions: the matches, the sums, and the probability if it is asked for.
+
+    Much slower: this says what the doubles should be.
+    """
+    expected = _Expected(expectation, block)
+    found, totals = expected.sweep(block, _numbered(expectation.window, None), exact=True)
+    numbers = [[Fraction(number) for number in row] for row in totals]
+    if expectation.asks_for_probability:
+        for row, chance in zip(numbers, expected.exact_probabilities(found[:, 0], found[:, 1]), strict=True):
+            row.append(Fraction(chance))
+    return {(int(place[0]), int(place[1])): row for place, row in zip(found, numbers, strict=True)}
 
 
 def _numbered(window: Window, starts: tuple[int, int] | None) -> tuple[int, int]:
@@ -86,34 +101,37 @@ def _numbered(window: Window, starts: tuple[int, int] | None) -> tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class _Expected:
-    """The events of a block, in doubles or `exact`."""
+    """The events of a block, in doubles, or as fractions where doubles do not do."""
 
     expectation: Expectation
     block: IntervalBlock
-    exact: bool
 
     def windows(self, asked: tuple[int, int]) -> tuple[Array, Array, list[Amounts]]:
         """Keys and starts of the windows with a match, and their numbers: matches, then one per sum."""
-        events, weighed, sliding = self._inputs(self.block, asked, exact=self.exact)
-        room = sweep_room(events, weighed, sliding, len(self.expectation.sequence))
-        run = run_interpreted(expect) if self.exact else expect
-        found, totals = run(events, weighed, sliding, room)
-        numbers = [fractions_as_amounts(lane) if self.exact else doubles_as_amounts(lane) for lane in totals.T]
-        if not self.exact and np.isfinite(weighed.weights).all():
-            for row in np.flatnonzero((found[:, 2] > 0) | ~np.isfinite(totals).all(axis=1)).tolist():
-                again = self._exactly(int(found[row, 0]), int(found[row, 1]))
-                for lane, number in zip(numbers, again, strict=True):
-                    _put(lane, row, number)
+        found, totals = self.sweep(self.block, asked, exact=False)
+        numbers = [doubles_as_amounts(lane) for lane in totals.T]
+        for row in np.flatnonzero((found[:, 2] > 0) | ~np.isfinite(totals).all(axis=1)).tolist():
+            again = self._exactly(int(found[row, 0]), int(found[row, 1]))
+            for lane, number in zip(numbers, again, strict=False):
+                _put(lane, row, number)
         return found[:, 0], found[:, 1], numbers
 
+    def sweep(self, block: IntervalBlock, asked: tuple[int, int], *, exact: bool) -> tuple[Array, Array]:
+        """See `expect`."""
+        events, weighed, sliding = self._inputs(block, asked, exact=exact)
+        room = sweep_room(events, weighed, sliding, len(self.expectation.sequence))
+        run = run_interpreted(expect) if exact else expect
+        found: tuple[Array, Array] = run(events, weighed, sliding, room)
+        return found
+
     def _exactly(self, key: int, start: int) -> list[Any]:
-        """The numbers of one window as fractions."""
+        """The numbers of one window as fractions; none where infinite values are added up."""
         slide = self.expectation.window.slide
         number = 0 if slide is None else start // slide
-        block = self.block.of_keys(key, key + 1)
-        events, weighed, sliding = self._inputs(block, (number, number), exact=True)
-        room = sweep_room(events, weighed, sliding, len(self.expectation.sequence))
-        _, totals = run_interpreted(expect)(events, weighed, sliding, room)
+        try:
+            _, totals = self.sweep(self.block.of_keys(key, key + 1), (number, number), exact=True)
+        except OverflowError:  # infinity is no fraction
+            return []
         return list(totals[0])
 
     def _inputs(
@@ -137,22 +155,24 @@ class _Expected:
 
     def probabilities(self, key: Array, start: Array) -> Amounts:
         """Of at least one match, in each of some windows."""
-        places = len(self.expectation.sequence)
-        events, _ = likely_points(self.block, self.expectation.sequence, exact=self.exact)
+        events, _ = likely_points(self.block, self.expectation.sequence)
         stretches = self._stretches(events, key, start)
-        if self.exact:
-            return fractions_as_amounts(run_interpreted(at_least_one)(events, stretches, places, MOST_STEPS)[0])
-        found, refused = at_least_one(events, stretches, places, MOST_STEPS)
+        found, refused = at_least_one(events, stretches, len(self.expectation.sequence), MOST_STEPS)
         if refused.any():
             raise _too_many_steps()
         numbers = doubles_as_amounts(np.minimum(found, 1.0))
         again = np.flatnonzero(found < TINY)
         if len(again):
-            events, _ = likely_points(self.block, self.expectation.sequence, exact=True)
-            some = Stretches(*(column[again] for column in stretches))
-            for row, number in zip(again, run_interpreted(at_least_one)(events, some, places, MOST_STEPS)[0], strict=True):
+            for row, number in zip(again, self.exact_probabilities(key[again], start[again]), strict=True):
                 _put(numbers, row, number)
         return numbers
+
+    def exact_probabilities(self, key: Array, start: Array) -> Array:
+        """The same as fractions."""
+        events, _ = likely_points(self.block, self.expectation.sequence, exact=True)
+        stretches = self._stretches(events, key, start)
+        found: Array = run_interpreted(at_least_one)(events, stretches, len(self.expectation.sequence), MOST_STEPS)[0]
+        return found
 
     def _stretches(self, events: LikelyPoints, key: Array, start: Array) -> Stretches:
         """The events that may lie in each window; the longest interval says how much earlier they can begin."""
@@ -163,15 +183,12 @@ class _Expected:
             return Stretches(begin, end, first, np.full(len(key), events.last.max(initial=0)))
         first, last = -(-start // grain), -(-(start + window.within) // grain) - 1
         most = int((events.last - events.first).max(initial=0))
-        where = np.array([_between(events.first, *one) for one in zip(begin, end, first - most, last, strict=True)])
-        where = where.reshape(-1, 2)
-        return Stretches(np.ascontiguousarray(where[:, 0]), np.ascontiguousarray(where[:, 1]), first, last)
-
-
-def _between(points: Array, begin: int, end: int, first: int, last: int) -> tuple[int, int]:
-    """Which of some sorted points lie from `first` to `last`."""
-    some = points[begin:end]
-    return begin + int(np.searchsorted(some, first)), begin + int(np.searchsorted(some, last, side="right"))
+        return Stretches(
+            first_at_least(begin, end, events.first, first - most),
+            first_at_least(begin, end, events.first, last + 1),
+            first,
+            last,
+        )
 
 
 def _numbers(weight: Array, exact: bool) -> Array:
@@ -197,14 +214,6 @@ def doubles_as_amounts(numbers: Array) -> Amounts:
     """Doubles as mantissas and exponents."""
     mantissa, exponent = np.frexp(numbers)
     return Amounts(mantissa, exponent.astype(np.int64))
-
-
-def fractions_as_amounts(numbers: Sequence[Any] | Array) -> Amounts:
-    """Fractions, each rounded once, of any size."""
-    found = doubles_as_amounts(np.zeros(len(numbers)))
-    for row, number in enumerate(numbers):
-        _put(found, row, number)
-    return found
 
 
 def _put(amounts: Amounts, row: int, number: Fraction) -> None:

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.columns.numbers import BORROWED, LEAN
+from trendloom.kernels.compiled import njit
 from trendloom.kernels.imprecise.expected.masses import LikelyPoints, mass_at
-from trendloom.kernels.totals.spans import grown
 
 Array = np.ndarray[Any, Any]
 
@@ -67,6 +67,13 @@ class SweepRoom(NamedTuple):
     active: Array
 
 
+class SweptWindows(NamedTuple):
+    """One row for each window: (key, start, lost), and its numbers."""
+
+    place: Array
+    numbers: Array
+
+
 def sweep_room(events: LikelyPoints, weighed: Weighed, windows: SlidingPoints, places: int) -> SweepRoom:
     """Room for a sweep, with numbers as those of the events."""
     lanes, kind = 1 + len(weighed.weight_of), events.even.dtype
@@ -82,20 +89,35 @@ def sweep_room(events: LikelyPoints, weighed: Weighed, windows: SlidingPoints, p
 
 @njit(nogil=True)
 def expect(events: LikelyPoints, weighed: Weighed, windows: SlidingPoints, room: SweepRoom) -> tuple[Array, Array]:
-    """All windows with a sequence in some world: (key, start, lost, 0), and the numbers of each, by key and start."""
-    found = np.empty((16, 4), np.int64)
-    totals = np.empty((16, room.density.shape[1]), room.density.dtype)
+    """All windows with a sequence in some world: (key, start, lost), and the numbers of each, by key and start."""
+    found = SweptWindows(np.empty((16, 3), np.int64), np.empty((16, room.density.shape[1]), room.density.dtype))
     count = 0
     for key in range(len(events.key_starts) - 1):
-        found, totals, count = _sweep_key(events, weighed, windows, room, key, found, totals, count)
-    return found[:count], totals[:count]
+        found = _roomier(found, count, count + _most_windows(events, windows, key))
+        count = _sweep_key(events, weighed, windows, room, key, found, count)
+    return found.place[:count], found.numbers[:count]
 
 
-@njit(nogil=True)
+@njit(**LEAN)
+def _most_windows(events: LikelyPoints, windows: SlidingPoints, key: int) -> int:
+    """At least as many as a key has windows with events."""
+    begin, end = events.key_starts[key], events.key_starts[key + 1]
+    if windows.within == NO_WINDOWS or begin == end:
+        return 1
+    each, latest = 0, events.last[begin]
+    for event in range(begin, end):
+        ticks = (events.last[event] - events.first[event]) * windows.grain
+        each += (ticks + windows.within) // windows.slide + 1
+        latest = max(latest, events.last[event])
+    return min(each, ((latest - events.first[begin]) * windows.grain + windows.within) // windows.slide + 1)
+
+
+@njit(**LEAN)
 def _sweep_key(
-    events: LikelyPoints, weighed: Weighed, windows: SlidingPoints, room: SweepRoom, key: int, found: Array,
-    totals: Array, count: int,
-) -> tuple[Array, Array, int]:  # fmt: skip
+    events: LikelyPoints, weighed: Weighed, windows: SlidingPoints, room: SweepRoom, key: int, found: SweptWindows,
+    count: int,
+) -> int:  # fmt: skip
+    """Note the windows of a key after `count` others; gives how many there are then."""
     following, end = events.key_starts[key], events.key_starts[key + 1]
     active, point = 0, 0
     oldest, newest = 0, -1  # windows that are open
@@ -109,7 +131,7 @@ def _sweep_key(
         active = _weigh_point(events, weighed, room, active, point)
         low, high = _windows_at(windows, point)
         while oldest <= newest and oldest < low:
-            found, totals, count = _close(windows, room, key, oldest, found, totals, count)
+            count = _close(windows, room, key, oldest, found, count)
             oldest += 1
         if oldest > newest:
             oldest, newest = low, low - 1
@@ -120,11 +142,11 @@ def _sweep_key(
             _extend(room, window % len(room.lost))
         point += 1
     for window in range(oldest, newest + 1):
-        found, totals, count = _close(windows, room, key, window, found, totals, count)
-    return found, totals, count
+        count = _close(windows, room, key, window, found, count)
+    return count
 
 
-@njit(**INSIDE)
+@njit(**BORROWED)
 def _windows_at(windows: SlidingPoints, point: int) -> tuple[int, int]:
     """The first and the last of the windows asked for that hold a point."""
     if windows.within == NO_WINDOWS:
@@ -134,7 +156,7 @@ def _windows_at(windows: SlidingPoints, point: int) -> tuple[int, int]:
     return max(low, windows.oldest), min(high, windows.newest)
 
 
-@njit(**INSIDE)
+@njit(**BORROWED)
 def _weigh_point(events: LikelyPoints, weighed: Weighed, room: SweepRoom, active: int, point: int) -> int:
     """Set the densities of a point; give the number of events that can be later, too, which are kept."""
     density = room.density
@@ -158,7 +180,7 @@ def _weigh_point(events: LikelyPoints, weighed: Weighed, room: SweepRoom, active
     return active
 
 
-@njit(**INSIDE)
+@njit(**BORROWED)
 def _open(room: SweepRoom, row: int) -> None:
     """A window in which nothing has happened: there is one empty sequence."""
     for place in range(room.sums.shape[1]):
@@ -169,7 +191,7 @@ def _open(room: SweepRoom, row: int) -> None:
     room.lost[row] = False
 
 
-@njit(**INSIDE)
+@njit(**BORROWED)
 def _extend(room: SweepRoom, row: int) -> None:
     """Sequences of earlier points go on with the events of this one; later places first, as points must rise."""
     density, sums = room.density, room.sums
@@ -187,29 +209,31 @@ def _extend(room: SweepRoom, row: int) -> None:
         room.reached[row, place + 1] = True
 
 
-@njit(nogil=True)
-def _close(
-    windows: SlidingPoints, room: SweepRoom, key: int, window: int, found: Array, totals: Array, count: int
-) -> tuple[Array, Array, int]:
+@njit(**BORROWED)
+def _close(windows: SlidingPoints, room: SweepRoom, key: int, window: int, found: SweptWindows, count: int) -> int:
     """Note a window that is over, if it has a sequence."""
     row, last = window % len(room.lost), room.sums.shape[1] - 1
     if not room.reached[row, last]:
-        return found, totals, count
-    found, totals = grown(found, count), _grown_numbers(totals, count)
-    found[count, 0], found[count, 1] = key, window * windows.slide
-    found[count, 2], found[count, 3] = room.lost[row], 0
-    for lane in range(totals.shape[1]):
-        totals[count, lane] = room.sums[row, last, lane]
-    return found, totals, count + 1
+        return count
+    found.place[count, 0], found.place[count, 1], found.place[count, 2] = key, window * windows.slide, room.lost[row]
+    for lane in range(room.sums.shape[2]):
+        found.numbers[count, lane] = room.sums[row, last, lane]
+    return count + 1
 
 
 @njit(nogil=True)
-def _grown_numbers(totals: Array, count: int) -> Array:
-    """The same table, or one twice as long with the same rows if it is full."""
-    if count < len(totals):
-        return totals
-    more = np.empty((2 * len(totals), totals.shape[1]), totals.dtype)
+def _roomier(found: SweptWindows, count: int, needed: int) -> SweptWindows:
+    """The same tables, or longer ones with the same rows if they hold fewer than needed."""
+    if needed <= len(found.place):
+        return found
+    size = max(needed, 2 * len(found.place))
+    more = SweptWindows(
+        np.empty((size, found.place.shape[1]), np.int64),
+        np.empty((size, found.numbers.shape[1]), found.numbers.dtype),
+    )
     for row in range(count):
-        for lane in range(totals.shape[1]):
-            more[row, lane] = totals[row, lane]
+        for column in range(found.place.shape[1]):
+            more.place[row, column] = found.place[row, column]
+        for lane in range(found.numbers.shape[1]):
+            more.numbers[row, lane] = found.numbers[row, lane]
     return more
