@@ -30,7 +30,7 @@ from trendloom.kernels.imprecise.expected.sweep import (
 from trendloom.kernels.interpreted import run_interpreted
 from trendloom.kernels.totals.spec import Measure
 from trendloom.kernels.totals.totals import Totals, weights_of
-from trendloom.kernels.totals.widen import Amounts
+from trendloom.kernels.totals.widen import Amounts, doubles_as_amounts
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]
@@ -208,12 +208,6 @@ def _too_many_steps() -> RunError:
 
 
 # ---------------------------------------------------------------------------------------------------- amounts
-
-
-def doubles_as_amounts(numbers: Array) -> Amounts:
-    """Doubles as mantissas and exponents."""
-    mantissa, exponent = np.frexp(numbers)
-    return Amounts(mantissa, exponent.astype(np.int64))
 
 
 def _put(amounts: Amounts, row: int, number: Fraction) -> None:

@@ -163,8 +163,8 @@ def _weigh_point(events: LikelyPoints, weighed: Weighed, room: SweepRoom, active
     for place in range(density.shape[0]):
         for lane in range(density.shape[1]):
             density[place, lane] = 0
-    at = 0
-    while at < active:
+    kept = 0
+    for at in range(active):
         event = room.active[at]
         place, mass = events.place[event], mass_at(events, event, point)
         density[place, 0] += mass
@@ -172,12 +172,10 @@ def _weigh_point(events: LikelyPoints, weighed: Weighed, room: SweepRoom, active
             if weighed.weighs[number, place] and mass > 0:
                 row = weighed.weight_of[number]
                 density[place, 1 + number] += mass if row < 0 else mass * weighed.weights[row, event]
-        if events.last[event] == point:
-            active -= 1
-            room.active[at] = room.active[active]
-        else:
-            at += 1
-    return active
+        if events.last[event] > point:
+            room.active[kept] = event
+            kept += 1
+    return kept
 
 
 @njit(**BORROWED)
