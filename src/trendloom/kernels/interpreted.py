@@ -145,17 +145,13 @@ def interpreted_only() -> Iterator[None]:
         _here.role = before
 
 
-def run_interpreted(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel as Python runs it, with all that it calls: over numbers that no compiled code knows, as fractions."""
-
-    def run(*arguments: Any) -> Any:
-        before, _here.role = _here.role, KERNEL
-        try:
-            return getattr(kernel, "interpreted", kernel)(*arguments)
-        finally:
-            _here.role = before
-
-    return run
+def interpret(kernel: Any, *arguments: Any) -> Any:
+    """Run a kernel and all that it calls as Python, over numbers that compiled code does not know, like fractions."""
+    before, _here.role = _here.role, Role.KERNEL
+    try:
+        return getattr(kernel, "interpreted", kernel)(*arguments)
+    finally:
+        _here.role = before
 
 
 @contextmanager

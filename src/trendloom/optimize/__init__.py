@@ -49,6 +49,14 @@ COSTED_RULES: tuple[CostedRule, ...] = (
     short_cut_predicates,
 )
 
+WITHOUT_ORDER: tuple[Rule | CostedRule, ...] = (
+    decorrelate_negations,
+    evaluate_equal_negations_once,
+    look_up_equalities,
+    short_cut_predicates,
+)
+"""Rules for searches that know which of two events is first: where times are imprecise, plans do without them."""
+
 WORKLOAD_RULES = (
     read_once,
     find_key_sets,
@@ -71,4 +79,13 @@ def optimize_workload(workload: Workload) -> Workload:
     return workload
 
 
-__all__ = ["COSTED_RULES", "RULES", "WORKLOAD_RULES", "CostedRule", "Rule", "optimize", "optimize_workload"]
+__all__ = [
+    "COSTED_RULES",
+    "RULES",
+    "WITHOUT_ORDER",
+    "WORKLOAD_RULES",
+    "CostedRule",
+    "Rule",
+    "optimize",
+    "optimize_workload",
+]

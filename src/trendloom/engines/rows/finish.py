@@ -44,7 +44,7 @@ def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: 
     if plan.window.sliding:
         assert plan.window.within is not None
         start = merged[WINDOW].to_numpy()
-        time_type = schema.field(plan.schema.time).type
+        time_type = schema.field(plan.schema.times).type
         columns["window_start"] = time_array(start, time_type)
         columns["window_end"] = time_array(start + plan.window.within, time_type)
     for value in plan.output.values:

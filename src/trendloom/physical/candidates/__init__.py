@@ -10,6 +10,7 @@ from trendloom.physical.candidates import (
     best_paths,
     by_event,
     expansion,
+    imprecise,
     matrices,
     outside_in,
     parts,
@@ -39,3 +40,6 @@ CANDIDATES: tuple[Candidate, ...] = (
     pivots.CANDIDATE,
     two_steps.CANDIDATE,
 )
+
+OF_IMPRECISE_TIME: tuple[Candidate, ...] = (imprecise.CANDIDATE,)
+"""Those for events whose times are intervals."""

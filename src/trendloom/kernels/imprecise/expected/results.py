@@ -27,7 +27,7 @@ from trendloom.kernels.imprecise.expected.sweep import (
     expect,
     sweep_room,
 )
-from trendloom.kernels.interpreted import run_interpreted
+from trendloom.kernels.interpreted import interpret
 from trendloom.kernels.totals.spec import Measure
 from trendloom.kernels.totals.totals import Totals, weights_of
 from trendloom.kernels.totals.widen import Amounts, doubles_as_amounts
@@ -120,8 +120,8 @@ class _Expected:
         """See `expect`."""
         events, weighed, sliding = self._inputs(block, asked, exact=exact)
         room = sweep_room(events, weighed, sliding, len(self.expectation.sequence))
-        run = run_interpreted(expect) if exact else expect
-        found: tuple[Array, Array] = run(events, weighed, sliding, room)
+        asked_for = (events, weighed, sliding, room)
+        found: tuple[Array, Array] = interpret(expect, *asked_for) if exact else expect(*asked_for)
         return found
 
     def _exactly(self, key: int, start: int) -> list[Any]:
@@ -171,7 +171,7 @@ class _Expected:
         """The same as fractions."""
         events, _ = likely_points(self.block, self.expectation.sequence, exact=True)
         stretches = self._stretches(events, key, start)
-        found: Array = run_interpreted(at_least_one)(events, stretches, len(self.expectation.sequence), MOST_STEPS)[0]
+        found: Array = interpret(at_least_one, events, stretches, len(self.expectation.sequence), MOST_STEPS)[0]
         return found
 
     def _stretches(self, events: LikelyPoints, key: Array, start: Array) -> Stretches:
