@@ -36,6 +36,7 @@ from trendloom.plan.bind import bind, bind_workload
 from trendloom.plan.depth import too_deep
 from trendloom.plan.display import Branch, describe_logical, draw
 from trendloom.plan.every_query import for_every_query
+from trendloom.plan.imprecise import asks_for_imprecise_time
 from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import UNKNOWN, KeySpread, Statistics, StatisticsOf, nothing_known
 from trendloom.plan.workload import Attributes
@@ -335,7 +336,7 @@ def _axes(query: tree.Query, options: Options) -> Iterator[TimeAxis]:
 
 def _assumed(query: tree.Query, axis: TimeAxis, options: Options) -> Schema:
     imprecise = options.imprecise
-    if query.confidence is not None and not imprecise.imprecise:
+    if asks_for_imprecise_time(query) and not imprecise.imprecise:
         imprecise = ImpreciseOptions("time_low", "time_high")
     imprecision = imprecise.measured(axis)
     moment = Kind.TIME if axis.timestamp else Kind.INT
