@@ -62,8 +62,8 @@ def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _scaled_column(value: Value, merged: pa.Table, numeric: str) -> pa.Array | None:
-    """COUNT or SUM as a double or logarithm, straight from mantissa and exponent; None where it is something else."""
-    if not (isinstance(value.expr, Total) and value.expr.function in ("count", "sum")):
+    """COUNT, SUM or PROBABILITY as a double or logarithm, straight from mantissa and exponent; None: something else."""
+    if not (isinstance(value.expr, Total) and value.expr.function in ("count", "sum", "probability")):
         return None
     scaled = scaled_of(merged, value.expr)
     if scaled is None:
