@@ -213,7 +213,8 @@ def partial_schema(job: Job) -> pa.Schema:
     for measure in measures_of(plan):
         kind = _measure_type(measure, plan, job.schema)
         linear = measure.function in ("matches", "count", "sum")
-        if job.physical.kernel.adds_up and linear and (job.numeric != "exact" or kind != pa.string()):
+        scaled = job.physical.kernel.adds_up and linear and (job.numeric != "exact" or kind != pa.string())
+        if scaled or plan.schema.imprecise:
             fields += [pa.field(measure.name, pa.float64()), pa.field(measure.name + EXPONENT, pa.int64())]
         else:
             fields.append(pa.field(measure.name, kind))

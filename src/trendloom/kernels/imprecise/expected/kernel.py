@@ -92,8 +92,11 @@ class ExpectedKernel:
         return self._ended(state, None)
 
     def kept(self, state: ExpectedState) -> Array | None:
-        """All that the clock says."""
-        return None
+        """The events that may lie in a window that has not ended."""
+        if state.block is None or state.before is None or self.expectation.window.within is None:
+            return None
+        kept: Array = state.block.high >= self.clock.first_open(state.before)
+        return kept
 
     def dump(self, state: ExpectedState, *, whole: bool = False) -> pa.Table | None:
         """Nothing: all is made of the events."""

@@ -13,6 +13,7 @@ import numpy as np
 from trendloom.kernels.columns.numbers import BORROWED
 from trendloom.kernels.compiled import njit
 from trendloom.kernels.imprecise.block import IntervalBlock
+from trendloom.kernels.interpreted import interpret
 from trendloom.model.imprecision import Masses
 
 Array = np.ndarray[Any, Any]
@@ -70,18 +71,34 @@ def _tables(masses: Masses | None, like: Array) -> tuple[Array, Array, Array]:
     if masses is None:
         nothing = np.zeros(0, like.dtype)
         return nothing, nothing, nothing
-    given = masses.values.astype(np.float64)
+    given: Array = masses.values.astype(np.float64)
+    mass, above, below = (np.zeros(len(given), like.dtype) for _ in range(3))
     if like.dtype == object:
-        given = np.array([Fraction(value) for value in given.tolist()], object)
-    found = tuple(np.zeros(len(given), like.dtype) for _ in range(3))
-    for begin, end in zip(masses.offsets[:-1].tolist(), masses.offsets[1:].tolist(), strict=True):
+        mass[:] = [Fraction(value) for value in given.tolist()]
+        interpret(_divide_and_sum, masses.offsets, mass, above, below)
+    else:
+        mass[:] = given
+        _divide_and_sum(masses.offsets, mass, above, below)
+    return mass, above, below
+
+
+@njit(nogil=True)
+def _divide_and_sum(offsets: Array, mass: Array, above: Array, below: Array) -> None:
+    """Make probabilities of what was given for each point, and add them up from either end. O(points)."""
+    for event in range(len(offsets) - 1):
+        begin, end = offsets[event], offsets[event + 1]
         if begin == end:
             continue
-        mass = given[begin:end] / given[begin:end].sum()
-        found[0][begin:end] = mass
-        found[1][begin : end - 1] = np.cumsum(mass[:0:-1])[::-1]
-        found[2][begin:end] = np.cumsum(mass)
-    return found[0], found[1], found[2]
+        whole = mass[begin]
+        for at in range(begin + 1, end):
+            whole += mass[at]
+        mass[begin] = mass[begin] / whole
+        below[begin] = mass[begin]
+        for at in range(begin + 1, end):
+            mass[at] = mass[at] / whole
+            below[at] = below[at - 1] + mass[at]
+        for at in range(end - 2, begin - 1, -1):
+            above[at] = above[at + 1] + mass[at + 1]
 
 
 @njit(**BORROWED)
