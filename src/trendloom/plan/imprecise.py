@@ -100,7 +100,7 @@ def _refuse_totals(query: tree.Query) -> None:
 
 def _refuse_times(query: tree.Query, schema: Schema) -> None:
     """Refuse conditions and values that need the time of an event, and partitions by it."""
-    names = {"time"} if schema.bounds is not None else {"time", schema.time}
+    names = {"time", schema.time}
     hint = "the order of the pattern and WITHIN say when events happen; bounds and errors in columns may be used"
     said = (query.pattern, query.where, query.returns)
     for reference in _nodes(said, tree.Reference):
