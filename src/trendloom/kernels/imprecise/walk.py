@@ -17,7 +17,7 @@ import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.imprecise.confidence.in_order import prefix_error
-from trendloom.kernels.imprecise.confidence.points import PointMasses, masses_of
+from trendloom.kernels.imprecise.confidence.points import BEGIN, END, PointMasses, masses_of
 from trendloom.kernels.imprecise.extension import Extensions
 from trendloom.kernels.imprecise.position_events import FAR
 from trendloom.kernels.imprecise.prefixes import Prefixes, ordered_paths
@@ -267,7 +267,7 @@ def _is_likely(tables: WalkTables, walked: WalkState, length: int, points: Point
     """Whether the partial signature of this length is in order often enough: as `in_order.go_on`. O(points)."""
     event, masses, values = walked.event[length], walked.masses, points.values
     first, last, share = tables.first_point[event], tables.last_point[event], points.share[event]
-    given, given_end = points.offsets[event], points.offsets[event + 1]
+    given, given_end = points.bounds[event, BEGIN], points.bounds[event, END]
     before = walked.event[length - 1]
     base, bound = tables.first_point[before], tables.last_point[before] + 1
     earlier, total, done = 1.0 if length == 1 else 0.0, 0.0, bound if length == 1 else base
