@@ -41,7 +41,7 @@ def chances(signatures: Signatures, block: IntervalBlock, threshold: Fraction | 
     Who is not kept has chances as well, but times only if it matches in some world.
     """
     weights = _in_doubles(signatures, block)
-    confidence, low, high = weights.confidence, weights.range[:, 0], weights.range[:, 1]
+    confidence, low, high = weights.confidence, weights.times[:, 0], weights.times[:, 1]
     error = rounding_error(weights.roundings)
     kept = confidence > 0
     again = weights.outcome == DELICATE
@@ -152,5 +152,5 @@ def _of_shape(shape: Shape) -> tuple[Fraction, int, int]:
     found = weigh(exact_masses(intervals), signatures, rivals, width, interpret)
     if found.outcome[0] == TOO_MANY:
         raise _too_many()
-    low, high = found.range[0].tolist()
+    low, high = found.times[0].tolist()
     return Fraction(found.confidence[0]), low, high

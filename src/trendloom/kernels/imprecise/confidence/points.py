@@ -107,9 +107,8 @@ def mass_outside(points: PointMasses, event: int, begin: int, end: int) -> Any:
     """The probability that an event does not lie between two points, themselves not included. O(points)."""
     if points.bounds[event, HIGH] <= begin or points.bounds[event, LOW] >= end:
         return 1
-    return mass_within(points, event, points.bounds[event, LOW], begin) + mass_within(
-        points, event, end, points.bounds[event, HIGH]
-    )
+    before = mass_within(points, event, points.bounds[event, LOW], begin)
+    return before + mass_within(points, event, end, points.bounds[event, HIGH])
 
 
 @njit(**INSIDE)

@@ -81,7 +81,7 @@ def sort_rivals(
     for rival in range(tally[RIVALS]):
         kind, gap = _kind_of(points, rows, rival, length, box, limits, watched)
         watched.rivals[rival, KIND] = kind
-        if kind == PLAIN or kind == EXCUSABLE:
+        if kind in (PLAIN, EXCUSABLE):
             head = FIRST_PLAIN if kind == PLAIN else FIRST_EXCUSABLE
             watched.rivals[rival, LINK], watched.gaps[gap, head] = watched.gaps[gap, head], rival
     for gap in range(1, length):
