@@ -16,9 +16,6 @@ from trendloom.kernels.imprecise.confidence.points import HIGH, LOW
 
 Array = np.ndarray[Any, Any]
 
-FAR = 1 << 61
-"""A point beyond all others, and a span that binds nobody."""
-
 
 class Limits(NamedTuple):
     """When a signature may take place: less than `span` points from first to last, in the points of its window.

@@ -20,8 +20,7 @@ import numpy as np
 from trendloom.errors import RunError, option
 from trendloom.kernels.ground.matches import Chances
 from trendloom.kernels.imprecise.block import IntervalBlock
-from trendloom.kernels.imprecise.confidence.boxes import FAR
-from trendloom.kernels.imprecise.confidence.points import exact_masses, masses_of
+from trendloom.kernels.imprecise.confidence.points import FAR, exact_masses, masses_of
 from trendloom.kernels.imprecise.confidence.watched import MOST_AT_ONCE, RivalRows
 from trendloom.kernels.imprecise.confidence.weigh import DELICATE, TOO_MANY, SignatureRows, Weights, weigh
 from trendloom.kernels.imprecise.signatures import Rivals, Signatures

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.imprecise.confidence.boxes import FAR
-from trendloom.kernels.imprecise.confidence.points import HIGH, LOW, mass_at, mass_outside, mass_within
+from trendloom.kernels.imprecise.confidence.points import FAR, HIGH, LOW, mass_at, mass_outside, mass_within
 from trendloom.kernels.imprecise.confidence.quiet_gaps import Room, Scene, fill_quiet, quiet_at_end, quiet_ends
 from trendloom.kernels.imprecise.confidence.watched import (
     BIT,
@@ -39,7 +38,7 @@ Array = np.ndarray[Any, Any]
 
 
 WHO, MASK, FROM, TO = range(4)
-"""Columns of `Tracked.spans`: the number of the rival, its bit as a mask, the first and the last point it matters at."""
+"""Columns of `Tracked.spans`: the number of the rival, its bit as a mask, the first and last point where it matters."""
 
 
 class Tracked(NamedTuple):

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.imprecise.confidence.boxes import FAR, Limits
-from trendloom.kernels.imprecise.confidence.points import HIGH, LOW, PointMasses
+from trendloom.kernels.imprecise.confidence.boxes import Limits
+from trendloom.kernels.imprecise.confidence.points import FAR, HIGH, LOW, PointMasses
 
 Array = np.ndarray[Any, Any]
 

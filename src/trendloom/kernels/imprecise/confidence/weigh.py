@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.imprecise.confidence.boxes import FAR, Limits, narrow, tighten
+from trendloom.kernels.imprecise.confidence.boxes import Limits, narrow, tighten
 from trendloom.kernels.imprecise.confidence.in_order import first_point, last_point, mass_in_order
-from trendloom.kernels.imprecise.confidence.points import HIGH, LOW, PointMasses, mass_at
+from trendloom.kernels.imprecise.confidence.points import FAR, HIGH, LOW, PointMasses, mass_at
 from trendloom.kernels.imprecise.confidence.quiet_gaps import Room, Scene, room_for, weigh_quiet
 from trendloom.kernels.imprecise.confidence.sweep import weigh_sweep
 from trendloom.kernels.imprecise.confidence.watched import (
