@@ -94,6 +94,11 @@ class Options:
         """What the run may use and give out."""
         return Limits(bytes_of(self.memory_limit), self.max_trends)
 
+    @property
+    def time_columns(self) -> tuple[str, ...]:
+        """The columns that hold times: that of the times, or of their bounds."""
+        return (self.time,) if self.time_low is None or self.time_high is None else (self.time_low, self.time_high)
+
     def columns(self) -> Columns:
         """The options that say how the events are read."""
         return {

@@ -24,6 +24,8 @@ from trendloom.plan.ranking import RANK, SCORE
 
 Array = np.ndarray[Any, Any]
 VAR = "var"
+CONFIDENCE, TIME_LOW, TIME_HIGH = "confidence", "time_low", "time_high"
+"""Columns of matches whose times are imprecise: how likely each is, and from when to when it may last."""
 EXACT_ON_SPARK = pa.decimal128(38, 0)
 
 
@@ -92,6 +94,9 @@ def row_schema(physical: Physical, schema: pa.Schema, exact: pa.DataType = EXACT
     fields += [pa.field(name, exact, metadata=marked) for name in physical.kernel.columns]
     if plan.ranking is not None:
         fields += [pa.field(RANK, pa.int64()), pa.field(SCORE, score_type(plan.ranking))]
+    if plan.schema.imprecise:
+        time_type = schema.field(plan.schema.times).type
+        fields += [pa.field(CONFIDENCE, pa.float64()), pa.field(TIME_LOW, time_type), pa.field(TIME_HIGH, time_type)]
     return pa.schema(fields)
 
 
