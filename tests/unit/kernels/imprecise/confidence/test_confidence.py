@@ -13,6 +13,7 @@ from tests.unit.kernels.imprecise.confidence.worlds_of_signatures import (
     Case,
     Imprecise,
     block_of,
+    excused_cases,
     imprecise,
     signatures_of,
     some_cases,
@@ -28,7 +29,7 @@ KINDS = {
     "in order": some_cases(),
     "one gap each": some_cases(most_rivals=3),
     "several gaps": some_cases(most_rivals=3, several_gaps=True),
-    "excuses": some_cases(most_rivals=4, several_gaps=True, excuses=True),
+    "excuses": excused_cases(),
 }
 
 
@@ -69,7 +70,7 @@ def test_doubles_keep_their_bound(kind: str) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(some_cases(most_rivals=3, several_gaps=True, excuses=True), min_size=2, max_size=4))
+@given(st.lists(st.one_of(KINDS["several gaps"], KINDS["excuses"]), min_size=2, max_size=4))
 def test_signatures_of_a_chunk_do_not_disturb_each_other(cases: list[Case]) -> None:
     alike = [case for case in cases if (case.span, case.window is None) == (cases[0].span, cases[0].window is None)]
     signatures, block = signatures_of(alike)
