@@ -58,7 +58,7 @@ def signatures_of(
     rivals = RivalSearch(tests, chunk)
     for complete in growth.complete():
         for begin in range(0, len(complete), ROWS):
-            some = complete.take(np.arange(begin, min(begin + ROWS, len(complete))))
+            some = complete.part(begin, begin + ROWS)
             found = _with_rivals(some, rivals, spec.window, block.grain)
             if len(found.signatures):
                 yield found

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.imprecise.confidence.in_order import begin_order, go_on, prefix_error
-from trendloom.kernels.imprecise.confidence.points import PointMasses, masses_of
+from trendloom.kernels.imprecise.confidence.in_order import prefix_error
+from trendloom.kernels.imprecise.confidence.points import BEGIN, END, PointMasses, masses_of
 from trendloom.kernels.imprecise.extension import Extensions
 from trendloom.kernels.imprecise.position_events import FAR
 from trendloom.kernels.imprecise.prefixes import Prefixes, ordered_paths
@@ -179,58 +179,75 @@ def _beginning(tables: WalkTables, deepest: int, points: int) -> WalkState:
 @njit(nogil=True)
 def walk(tables: WalkTables, walked: WalkState, buffer: WalkBuffer, points: PointMasses) -> int:
     """Go on until the buffer is full or all is done; returns how many signatures it holds. O(1) per candidate."""
+    # names of their own: reading an array out of a bundle costs more than a candidate
+    begin, targets, positions, repeats = tables.begin, tables.target, tables.position, tables.repeats
+    accepts, all_ends, span, key, starts = tables.accepts, tables.ends, tables.span, tables.key, tables.starts
+    members, low, highest = tables.members, tables.low, tables.highest
+    first_point, last_point = tables.first_point, tables.last_point
+    events, leasts, latests, states = walked.event, walked.least, walked.latest, walked.state
+    moves, places, steps = walked.move, walked.at, walked.step
+    found_offsets, found_events, found_steps = buffer.offsets, buffer.events, buffer.steps
+    found_least, found_latest = buffer.least, buffer.latest
     depth, rows, used = walked.depth[0], 0, 0
     while depth >= 0:
-        move = walked.move[depth]
-        if move == tables.begin[walked.state[depth] + 1]:
+        move = moves[depth]
+        if move == begin[states[depth] + 1]:
             depth -= 1
             continue
-        at, end = walked.at[depth], _slice_end(tables, walked, depth, move)
-        if at < 0:
-            at = _slice_begin(tables, walked, depth, move)
-        target = tables.target[move]
-        latest_low = walked.latest[depth] + tables.span - 1
-        deeper = False
-        while at < end and tables.low[at] <= latest_low and not deeper:
-            if _is_extension(tables, walked, depth, tables.members[at], move):
-                if tables.accepts[target] and (rows == len(buffer.least) or used + depth + 1 > len(buffer.events)):
-                    walked.at[depth], walked.depth[0] = at, depth
-                    return rows
-                if _enter(tables, walked, depth, tables.members[at], move, points):
-                    if tables.accepts[target]:
-                        _emit(walked, depth + 1, buffer, rows, used)
-                        rows, used = rows + 1, used + depth + 1
-                    deeper = tables.begin[target] < tables.begin[target + 1]
-            at += 1
-        if deeper:
-            walked.at[depth] = at
-            depth += 1
-            walked.move[depth], walked.at[depth] = tables.begin[target], -1
+        target, position, at = targets[move], positions[move], places[depth]
+        if depth == 0:
+            end = starts[position, -1]
+            at = max(at, starts[position, 0])
         else:
-            walked.move[depth], walked.at[depth] = move + 1, -1
+            end = starts[position, key[events[depth]] + 1]
+            if at < 0:
+                at = _first_above(highest, leasts[depth], starts[position, key[events[depth]]], end)
+        accepted, inner = accepts[target], begin[target] < begin[target + 1]
+        after, latest, length = leasts[depth] + 1, latests[depth], depth + 1
+        deeper = False
+        while at < end and low[at] < latest + span and depth < span and not deeper:
+            event = members[at]
+            least = max(after, first_point[event])
+            start = min(latest, last_point[event] - depth)
+            ended = max(least, all_ends[target, event])
+            if least > last_point[event] or ended >= FAR or ended - start >= span:
+                at += 1
+                continue
+            if accepted and (rows == len(found_least) or used + length > len(found_events)):
+                places[depth], walked.depth[0] = at, depth
+                return rows
+            at += 1
+            if repeats[move] and _is_bound(events, depth, event):
+                continue
+            events[length], steps[length], states[length] = event, tables.step[move], target
+            leasts[length], latests[length] = least, start
+            if tables.bar > 0 and not _is_likely(tables, walked, length, points):
+                continue
+            if accepted:
+                for place in range(length):
+                    found_events[used + place] = events[place + 1]
+                    found_steps[used + place] = steps[place + 1]
+                used += length
+                found_least[rows], found_latest[rows] = least, start
+                rows += 1
+                found_offsets[rows] = used
+            deeper = inner
+        if deeper:
+            places[depth] = at
+            depth += 1
+            moves[depth], places[depth] = begin[target], -1
+        else:
+            moves[depth], places[depth] = move + 1, -1
     walked.depth[0] = depth
     return rows
 
 
 @njit(**INSIDE)
-def _slice_end(tables: WalkTables, walked: WalkState, depth: int, move: int) -> int:
-    """Where the members end that a move may bind: those of the key, at the start those of all keys."""
-    if depth == 0:
-        return tables.starts[tables.position[move], -1]
-    return tables.starts[tables.position[move], tables.key[walked.event[depth]] + 1]
-
-
-@njit(**INSIDE)
-def _slice_begin(tables: WalkTables, walked: WalkState, depth: int, move: int) -> int:
-    """The first member that may come after the last event. O(log events)."""
-    position = tables.position[move]
-    if depth == 0:
-        return tables.starts[position, 0]
-    key = tables.key[walked.event[depth]]
-    low, high = tables.starts[position, key], tables.starts[position, key + 1]
+def _first_above(rising: Array, least: int, low: int, high: int) -> int:
+    """The first index in [low, high) whose value is above a number. O(log)."""
     while low < high:
         middle = (low + high) // 2
-        if tables.highest[middle] > walked.least[depth]:
+        if rising[middle] > least:
             high = middle
         else:
             low = middle + 1
@@ -238,46 +255,29 @@ def _slice_begin(tables: WalkTables, walked: WalkState, depth: int, move: int) -
 
 
 @njit(**INSIDE)
-def _is_extension(tables: WalkTables, walked: WalkState, depth: int, event: int, move: int) -> bool:
-    """Whether times allow an event to come next, and a match to end in time after it."""
-    high = tables.last_point[event]
-    least = max(walked.least[depth] + 1, tables.first_point[event])
-    latest = min(walked.latest[depth], high - depth)
-    end = max(least, tables.ends[tables.target[move], event])
-    if least > high or end >= FAR or end - latest >= tables.span or depth >= tables.span:
-        return False
-    if tables.repeats[move]:
-        for place in range(1, depth + 1):
-            if walked.event[place] == event:
-                return False
-    return True
+def _is_bound(events: Array, depth: int, event: int) -> bool:
+    for place in range(1, depth + 1):
+        if events[place] == event:
+            return True
+    return False
 
 
 @njit(**INSIDE)
-def _enter(tables: WalkTables, walked: WalkState, depth: int, event: int, move: int, points: PointMasses) -> bool:
-    """Note the partial signature with one more event; whether it is likely enough."""
-    high, after = tables.last_point[event], depth + 1
-    walked.event[after], walked.step[after], walked.state[after] = event, tables.step[move], tables.target[move]
-    walked.least[after] = max(walked.least[depth] + 1, tables.first_point[event])
-    walked.latest[after] = min(walked.latest[depth], high - depth)
-    if tables.bar <= 0:
-        return True
-    now = tables.first_point[event], high
-    if depth == 0:
-        begin_order(points, event, now[0], now[1], walked.masses[after])
-    else:
-        before = tables.first_point[walked.event[depth]], tables.last_point[walked.event[depth]]
-        go_on(points, event, before, now, walked.masses[depth], walked.masses[after])
-    total = 0.0
-    for place in range(now[1] - now[0] + 1):
-        total += walked.masses[after, place]
+def _is_likely(tables: WalkTables, walked: WalkState, length: int, points: PointMasses) -> bool:
+    """Whether the partial signature of this length is in order often enough: as `in_order.go_on`. O(points)."""
+    event, masses, values = walked.event[length], walked.masses, points.values
+    first, last, share = tables.first_point[event], tables.last_point[event], points.share[event]
+    given, given_end = points.bounds[event, BEGIN], points.bounds[event, END]
+    before = walked.event[length - 1]
+    base, bound = tables.first_point[before], tables.last_point[before] + 1
+    earlier, total, done = 1.0 if length == 1 else 0.0, 0.0, bound if length == 1 else base
+    for point in range(first, last + 1):
+        while done < min(point, bound):
+            earlier += masses[length - 1, done - base]
+            done += 1
+        mass = earlier * share
+        if given < given_end:
+            mass *= values[given + point - first]
+        masses[length, point - first] = mass
+        total += mass
     return total + 1e-300 >= tables.bar
-
-
-@njit(**INSIDE)
-def _emit(walked: WalkState, length: int, buffer: WalkBuffer, row: int, used: int) -> None:
-    for place in range(length):
-        buffer.events[used + place] = walked.event[place + 1]
-        buffer.steps[used + place] = walked.step[place + 1]
-    buffer.offsets[row + 1] = used + length
-    buffer.least[row], buffer.latest[row] = walked.least[length], walked.latest[length]
