@@ -74,11 +74,11 @@ class Stream:
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> Stream:
+def streams(draw: st.DrawFn, types: str) -> Stream:
     """Events that begin about in the order of their types, and have few worlds."""
     grain, worlds, events = draw(st.sampled_from([1, 1, 2])), 1, []
     for number in range(draw(st.integers(3, 6))):
-        kind = draw(st.sampled_from("ABC"))
+        kind = draw(st.sampled_from(types))
         low = "ABC".index(kind) + draw(st.integers(-2, 4))
         high = low + draw(st.sampled_from([0, 1, 2, 3]))
         points = high // grain - low // grain + 1
@@ -113,7 +113,7 @@ def test_expected_values_are_those_of_all_worlds(kind: str) -> None:
     examples, with_rows = amount(40), 0
 
     @thorough(examples)
-    @given(texts, streams())
+    @given(texts, streams("A" if "exclude" in kind else "ABC"))
     def compare(query: str, stream: Stream) -> None:
         nonlocal with_rows
         table = stream.table
