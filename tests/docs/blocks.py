@@ -6,7 +6,7 @@ The word behind a fence says what the block is:
   time 1 with id a1, and so on. It holds until the next such block.
 - tql: a query, run over the stream by the local and the reference engine. `tql reference`: by the reference engine
   alone; the local one must refuse it by name, so that the page is changed when it no longer does. `tql order=line`:
-  with the column `line` to order events of equal time.
+  with the column `line` to order events of equal time. `tql imprecise`: times lie between the columns `low` and `high`.
 - result: what the query before it gives, as `trendloom run --format table` prints it; error: its message instead;
   warning: what `check` says.
 - python: a program; the programs of a page share their names. output: what the one before it prints.
@@ -68,6 +68,11 @@ class Example:
         return tuple(word.removeprefix("order=") for word in self.block.options if word.startswith("order="))
 
     @property
+    def bounds(self) -> dict[str, str]:
+        """The columns of imprecise times, if they are."""
+        return {"time_low": "low", "time_high": "high"} if "imprecise" in self.block.options else {}
+
+    @property
     def name(self) -> str:
         spark = "-spark" if "spark" in self.block.options else ""
         return f"{self.page}:{self.block.line}-{self.block.kind}{spark}"
@@ -121,8 +126,8 @@ def run_query(example: Example, engine: str) -> str:
     events = table_of(example.events)
     try:
         if example.expected is not None and example.expected.kind == "warning":
-            return "\n".join(str(warning) for warning in tl.check(example.block.text, events))
-        options = Options(engine=engine, order=example.order)
+            return "\n".join(str(warning) for warning in tl.check(example.block.text, events, **example.bounds))
+        options = Options(engine=engine, order=example.order, **example.bounds)
         found = [preview(answer) for answer in answers(example.block.text, events, options)]
     except TrendloomError as error:
         return str(error)
