@@ -145,6 +145,15 @@ def interpreted_only() -> Iterator[None]:
         _here.role = before
 
 
+def interpret(kernel: Any, *arguments: Any) -> Any:
+    """Run a kernel and all that it calls as Python, over numbers that compiled code does not know, like fractions."""
+    before, _here.role = _here.role, Role.KERNEL
+    try:
+        return getattr(kernel, "interpreted", kernel)(*arguments)
+    finally:
+        _here.role = before
+
+
 @contextmanager
 def wrapping() -> Iterator[None]:
     """Let words overflow."""

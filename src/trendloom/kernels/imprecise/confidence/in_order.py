@@ -1,0 +1,120 @@
+"""The probability that events lie one strictly after the other: a running sum per event.
+
+    a_1(t) = p_1(t),    a_j(t) = p_j(t) · sum of a_{j-1}(t') over t' < t,    and the sum of a_n is the answer.
+
+Cost: O(length · points). After H. Zhang, *High-Performance Complex Event Processing for Decision Analytics*, chapter 3.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.imprecise.block import IntervalBlock
+from trendloom.kernels.imprecise.confidence.boxes import Box
+from trendloom.kernels.imprecise.confidence.points import PointMasses, mass_at, masses_of
+
+Array = np.ndarray[Any, Any]
+
+
+def prefix_masses(
+    block: IntervalBlock, previous: Array | None, base: Array | None, events: Array
+) -> tuple[Array, Array, Array]:
+    """One event more for many prefixes: the new forward vectors, their bases, and the probabilities of being in order.
+
+    Row r of `previous` has a(t) of the last event so far for t from `base[r]` on, zero beyond its interval; None: these
+    events are the first. The sums only fall as prefixes grow, and no confidence is above that of its prefix: windows,
+    NOTs and runs can only lower it. Doubles, right up to `prefix_error`.
+    Cost: O(points) per prefix.
+    """
+    points = masses_of(block)
+    width = block.most_points
+    rows = np.zeros((len(events), width))
+    if previous is None or base is None:
+        previous, base = np.zeros((0, width)), np.zeros(0, np.int64)
+    sums = np.zeros(len(events))
+    _extend(points, previous, base, events, rows, sums)
+    return rows, points.low[events], sums
+
+
+def prefix_error(block: IntervalBlock, length: int) -> float:
+    """How much larger than what `prefix_masses` says the sum of a prefix of so many events can be, relatively."""
+    return length * (3 * block.most_points + 4) * 2.0**-52
+
+
+def surely_below(sums: Array, threshold: Fraction, error: float) -> Array:
+    """Which sums are below a threshold, whatever was rounded."""
+    return sums * (1 + 2 * error) + 1e-300 < float(threshold) * (1 - 2.0**-50)
+
+
+# ------------------------------------------------------------------------------------------------ compiled
+
+
+@njit(nogil=True)
+def _extend(points: PointMasses, previous: Array, base: Array, events: Array, rows: Array, sums: Array) -> None:
+    for row in range(len(events)):
+        event = events[row]
+        first, last = points.low[event], points.high[event]
+        if len(previous) == 0:
+            begin_order(points, event, first, last, rows[row])
+        else:
+            end = base[row] + previous.shape[1] - 1
+            go_on(points, event, (base[row], end), (first, last), previous[row], rows[row])
+        for point in range(last - first + 1):
+            sums[row] += rows[row, point]
+
+
+@njit(**INSIDE)
+def begin_order(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
+    """The forward vector of the first event."""
+    for point in range(first, last + 1):
+        into[point - first] = mass_at(points, event, point)
+
+
+@njit(**INSIDE)
+def go_on(
+    points: PointMasses, event: int, before: tuple[int, int], now: tuple[int, int], vector: Array, into: Array
+) -> None:
+    """The forward vector of an event at the points `now`, out of that of its predecessor at the points `before`."""
+    total = vector[0] * 0
+    done = before[0]
+    for point in range(now[0], now[1] + 1):
+        end = min(point, before[1] + 1)
+        for earlier in range(done, end):
+            total += vector[earlier - before[0]]
+        done = max(done, end)
+        into[point - now[0]] = total * mass_at(points, event, point)
+
+
+@njit(**INSIDE)
+def mass_in_order(points: PointMasses, events: Array, box: Box, vector: Array, spare: Array) -> Any:
+    """The probability that events lie in order and in their box."""
+    low, high = box
+    begin_order(points, events[0], low[0], high[0], vector)
+    for j in range(1, len(events)):
+        go_on(points, events[j], (low[j - 1], high[j - 1]), (low[j], high[j]), vector, spare)
+        vector, spare = spare, vector
+    last = len(events) - 1
+    total = vector[0]
+    for place in range(1, high[last] - low[last] + 1):
+        total += vector[place]
+    return total
+
+
+@njit(**INSIDE)
+def first_point(points: PointMasses, event: int, first: int, last: int) -> int:
+    """The first point between two where an event can lie, or the one after them."""
+    while first <= last and mass_at(points, event, first) == 0:
+        first += 1
+    return first
+
+
+@njit(**INSIDE)
+def last_point(points: PointMasses, event: int, first: int, last: int) -> int:
+    """The last point between two where an event can lie, or the one before them."""
+    while last >= first and mass_at(points, event, last) == 0:
+        last -= 1
+    return last

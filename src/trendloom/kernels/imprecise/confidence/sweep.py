@@ -1,0 +1,257 @@
+"""Rivals that matter in several gaps, or that excuse others: a sweep that remembers which of them have occurred.
+
+The state after the j-th event is its time and, of the tracked rivals that matter at that time, which have occurred:
+one bit each. From there the sweep walks through the points of the gap. At every point the gap can end, and then rivals
+at that very point are between nobody; or it goes on, and then rivals at the point lie in the gap, if they may. Excuses
+raised in the gap so far are flags of the walk; they count from the next point on. Plain rivals multiply what leaves the
+gap, and excusable ones multiply it when they are excused or the gap ends.
+
+Cost: O(length · points² · 2^bits · (tracked + sets of excuses²)); bits: tracked rivals that matter at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.imprecise.confidence.boxes import FAR, Box, Limits
+from trendloom.kernels.imprecise.confidence.points import PointMasses, mass_at, mass_outside, mass_within
+from trendloom.kernels.imprecise.confidence.quiet_gaps import Room, fill_quiet, quiet_at_end, quiet_ends
+from trendloom.kernels.imprecise.confidence.watched import (
+    BITS,
+    FLAGS,
+    RIVALS,
+    TRACKED,
+    RivalRows,
+    Watched,
+    excuses_of,
+    is_blocked,
+)
+
+Array = np.ndarray[Any, Any]
+
+
+class Scene(NamedTuple):
+    """A signature in a box, with its rivals."""
+
+    points: PointMasses
+    rows: RivalRows
+    watched: Watched
+    events: Array
+    box: Box
+    limits: Limits
+
+
+class Walk(NamedTuple):
+    """Weights by sets of excuses and of occurred rivals: `now`, what they become (`then`), those that began a point with
+    the same excuses (`some`), and what leaves the gap (`leaving`, by occurred rivals alone).
+    """
+
+    now: Array
+    then: Array
+    some: Array
+    leaving: Array
+
+
+@njit(**INSIDE)
+def weigh_sweep(scene: Scene, room: Room) -> tuple[Any, int]:
+    """The probability of a signature in a box, and the last time of its last event in worlds where it matches.
+
+    Where a gap at either end depends on the first or the last event, the box has one point for that.
+    """
+    low, high, length = scene.box.low, scene.box.high, len(scene.events)
+    sets, flags, share = 1 << scene.watched.tally[BITS], scene.watched.tally[FLAGS], scene.points.share
+    layer, later = np.zeros((len(room.vector), sets), share.dtype), np.zeros((len(room.vector), sets), share.dtype)
+    excused = np.zeros((3, flags, sets), share.dtype)
+    walk = Walk(excused[0], excused[1], excused[2], np.zeros(sets, share.dtype))
+    for point in range(low[0], high[0] + 1):
+        _open(scene, point, layer[point - low[0]])
+    for gap in range(1, length):
+        later[: high[gap] - low[gap] + 1] = 0
+        fill_quiet(scene.points, scene.rows, scene.watched, scene.box, gap, room)
+        for point in range(low[gap - 1], high[gap - 1] + 1):
+            _walk_through(scene, gap, point, layer[point - low[gap - 1]], later, room.quiet, walk)
+        layer, later = later, layer
+    total, latest = share[0] * 0, low[length - 1] - 1
+    for point in range(low[length - 1], high[length - 1] + 1):
+        mass = _close(scene, point, layer[point - low[length - 1]])
+        if mass > 0:
+            total += mass
+            latest = point
+    return total, latest
+
+
+@njit(**INSIDE)
+def _open(scene: Scene, point: int, weights: Array) -> None:
+    """The weights when the first event lies at a point."""
+    points, rows, watched, events, box, limits = scene
+    weights[:] = 0
+    weights[0] = mass_at(points, events[0], point)
+    horizon = box.high[len(events) - 1] - limits.span if limits.bare else limits.first - 1
+    if not limits.bare:
+        weights[0] *= quiet_at_end(points, rows, watched, 0, horizon, point)
+    for rival in range(watched.tally[RIVALS]):
+        if watched.kind[rival] != TRACKED or watched.start[rival] > point:
+            continue
+        event = rows.event[watched.begin[rival]]
+        so_far = mass_within(points, event, -FAR, point)
+        if is_blocked(rows, watched, rival, 0, 0):
+            so_far = mass_within(points, event, -FAR, min(horizon, point - 1)) + mass_at(points, event, point)
+        if watched.stop[rival] <= point:
+            weights *= so_far + mass_within(points, event, point + 1, FAR)
+        else:
+            _enter(weights, 1 << watched.bit[rival], so_far)
+
+
+@njit(**INSIDE)
+def _close(scene: Scene, point: int, weights: Array) -> Any:
+    """The whole weight when the last event lies at a point; spends the weights."""
+    points, rows, watched, events, box, limits = scene
+    length = len(events)
+    end = box.low[0] + limits.span if limits.bare else limits.last + 1
+    for rival in range(watched.tally[RIVALS]):
+        if watched.kind[rival] != TRACKED or watched.stop[rival] <= point:
+            continue
+        event = rows.event[watched.begin[rival]]
+        rest = mass_within(points, event, point + 1, FAR)
+        if is_blocked(rows, watched, rival, length, 0):
+            rest = mass_within(points, event, max(end, point + 1), FAR)
+        if watched.start[rival] > point:
+            weights *= mass_within(points, event, -FAR, point) + rest
+        else:
+            _leave(weights, 1 << watched.bit[rival], rest)
+    return weights[0] * quiet_ends(points, rows, watched, length, box.low[0], point, limits)
+
+
+@njit(**INSIDE)
+def _walk_through(scene: Scene, gap: int, begin: int, weights: Array, later: Array, quiet: Array, walk: Walk) -> None:
+    """Walk through a gap that begins at a point, and add what leaves it to the weights of the next event."""
+    low, high, event = scene.box.low, scene.box.high, scene.events[gap]
+    if not _has_weight(weights):
+        return
+    walk.now[:] = 0
+    walk.now[0] = weights
+    for point in range(begin + 1, high[gap] + 1):
+        for flags in range(len(walk.now)):
+            _begin_point(scene, point, walk.now[flags])
+        if point >= low[gap]:
+            mass = mass_at(scene.points, event, point) * quiet[begin - low[gap - 1], point - low[gap]]
+            if mass > 0:
+                _end_gap(scene, gap, begin, point, walk)
+                later[point - low[gap]] += walk.leaving * mass
+        if point < high[gap]:
+            _stay_in_gap(scene, gap, begin, point, walk)
+            for flags in range(len(walk.now)):
+                _end_point(scene, point, walk.now[flags])
+
+
+@njit(**INSIDE)
+def _begin_point(scene: Scene, point: int, weights: Array) -> None:
+    """Take in the rivals that matter from a point on: before, they were free."""
+    watched = scene.watched
+    for rival in range(watched.tally[RIVALS]):
+        if watched.kind[rival] == TRACKED and watched.start[rival] == point:
+            event = scene.rows.event[watched.begin[rival]]
+            _enter(weights, 1 << watched.bit[rival], mass_within(scene.points, event, -FAR, point - 1))
+
+
+@njit(**INSIDE)
+def _end_point(scene: Scene, point: int, weights: Array) -> None:
+    """Let go of the rivals that matter up to a point: from then on they are free."""
+    watched = scene.watched
+    for rival in range(watched.tally[RIVALS]):
+        if watched.kind[rival] == TRACKED and watched.stop[rival] == point:
+            event = scene.rows.event[watched.begin[rival]]
+            _leave(weights, 1 << watched.bit[rival], mass_within(scene.points, event, point + 1, FAR))
+
+
+@njit(**INSIDE)
+def _end_gap(scene: Scene, gap: int, begin: int, point: int, walk: Walk) -> None:
+    """What leaves a gap that ends at a point: rivals at that point lie in no gap."""
+    points, rows, watched = scene.points, scene.rows, scene.watched
+    walk.leaving[:] = 0
+    for flags in range(len(walk.now)):
+        if _has_weight(walk.now[flags]):
+            walk.leaving += walk.now[flags] * _excusable(scene, gap, flags, -1, begin, point)
+    for rival in range(watched.tally[RIVALS]):
+        if watched.kind[rival] == TRACKED and watched.start[rival] <= point <= watched.stop[rival]:
+            mass = mass_at(points, rows.event[watched.begin[rival]], point)
+            if mass > 0:
+                _occur(walk.leaving, walk.leaving, 1 << watched.bit[rival], mass)
+    _end_point(scene, point, walk.leaving)
+
+
+@njit(**INSIDE)
+def _stay_in_gap(scene: Scene, gap: int, begin: int, point: int, walk: Walk) -> None:
+    """Let rivals lie at a point of a gap, if the excuses from before allow it; they excuse from the next point on."""
+    points, rows, watched = scene.points, scene.rows, scene.watched
+    walk.then[:] = 0
+    for flags in range(len(walk.now)):
+        if not _has_weight(walk.now[flags]):
+            continue
+        walk.some[:] = 0
+        walk.some[flags] = walk.now[flags]
+        for rival in range(watched.tally[RIVALS]):
+            if watched.kind[rival] != TRACKED or not watched.start[rival] <= point <= watched.stop[rival]:
+                continue
+            mass = mass_at(points, rows.event[watched.begin[rival]], point)
+            if mass > 0 and not is_blocked(rows, watched, rival, gap, flags):
+                raised = excuses_of(rows, watched, rival, gap)
+                for other in range(len(walk.some)):
+                    _occur(walk.some[other], walk.some[other | raised], 1 << watched.bit[rival], mass)
+        for other in range(len(walk.some)):
+            if _has_weight(walk.some[other]):
+                walk.then[other] += walk.some[other] * _excusable(scene, gap, flags, other, begin, point + 1)
+    walk.now[:] = walk.then
+
+
+@njit(**INSIDE)
+def _excusable(scene: Scene, gap: int, flags: int, then: int, begin: int, end: int) -> Any:
+    """How likely the excusable rivals of a gap keep out of it before a point, those that are blocked after some excuses
+    and no longer after others; all that are blocked if those others are -1.
+    """
+    points, rows, watched = scene.points, scene.rows, scene.watched
+    found = points.share[0] * 0 + 1
+    rival = watched.first[1, gap]
+    while rival >= 0:
+        if is_blocked(rows, watched, rival, gap, flags) and (
+            then < 0 or not is_blocked(rows, watched, rival, gap, then)
+        ):
+            found *= mass_outside(points, rows.event[watched.begin[rival]], begin, end)
+        rival = watched.link[rival]
+    return found
+
+
+@njit(**INSIDE)
+def _has_weight(weights: Array) -> bool:
+    for weight in weights:
+        if weight > 0:
+            return True
+    return False
+
+
+@njit(**INSIDE)
+def _enter(weights: Array, bit: int, mass: Any) -> None:
+    """A rival begins to matter: with this probability it has occurred already."""
+    for occurred in range(len(weights)):
+        if occurred & bit == 0:
+            weights[occurred | bit] = weights[occurred] * mass
+
+
+@njit(**INSIDE)
+def _occur(weights: Array, into: Array, bit: int, mass: Any) -> None:
+    """A rival that has not occurred may do so now."""
+    for occurred in range(len(weights)):
+        if occurred & bit == 0:
+            into[occurred | bit] += weights[occurred] * mass
+
+
+@njit(**INSIDE)
+def _leave(weights: Array, bit: int, rest: Any) -> None:
+    """A rival matters no more: it has occurred, or does with this probability later."""
+    for occurred in range(len(weights)):
+        if occurred & bit == 0:
+            weights[occurred] = weights[occurred | bit] + weights[occurred] * rest
+            weights[occurred | bit] = 0

@@ -1,0 +1,80 @@
+"""Signatures of a pattern over a block, with their rivals, once per window that may hold them, in bounded chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trendloom.kernels.ground.machine import Machine
+from trendloom.kernels.ground.spec import Detection
+from trendloom.kernels.ground.windows import check_range
+from trendloom.kernels.imprecise.block import IntervalBlock
+from trendloom.kernels.imprecise.extension import Extensions
+from trendloom.kernels.imprecise.followers import NextGrowth
+from trendloom.kernels.imprecise.growth import CHUNK, Growth
+from trendloom.kernels.imprecise.prefixes import Prefixes
+from trendloom.kernels.imprecise.rivals import RivalSearch
+from trendloom.kernels.imprecise.signatures import Signatures
+from trendloom.kernels.imprecise.supported import check_supported
+from trendloom.kernels.imprecise.windows import possible_windows, span_in_points
+from trendloom.model.window import Window
+
+Array = np.ndarray[Any, Any]
+
+ROWS = 1 << 14
+"""Most signatures of which rivals and windows are held at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class FoundSignatures:
+    """A chunk; `window_start`: in ticks, where windows slide."""
+
+    signatures: Signatures
+    window_start: Array | None = None
+
+
+def signatures_of(spec: Detection, block: IntervalBlock, chunk: int = CHUNK) -> Iterator[FoundSignatures]:
+    """All signatures that may be matches in some world; how likely they are is left to `confidence`."""
+    machine = Machine(spec)
+    check_supported(machine)
+    for times in (block.time, block.high):
+        check_range(times, spec.window)
+    tests = Extensions(machine, block, span_in_points(spec.window, block.grain))
+    growth = NextGrowth(tests, chunk) if spec.earliest else Growth(tests, chunk)
+    rivals = RivalSearch(tests, chunk)
+    for complete in growth.complete():
+        for begin in range(0, len(complete), ROWS):
+            some = complete.take(np.arange(begin, min(begin + ROWS, len(complete))))
+            found = _with_rivals(some, rivals, spec.window, block.grain)
+            if len(found.signatures):
+                yield found
+
+
+def _with_rivals(complete: Prefixes, search: RivalSearch, window: Window, grain: int) -> FoundSignatures:
+    rivals = None
+    if search.needed:
+        rivals, kept = search.of(complete)
+        complete = complete.take(kept)
+    rows, length = complete.paths.events.shape
+    flat = Signatures(
+        np.arange(rows + 1, dtype=np.int64) * length,
+        complete.paths.events.reshape(-1),
+        complete.paths.machine.position_of[complete.paths.steps].astype(np.int32).reshape(-1),
+        None,
+        span_in_points(window, grain) if window.spanning else None,
+        rivals,
+    )
+    if not window.sliding:
+        return FoundSignatures(flat)
+    places = possible_windows(complete, window, grain)
+    in_each = flat.take(places.which)
+    return FoundSignatures(_in_windows(in_each, places.points), places.start)
+
+
+def _in_windows(signatures: Signatures, points: Array) -> Signatures:
+    return Signatures(
+        signatures.offsets, signatures.events, signatures.positions, points, None, signatures.rivals
+    )
