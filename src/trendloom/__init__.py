@@ -32,6 +32,10 @@ def run(
     time_unit: str | None = None,
     time_low: str | None = None,
     time_high: str | None = None,
+    time_error: str | None = None,
+    time_probability: str | None = None,
+    time_grain: str | None = None,
+    time_points: int | None = None,
     order: str | Sequence[str] | None = None,
     schema: str | None = None,
     time_zone: str | None = None,
@@ -50,6 +54,9 @@ def run(
     `engine` is "local" (one process; the default), "spark" (the default for a DataFrame of Spark's), or "reference"
     (the definitions, for small streams).
     `order` names columns that order events of equal time.
+    Imprecise time: columns `time_low` and `time_high`, or `time_error`: a duration ("7.5s"), one for each type
+    ("Load=7.5s,Task=500ms"), or a column of them. `time_probability` names a column of lists, one number per point of
+    an event's time; points lie `time_grain` apart.
     The other options are those of the command line; see `trendloom run --help`.
     """
     from trendloom.engines.answers import answers, table_of
@@ -60,7 +67,7 @@ def run(
     engine = engine or ("spark" if is_spark_frame(events) else "local")
     options = Options(
         engine, time, type, time_unit, time_low, time_high, numeric, limit, query, master, memory_limit, max_trends,
-        columns_named(order), schema, time_zone, threads,
+        columns_named(order), schema, time_zone, threads, time_error, time_probability, time_grain, time_points,
     )  # fmt: skip
     return table_of(answers(text, with_times_of_index(events, time, time_low), options))
 
@@ -74,6 +81,10 @@ def check(
     time_unit: str | None = None,
     time_low: str | None = None,
     time_high: str | None = None,
+    time_error: str | None = None,
+    time_probability: str | None = None,
+    time_grain: str | None = None,
+    time_points: int | None = None,
     order: str | Sequence[str] | None = None,
     schema: str | None = None,
     time_zone: str | None = None,
@@ -85,6 +96,7 @@ def check(
 
     options = Options(
         time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high,
+        time_error=time_error, time_probability=time_probability, time_grain=time_grain, time_points=time_points,
         order=columns_named(order), schema=schema, time_zone=time_zone,
     )  # fmt: skip
     return check_text(text, with_times_of_index(schema_or_events, time, time_low), options)
@@ -100,6 +112,10 @@ def explain(
     time_unit: str | None = None,
     time_low: str | None = None,
     time_high: str | None = None,
+    time_error: str | None = None,
+    time_probability: str | None = None,
+    time_grain: str | None = None,
+    time_points: int | None = None,
     order: str | Sequence[str] | None = None,
     schema: str | None = None,
     time_zone: str | None = None,
@@ -118,6 +134,7 @@ def explain(
 
     options = Options(
         engine, time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high,
+        time_error=time_error, time_probability=time_probability, time_grain=time_grain, time_points=time_points,
         memory_limit=memory_limit, order=columns_named(order), schema=schema, time_zone=time_zone,
     )  # fmt: skip
     events = with_times_of_index(events, time, time_low)

@@ -22,7 +22,7 @@ from trendloom.errors import PlanError
 GOLDEN = [*read_cases("cases.json"), *read_cases("imprecise.json")]
 CASES = [*GOLDEN, *read_cases("decisions.json")]
 
-OF_THE_KERNELS = ("imprecise time",)
+OF_THE_KERNELS = ()
 MISSING = {"reference": (), "local": OF_THE_KERNELS, "spark": OF_THE_KERNELS}
 
 

@@ -27,6 +27,10 @@ def check(
     time_unit: o.TimeUnit = None,
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
+    time_error: o.TimeError = None,
+    time_probability: o.TimeProbability = None,
+    time_grain: o.TimeGrain = None,
+    time_points: o.TimePoints = None,
     order: o.Order = None,
     schema: o.Columns = None,
     time_zone: o.TimeZone = None,
@@ -42,7 +46,8 @@ def check(
         text = read_query(query_file)
         columns = Options(
             time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high, query=query,
-            order=columns_named(order), schema=schema, time_zone=time_zone,
+            order=columns_named(order), schema=schema, time_zone=time_zone, time_error=time_error,
+            time_probability=time_probability, time_grain=time_grain, time_points=time_points,
         )  # fmt: skip
         warnings = check_text(text, events or None, columns)
         if quiet:

@@ -40,6 +40,10 @@ def explain(
     time_unit: o.TimeUnit = None,
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
+    time_error: o.TimeError = None,
+    time_probability: o.TimeProbability = None,
+    time_grain: o.TimeGrain = None,
+    time_points: o.TimePoints = None,
     order: o.Order = None,
     schema: o.Columns = None,
     time_zone: o.TimeZone = None,
@@ -81,6 +85,7 @@ def explain(
         options = Options(
             engine.value, time, type, time_unit, time_low=time_low, time_high=time_high, query=query,
             memory_limit=memory_limit, order=columns_named(order), schema=schema, time_zone=time_zone,
+            time_error=time_error, time_probability=time_probability, time_grain=time_grain, time_points=time_points,
         )  # fmt: skip
         text = read_query(query_file)
         target = None if picture is None else check_target(picture)

@@ -70,7 +70,7 @@ class Request:
             if self.late_to is not None:
                 check_folder(self.late_to, "the folder of late events")
         notes = None if self.on_connect else self.service.checkpoint
-        columns = known_columns(self.source, self.options.time, notes)
+        columns = known_columns(self.source, self.options.time_columns, notes)
         if columns is not None:
             check_live(queries, columns, self.options)
 
@@ -141,7 +141,7 @@ def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, A
     notes = None if request.on_connect else request.service.checkpoint
     strict = request.late_to is None
     events = open_source(
-        spark, request.source, time=options.time, time_zone=options.time_zone, strict=strict, checkpoint=notes
+        spark, request.source, times=options.time_columns, time_zone=options.time_zone, strict=strict, checkpoint=notes
     )
     file = request.watched
     workload = ChangingWorkload(

@@ -95,6 +95,49 @@ TimeHigh = Annotated[
         "--time-high", metavar="COLUMN", rich_help_panel=INPUT, show_default=False, help="Imprecise time: the latest."
     ),
 ]
+TimeError = Annotated[
+    str | None,
+    typer.Option(
+        "--time-error",
+        metavar="ERROR",
+        rich_help_panel=INPUT,
+        show_default=False,
+        help="Imprecise time: how far --time may be off, to both sides: 7.5s, Load=7.5s,Task=500ms for types (others "
+        "are exact), or a column of numbers (in the unit of integer times; seconds for timestamps) or durations.",
+    ),
+]
+TimeProbability = Annotated[
+    str | None,
+    typer.Option(
+        "--time-probability",
+        metavar="COLUMN",
+        rich_help_panel=INPUT,
+        show_default=False,
+        help="Imprecise time: lists with the probability of each point; NULL, or no such column: all are "
+        "equally likely.",
+    ),
+]
+TimeGrain = Annotated[
+    str | None,
+    typer.Option(
+        "--time-grain",
+        metavar="DURATION",
+        rich_help_panel=INPUT,
+        show_default=False,
+        help="Imprecise time: how far apart possible times lie, e.g. 1s; else one unit of integer times, 1us of "
+        "timestamps.",
+    ),
+]
+TimePoints = Annotated[
+    int | None,
+    typer.Option(
+        "--time-points",
+        metavar="N",
+        rich_help_panel=INPUT,
+        show_default=False,
+        help="Imprecise time: refuse an event with more possible times; default: 1000.",
+    ),
+]
 Order = Annotated[
     list[str] | None,
     typer.Option(

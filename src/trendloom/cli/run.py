@@ -41,6 +41,10 @@ def run(
     time_unit: o.TimeUnit = None,
     time_low: o.TimeLow = None,
     time_high: o.TimeHigh = None,
+    time_error: o.TimeError = None,
+    time_probability: o.TimeProbability = None,
+    time_grain: o.TimeGrain = None,
+    time_points: o.TimePoints = None,
     order: o.Order = None,
     schema: o.Columns = None,
     time_zone: o.TimeZone = None,
@@ -93,6 +97,7 @@ def run(
         options = Options(
             engine.value, time, type, time_unit, time_low, time_high, numeric.value, limit, query, master,
             memory_limit, max_trends, columns_named(order), schema, time_zone, threads,
+            time_error, time_probability, time_grain, time_points,
         )  # fmt: skip
         unsorted: list[bool] = []
         with progress(wanted=not quiet) as shown:

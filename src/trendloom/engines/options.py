@@ -9,6 +9,7 @@ from typing import TypedDict
 
 from trendloom.engines.columnar.memory import bytes_of
 from trendloom.errors import OptionError, did_you_mean, option
+from trendloom.io.imprecise_options import ImpreciseOptions
 from trendloom.lang.tree import Query
 from trendloom.model.zone import zone_named
 from trendloom.physical.limits import MOST_TRENDS, Limits
@@ -26,6 +27,10 @@ class Columns(TypedDict):
     time_unit: str | None
     time_low: str | None
     time_high: str | None
+    time_error: str | None
+    time_probability: str | None
+    time_grain: str | None
+    time_points: int | None
     order: tuple[str, ...]
     time_zone: str | None
     query_types: tuple[str, ...]
@@ -52,6 +57,10 @@ class Options:
     schema: str | None = None
     time_zone: str | None = None
     threads: int | None = None
+    time_error: str | None = None
+    time_probability: str | None = None
+    time_grain: str | None = None
+    time_points: int | None = None
     query_types: tuple[str, ...] = ()  # no option of a caller's: the types that the queries name, see `for_queries`
 
     def __post_init__(self) -> None:
@@ -62,15 +71,33 @@ class Options:
             if number is not None and number < 1:
                 raise OptionError(f"{option(name)} must be at least 1")
         bytes_of(self.memory_limit)
+        imprecise = self.imprecise
         if self.time_zone is not None:
             zone_named(self.time_zone)
         if self.numeric != "exact" and self.engine == "reference":
             raise OptionError("the reference engine has exact numbers only", hint="use another engine")
+        if self.numeric == "log" and imprecise.imprecise:
+            raise OptionError(
+                "with imprecise time, counts and sums are expected values, which have no logarithms here",
+                hint=f"leave {option('numeric')} out",
+            )
+
+    @property
+    def imprecise(self) -> ImpreciseOptions:
+        """The options of imprecise time; refuses what contradicts itself."""
+        return ImpreciseOptions(
+            self.time_low, self.time_high, self.time_error, self.time_probability, self.time_grain, self.time_points
+        )
 
     @property
     def limits(self) -> Limits:
         """What the run may use and give out."""
         return Limits(bytes_of(self.memory_limit), self.max_trends)
+
+    @property
+    def time_columns(self) -> tuple[str, ...]:
+        """The columns that hold times: that of the times, or of their bounds."""
+        return (self.time,) if self.time_low is None or self.time_high is None else (self.time_low, self.time_high)
 
     def columns(self) -> Columns:
         """The options that say how the events are read."""
@@ -80,6 +107,10 @@ class Options:
             "time_unit": self.time_unit,
             "time_low": self.time_low,
             "time_high": self.time_high,
+            "time_error": self.time_error,
+            "time_probability": self.time_probability,
+            "time_grain": self.time_grain,
+            "time_points": self.time_points,
             "order": self.order,
             "time_zone": self.time_zone,
             "query_types": self.query_types,

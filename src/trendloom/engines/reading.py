@@ -74,7 +74,9 @@ def load_needed(queries: tuple[Query, ...], source: object, options: Options) ->
     named = {name for query in queries for name in attributes_of(query)}
     given = {
         *options.order,
-        *(name for name in (options.time, options.type, options.time_low, options.time_high) if name),
+        *(whole.imprecision.columns if whole.imprecision is not None else ()),
+        options.time,
+        options.type,
     }
     table = found.read([name for name in found.columns.names if name in named | given])
     events = prepare(table, **options.columns(), coder=_coder)

@@ -73,13 +73,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Total:
-    """An aggregate over all matches of a group and window.
+    """An aggregate over all matches of a group and window; of imprecise time, its expected value.
 
-    `variables` None is COUNT(*), the matches. Else the occurrences of the events bound to any of `positions`
-    (positions of the pattern, see `pattern.algebra`); `column` None counts them.
+    `positions` None is COUNT(*), the matches, or PROBABILITY(*), that there is one. Else the occurrences of the events
+    bound to any of `positions` (positions of the pattern, see `pattern.algebra`); `column` None counts them.
     """
 
-    function: Literal["count", "min", "max", "sum", "avg"]
+    function: Literal["count", "min", "max", "sum", "avg", "probability"]
     positions: tuple[int, ...] | None
     column: str | None
     kind: Kind

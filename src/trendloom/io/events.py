@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
@@ -20,15 +19,17 @@ from trendloom.errors import DataError, OptionError, QueryWarning, did_you_mean,
 from trendloom.expr.arrays import Coder
 from trendloom.expr.vectors import Vector, from_arrow, kind_of
 from trendloom.io import iso
+from trendloom.io.imprecise_options import ImpreciseOptions
+from trendloom.io.intervals import check_columns, intervals_of
 from trendloom.io.one_type import with_one_type
+from trendloom.io.ticks import Ticks
+from trendloom.io.ticks import ticks as ticks
 from trendloom.io.units import doubt_of_unit, sizes_of
 from trendloom.io.zones import with_zone
-from trendloom.model.imprecision import Imprecision
+from trendloom.model.imprecision import Imprecision, Intervals
 from trendloom.model.schema import RESERVED, Column, Kind, Schema
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis
 from trendloom.model.zone import zone_named
-
-Ticks = npt.NDArray[np.int64]
 
 TYPE = "type"
 """The column of types where no other is named."""
@@ -38,7 +39,8 @@ TYPE = "type"
 class Events:
     """A checked stream. `ticks` are the times of the rows; None where time is imprecise. `types` are their types.
 
-    `warnings`: what is probably not meant, as far as the events alone tell.
+    `warnings`: what is probably not meant, as far as the events alone tell. `intervals`: when events may have happened,
+    where that is not known for sure.
     """
 
     table: pa.Table
@@ -46,6 +48,7 @@ class Events:
     ticks: Ticks | None
     types: Vector
     warnings: tuple[QueryWarning, ...] = ()
+    intervals: Intervals | None = None
 
 
 def prepare(
@@ -56,6 +59,10 @@ def prepare(
     time_unit: str | None = None,
     time_low: str | None = None,
     time_high: str | None = None,
+    time_error: str | None = None,
+    time_probability: str | None = None,
+    time_grain: str | None = None,
+    time_points: int | None = None,
     order: Sequence[str] = (),
     time_zone: str | None = None,
     query_types: Sequence[str] = (),
@@ -71,7 +78,8 @@ def prepare(
     unit = short_unit(time_unit)
     if time_zone is not None:
         zone_named(time_zone)
-    bounds = _bounds(time_low, time_high)
+    imprecise = ImpreciseOptions(time_low, time_high, time_error, time_probability, time_grain, time_points)
+    bounds = imprecise.bounds
     if table.num_columns == 0 and table.num_rows == 0:  # an empty file of JSON lines: no events, so no columns either
         table = pa.table({name: pa.nulls(0) for name in dict.fromkeys([*(bounds or (time,)), type])})
     _refuse_reserved(table.column_names)
@@ -86,36 +94,35 @@ def prepare(
     else:
         table, axis = _with_bounds(table, bounds, unit, time_zone)
     table = without_nan(table if time_zone is None else with_zone(table, time_zone))
-    check_order(order, table.schema, imprecise=bounds is not None)
+    check_order(order, table.schema, imprecise=imprecise.imprecise)
+    imprecision = imprecise.measured(axis)
+    if imprecision is not None:
+        check_columns(table.schema, imprecision)
     if time_unit is None and not axis.timestamp:
         told += doubts_of_times(table, time if bounds is None else bounds[0])
     types = from_arrow(table.column(type), Kind.STRING, threads, coder)
+    present = _present(types, table.column(type).type)
     schema = Schema(
         _columns(table, time_zone),
         time,
         type,
         axis,
         None,
-        _present(types, table.column(type).type),
-        None if bounds is None else Imprecision(*bounds),
+        present,
+        imprecision,
         tuple(order),
         time_zone,
     )
-    found = ticks(table.column(time), axis) if bounds is None else None
-    return Events(table, schema, found, types, tuple(told))
+    if imprecision is None:
+        return Events(table, schema, ticks(table.column(time), axis), types, tuple(told))
+    told += _absent_types(imprecision, present)
+    return Events(table, schema, None, types, tuple(told), intervals_of(table, schema))
 
 
 def doubts_of_times(table: pa.Table, time: str) -> tuple[QueryWarning, ...]:
     """Warnings about a column of whole numbers that hardly counts seconds."""
     doubt = doubt_of_unit(time, sizes_of(table.column(time).cast(pa.int64()).to_numpy()))
     return () if doubt is None else (doubt,)
-
-
-def ticks(column: pa.ChunkedArray, axis: TimeAxis) -> Ticks:
-    """The times of a prepared column (no NULLs) as whole ticks."""
-    if axis.timestamp:
-        column = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)))
-    return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
 
 
 def short_unit(name: str | None) -> str:
@@ -292,8 +299,10 @@ def _microseconds(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 def _refuse_missing(column: pa.ChunkedArray, name: str) -> None:
     if column.null_count:
         events = "event has" if len(column) == 1 else "events have"
+        first = pc.index(column.is_null(), True).as_py() + 1
         raise DataError(
-            f"{column.null_count} of {len(column)} {events} no time: column '{name}' is NULL",
+            f"{column.null_count} of {len(column)} {events} no time: column '{name}' is NULL"
+            f"{'' if column.null_count == len(column) else f', first in row {first:,}'}",
             hint="drop these rows or fill in their time first",
         )
 
@@ -306,13 +315,6 @@ def _refuse_wide(column: pa.ChunkedArray, name: str) -> None:
 # ---------------------------------------------------------------------------------------- imprecise times
 
 
-def _bounds(low: str | None, high: str | None) -> tuple[str, str] | None:
-    if (low is None) != (high is None):
-        missing = option("time_high" if high is None else "time_low")
-        raise OptionError("imprecise time needs both bounds", hint=f"give {missing} too")
-    return None if low is None or high is None else (low, high)
-
-
 def _with_bounds(table: pa.Table, bounds: tuple[str, str], unit: str, zone: str | None) -> tuple[pa.Table, TimeAxis]:
     low, high = bounds
     table, axis = _with_time(table, low, "time_low", unit, zone)
@@ -322,10 +324,15 @@ def _with_bounds(table: pa.Table, bounds: tuple[str, str], unit: str, zone: str 
             f"column '{low}' is {table.column(low).type}, but '{high}' is {table.column(high).type}",
             hint="both bounds are whole numbers, or both are timestamps",
         )
-    wrong = np.flatnonzero(ticks(table.column(low), axis) > ticks(table.column(high), axis))
-    if len(wrong):
-        row = int(wrong[0])
-        values = f"'{low}' is {table.column(low)[row].as_py()}, '{high}' is {table.column(high)[row].as_py()}"
-        more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-        raise DataError(f"row {row + 1} ends before it begins: {values}{more}", hint="low must not be above high")
     return table, axis
+
+
+def _absent_types(imprecision: Imprecision, present: frozenset[str]) -> list[QueryWarning]:
+    """Types with an error of their own that no event has: their name may be misspelt, and others be taken as exact."""
+    return [
+        QueryWarning(
+            f"{option('time_error')} names a type that no event has: '{name}'", hint=did_you_mean(name, present)
+        )
+        for name, _ in imprecision.by_type
+        if present and name not in present
+    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from typing import Final
 
 from trendloom.model.semantics import Semantics
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS
@@ -25,6 +26,9 @@ CLAUSES = (
 
 AGGREGATES = frozenset({"count", "min", "max", "sum", "avg"})
 """Functions that also exist over all matches; printed in upper case there."""
+
+PROBABILITY: Final = "probability"
+"""The function that exists over all matches only, as PROBABILITY(*)."""
 
 UNITS: dict[str, str] = (
     {short: short for short in MICROSECONDS}

@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import gcd
 
-from trendloom.lang.keywords import AGGREGATES, write_name
+from trendloom.lang.keywords import AGGREGATES, PROBABILITY, write_name
 from trendloom.lang.tree import (
     And,
     Between,
@@ -285,7 +285,7 @@ def _call(call: Call) -> str:
 
 def _over_matches(call: Call) -> bool:
     """Whether a call aggregates over all matches, not inside one: then it is written in upper case."""
-    if call.name not in AGGREGATES or len(call.arguments) != 1:
+    if call.name not in (*AGGREGATES, PROBABILITY) or len(call.arguments) != 1:
         return False
     argument = call.arguments[0]
     return isinstance(argument, Star) or (isinstance(argument, Reference) and argument.index is Index.EACH)

@@ -78,3 +78,7 @@ class Intervals:
 
     def __len__(self) -> int:
         return len(self.low)
+
+    def take(self, rows: Array) -> Intervals:
+        """Those of some events."""
+        return Intervals(self.low[rows], self.high[rows], None if self.masses is None else self.masses.take(rows))

@@ -106,6 +106,12 @@ class Schema:
         return self.time if self.bounds is None else self.bounds[0]
 
     @property
+    def said_in(self) -> tuple[str, ...]:
+        """The columns without which nobody knows when an event happened: its time, or bounds, and its error."""
+        error = None if self.imprecision is None else self.imprecision.error_column
+        return (*(self.bounds or (self.time,)), *([] if error is None else [error]))
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 

@@ -49,6 +49,14 @@ COSTED_RULES: tuple[CostedRule, ...] = (
     short_cut_predicates,
 )
 
+WITHOUT_ORDER: tuple[Rule | CostedRule, ...] = (
+    decorrelate_negations,
+    evaluate_equal_negations_once,
+    look_up_equalities,
+    short_cut_predicates,
+)
+"""Rules for searches that know which of two events is first: where times are imprecise, plans do without them."""
+
 WORKLOAD_RULES = (
     read_once,
     find_key_sets,
@@ -57,11 +65,17 @@ WORKLOAD_RULES = (
 
 def optimize(plan: Plan, statistics: Statistics = UNKNOWN, without: Collection[Rule | CostedRule] = ()) -> Plan:
     """The plan after every rule but those it is to do `without`."""
+    without = (*without, *not_for(plan))
     for rule in RULES:
         plan = plan if rule in without else rule(plan)
     for costed in COSTED_RULES:
         plan = plan if costed in without else costed(plan, statistics)
     return plan
+
+
+def not_for(plan: Plan) -> tuple[Rule | CostedRule, ...]:
+    """The rules that a plan does without."""
+    return WITHOUT_ORDER if plan.schema.imprecise else ()
 
 
 def optimize_workload(workload: Workload) -> Workload:
@@ -71,4 +85,13 @@ def optimize_workload(workload: Workload) -> Workload:
     return workload
 
 
-__all__ = ["COSTED_RULES", "RULES", "WORKLOAD_RULES", "CostedRule", "Rule", "optimize", "optimize_workload"]
+__all__ = [
+    "COSTED_RULES",
+    "RULES",
+    "WORKLOAD_RULES",
+    "CostedRule",
+    "Rule",
+    "not_for",
+    "optimize",
+    "optimize_workload",
+]

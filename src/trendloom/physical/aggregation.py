@@ -244,7 +244,8 @@ def _settled(rule: Rule, name: str) -> bool:
 
 # ------------------------------------------------------------------------------------------------ measures
 
-NEEDED = {"count": ("count",), "sum": ("sum", "count"), "avg": ("sum", "count"), "min": ("min",), "max": ("max",)}
+NEEDED = {"count": ("count",), "sum": ("sum", "count"), "avg": ("sum", "count"), "min": ("min",), "max": ("max",),
+          "probability": ("probability",)}  # fmt: skip
 
 
 def measures_of(plan: Plan) -> tuple[Measure, ...]:
@@ -272,8 +273,11 @@ def totals_of(plan: Plan) -> list[Total]:
 
 def measure_of(total: Total, function: str) -> Measure:
     """The measure that an aggregate reads for one of the functions it needs."""
+    if total.function == "probability":
+        return Measure(total.function, total.function, None, None, total.kind)
     if total.positions is None:
-        return Measure("matches", "matches", None, None, Kind.INT)
-    kind = Kind.INT if function == "count" else Kind.FLOAT if total.function == "avg" else total.kind
+        return Measure("matches", "matches", None, None, total.kind)
+    counted = total.kind if total.function == "count" else Kind.INT
+    kind = counted if function == "count" else Kind.FLOAT if total.function == "avg" else total.kind
     where = "_".join(map(str, total.positions))
     return Measure(f"{function}_{where}_{total.column or ''}", function, total.positions, total.column, kind)

@@ -40,6 +40,8 @@ class AskedLetters:
 def counted_query(physical: Physical, letters: AskedLetters) -> CountedQuery | str:
     """The query as a counted sequence, or why it is none."""
     plan, spec = physical.plan, physical.kernel.aggregation
+    if plan.schema.imprecise:
+        return "its times are imprecise"
     if spec is None or not spec.algebra or spec.pivot is not None or spec.pairs or spec.tests:
         return "it does not count matches by the types of their events alone"
     if spec.detection.earliest or spec.detection.adjacent:

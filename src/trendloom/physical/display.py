@@ -12,7 +12,7 @@ from functools import partial
 from trendloom.errors import PlanError
 from trendloom.kernels.ground.spec import Absence, Detection, Scope
 from trendloom.model.amounts import show_bytes, show_count
-from trendloom.optimize import COSTED_RULES, RULES, CostedRule, optimize
+from trendloom.optimize import COSTED_RULES, RULES, CostedRule, not_for, optimize
 from trendloom.optimize.nesting_costs import NestingCosts, costs_of, is_nested
 from trendloom.pattern.template import Crossings, Edge, Template
 from trendloom.physical.candidate import Choice, Estimate
@@ -28,8 +28,9 @@ from trendloom.plan.statistics import UNKNOWN, Statistics
 def describe_optimized(plan: Plan, statistics: Statistics = UNKNOWN) -> Branch:
     """What each rule changed, in their order, then those that changed nothing."""
     below, idle = [], []
-    applied = [(rule.__name__, rule) for rule in RULES]
-    applied += [(rule.__name__, partial(_costed, rule, statistics)) for rule in COSTED_RULES]
+    left_out = not_for(plan)
+    applied = [(rule.__name__, rule) for rule in RULES if rule not in left_out]
+    applied += [(rule.__name__, partial(_costed, rule, statistics)) for rule in COSTED_RULES if rule not in left_out]
     for name, rule in applied:
         after = rule(plan)
         changes = tuple(_changes(plan, after))

@@ -73,6 +73,7 @@ def describe_live(physical: Physical) -> Iterator[str]:
 
 MOMENTS = {
     Certain.LAST: "gives out a match when the watermark has passed its last event",
+    Certain.LATEST: "gives out a match when the watermark has passed the latest time of its last event",
     Certain.FIRST: "gives out a match when the watermark has passed all that could still change it",
     Certain.WINDOW: "gives out a window when the watermark has passed its end",
 }
@@ -94,9 +95,11 @@ def refuse_early(physical: Physical) -> None:
 def _early_obstacle(physical: Physical) -> tuple[str, str] | None:
     """Why rows cannot be given out early, with the clause that it comes from; None: they can."""
     plan = physical.plan
+    imprecise = "events that come late can make matches less likely, or more" if plan.schema.imprecise else None
     given_once = not physical.aggregates and plan.ranking is None
     coarse = physical.aggregates and set(plan.keys) != set(plan.group_by)
     obstacles: dict[str, str | None] = {
+        "CONFIDENCE": imprecise,
         "RETURN": "a match is given out once, when it is certain" if given_once else None,
         "SEMANTICS": None if plan.semantics is Semantics.ANY else "events that come late can change which run goes on",
         "PATTERN": "events that come late can undo matches of a NOT" if len(physical.detection.scopes) > 1 else None,

@@ -1,7 +1,7 @@
 """The physical plan: the logical plan, its pattern as tables, the one kernel that runs it, and why. Picklable.
 
-`candidates` are asked in order. What no candidate takes is refused with the obstacles of all of them, and features
-whose algorithms are still to come by name, before anything runs.
+`candidates` are asked in order. What no candidate takes is refused with the obstacles of all of them, before anything
+runs. Where times are imprecise, other candidates are asked.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trendloom.errors import PlanError, option
+from trendloom.errors import PlanError
 from trendloom.expr.nodes import columns
 from trendloom.kernels.contract import Kernel
 from trendloom.kernels.ground.spec import Detection
 from trendloom.optimize import CostedRule, Rule, optimize
 from trendloom.physical.candidate import Candidate, Choice, Wanted
-from trendloom.physical.candidates import CANDIDATES
+from trendloom.physical.candidates import CANDIDATES, OF_IMPRECISE_TIME
 from trendloom.physical.detection import describe
 from trendloom.physical.limits import NO_LIMITS, Limits
 from trendloom.physical.witnesses import with_single_witnesses
@@ -72,7 +72,6 @@ def plan_physically(
     `without`: rules of the optimizer to do without.
     """
     try:
-        _refuse_missing_features(plan)
         return choose(optimize(plan, statistics, without), limits, candidates, statistics)
     except RecursionError:
         raise too_deep(plan.query) from None
@@ -87,20 +86,12 @@ def choose(
     """The first candidate that takes a plan, as it is."""
     detection = with_single_witnesses(describe(plan))
     refused: dict[str, str] = {}
-    for candidate in CANDIDATES if candidates is None else candidates:
+    if candidates is None:
+        candidates = OF_IMPRECISE_TIME if plan.schema.imprecise else CANDIDATES
+    for candidate in candidates:
         found = candidate.consider(Wanted(plan, detection, limits, refused, statistics))
         if isinstance(found, Choice):
             return Physical(plan, detection, found, limits)
         refused[candidate.name] = found
     listed = "; ".join(f"{name}: {obstacle}" for name, obstacle in refused.items())
     raise PlanError(f"no algorithm runs this query ({listed})", plan.query.clause("PATTERN"), text=plan.query.text)
-
-
-def _refuse_missing_features(plan: Plan) -> None:
-    if plan.schema.imprecise:
-        raise PlanError(
-            "imprecise time cannot be run by this engine yet",
-            plan.query.clause("CONFIDENCE"),
-            hint=f"{option('engine', 'reference')} runs it on small streams",
-            text=plan.query.text,
-        )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar
 
-from trendloom.errors import BindError, QueryError, Span, did_you_mean, option
+from trendloom.errors import BindError, QueryError, Span, did_you_mean
 from trendloom.expr.nodes import Attribute, Expr, Group, Total, Which, walk
 from trendloom.expr.shape import shape_of
 from trendloom.lang import tree
@@ -24,6 +24,14 @@ from trendloom.pattern.template import plural_variables
 from trendloom.plan.depth import check_depth, too_deep
 from trendloom.plan.every_query import for_every_query
 from trendloom.plan.expressions import ExpressionPlace, Typer, bind_ticks
+from trendloom.plan.imprecise import (
+    ROW_COLUMNS,
+    needs_imprecise_time,
+    refuse_imprecise,
+    refuse_probability,
+    refuse_second_columns,
+    refuse_under_next,
+)
 from trendloom.plan.logical import Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
 from trendloom.plan.patterns import Attached, Bound, bind_pattern, events_of
 from trendloom.plan.preferences import known_of
@@ -72,6 +80,8 @@ class _Binding:
         self.pattern = self.bound.pattern
         self.kleene = plural_variables(self.pattern)
         self.check_types()
+        if schema.imprecise:
+            refuse_imprecise(query, schema)
         self.check_semantics()
         self.partition = self.bind_partition()
 
@@ -94,8 +104,10 @@ class _Binding:
             scan=Scan(self.schema.names),
             ranking=self.ranking(output, conditions),
             operand_windows=bind_operand_windows(self.query, self.schema, self.bound, window),
-            confidence=self.confidence(output),
+            confidence=self.confidence(),
         )
+        if self.schema.imprecise:
+            refuse_probability(self.query, self.bound, conditions, self.partition)
         return replace(plan, warnings=warnings_of(plan))
 
     # ------------------------------------------------------------------------------- pattern and streams
@@ -166,6 +178,7 @@ class _Binding:
             scopes = [scope for scope in self.bound.scopes if self.restricts(used, scope)]
             if not scopes:
                 raise error_of_conjunct(self.bound, used, node.span)
+            self.check_decided(expr, scopes, node)
             text = write_expression(node)
             yield from (Condition(expr, scope, None, text) for scope in scopes)
 
@@ -191,8 +204,13 @@ class _Binding:
             for node in conjuncts(attached.predicate):
                 expr = typer.condition(node)
                 check_shape(expr, node)
+                self.check_decided(expr, [attached.around.scope], node)
                 part = self.innermost_part(attached, shape_of(expr).variables)
                 yield Condition(expr, attached.around.scope, part, write_expression(node))
+
+    def check_decided(self, expr: Expr, scopes: Sequence[int], node: tree.Expression) -> None:
+        if self.schema.imprecise and self.query.semantics is Semantics.NEXT:
+            refuse_under_next(self.bound, expr, scopes, node.span)
 
     def innermost_part(self, attached: Attached, used: frozenset[str]) -> int | None:
         """The innermost Kleene part around a component that holds all the variables of its predicate."""
@@ -215,6 +233,7 @@ class _Binding:
     def output(self) -> Output:
         returns = self.query.returns
         if isinstance(returns, Trends):
+            self.refuse_columns_of_matches()
             if self.query.having is not None:
                 raise self.no_aggregates()
             self.refuse_second_column(returns)
@@ -234,7 +253,13 @@ class _Binding:
             return self.aggregation(bound)
         if self.query.having is not None:
             raise self.no_aggregates()
-        return Projection(self.values(bound, self.partition))
+        self.refuse_columns_of_matches()
+        named = ROW_COLUMNS if self.schema.imprecise else ()
+        return Projection(self.values(bound, (*self.partition, *named)))
+
+    def refuse_columns_of_matches(self) -> None:
+        if self.schema.imprecise:
+            refuse_second_columns(self.query, self.partition)
 
     def refuse_second_column(self, returns: Trends) -> None:
         """Refuse a partition attribute that is called like a column of such rows."""
@@ -312,17 +337,9 @@ class _Binding:
         known = known_of(self.pattern, self.kleene, conditions, self.schema.time)
         return bind_ranking(self.query, self.query.rank_by, self.typer(ExpressionPlace.RANK), output, known)
 
-    def confidence(self, output: Output) -> Fraction | None:
-        if self.schema.imprecise and isinstance(output, Aggregation):
-            raise BindError(
-                "aggregates over matches need exact times", self.query.clause("RETURN"), hint="RETURN TRENDS"
-            )
+    def confidence(self) -> Fraction | None:
         if self.query.confidence is not None and not self.schema.imprecise:
-            raise BindError(
-                "CONFIDENCE needs a stream with imprecise time",
-                self.query.clause("CONFIDENCE"),
-                hint=f"name the columns of the bounds with {option('time_low')} and {option('time_high')}",
-            )
+            raise needs_imprecise_time("CONFIDENCE", self.query.clause("CONFIDENCE"))
         return self.query.confidence
 
 

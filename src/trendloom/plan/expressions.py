@@ -14,11 +14,13 @@ from fractions import Fraction
 from trendloom.errors import BindError, Span, did_you_mean, option
 from trendloom.expr import nodes
 from trendloom.lang import tree
+from trendloom.lang.keywords import PROBABILITY
 from trendloom.lang.parser import attribute_span
 from trendloom.lang.printer import write_expression
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.plan.elsewhere import hint_for
+from trendloom.plan.imprecise import bind_probability
 from trendloom.plan.moments import time_constant
 from trendloom.plan.patterns import Attached, Bound
 from trendloom.plan.scoping import error_of_component, error_of_result
@@ -29,7 +31,7 @@ AGGREGATES = ("count", "min", "max", "sum", "avg")
 NUMERIC_FUNCTIONS = {"abs": None, "sqrt": Kind.FLOAT, "ln": Kind.FLOAT, "exp": Kind.FLOAT, "floor": Kind.INT,
                      "ceil": Kind.INT, "round": Kind.INT}  # fmt: skip
 STRING_FUNCTIONS = {"lower": Kind.STRING, "upper": Kind.STRING, "length": Kind.INT}
-FUNCTIONS = (*NUMERIC_FUNCTIONS, *STRING_FUNCTIONS, "coalesce", "duration", *AGGREGATES)
+FUNCTIONS = (*NUMERIC_FUNCTIONS, *STRING_FUNCTIONS, "coalesce", "duration", *AGGREGATES, PROBABILITY)
 
 
 class ExpressionPlace(Enum):
@@ -279,6 +281,8 @@ class Typer:
     # --------------------------------------------------------------------------------------- functions
 
     def call(self, node: tree.Call) -> nodes.Expr:
+        if node.name == PROBABILITY:
+            return bind_probability(node, self.schema, in_return=self.place is ExpressionPlace.RETURN)
         if node.name in AGGREGATES and len(node.arguments) == 1:
             return self.aggregate(node, node.arguments[0])
         if node.name in ("min", "max") and len(node.arguments) > 1:
@@ -383,7 +387,7 @@ class Typer:
             )
         text = write_expression(node)
         if argument is None:
-            return nodes.Total("count", None, None, Kind.INT, text)
+            return nodes.Total("count", None, None, self.total_kind(Kind.INT), text)
         mine = [a for a, around in zip(self.bound.atoms, self.bound.around, strict=True) if around.scope == 0]
         seen = [a for a in mine if a.variable in self.variables]
         positions = [a.position for a in seen if a.variable == argument.variable]
@@ -391,7 +395,11 @@ class Typer:
         if not positions:
             self.check_variable(argument)
         column, kind = self.aggregated(node, argument)
-        return nodes.Total(node.name, tuple(positions), column, kind, text)  # type: ignore[arg-type]
+        return nodes.Total(node.name, tuple(positions), column, self.total_kind(kind), text)  # type: ignore[arg-type]
+
+    def total_kind(self, kind: Kind) -> Kind:
+        """The kind of an aggregate over all matches: where time is imprecise, an expected value."""
+        return Kind.FLOAT if self.schema.imprecise else kind
 
     # --------------------------------------------------------------------------------------- durations
 

@@ -67,12 +67,6 @@ class TestOverall:
         assert found.trends == ["a3", "a2", "a4"]
         assert [row.rank for row in found.rows] == [1, 1, 1]
 
-    def test_imprecise_time(self, ask):
-        found = ask(
-            "PATTERN A a WHERE [k] RANK BY a.x DESC LIMIT 2 OVERALL", "a1~2(k=1,x=1) a2~3(k=2,x=3) a3~3(k=1,x=2)"
-        )
-        assert found.trends == ["a2~3", "a3~3"]
-
 
 class TestMerge:
     QUERY = "PATTERN OR(SEQ(A a, B b), SEQ(C c, D d)) RANK BY MERGE({}, a.x + b.x, c.x + d.x) DESC LIMIT 9"

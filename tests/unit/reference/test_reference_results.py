@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import pytest
 
 from trendloom.errors import DataError
@@ -151,52 +149,6 @@ class TestRank:
     def test_values_of_ranked_matches(self, ask):
         found = ask("RETURN a.x AS v PATTERN A a RANK BY a.x DESC LIMIT 2", "a1(x=1) a2(x=3) a3(x=2)")
         assert found.values == [(3,), (2,)]
-
-
-class TestImprecise:
-    STREAM = "a1~5 c3~5 b3~5 c4~8"
-
-    def test_confidence_under_any_and_next(self, ask):
-        query = "PATTERN SEQ(A a, B b, C c) SEMANTICS skip-till-{}-match WITHIN 4"
-        found = [(row.confidence, row.time_low, row.time_high) for row in ask(query.format("any"), self.STREAM).rows]
-        assert found == [(Fraction(1, 9), 1, 5), (Fraction(3, 25), 1, 7)]
-        found = [(row.confidence, row.time_low, row.time_high) for row in ask(query.format("next"), self.STREAM).rows]
-        assert found == [(Fraction(8, 75), 1, 5), (Fraction(1, 9), 1, 7)]
-
-    def test_confidence_filters(self, ask):
-        query = "PATTERN SEQ(A a, B b, C c) WITHIN 4 CONFIDENCE >= 0.12"
-        assert ask(query, self.STREAM).trends == ["a1~5 b3~5 c4~8"]
-
-    def test_a_sequence_counts_once_per_world(self, ask):
-        found = ask("PATTERN SEQ(A+, A+)", "a1~1 a2~2 a3~3")
-        assert [row.confidence for row in found.rows] == [1, 1, 1, 1]
-
-    def test_orders_are_signatures(self, ask):
-        found = ask("PATTERN SEQ(A a, A b)", "a1~2 a1~2p")
-        assert [row.confidence for row in found.rows] == [Fraction(1, 4), Fraction(1, 4)]
-
-    def test_time_is_the_time_of_the_world(self, ask):
-        found = ask("PATTERN SEQ(A a, B b) WHERE b.time - a.time = 2", "a1~2 b3~4")
-        assert [row.confidence for row in found.rows] == [Fraction(1, 2)]
-
-    def test_the_time_range_covers_every_world(self, ask):
-        row = ask("PATTERN SEQ(A a, B b) WHERE a.time + b.time = 5", "b3~4 a1~2").rows[0]
-        assert (row.time_low, row.time_high, row.confidence) == (1, 4, Fraction(1, 2))
-
-    def test_windows_of_each_world(self, ask):
-        found = ask("PATTERN A WITHIN 2 SLIDE 2", "a1~2")
-        assert [(row.window, row.confidence) for row in found.rows] == [
-            ((0, 2), Fraction(1, 2)),
-            ((2, 4), Fraction(1, 2)),
-        ]
-
-    def test_too_many_worlds(self, ask):
-        with pytest.raises(DataError, match="worlds"):
-            ask("PATTERN A+", " ".join(["a1~99"] * 4))
-
-    def test_bounds_must_make_sense(self, ask):
-        with pytest.raises(DataError, match="row 0"):
-            ask("PATTERN A", "a5~4")
 
 
 def test_too_much_work_is_refused(ask, monkeypatch):

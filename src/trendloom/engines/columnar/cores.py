@@ -249,7 +249,8 @@ def _by_time(kernel: Kernel[Any, Any], block: Block, count: int, threads: int) -
         return []
     times = np.sort(block.time[:: max(len(block) >> 16, 1)])
     cuts = np.unique(times[np.linspace(0, len(times) - 1, count + 1).astype(np.int64)[1:-1]]).tolist()
-    if not cuts or min(np.diff([int(times[0]), *cuts, int(times[-1])])) < OVERLAP * clock.window.within:
+    shared = clock.window.within + 2 * clock.slack
+    if not cuts or min(np.diff([int(times[0]), *cuts, int(times[-1])])) < OVERLAP * shared:
         return []
 
     def part(before: int | None, until: int | None) -> Portion:

@@ -23,6 +23,7 @@ from trendloom.expr.rewriting import of_any_event
 from trendloom.expr.slices import in_slices, slices_of, taken
 from trendloom.expr.vectors import Vector, from_arrow, from_list, is_true
 from trendloom.io.events import ticks, without_nan
+from trendloom.io.intervals import intervals_of
 from trendloom.kernels.columns import few
 from trendloom.kernels.columns.block import WORD, Block, Standing
 from trendloom.kernels.columns.distribute import distribute
@@ -30,6 +31,8 @@ from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
 from trendloom.kernels.columns.short_texts import code_short_texts
 from trendloom.kernels.columns.sort import sorted_times
 from trendloom.kernels.columns.ties import order_ties, value_ranks
+from trendloom.kernels.imprecise.block import with_intervals
+from trendloom.model.imprecision import Intervals
 from trendloom.model.schema import Kind
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Plan
@@ -64,7 +67,7 @@ class Stream:
     """The events of one task: the table, and its columns as vectors, converted when first asked for.
 
     `tied` hears how many events of the query have equal times, when they are sorted. `threads`: how many may share the
-    work of arranging them.
+    work of arranging them. `intervals`: where times are imprecise; `ticks` are then the earliest times.
     """
 
     table: pa.Table
@@ -74,6 +77,7 @@ class Stream:
     tied: Tied | None = None
     shared: Shared = field(default_factory=Shared)
     threads: int = 1
+    intervals: Intervals | None = None
 
     def vector(self, name: str) -> Vector:
         if name not in self.vectors:
@@ -142,12 +146,15 @@ class SortedEvents:
 def stream_of_table(plan: Plan, table: pa.Table, tied: Tied | None = None) -> Stream:
     """The events of a table, which may have more columns than the stream's own: those hold integers."""
     table = without_nan(table)
+    kinds = dict.fromkeys(table.column_names, Kind.INT) | {one.name: one.kind for one in plan.schema.columns}
+    if plan.schema.imprecise:
+        intervals = intervals_of(table, plan.schema)
+        return Stream(table, kinds, intervals.low, intervals=intervals)
     times = table[plan.schema.time]
     if times.null_count:
         raise DataError(
             f"{times.null_count} of {len(times)} events in a task have no time", hint="remove them, or give them a time"
         )
-    kinds = dict.fromkeys(table.column_names, Kind.INT) | {one.name: one.kind for one in plan.schema.columns}
     return Stream(table, kinds, ticks(times, plan.schema.axis), tied=tied)
 
 
@@ -208,6 +215,9 @@ def _block(
     )
     if plan.ranking is not None:
         block = replace(block, standing=standing_of(plan, stream))
+    if plan.schema.imprecision is not None:
+        assert stream.intervals is not None
+        return with_intervals(block, stream.intervals, plan.schema.imprecision.grain), keys
     if stream.tied is not None:
         stream.tied(ties_of(block))
     return block, keys

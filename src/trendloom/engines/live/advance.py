@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trendloom.engines.columnar.earliest_times import at_grain, since_grain
 from trendloom.engines.columnar.events import Stream, stream_of_table
 from trendloom.engines.live import chunks
 from trendloom.engines.live.chunks import (
@@ -51,6 +52,8 @@ class Advance(KeptEvents):
 
     def __post_init__(self) -> None:
         flow, stored = self.flow, self.memory.index()
+        if self.watermark is not None:
+            self.watermark = since_grain(self.watermark, self.meaning)
         self.index = ChunkIndex(flow.fingerprint, flow.kernel.version, self.buckets, flow.generation)
         if stored is None:
             return
@@ -103,8 +106,10 @@ class Advance(KeptEvents):
         if not self.index.chunks or (before is not None and watermark <= before):
             return False
         events = self.index.of(Holds.EVENTS)
-        more = any(chunk.low < watermark and (before is None or chunk.high >= before) for chunk in events)
-        if clock.certain is Certain.LAST:
+        more = any(
+            chunk.low < watermark and (before is None or self._matters_until(chunk) >= before) for chunk in events
+        )
+        if clock.certain in (Certain.LAST, Certain.LATEST):
             return more
         return (clock.pane is not None and more) or self._closes() <= watermark
 
@@ -190,16 +195,20 @@ class Advance(KeptEvents):
             self.memory.clear()
             return
         self.memory.set_index(pack_index(self.index))
-        self.memory.wake_at(self._due())
+        self.memory.wake_at(at_grain(self._due(), self.meaning))
 
     def _due(self) -> int:
         """The watermark at which there is something to do, even if nothing arrives."""
         clock, events = self.clock, self.index.of(Holds.EVENTS)
         passed = -(2**63) if self.watermark is None else self.watermark
-        if clock.certain is Certain.LAST:
-            waiting = [max(chunk.low, passed) for chunk in events if chunk.high >= passed]
+        if clock.certain in (Certain.LAST, Certain.LATEST):
+            waiting = [max(chunk.low, passed) for chunk in events if self._matters_until(chunk) >= passed]
             return min(waiting) + 1 if waiting else clock.forgotten(max(chunk.high for chunk in events))
         return self._closes()
+
+    def _matters_until(self, chunk: Chunk) -> int:
+        """By when an event of a chunk may make a match certain."""
+        return chunk.high + (self.clock.slack if self.clock.certain is Certain.LATEST else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +222,8 @@ class _ReadChunks:
 
 def rows_of_stream(stream: Stream, rows: Array) -> Stream:
     """Some events of a stream."""
-    return Stream(stream.table.take(pa.array(rows)), stream.kinds, stream.ticks[rows])
+    intervals = None if stream.intervals is None else stream.intervals.take(rows)
+    return Stream(stream.table.take(pa.array(rows)), stream.kinds, stream.ticks[rows], intervals=intervals)
 
 
 def _checked(flow: Flow, index: ChunkIndex, buckets: int) -> ChunkIndex:

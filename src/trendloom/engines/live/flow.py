@@ -73,9 +73,10 @@ class Flow:
         if self.since is None:
             return None
         window = self.physical.plan.window
+        since = self.since + self.kernel.clock.slack  # what seems to be earlier was not seen, and may be as late
         if window.slide is not None:
-            return -(-self.since // window.slide) * window.slide
-        return self.since + (window.within or 0 if self._looks_back else 0)
+            return -(-since // window.slide) * window.slide
+        return since + (window.within or 0 if self._looks_back else 0)
 
     @property
     def _looks_back(self) -> bool:
@@ -125,6 +126,7 @@ class Flow:
         positions = len(self.physical.detection.places)
         told += [["positions", positions]] if positions != len(bind_pattern(plan.query.pattern).atoms) else []
         told += [f"zone {plan.schema.zone}"] if plan.schema.zone is not None else []
+        told += [repr(plan.schema.imprecision)] if plan.schema.imprecision is not None else []
         if self.kernel.clock.pane is not None:
             told += [self.numeric, sorted(measure.name for measure in measures_of(plan))]
             decimals = sorted({m.column for m in measures_of(plan) if m.column and plan.schema.scale(m.column)})

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trendloom.engines.columnar.earliest_times import earliest_times, has_time
 from trendloom.engines.live.chunks import Chunk, ChunkIndex, Holds, crowded, pack, unpack
 from trendloom.engines.live.memory import Memory
-from trendloom.io.events import ticks
 from trendloom.model.schema import Schema
 
 Array = np.ndarray[Any, Any]
@@ -55,10 +55,10 @@ class KeptEvents(ABC):
 
     def in_time(self, arrived: pa.Table) -> tuple[pa.Table, Array]:
         """The events that have arrived, apart from those that came too late, or happened before the query's time."""
-        timed = np.asarray(arrived[self.meaning.time].is_valid())
+        timed = has_time(arrived, self.meaning)
         self.untimed = int(len(timed) - timed.sum())
         with_time = arrived if timed.all() else arrived.filter(pa.array(timed))
-        times = ticks(with_time[self.meaning.time], self.meaning.axis)
+        times = earliest_times(with_time, self.meaning)
         if self.since is not None and len(times) and int(times.min()) < self.since:
             seen = times >= self.since
             with_time, times = with_time.filter(pa.array(seen)), times[seen]
@@ -92,7 +92,7 @@ class KeptEvents(ABC):
         self.drop([chunk for chunk in self.index.chunks if chunk.high < bounds[chunk.holds]])
         for group in list(crowded(self.index.of(Holds.EVENTS), self.within // CUTS)):
             table = self.events_of(group)
-            times = ticks(table[self.meaning.time], self.meaning.axis)
+            times = earliest_times(table, self.meaning)
             rows = np.flatnonzero(times >= events)
             self.drop(group)
             self.write(Holds.EVENTS, table.take(pa.array(rows)), times[rows])

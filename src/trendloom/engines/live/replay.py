@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trendloom.engines.columnar.earliest_times import earliest_times, has_time
 from trendloom.engines.columnar.events import Stream, key_codes
 from trendloom.engines.live.advance import Advance
 from trendloom.engines.live.flow import Flow
 from trendloom.engines.live.memory import Kept
-from trendloom.io.events import ticks, without_nan
+from trendloom.io.events import without_nan
 
 Array = np.ndarray[Any, Any]
 
@@ -81,7 +82,7 @@ class Replay:
 
     def _move(self, events: pa.Table) -> None:
         schema = self.flow.physical.plan.schema
-        times = ticks(events[schema.time].drop_null(), schema.axis)
+        times = earliest_times(events.filter(pa.array(has_time(events, schema))), schema)
         if len(times):
             self.greatest = max(int(times.max()), -(2**62) if self.greatest is None else self.greatest)
             moved = self.greatest - self.delay

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from threading import Event
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.columnar import task
@@ -23,6 +25,8 @@ from trendloom.kernels.totals.totals import Totals
 from trendloom.kernels.totals.widen import Widening
 from trendloom.physical.plan import Physical
 from trendloom.plan.logical import Plan
+
+Array = np.ndarray[Any, Any]
 
 Together = Callable[[int], tuple[Block, Keys, Totals] | None]
 """The totals of a query that is answered together with others, by so many threads; None: it is answered alone."""
@@ -94,9 +98,16 @@ def stream_of_columns(
     threads: int = 1,
 ) -> Stream:  # fmt: skip
     """The events with some columns; the plan is that of any query over them."""
-    assert events.ticks is not None
     table = events.table.select(list(columns))
     kinds = {column.name: column.kind for column in plan.schema.columns}
     shared = Shared() if shared is None else shared
     shared.vectors[plan.schema.type] = events.types
-    return Stream(table, kinds, events.ticks, shared.vectors, tied, shared, threads)
+    return Stream(table, kinds, ticks_of(events), shared.vectors, tied, shared, threads, events.intervals)
+
+
+def ticks_of(events: Events) -> Array:
+    """The times of events; where these are imprecise, the earliest."""
+    if events.ticks is not None:
+        return events.ticks
+    assert events.intervals is not None
+    return events.intervals.low

@@ -22,13 +22,13 @@ from trendloom.engines.options import Options
 from trendloom.engines.reading import is_spark_frame, load, load_needed, opened, queries_of, schema_of_columns
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
 from trendloom.io.events import Events, check_order, doubts_of_times, short_unit
+from trendloom.io.imprecise_options import ImpreciseOptions
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import refuse_schema
 from trendloom.io.schema_text import parse_schema
 from trendloom.lang import tree
 from trendloom.lang.attributes import attributes_of
 from trendloom.lang.printer import write
-from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.optimize.split_by_equality import split_by_equality
@@ -36,6 +36,7 @@ from trendloom.plan.bind import bind, bind_workload
 from trendloom.plan.depth import too_deep
 from trendloom.plan.display import Branch, describe_logical, draw
 from trendloom.plan.every_query import for_every_query
+from trendloom.plan.imprecise import asks_for_imprecise_time
 from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import UNKNOWN, KeySpread, Statistics, StatisticsOf, nothing_known
 from trendloom.plan.workload import Attributes
@@ -314,11 +315,11 @@ def _schema_of_parquet(found: ParquetFiles, options: Options) -> tuple[Sequence[
 
 def _bind_assumed(query: tree.Query, options: Options) -> Plan:
     """Bind to the first assumed schema that fits; where none does, the first one's error tells best."""
-    first: BindError | None = None
+    first: BindError | OptionError | None = None
     for axis in _axes(query, options):
         try:
             return bind(query, _assumed(query, axis, options))
-        except BindError as error:
+        except (BindError, OptionError) as error:
             first = first or error
     assert first is not None
     raise first
@@ -334,16 +335,16 @@ def _axes(query: tree.Query, options: Options) -> Iterator[TimeAxis]:
 
 
 def _assumed(query: tree.Query, axis: TimeAxis, options: Options) -> Schema:
-    low, high = options.time_low, options.time_high
-    if query.confidence is not None and low is None and high is None:
-        low, high = "time_low", "time_high"
+    imprecise = options.imprecise
+    if asks_for_imprecise_time(query) and not imprecise.imprecise:
+        imprecise = ImpreciseOptions("time_low", "time_high")
+    imprecision = imprecise.measured(axis)
     moment = Kind.TIME if axis.timestamp else Kind.INT
-    known = {options.type: Kind.STRING, **{name: moment for name in (low, high) if name is not None}}
-    if low is None:
-        known[options.time] = moment
-    check_order(options.order, pa.schema([(name, pa.null()) for name in options.order]), imprecise=low is not None)
+    known = {options.type: Kind.STRING, **dict.fromkeys(imprecise.bounds or (options.time,), moment)}
+    if imprecision is not None:
+        known |= {name: Kind.NULL for name in imprecision.columns if name not in known}
+    check_order(options.order, pa.schema([(name, pa.null()) for name in options.order]), imprecise=imprecise.imprecise)
     named = dict.fromkeys((*query.group_by, *attributes_of(query), *options.order))
     others = tuple(Column(name, Kind.NULL) for name in named if name not in known and name != "time")
     columns = (*(Column(name, kind, zone=options.time_zone) for name, kind in known.items()), *others)
-    imprecision = None if low is None else Imprecision(low, high)
     return Schema(columns, options.time, options.type, axis, None, None, imprecision, options.order, options.time_zone)

@@ -12,7 +12,7 @@ from trendloom.engines.answers import Answer, Watch
 from trendloom.engines.looking.passed import ask_passed
 from trendloom.engines.options import Options
 from trendloom.engines.reading import load_needed
-from trendloom.engines.rows.results import events_type, exactly_named, time_array, total_type, value_type, window_fields
+from trendloom.engines.rows.results import events_type, exactly_named, time_array, total_type, value_type
 from trendloom.errors import QueryWarning
 from trendloom.expr.vectors import from_arrow, from_list, to_arrow
 from trendloom.io.events import Events
@@ -66,7 +66,7 @@ def _table(plan: Plan, table: pa.Table, rows: Sequence[Row]) -> pa.Table:
         kind = plan.schema.kind(name) or Kind.OTHER
         keys = from_list([row.partition[number] for row in rows], kind, plan.schema.scale(name))
         columns[name] = to_arrow(keys, schema.field(name).type)
-    if window_fields(plan, schema) if not plan.schema.imprecise else plan.window.sliding:
+    if plan.window.sliding:
         time_type = schema.field(plan.schema.times).type
         bounds = [row.window or (0, 0) for row in rows]
         columns["window_start"] = time_array(np.array([start for start, _ in bounds], np.int64), time_type)
@@ -81,7 +81,7 @@ def _table(plan: Plan, table: pa.Table, rows: Sequence[Row]) -> pa.Table:
     if plan.ranking is not None:
         columns[RANK] = pa.array([row.rank for row in rows], pa.int64())
         columns[SCORE] = _scores(plan.ranking, rows)
-    if plan.schema.imprecise:
+    if plan.schema.imprecise and not isinstance(plan.output, Aggregation):
         time_type = schema.field(plan.schema.times).type
         columns["confidence"] = pa.array([float(row.confidence or 0) for row in rows], pa.float64())
         columns["time_low"] = time_array(np.array([row.time_low or 0 for row in rows], np.int64), time_type)

@@ -44,7 +44,7 @@ def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: 
     if plan.window.sliding:
         assert plan.window.within is not None
         start = merged[WINDOW].to_numpy()
-        time_type = schema.field(plan.schema.time).type
+        time_type = schema.field(plan.schema.times).type
         columns["window_start"] = time_array(start, time_type)
         columns["window_end"] = time_array(start + plan.window.within, time_type)
     for value in plan.output.values:
@@ -62,8 +62,8 @@ def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _scaled_column(value: Value, merged: pa.Table, numeric: str) -> pa.Array | None:
-    """COUNT or SUM as a double or logarithm, straight from mantissa and exponent; None where it is something else."""
-    if not (isinstance(value.expr, Total) and value.expr.function in ("count", "sum")):
+    """COUNT, SUM or PROBABILITY as a double or logarithm, straight from mantissa and exponent; None: something else."""
+    if not (isinstance(value.expr, Total) and value.expr.function in ("count", "sum", "probability")):
         return None
     scaled = scaled_of(merged, value.expr)
     if scaled is None:

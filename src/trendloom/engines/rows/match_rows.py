@@ -9,7 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.columnar.events import Stream
-from trendloom.engines.rows.results import EXACT_ON_SPARK, events_type, score_type, time_array, value_type
+from trendloom.engines.rows.results import (
+    CONFIDENCE,
+    EXACT_ON_SPARK,
+    TIME_HIGH,
+    TIME_LOW,
+    events_type,
+    score_type,
+    time_array,
+    value_type,
+)
 from trendloom.engines.rows.tied_events import by_content
 from trendloom.engines.rows.wide_integers import integers_as
 from trendloom.errors import RunError
@@ -41,6 +50,7 @@ MOST_BITS = 31
 def order_of(block: Block, matches: Matches, window: Window, partition_of: Array | None = None) -> Array | None:
     """The order in which rows are given out: by window, partition, first and last event, then discovery.
 
+    Where times are imprecise, the earliest time of the first event and the latest of the last take the place of theirs.
     `partition_of`: the number of each key's partition, where these have several keys.
     None: as they are. Kernels that go through starts in order need no sorting, which one pass finds out.
     Cost: O(rows · bits / 11) for many rows (see `sort`).
@@ -48,12 +58,11 @@ def order_of(block: Block, matches: Matches, window: Window, partition_of: Array
     if partition_of is not None:
         return _order_across_keys(block, matches, partition_of)
     first, last = matches.first, matches.last
+    if matches.chances is not None:
+        return _order_by(matches, [matches.chances.high, matches.chances.low, block.key[first]])
     bits = max(len(block) - 1, 0).bit_length()
     if len(matches) < MANY or bits > MOST_BITS:
-        sort_by = [block.instant[last], block.instant[first], block.key[first]]
-        if matches.window_start is not None:
-            sort_by.append(matches.window_start)
-        return None if _sorted(sort_by) else np.lexsort(sort_by)
+        return _order_by(matches, [block.instant[last], block.instant[first], block.key[first]])
     if (block.instant[1:] == block.instant[:-1]).any():  # events of one instant have no order
         first, last = block.tie_start[first], block.tie_start[last]
     places = (first << bits) | last
@@ -63,6 +72,13 @@ def order_of(block: Block, matches: Matches, window: Window, partition_of: Array
     number = matches.window_start // window.slide
     number -= number.min()
     return sort_by_key_and_time(number, places, int(number.max()) + 1)
+
+
+def _order_by(matches: Matches, sort_by: list[Array]) -> Array | None:
+    """The order by the window, then by the last of some columns, then by the one before; None: as they are."""
+    if matches.window_start is not None:
+        sort_by.append(matches.window_start)
+    return None if _sorted(sort_by) else np.lexsort(sort_by)
 
 
 def order_of_ranks(block: Block, matches: Matches, *, overall: bool) -> Array:
@@ -113,7 +129,7 @@ def match_rows(
         arrays.append(_plain(stream.table[name].take(key_rows)))
     if matches.window_start is not None:
         assert plan.window.within is not None
-        time_type = stream.table.schema.field(plan.schema.time).type
+        time_type = stream.table.schema.field(plan.schema.times).type
         names += ["window_start", "window_end"]
         arrays.append(time_array(matches.window_start, time_type))
         arrays.append(time_array(matches.window_start + plan.window.within, time_type))
@@ -132,6 +148,11 @@ def match_rows(
     if matches.rank is not None:
         names += [RANK, SCORE]
         arrays += [pa.array(matches.rank, pa.int64()), _scores(physical, values)]
+    if matches.chances is not None:
+        time_type = stream.table.schema.field(plan.schema.times).type
+        names += [CONFIDENCE, TIME_LOW, TIME_HIGH]
+        arrays.append(pa.array(matches.chances.confidence, pa.float64()))
+        arrays += [time_array(ticks, time_type) for ticks in (matches.chances.low, matches.chances.high)]
     return pa.RecordBatch.from_arrays(arrays, names)
 
 

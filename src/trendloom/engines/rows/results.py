@@ -24,6 +24,8 @@ from trendloom.plan.ranking import RANK, SCORE
 
 Array = np.ndarray[Any, Any]
 VAR = "var"
+CONFIDENCE, TIME_LOW, TIME_HIGH = "confidence", "time_low", "time_high"
+"""Columns of matches whose times are imprecise: how likely each is, and from when to when it may last."""
 EXACT_ON_SPARK = pa.decimal128(38, 0)
 
 
@@ -52,7 +54,7 @@ def value_type(value: Value, plan: Plan, schema: pa.Schema) -> pa.DataType:
         return schema.field(value.expr.column).type
     if value.kind is Kind.DECIMAL:
         return _extreme_type(value.expr, schema) or decimal_type(value.scale)
-    zone = getattr(schema.field(plan.schema.time).type, "tz", None)
+    zone = getattr(schema.field(plan.schema.times).type, "tz", None)
     return pa.timestamp("us", zone) if value.kind is Kind.TIME else _TYPES[value.kind]
 
 
@@ -92,6 +94,9 @@ def row_schema(physical: Physical, schema: pa.Schema, exact: pa.DataType = EXACT
     fields += [pa.field(name, exact, metadata=marked) for name in physical.kernel.columns]
     if plan.ranking is not None:
         fields += [pa.field(RANK, pa.int64()), pa.field(SCORE, score_type(plan.ranking))]
+    if plan.schema.imprecise:
+        time_type = schema.field(plan.schema.times).type
+        fields += [pa.field(CONFIDENCE, pa.float64()), pa.field(TIME_LOW, time_type), pa.field(TIME_HIGH, time_type)]
     return pa.schema(fields)
 
 
@@ -125,7 +130,7 @@ def window_fields(plan: Plan, schema: pa.Schema) -> list[pa.Field]:
     """`window_start` and `window_end` where the query has windows."""
     if not plan.window.sliding:
         return []
-    time_type = schema.field(plan.schema.time).type
+    time_type = schema.field(plan.schema.times).type
     return [pa.field("window_start", time_type), pa.field("window_end", time_type)]
 
 

@@ -1,6 +1,7 @@
 """Aggregates over matches, the two-step way: enumerate matches, then add up. What the one-step kernels are measured by.
 
-Each chunk of matches becomes a partial table (`partials`). Integer sums are exact: where a chunk could leave 64 bits,
+Each chunk of matches becomes a partial table (`partials`). Where matches are only likely, expected values are added up,
+as doubles. Integer sums are exact: where a chunk could leave 64 bits,
 Python integers take over.
 """
 
@@ -12,13 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.columnar.events import Stream
-from trendloom.engines.rows.partials import WINDOW, by_code, exact_column
+from trendloom.engines.rows.partials import WINDOW, amount_columns, by_code, exact_column
 from trendloom.errors import RunError, option
+from trendloom.expr.decimals import as_doubles
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.keys import encode_keys, one_key
+from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.totals.spec import Measure
+from trendloom.kernels.totals.widen import doubles_as_amounts
 from trendloom.model.schema import Kind
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.plan import Physical
@@ -40,8 +43,28 @@ def chunk_partial(physical: Physical, stream: Stream, block: Block, group_of_key
     if matches.window_start is not None:
         columns[WINDOW] = pa.array(matches.window_start[keys.rows])
     for measure in measures_of(plan):
-        columns[measure.name] = _add_up(measure, stream, block, matches, entry_code, keys.codes, keys.count)
+        if matches.chances is None:
+            columns[measure.name] = _add_up(measure, stream, block, matches, entry_code, keys.codes, keys.count)
+        else:
+            columns |= _expect(measure, stream, block, matches, keys)
     return pa.table(columns)
+
+
+def _expect(measure: Measure, stream: Stream, block: Block, matches: Matches, keys: Keys) -> dict[str, pa.Array]:
+    """The expected value of a measure: each match counts as much as it is likely."""
+    assert matches.chances is not None
+    match, weight = np.arange(len(matches)), matches.chances.confidence
+    if measure.positions is not None:
+        entries = np.flatnonzero(np.isin(matches.positions, measure.positions))
+        match = matches.match[entries]
+        weight = weight[match]
+        if measure.column is not None:
+            values = stream.vector(measure.column).take(block.row[matches.events[entries]])
+            known = slice(None) if values.valid is None else values.valid
+            numbers = as_doubles(values.values, values.scale) if measure.function == "sum" else np.ones(len(entries))
+            match, weight = match[known], (weight * numbers)[known]
+    sums = np.bincount(keys.codes[match], weights=weight, minlength=keys.count)
+    return amount_columns(measure.name, doubles_as_amounts(sums))
 
 
 def _add_up(

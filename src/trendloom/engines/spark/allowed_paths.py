@@ -58,6 +58,8 @@ def obstacle(physical: Physical, path: Path) -> str | None:
     if path is Path.GENERAL:
         return None
     kernel, plan = physical.kernel, physical.plan
+    if plan.schema.imprecise:
+        return "its times are imprecise: who is first is known where all events of a key meet"
     ranked = path is Path.CUT and plan.ranking is not None
     if not kernel.adds_up and not ranked:
         return "its matches are found one by one"

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, StructType
 
 from trendloom.expr.nodes import Attribute, Comparison, Constant, Expr, Junction, NullTest
-from trendloom.model.schema import Kind
+from trendloom.model.schema import Kind, Schema
 from trendloom.pattern.algebra import atoms
 from trendloom.plan.logical import Plan
 
@@ -25,6 +25,11 @@ from trendloom.plan.logical import Plan
 def column(name: str) -> Column:
     """A column by its exact name, dots and all."""
     return F.col("`" + name.replace("`", "``") + "`")
+
+
+def without_time(schema: Schema) -> Column:
+    """Which rows lack a time, or a part of what says when it was."""
+    return reduce(or_, [column(name).isNull() for name in schema.said_in])
 
 
 FEW_QUERIES = 8

@@ -29,6 +29,12 @@ def detect(
     time: str = "time",
     type: str = "type",
     time_unit: str | None = None,
+    time_low: str | None = None,
+    time_high: str | None = None,
+    time_error: str | None = None,
+    time_probability: str | None = None,
+    time_grain: str | None = None,
+    time_points: int | None = None,
     order: str | Sequence[str] | None = None,
     time_zone: str | None = None,
     numeric: str = "exact",
@@ -51,7 +57,8 @@ def detect(
     of equal time. `time_zone`: that of local times (timestamp_ntz, text) and of times written in the query; UTC if not
     given, never the session's. Warnings about the query are Python warnings; what only a look at the events could tell
     (types that none of them has, whole numbers of time that hardly count seconds, equal times) is told by
-    `trendloom.run`, not here. `memory_limit`, of each task, is for trends that are stored to find others faster.
+    `trendloom.run`, not here. Imprecise time (`time_low` and `time_high`, or `time_error`, and what goes with them) is
+    given as for `trendloom.run`. `memory_limit`, of each task, is for trends that are stored to find others faster.
 
     A text with several queries gives one DataFrame, in which every row carries the name of its query.
 
@@ -72,7 +79,8 @@ def detect(
     """
     options = Options(
         engine="spark", numeric=numeric, time=time, type=type, time_unit=time_unit, memory_limit=memory_limit,
-        max_trends=max_trends, order=columns_named(order), time_zone=time_zone,
+        max_trends=max_trends, order=columns_named(order), time_zone=time_zone, time_low=time_low, time_high=time_high,
+        time_error=time_error, time_probability=time_probability, time_grain=time_grain, time_points=time_points,
     )  # fmt: skip
     queries = queries_of(text, query)
     options = options.for_queries(queries)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from trendloom.engines.reading import load, opened
-from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.columns import column, without_time
 from trendloom.engines.spark.parquet import RemoteParquet, read_found, read_remote
 from trendloom.engines.spark.zones import in_utc, moment_of, time_in_text
 from trendloom.errors import DataError, OptionError, QueryWarning
@@ -181,12 +181,10 @@ def inspect(frame: Frame, *, unit_given: bool) -> Frame:
     """
     from pyspark.sql import functions as F
 
-    if frame.schema.imprecise:
-        return frame
-    time, kind = column(frame.schema.time), column(frame.schema.type)
+    time, kind = column(frame.schema.times), column(frame.schema.type)
     counted = not unit_given and not frame.schema.axis.timestamp
     found = frame.df.agg(
-        F.count_if(time.isNull()).alias("missing"),
+        F.count_if(without_time(frame.schema)).alias("missing"),
         F.count(F.lit(1)).alias("rows"),
         F.collect_set(kind).alias("types"),
         *(_sizes(time) if counted else ()),
@@ -200,15 +198,16 @@ def inspect(frame: Frame, *, unit_given: bool) -> Frame:
         if frame.only_type is not None and found[f"holds {name}"]:
             raise types_elsewhere(frame.schema.type, name, frame.only_type)
     if found["missing"]:
+        named = "' or '".join(frame.schema.bounds or (frame.schema.time,))
         raise DataError(
             f"{found['missing']} of {found['rows']} events have no time: "
-            f"column '{frame.schema.time}' is NULL or cannot be read as a time",
+            f"column '{named}' is NULL or cannot be read as a time",
             hint="drop these rows or fill in their time first",
         )
     told = list(frame.warnings)
     if counted and found["rows"]:
         epochs = {name: found[name] for name in EPOCHS}
-        doubt = doubt_of_unit(frame.schema.time, Sizes(found["rows"], found["most"], epochs, found["dates"]))
+        doubt = doubt_of_unit(frame.schema.times, Sizes(found["rows"], found["most"], epochs, found["dates"]))
         told += [] if doubt is None else [doubt]
     return replace(frame, schema=replace(frame.schema, present=frozenset(found["types"])), warnings=tuple(told))
 

@@ -22,7 +22,7 @@ from trendloom.engines.columnar.together import TogetherResults
 from trendloom.engines.live.chunks import pack, unpack
 from trendloom.engines.rows.partials import merge_partials
 from trendloom.engines.spark.batch import rows_of, rows_schema
-from trendloom.engines.spark.columns import column, needed_by_any
+from trendloom.engines.spark.columns import column, needed_by_any, without_time
 from trendloom.engines.spark.one_table import aligned, joint_schema
 from trendloom.engines.spark.ranked import ranked_rows, ranks_of
 from trendloom.engines.spark.session import set_arrow_rows
@@ -110,7 +110,7 @@ def _any_needs(meeting: Meeting, df: DataFrame) -> Column | None:
     """Which rows any member needs, those without a time among them, for tasks to refuse; None: all."""
     plans = [member.job.plan for member in meeting.members]
     test = needed_by_any(plans, df.schema)
-    return None if test is None else test | column(plans[0].schema.time).isNull()
+    return None if test is None else test | without_time(plans[0].schema)
 
 
 def _by_keys_of_all(

@@ -18,7 +18,7 @@ from trendloom.engines.columnar.floods import naming_the_way_out
 from trendloom.engines.rows.finish import finish_aggregates
 from trendloom.engines.rows.partials import EXPONENT, WINDOW, merge_partials
 from trendloom.engines.rows.results import EXACT_ON_SPARK, aggregate_schema
-from trendloom.engines.spark.columns import column, needed_rows
+from trendloom.engines.spark.columns import column, needed_rows, without_time
 from trendloom.engines.spark.complaints import COMPLAINT, complaint, heeded
 from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door
 from trendloom.kernels.compiled import packed_code, receive_code
@@ -77,7 +77,7 @@ def needed(df: DataFrame, plan: Plan) -> DataFrame:
     """Only the columns and rows that can matter; rows without a time stay, so that the task can refuse them."""
     test = needed_rows(plan, df.schema)
     if test is not None:
-        df = df.filter(test | column(plan.schema.time).isNull())
+        df = df.filter(test | without_time(plan.schema))
     return df.select(*(column(name) for name in plan.scan.columns))
 
 
@@ -213,7 +213,8 @@ def partial_schema(job: Job) -> pa.Schema:
     for measure in measures_of(plan):
         kind = _measure_type(measure, plan, job.schema)
         linear = measure.function in ("matches", "count", "sum")
-        if job.physical.kernel.adds_up and linear and (job.numeric != "exact" or kind != pa.string()):
+        scaled = job.physical.kernel.adds_up and linear and (job.numeric != "exact" or kind != pa.string())
+        if scaled or plan.schema.imprecise:
             fields += [pa.field(measure.name, pa.float64()), pa.field(measure.name + EXPONENT, pa.int64())]
         else:
             fields.append(pa.field(measure.name, kind))

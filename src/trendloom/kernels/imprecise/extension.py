@@ -6,6 +6,8 @@ rules. A NOT on the way drops an extension where an event of it lies in the gap 
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,18 +16,25 @@ from trendloom.kernels.ground.machine import Machine, Step
 from trendloom.kernels.ground.paths import Paths, holds
 from trendloom.kernels.ground.spec import Rule
 from trendloom.kernels.imprecise.block import IntervalBlock
+from trendloom.kernels.imprecise.confidence.in_order import prefix_error, prefix_masses, surely_below
 from trendloom.kernels.imprecise.least_ends import least_ends
 from trendloom.kernels.imprecise.position_events import FAR, events_by_position
-from trendloom.kernels.imprecise.prefixes import OrderedPaths, Prefixes, Trail, ordered_paths
+from trendloom.kernels.imprecise.prefixes import InOrder, OrderedPaths, Prefixes, Trail, ordered_paths
 
 Array = np.ndarray[Any, Any]
 
 
 class Extensions:
-    """The tests of one pattern over one block. `span`: a match takes less than so many points; None: any time."""
+    """The tests of one pattern over one block. `span`: a match takes less than so many points; None: any time.
 
-    def __init__(self, machine: Machine, block: IntervalBlock, span: int | None) -> None:
+    `threshold`: only matches at least so likely are wanted.
+    """
+
+    def __init__(
+        self, machine: Machine, block: IntervalBlock, span: int | None, threshold: Fraction | None = None
+    ) -> None:
         self.machine, self.block, self.span = machine, block, span
+        self.threshold = threshold
         self.fitting = events_by_position(block)
         self.ends = least_ends(machine, block, self.fitting)
         self.low, self.high = block.first_point, block.last_point
@@ -95,6 +104,19 @@ class Extensions:
             before = np.maximum(prefixes.least[mine] + 1, self.low[events[kept]])
             kept = kept[~self.fitting[position].surely_between(prefixes.key[mine], after, before)]
         return kept
+
+    def likely(self, grown: Prefixes, before: Prefixes, rows: Array) -> Prefixes:
+        """Without extensions that are in order too rarely: what is added to them, and all else, can only lower that."""
+        if self.threshold is None or not len(grown):
+            return grown
+        known = None if before.in_order is None else before.in_order.take(rows)
+        masses, base, sums = prefix_masses(
+            self.block, None if known is None else known.masses, None if known is None else known.base,
+            np.ascontiguousarray(grown.paths.events[:, -1]),
+        )  # fmt: skip
+        grown = replace(grown, in_order=InOrder(masses, base))
+        below = surely_below(sums, self.threshold, prefix_error(self.block, grown.length))
+        return grown.take(np.flatnonzero(~below)) if below.any() else grown
 
     def complete(self, prefixes: Prefixes) -> Prefixes:
         """Those that may be matches: they can end here and pass the rules that waited for the whole match."""

@@ -109,7 +109,10 @@ class _FollowerSearch:
         for begin in range(0, len(rows), self.size):
             some = slice(begin, begin + self.size)
             trail = Trail(followers, rows[some])
-            yield self.tests.grown(self.prefixes, rows[some], events[some], numbers[which[some]], trail)
+            grown = self.tests.grown(self.prefixes, rows[some], events[some], numbers[which[some]], trail)
+            grown = self.tests.likely(grown, self.prefixes, rows[some])
+            if len(grown):
+                yield grown
 
     def _all(self) -> list[tuple[Array, Array, Array]]:
         """All followers that may matter: rows, events, and which of the steps."""

@@ -78,7 +78,11 @@ class Growth:
         viable = tests.viable(*tests.times(prefixes, rows, events), events, step.target)
         rows, events = rows[viable], events[viable]
         kept = tests.unbroken(prefixes, rows, events, step)
-        grown = tests.grown(prefixes, rows[kept], events[kept], np.full(len(kept), step.number))
+        rows, events = rows[kept], events[kept]
+        grown = tests.grown(prefixes, rows, events, np.full(len(rows), step.number))
         passed = tests.passing(grown.paths, step)
-        if len(passed):
-            yield grown if len(passed) == len(grown) else grown.take(passed)
+        if len(passed) < len(grown):
+            grown, rows = grown.take(passed), rows[passed]
+        grown = tests.likely(grown, prefixes, rows)
+        if len(grown):
+            yield grown

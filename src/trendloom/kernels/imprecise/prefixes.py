@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -46,14 +46,25 @@ class Trail:
     origin: Array
 
 
+class InOrder(NamedTuple):
+    """Row r: `masses[r, i]` is how likely all events lie in order with the last one at point `base[r] + i`."""
+
+    masses: Array
+    base: Array
+
+    def take(self, rows: Array) -> InOrder:
+        return InOrder(self.masses[rows], self.base[rows])
+
+
 @dataclass(frozen=True, eq=False)
 class Prefixes:
-    """`trail`: kept where it matters who else could have extended them."""
+    """`trail`: kept where it matters who else could have extended them; `in_order`: where a threshold is given."""
 
     paths: OrderedPaths
     least: Array
     latest: Array
     trail: Trail | None = None
+    in_order: InOrder | None = None
 
     def __len__(self) -> int:
         return len(self.least)
@@ -73,7 +84,8 @@ class Prefixes:
     def take(self, rows: Array) -> Prefixes:
         """Some of them."""
         trail = None if self.trail is None else replace(self.trail, origin=self.trail.origin[rows])
-        return Prefixes(_of_rows(self.paths, rows), self.least[rows], self.latest[rows], trail)
+        in_order = None if self.in_order is None else self.in_order.take(rows)
+        return Prefixes(_of_rows(self.paths, rows), self.least[rows], self.latest[rows], trail, in_order)
 
 
 def _of_rows(paths: OrderedPaths, rows: Array) -> OrderedPaths:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ Array = np.ndarray[Any, Any]
 
 ROWS = 1 << 14
 """Most signatures of which rivals and windows are held at once."""
+MASSES = 1 << 22
+"""Most probabilities of points that partial signatures hold, where a threshold is given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +39,20 @@ class FoundSignatures:
     window_start: Array | None = None
 
 
-def signatures_of(spec: Detection, block: IntervalBlock, chunk: int = CHUNK) -> Iterator[FoundSignatures]:
-    """All signatures that may be matches in some world; how likely they are is left to `confidence`."""
+def signatures_of(
+    spec: Detection, block: IntervalBlock, chunk: int = CHUNK, threshold: Fraction | None = None
+) -> Iterator[FoundSignatures]:
+    """All signatures that may be matches in some world; how likely they are is left to `confidence`.
+
+    `threshold`: some of those that are less likely are left out, as early as that is known.
+    """
     machine = Machine(spec)
     check_supported(machine)
     for times in (block.time, block.high):
         check_range(times, spec.window)
-    tests = Extensions(machine, block, span_in_points(spec.window, block.grain))
+    if threshold is not None:
+        chunk = min(chunk, MASSES // block.most_points + 1)
+    tests = Extensions(machine, block, span_in_points(spec.window, block.grain), threshold)
     growth = NextGrowth(tests, chunk) if spec.earliest else Growth(tests, chunk)
     rivals = RivalSearch(tests, chunk)
     for complete in growth.complete():

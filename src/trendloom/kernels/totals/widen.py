@@ -194,6 +194,12 @@ def _nearly(sweeper: Sweeper, spans: Spans, system: type[Numbers]) -> tuple[list
     return [Amounts(mantissa[:, lane], exponent[:, lane]) for lane in range(sweeper.lanes)], found.least
 
 
+def doubles_as_amounts(numbers: Array) -> Amounts:
+    """Doubles as mantissas from a half up to one, and exponents of two."""
+    mantissa, exponent = np.frexp(numbers)
+    return Amounts(mantissa, exponent.astype(np.int64))
+
+
 def _scaled(numbers: Numbers) -> tuple[Array, Array]:
     """Mantissas from a half up to one, and exponents of two."""
     assert isinstance(numbers, Doubles | Scaled)

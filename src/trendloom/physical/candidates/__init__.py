@@ -10,6 +10,8 @@ from trendloom.physical.candidates import (
     best_paths,
     by_event,
     expansion,
+    expected,
+    imprecise,
     matrices,
     outside_in,
     parts,
@@ -18,6 +20,7 @@ from trendloom.physical.candidates import (
     rank_join,
     runs,
     spines,
+    summed_signatures,
     trend_graph,
     two_steps,
     waiting_runs,
@@ -39,3 +42,10 @@ CANDIDATES: tuple[Candidate, ...] = (
     pivots.CANDIDATE,
     two_steps.CANDIDATE,
 )
+
+OF_IMPRECISE_TIME: tuple[Candidate, ...] = (
+    imprecise.CANDIDATE,
+    expected.CANDIDATE,
+    summed_signatures.CANDIDATE,
+)
+"""Those for events whose times are intervals."""

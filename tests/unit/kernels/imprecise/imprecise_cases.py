@@ -10,7 +10,7 @@ FORMS = ("{t} {v}", "{t} {v}", "{t}+ {v}[]", "{t}+ {v}[]", "({t} {v})?", "{t}* {
 
 
 @st.composite
-def imprecise_cases(draw: st.DrawFn, semantics: str, *, negation: bool = True, most_worlds: int = 1500) -> ImpreciseCase:
+def imprecise_cases(draw: st.DrawFn, semantics: str, *, negation: bool = True, most_worlds: int = 250) -> ImpreciseCase:
     """A query and events of at most so many worlds."""
     count = draw(st.sampled_from([1, 2, 2, 3, 3]))
     parts, variables = [], []

@@ -28,8 +28,8 @@ from trendloom.reference.matches import Search
 from trendloom.reference.stream import cut_partitions, cut_windows, read_event
 
 Row = dict[str, Any]
-Name = tuple[int | None, tuple[tuple[int, int], ...]]
-"""Start of the window, and (row of the input, position) of each event."""
+Name = tuple[int | None, tuple[tuple[int, str], ...]]
+"""Start of the window, and (row of the input, variable) of each event: a planner may number positions anew."""
 
 
 class Chance(NamedTuple):
@@ -74,7 +74,7 @@ def by_worlds(case: ImpreciseCase) -> dict[Name, Chance]:
             stream = [read_event(row, case.events[row], SCHEMA, times[row]) for row in rows]
             for window, inside in cut_windows(stream, plan.window, budget):
                 for binding in search.matches(inside):
-                    name = tuple((event.row, atom.position) for event, atom in binding)
+                    name = tuple((event.row, atom.variable) for event, atom in binding)
                     key = (None if window is None else window[0], name)
                     low, high = times[name[0][0]], times[name[-1][0]]
                     old = found.get(key, Chance(Fraction(0), low, high))
@@ -110,15 +110,19 @@ def found_by_search(case: ImpreciseCase, chunk: int = 1 << 18) -> Iterator[tuple
     """What the search finds, with the rows of the input in the place of indices."""
     spec, block = prepared(case)
     for found in signatures_of(spec, block, chunk):
-        yield from as_names(found, block)
+        yield from as_names(found, block, spec)
 
 
-def as_names(found: FoundSignatures, block: IntervalBlock) -> Iterator[tuple[Name, list[FoundRival]]]:
+def as_names(
+    found: FoundSignatures, block: IntervalBlock, spec: Detection
+) -> Iterator[tuple[Name, list[FoundRival]]]:
+    """Signatures and rivals of a chunk."""
     signatures, rivals = found.signatures, found.signatures.rivals
     for at in range(len(signatures)):
         own = slice(signatures.offsets[at], signatures.offsets[at + 1])
         rows = block.row[signatures.events[own]].tolist()
-        name = tuple(zip(rows, signatures.positions[own].tolist(), strict=True))
+        variables = [spec.places[position].variable for position in signatures.positions[own]]
+        name = tuple(zip(rows, variables, strict=True))
         others = []
         if rivals is not None:
             theirs = slice(rivals.offsets[at], rivals.offsets[at + 1])

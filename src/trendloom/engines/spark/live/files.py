@@ -94,7 +94,7 @@ class Reading:
 
     kind: str
     columns: pa.Schema
-    time: str
+    times: tuple[str, ...]
     strict: bool
     dialect: Dialect = field(default_factory=Dialect)
     zone: str = UTC  # of times that do not say theirs
@@ -199,7 +199,7 @@ class Reading:
         place = {one: at for at, one in enumerate(batch.schema.names)}
         columns, good = [], pa.repeat(True, len(fields))
         for wanted in self.columns:
-            is_time = wanted.name == self.time
+            is_time = wanted.name in self.times
             text, sound = texts[place[wanted.name]]
             values, fits = converted(text, wanted.type, is_time=is_time, zone=self.zone)
             columns.append(values)

@@ -91,12 +91,12 @@ def source_of(
 
 
 def open_source(
-    spark: SparkSession, source: EventSource, *, time: str = "time", time_zone: str | None = None, strict: bool = True,
-    checkpoint: str | None = None,
+    spark: SparkSession, source: EventSource, *, times: tuple[str, ...] = ("time",), time_zone: str | None = None,
+    strict: bool = True, checkpoint: str | None = None,
 ) -> DataFrame:  # fmt: skip
     """The events as a streaming DataFrame.
 
-    `time`: the column of times, which may be text. `time_zone`: that of times in text that do not say theirs.
+    `times`: the columns of times, which may be text. `time_zone`: that of times in text that do not say theirs.
     `strict`: what cannot be read stops the stream; else it becomes an event without a time. `checkpoint`: where an
     earlier start has noted the columns (`note_columns`).
     """
@@ -105,7 +105,7 @@ def open_source(
     if source.kind == "kafka":
         assert source.schema is not None
         return events_of_kafka(_messages(spark, source), source.schema, strict=strict, time_zone=time_zone)
-    return _files(spark, source, time, time_zone, strict, checkpoint)
+    return _files(spark, source, times, time_zone, strict, checkpoint)
 
 
 def note_columns(events: DataFrame, checkpoint: str) -> None:
@@ -209,7 +209,12 @@ _CHECKS = {"rate": _check_rate, "kafka": _check_kafka}
 
 
 def _files(
-    spark: SparkSession, source: EventSource, time: str, time_zone: str | None, strict: bool, checkpoint: str | None
+    spark: SparkSession,
+    source: EventSource,
+    times: tuple[str, ...],
+    time_zone: str | None,
+    strict: bool,
+    checkpoint: str | None,
 ) -> DataFrame:
     local = "://" not in source.place
     path = str(Path(source.place).resolve()) if local else source.place
@@ -218,9 +223,9 @@ def _files(
         schema = struct_of(source.schema)
     else:
         noted = None if checkpoint is None else _noted_columns(checkpoint)
-        schema = noted or _found_schema(spark, source, path, time, nanoseconds)
+        schema = noted or _found_schema(spark, source, path, times, nanoseconds)
     if source.kind == "csv" or nanoseconds:
-        return _read_by_tasks(spark, source, path, schema, time, time_zone or UTC, strict)
+        return _read_by_tasks(spark, source, path, schema, times, time_zone or UTC, strict)
     zone = {"timeZone": time_zone or UTC} if source.kind != "parquet" else {}  # else that of the session
     reader = _reader(spark, source, "json" if source.kind == "jsonl" else source.kind, {**zone, **source.options})
     if source.kind == "parquet":
@@ -242,7 +247,13 @@ def _reader(spark: SparkSession, source: EventSource, form: str, options: Mappin
 
 
 def _read_by_tasks(
-    spark: SparkSession, source: EventSource, path: str, schema: StructType, time: str, zone: str, strict: bool
+    spark: SparkSession,
+    source: EventSource,
+    path: str,
+    schema: StructType,
+    times: tuple[str, ...],
+    zone: str,
+    strict: bool,
 ) -> DataFrame:
     """Spark finds the files, tasks read them; files that are not on a disk are handed to them as bytes."""
     from pyspark.sql import functions as F
@@ -253,7 +264,7 @@ def _read_by_tasks(
     dialect, options = dialect_of(source.options) if source.kind == "csv" else (Dialect(), dict(source.options))
     listed = _reader(spark, source, "binaryFile", options).schema(LISTED).load(path)
     content = F.lit(None).cast("binary") if "://" not in path else F.col("content")
-    reading = Reading(source.kind, to_arrow_schema(schema, timezone="UTC"), time, strict, dialect, zone)
+    reading = Reading(source.kind, to_arrow_schema(schema, timezone="UTC"), times, strict, dialect, zone)
     events = mapped(listed.select("path", content.alias("content")), Task(None, reading), reading.result)
     return events.observe(READ, F.count(F.lit(1)).alias("rows"))
 
@@ -271,7 +282,7 @@ def _nanoseconds(source: EventSource) -> dict[str, bool]:
 
 
 def _found_schema(
-    spark: SparkSession, source: EventSource, path: str, time: str, nanoseconds: Mapping[str, bool]
+    spark: SparkSession, source: EventSource, path: str, times: tuple[str, ...], nanoseconds: Mapping[str, bool]
 ) -> StructType:
     """The columns of the files that are there; text of times stays text, and is parsed as `trendloom run` does."""
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -279,16 +290,16 @@ def _found_schema(
     if source.kind == "parquet":
         numbers = schema_with_numbers(spark, path, nanoseconds)
         return with_times(spark.createDataFrame([], numbers), nanoseconds).schema
-    return from_arrow_schema(_columns_of_text(source, time), prefer_timestamp_ntz=True)
+    return from_arrow_schema(_columns_of_text(source, times), prefer_timestamp_ntz=True)
 
 
-def _columns_of_text(source: EventSource, time: str) -> pa.Schema:
+def _columns_of_text(source: EventSource, times: tuple[str, ...]) -> pa.Schema:
     found = read([str(file) for file in _files_in(Path(source.place), source.kind)[:FILES_LOOKED_AT]]).schema
-    joint = [(f.name, _as_read(f.type, is_time=f.name == time)) for f in found]
+    joint = [(f.name, _as_read(f.type, is_time=f.name in times)) for f in found]
     return pa.schema([(name, pa.string() if pa.types.is_null(kind) else kind) for name, kind in joint])
 
 
-def known_columns(source: EventSource, time: str, checkpoint: str | None = None) -> pa.Schema | None:
+def known_columns(source: EventSource, times: tuple[str, ...], checkpoint: str | None = None) -> pa.Schema | None:
     """The columns as far as they are known without Spark; None: only Spark can tell."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -306,7 +317,7 @@ def known_columns(source: EventSource, time: str, checkpoint: str | None = None)
     if "://" in source.place:
         return None
     if source.kind != "parquet":
-        return _columns_of_text(source, time)
+        return _columns_of_text(source, times)
     file = _files_in(Path(source.place), source.kind)[0]
     try:
         return pq.read_schema(file).remove_metadata()

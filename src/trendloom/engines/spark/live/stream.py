@@ -20,8 +20,9 @@ from pyspark.sql import functions as F
 from trendloom.engines.live.bundles import Bundle, flows_of_taker
 from trendloom.engines.live.chunks import unpack
 from trendloom.engines.live.flow import Flow
-from trendloom.engines.spark.columns import column, needed_by_any
+from trendloom.engines.spark.columns import column, needed_by_any, without_time
 from trendloom.engines.spark.complaints import heeded
+from trendloom.engines.spark.live.earliest import clock_of
 from trendloom.engines.spark.live.figures import FIGURES, observed_figures
 from trendloom.engines.spark.live.packing import BUCKET, BUNDLE, PARCEL, PAYLOAD, Label, Packing
 from trendloom.engines.spark.live.processor import OUTPUT, Processor
@@ -30,7 +31,6 @@ from trendloom.engines.spark.live.stepping import Stepping
 from trendloom.engines.spark.one_table import QUERY, aligned, joint_schema
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import Batches, Task, key_columns, mapped
-from trendloom.engines.spark.zones import moment_of
 from trendloom.errors import open_door
 from trendloom.model.schema import Schema
 
@@ -52,9 +52,9 @@ def run(
     _prepare(df.sparkSession)
     result = result_schema(flows)
     assert setting.watermark is not None
-    timed = df.withColumn(CLOCK, _clock(df, schema)).withWatermark(CLOCK, setting.watermark)
+    timed = df.withColumn(CLOCK, clock_of(df, schema)).withWatermark(CLOCK, setting.watermark)
     timed = timed.observe(FIGURES, *observed_figures(timed, bundles, schema, CLOCK))
-    parcels = _parcels(timed, bundles, setting, probes)
+    parcels = _parcels(timed, bundles, column(CLOCK).isNull() | without_time(schema), setting, probes)
     stepping = Stepping(bundles, setting.buckets, setting.late_to, open_door(), probes)
     processor = Processor(stepping)
     mode = "update" if any(flow.early for flow in flows) else "append"
@@ -80,17 +80,10 @@ def _prepare(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
 
 
-def _clock(df: DataFrame, schema: Schema) -> Column:
-    """The time of an event as a timestamp, for Spark's watermark; events that no query wants move it, too."""
-    time = column(schema.time)
-    if not schema.axis.timestamp:
-        return F.timestamp_micros(F.try_multiply(time.cast("long"), F.lit(int(schema.axis.tick))))
-    if dict(df.dtypes)[schema.time] == "timestamp":
-        return time
-    return moment_of(time)
-
-
-def _parcels(df: DataFrame, bundles: tuple[Bundle, ...], setting: Setting, probes: tuple[str, ...]) -> DataFrame:
+def _parcels(
+    df: DataFrame, bundles: tuple[Bundle, ...], untimed: Column, setting: Setting, probes: tuple[str, ...]
+) -> DataFrame:
+    """Events as parcels; those that are `untimed` go along, to be refused or put aside."""
     given = [name for name in df.columns if name != CLOCK]
     labels: list[Label] = []
     flags: list[Column] = []
@@ -104,7 +97,7 @@ def _parcels(df: DataFrame, bundles: tuple[Bundle, ...], setting: Setting, probe
             wanted.append(None if test is None else f" wanted {len(labels)} {len(wanted)}")
             if test is not None and wanted[-1] is not None:
                 # Naming the clock keeps Spark from moving the test below the watermark, which all events shall move.
-                flags.append((F.coalesce(test, F.lit(False)) | column(CLOCK).isNull()).alias(wanted[-1]))
+                flags.append((F.coalesce(test, F.lit(False)) | untimed).alias(wanted[-1]))
         needed = {name for flow in bundle.flows for name in flow.schema.names}
         kept = [name for name in given if setting.late_to is not None or name in needed]
         labels.append(Label(bundle.name, tuple(kept), bucket, tuple(wanted)))

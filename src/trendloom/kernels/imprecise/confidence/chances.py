@@ -10,6 +10,7 @@ Cost: see `weigh`; fractions take a thousand times as long.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -40,7 +41,7 @@ def chances(signatures: Signatures, block: IntervalBlock, threshold: Fraction | 
     Who is not kept has chances as well, but times only if it matches in some world.
     """
     weights = _in_doubles(signatures, block)
-    confidence, low, high = weights.confidence, weights.low, weights.high
+    confidence, low, high = weights.confidence, weights.range[:, 0], weights.range[:, 1]
     error = rounding_error(weights.roundings)
     kept = confidence > 0
     again = weights.outcome == DELICATE
@@ -82,7 +83,7 @@ def _in_doubles(signatures: Signatures, block: IntervalBlock) -> Weights:
         np.ascontiguousarray(window, np.int64),
         FAR if signatures.span is None else int(signatures.span),
     )
-    weights = Weights(*weigh(points, rows, _rival_rows(signatures.rivals, len(signatures)), block.most_points))
+    weights = weigh(points, rows, _rival_rows(signatures.rivals), block.most_points, _run)
     if (weights.outcome == TOO_MANY).any():
         raise _too_many()
     return weights
@@ -96,18 +97,16 @@ def _too_many() -> RunError:
     )
 
 
-def _rival_rows(rivals: Rivals | None, signatures: int) -> RivalRows:
-    if rivals is None:
-        none = np.zeros(0, np.int64)
-        return RivalRows(np.zeros(signatures + 1, np.int64), none, none, none.astype(np.bool_), none, none)
-    return RivalRows(
-        np.ascontiguousarray(rivals.offsets, np.int64),
-        np.ascontiguousarray(rivals.event, np.int64),
-        np.ascontiguousarray(rivals.gap, np.int64),
-        np.ascontiguousarray(rivals.forbidden, np.bool_),
-        np.ascontiguousarray(rivals.excused_by, np.int64),
-        np.ascontiguousarray(rivals.excuses, np.int64),
-    )
+def _run(kernel: Callable[..., Any], *arguments: Any) -> None:
+    kernel(*arguments)
+
+
+def _rival_rows(rivals: Rivals | None) -> RivalRows | None:
+    if rivals is None or len(rivals.event) == 0:
+        return None
+    columns = rivals.event, rivals.gap, rivals.forbidden, rivals.excused_by, rivals.excuses
+    rows = np.column_stack([column.astype(np.int64) for column in columns])
+    return RivalRows(np.ascontiguousarray(rivals.offsets, np.int64), rows)
 
 
 # ------------------------------------------------------------------------------------------------ exactly
@@ -142,8 +141,7 @@ def _interval(block: IntervalBlock, event: int, origin: int) -> tuple[int, int, 
 def _of_shape(shape: Shape) -> tuple[Fraction, int, int]:
     length, intervals, rows, window, span = shape
     columns = np.array(rows, np.int64).reshape(len(rows), 5)
-    event, gap, forbidden, excused_by, excuses = (np.ascontiguousarray(columns[:, at]) for at in range(5))
-    rivals = RivalRows(np.array([0, len(rows)]), event, gap, forbidden.astype(np.bool_), excused_by, excuses)
+    rivals = RivalRows(np.array([0, len(rows)]), columns) if rows else None
     signatures = SignatureRows(
         np.array([0, length]),
         np.arange(length),
@@ -151,7 +149,8 @@ def _of_shape(shape: Shape) -> tuple[Fraction, int, int]:
         FAR if span is None else span,
     )
     width = max(last - first + 1 for first, last, _ in intervals)
-    found: Weights = interpret(weigh, exact_masses(intervals), signatures, rivals, width)
+    found = weigh(exact_masses(intervals), signatures, rivals, width, interpret)
     if found.outcome[0] == TOO_MANY:
         raise _too_many()
-    return Fraction(found.confidence[0]), int(found.low[0]), int(found.high[0])
+    low, high = found.range[0].tolist()
+    return Fraction(found.confidence[0]), low, high

@@ -14,8 +14,7 @@ import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.imprecise.block import IntervalBlock
-from trendloom.kernels.imprecise.confidence.boxes import Box
-from trendloom.kernels.imprecise.confidence.points import PointMasses, mass_at, masses_of
+from trendloom.kernels.imprecise.confidence.points import BEGIN, END, HIGH, LOW, PointMasses, mass_at, masses_of
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +36,7 @@ def prefix_masses(
         previous, base = np.zeros((0, width)), np.zeros(0, np.int64)
     sums = np.zeros(len(events))
     _extend(points, previous, base, events, rows, sums)
-    return rows, points.low[events], sums
+    return rows, points.bounds[events, LOW], sums
 
 
 def prefix_error(block: IntervalBlock, length: int) -> float:
@@ -57,7 +56,7 @@ def surely_below(sums: Array, threshold: Fraction, error: float) -> Array:
 def _extend(points: PointMasses, previous: Array, base: Array, events: Array, rows: Array, sums: Array) -> None:
     for row in range(len(events)):
         event = events[row]
-        first, last = points.low[event], points.high[event]
+        first, last = points.bounds[event, LOW], points.bounds[event, HIGH]
         if len(previous) == 0:
             begin_order(points, event, first, last, rows[row])
         else:
@@ -80,26 +79,26 @@ def go_on(
 ) -> None:
     """The forward vector of an event at the points `now`, out of that of its predecessor at the points `before`."""
     total = vector[0] * 0
-    done = before[0]
+    for earlier in range(before[0], min(now[0], before[1] + 1)):
+        total += vector[earlier - before[0]]
+    share, alike = points.share[event], points.bounds[event, BEGIN] == points.bounds[event, END]
     for point in range(now[0], now[1] + 1):
-        end = min(point, before[1] + 1)
-        for earlier in range(done, end):
-            total += vector[earlier - before[0]]
-        done = max(done, end)
-        into[point - now[0]] = total * mass_at(points, event, point)
+        into[point - now[0]] = total * (share if alike else mass_at(points, event, point))
+        if before[0] <= point <= before[1]:
+            total += vector[point - before[0]]
 
 
 @njit(**INSIDE)
-def mass_in_order(points: PointMasses, events: Array, box: Box, vector: Array, spare: Array) -> Any:
+def mass_in_order(points: PointMasses, events: Array, box: Array, vector: Array, spare: Array) -> Any:
     """The probability that events lie in order and in their box."""
-    low, high = box
-    begin_order(points, events[0], low[0], high[0], vector)
+    begin_order(points, events[0], box[0, LOW], box[0, HIGH], vector)
     for j in range(1, len(events)):
-        go_on(points, events[j], (low[j - 1], high[j - 1]), (low[j], high[j]), vector, spare)
+        before, now = (box[j - 1, LOW], box[j - 1, HIGH]), (box[j, LOW], box[j, HIGH])
+        go_on(points, events[j], before, now, vector, spare)
         vector, spare = spare, vector
     last = len(events) - 1
     total = vector[0]
-    for place in range(1, high[last] - low[last] + 1):
+    for place in range(1, box[last, HIGH] - box[last, LOW] + 1):
         total += vector[place]
     return total
 

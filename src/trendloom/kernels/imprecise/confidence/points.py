@@ -18,18 +18,19 @@ from trendloom.kernels.imprecise.block import IntervalBlock
 
 Array = np.ndarray[Any, Any]
 
+LOW, HIGH, BEGIN, END = range(4)
+"""Columns of `bounds`, and the first two of a box."""
+
 
 class PointMasses(NamedTuple):
-    """Event e lies at one of the points from `low[e]` to `high[e]`, each with the probability `share[e]`.
+    """Event e lies at one of the points from `bounds[e, LOW]` to `bounds[e, HIGH]`, each of probability `share[e]`.
 
-    If it has `values[offsets[e]:offsets[e + 1]]`, one for every point, these are multiplied by its share.
-    `least[e]`: no probability of the event but zero is below two to this power.
+    If it has values, one for every point from `bounds[e, BEGIN]` up to `bounds[e, END]` on, these are multiplied by its
+    share. `least[e]`: no probability of the event but zero is below two to this power.
     """
 
-    low: Array
-    high: Array
+    bounds: Array
     share: Array
-    offsets: Array
     values: Array
     least: Array
 
@@ -49,55 +50,51 @@ def _as_doubles(block: IntervalBlock) -> PointMasses:
     share = 1.0 / (high - low + 1)
     least = np.log2(share)
     if block.masses is None:
-        return PointMasses(low, high, share, np.zeros(len(low) + 1, np.int64), np.zeros(0), np.floor(least) - 1)
+        none = np.zeros(len(low), np.int64)
+        return PointMasses(np.column_stack((low, high, none, none)), share, np.zeros(0), np.floor(least) - 1)
     offsets, values = block.masses.offsets.astype(np.int64), block.masses.values.astype(np.float64)
     given = np.flatnonzero(np.diff(offsets))
     if len(given):
         begins = offsets[given]
         share[given] = 1.0 / np.add.reduceat(values, begins)
         least[given] = np.log2(np.minimum.reduceat(np.where(values > 0, values, np.inf), begins) * share[given])
-    return PointMasses(low, high, share, offsets, values, np.floor(least) - 1)
+    bounds = np.column_stack((low, high, offsets[:-1], offsets[1:]))
+    return PointMasses(bounds, share, values, np.floor(least) - 1)
 
 
 def exact_masses(intervals: tuple[tuple[int, int, tuple[float, ...]], ...]) -> PointMasses:
     """Of events by their first and last points and their masses, if there are any: in fractions."""
-    share, values, sizes = np.zeros(len(intervals), object), [], []
+    share, bounds = np.zeros(len(intervals), object), np.zeros((len(intervals), 4), np.int64)
+    values: list[Fraction] = []
     for event, (first, last, masses) in enumerate(intervals):
         own = [Fraction(mass) for mass in masses]
         share[event] = 1 / sum(own) if own else Fraction(1, last - first + 1)
+        bounds[event] = first, last, len(values), len(values) + len(own)
         values += own
-        sizes.append(len(own))
-    return PointMasses(
-        np.array([first for first, _, _ in intervals], np.int64),
-        np.array([last for _, last, _ in intervals], np.int64),
-        share,
-        np.r_[0, np.cumsum(sizes)].astype(np.int64),
-        np.array(values, object),
-        np.zeros(len(intervals)),
-    )
+    return PointMasses(bounds, share, np.array(values, object), np.zeros(len(intervals)))
 
 
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def mass_at(points: PointMasses, event: int, point: int) -> Any:
     """The probability that an event lies at a point. O(1)."""
-    if point < points.low[event] or point > points.high[event]:
+    if point < points.bounds[event, LOW] or point > points.bounds[event, HIGH]:
         return 0
-    begin = points.offsets[event]
-    if begin == points.offsets[event + 1]:
+    begin = points.bounds[event, BEGIN]
+    if begin == points.bounds[event, END]:
         return points.share[event]
-    return points.values[begin + point - points.low[event]] * points.share[event]
+    return points.values[begin + point - points.bounds[event, LOW]] * points.share[event]
 
 
 @njit(**INSIDE)
 def mass_within(points: PointMasses, event: int, first: int, last: int) -> Any:
     """The probability that an event lies at a point from `first` to `last`; exactly 1 if it must. O(points)."""
-    first, last = max(first, points.low[event]), min(last, points.high[event])
+    first, last = max(first, points.bounds[event, LOW]), min(last, points.bounds[event, HIGH])
     if first > last:
         return 0
-    if first == points.low[event] and last == points.high[event]:
+    if first == points.bounds[event, LOW] and last == points.bounds[event, HIGH]:
         return 1
     total = mass_at(points, event, first)
     for point in range(first + 1, last + 1):
@@ -108,28 +105,30 @@ def mass_within(points: PointMasses, event: int, first: int, last: int) -> Any:
 @njit(**INSIDE)
 def mass_outside(points: PointMasses, event: int, begin: int, end: int) -> Any:
     """The probability that an event does not lie between two points, themselves not included. O(points)."""
-    if points.high[event] <= begin or points.low[event] >= end:
+    if points.bounds[event, HIGH] <= begin or points.bounds[event, LOW] >= end:
         return 1
-    return mass_within(points, event, points.low[event], begin) + mass_within(points, event, end, points.high[event])
+    return mass_within(points, event, points.bounds[event, LOW], begin) + mass_within(
+        points, event, end, points.bounds[event, HIGH]
+    )
 
 
 @njit(**INSIDE)
 def fill_up_to(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
     """For each point from `first` to `last` the probability that an event lies there or before. O(points)."""
-    total = mass_within(points, event, points.low[event], first - 1)
+    total = mass_within(points, event, points.bounds[event, LOW], first - 1)
     for point in range(first, last + 1):
         total += mass_at(points, event, point)
         into[point - first] = total
-        if point >= points.high[event]:
+        if point >= points.bounds[event, HIGH]:
             into[point - first] = 1
 
 
 @njit(**INSIDE)
 def fill_from(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
     """For each point from `first` to `last` the probability that an event lies there or after. O(points)."""
-    total = mass_within(points, event, last + 1, points.high[event])
+    total = mass_within(points, event, last + 1, points.bounds[event, HIGH])
     for point in range(last, first - 1, -1):
         total += mass_at(points, event, point)
         into[point - first] = total
-        if point <= points.low[event]:
+        if point <= points.bounds[event, LOW]:
             into[point - first] = 1

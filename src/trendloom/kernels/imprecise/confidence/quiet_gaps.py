@@ -13,18 +13,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.imprecise.confidence.boxes import Box, Limits
+from trendloom.kernels.imprecise.confidence.boxes import Limits
 from trendloom.kernels.imprecise.confidence.in_order import begin_order, go_on
 from trendloom.kernels.imprecise.confidence.points import (
+    HIGH,
+    LOW,
     PointMasses,
     fill_from,
     fill_up_to,
     mass_at,
     mass_outside,
 )
-from trendloom.kernels.imprecise.confidence.watched import RivalRows, Watched
+from trendloom.kernels.imprecise.confidence.watched import FIRST_PLAIN, LINK, RivalRows, Watched, rival_event
 
 Array = np.ndarray[Any, Any]
+
+
+class Scene(NamedTuple):
+    """A signature in a box, with its rivals."""
+
+    points: PointMasses
+    rows: RivalRows
+    watched: Watched
+    events: Array
+    box: Array
+    limits: Limits
 
 
 class Room(NamedTuple):
@@ -46,66 +59,63 @@ def room_for(width: int, rivals: bool, share: Array) -> Room:
 
 
 @njit(**INSIDE)
-def fill_quiet(points: PointMasses, rows: RivalRows, watched: Watched, box: Box, gap: int, room: Room) -> None:
+def fill_quiet(points: PointMasses, rows: RivalRows, watched: Watched, box: Array, gap: int, room: Room) -> None:
     """For each pair of times of the events around a gap: how likely its plain rivals are not in between."""
-    low, high, quiet = box.low, box.high, room.quiet
-    begin, end = low[gap - 1], low[gap]
-    quiet[: high[gap - 1] - begin + 1, : high[gap] - end + 1] = 1
-    rival = watched.first[0, gap]
+    quiet, begin, end = room.quiet, box[gap - 1, LOW], box[gap, LOW]
+    height, width = box[gap - 1, HIGH] - begin + 1, box[gap, HIGH] - end + 1
+    quiet[:height, :width] = 1
+    rival = watched.gaps[gap, FIRST_PLAIN]
     while rival >= 0:
-        event = rows.event[watched.begin[rival]]
-        fill_up_to(points, event, begin, high[gap - 1], room.up_to)
-        fill_from(points, event, end, high[gap], room.onwards)
-        for one in range(high[gap - 1] - begin + 1):
+        event = rival_event(rows, watched, rival)
+        fill_up_to(points, event, begin, begin + height - 1, room.up_to)
+        fill_from(points, event, end, end + width - 1, room.onwards)
+        for one in range(height):
             before = room.up_to[one]
-            for other in range(max(begin + one + 1 - end, 0), high[gap] - end + 1):
+            for other in range(max(begin + one + 1 - end, 0), width):
                 quiet[one, other] *= before + room.onwards[other]
-        rival = watched.link[rival]
+        rival = watched.rivals[rival, LINK]
 
 
 @njit(**INSIDE)
-def quiet_at_end(
-    points: PointMasses, rows: RivalRows, watched: Watched, gap: int, begin: int, end: int
-) -> Any:
+def quiet_at_end(points: PointMasses, rows: RivalRows, watched: Watched, gap: int, begin: int, end: int) -> Any:
     """How likely no plain rival of a gap lies between two points."""
     found = points.share[0] * 0 + 1
-    rival = watched.first[0, gap]
+    rival = watched.gaps[gap, FIRST_PLAIN]
     while rival >= 0:
-        found *= mass_outside(points, rows.event[watched.begin[rival]], begin, end)
-        rival = watched.link[rival]
+        found *= mass_outside(points, rival_event(rows, watched, rival), begin, end)
+        rival = watched.rivals[rival, LINK]
     return found
 
 
 @njit(**INSIDE)
-def weigh_quiet(
-    points: PointMasses, rows: RivalRows, watched: Watched, events: Array, box: Box, limits: Limits, room: Room
-) -> tuple[Any, int]:
+def weigh_quiet(scene: Scene, room: Room) -> tuple[Any, int]:
     """The probability of a signature in a box, and the last time of its last event in worlds where it matches.
 
     Where a gap at either end depends on the first event, the box has one point for that.
     """
-    low, high, length = box.low, box.high, len(events)
-    vector, spare = room.vector, room.spare
-    begin_order(points, events[0], low[0], high[0], vector)
+    points, rows, watched, events, box, limits = scene
+    last, vector, spare = len(events) - 1, room.vector, room.spare
+    begin_order(points, events[0], box[0, LOW], box[0, HIGH], vector)
     if not limits.bare:
-        for point in range(low[0], high[0] + 1):
-            vector[point - low[0]] *= quiet_at_end(points, rows, watched, 0, limits.first - 1, point)
-    for j in range(1, length):
-        if watched.first[0, j] < 0:
-            go_on(points, events[j], (low[j - 1], high[j - 1]), (low[j], high[j]), vector, spare)
+        for point in range(box[0, LOW], box[0, HIGH] + 1):
+            vector[point - box[0, LOW]] *= quiet_at_end(points, rows, watched, 0, limits.first - 1, point)
+    for j in range(1, last + 1):
+        if watched.gaps[j, FIRST_PLAIN] < 0:
+            before, now = (box[j - 1, LOW], box[j - 1, HIGH]), (box[j, LOW], box[j, HIGH])
+            go_on(points, events[j], before, now, vector, spare)
         else:
             fill_quiet(points, rows, watched, box, j, room)
             _go_on_quietly(points, events[j], box, j, room.quiet, vector, spare)
         vector, spare = spare, vector
-    total, latest = points.share[0] * 0, -1
-    for point in range(low[length - 1], high[length - 1] + 1):
-        mass = vector[point - low[length - 1]]
+    total, latest = points.share[0] * 0, box[last, LOW] - 1
+    for point in range(box[last, LOW], box[last, HIGH] + 1):
+        mass = vector[point - box[last, LOW]]
         if mass > 0:
-            mass *= quiet_ends(points, rows, watched, length, low[0], point, limits)
+            mass *= quiet_ends(points, rows, watched, last + 1, box[0, LOW], point, limits)
         if mass > 0:
             total += mass
-            latest = point - low[length - 1]
-    return total, low[length - 1] + latest
+            latest = point
+    return total, latest
 
 
 @njit(**INSIDE)
@@ -124,12 +134,12 @@ def quiet_ends(
 
 @njit(**INSIDE)
 def _go_on_quietly(
-    points: PointMasses, event: int, box: Box, j: int, quiet: Array, vector: Array, into: Array
+    points: PointMasses, event: int, box: Array, j: int, quiet: Array, vector: Array, into: Array
 ) -> None:
-    before, begin = box.low[j - 1], box.low[j]
-    width = box.high[j] - begin + 1
+    before, begin = box[j - 1, LOW], box[j, LOW]
+    width = box[j, HIGH] - begin + 1
     into[:width] = 0
-    for one in range(box.high[j - 1] - before + 1):
+    for one in range(box[j - 1, HIGH] - before + 1):
         if vector[one] > 0:
             for other in range(max(before + one + 1 - begin, 0), width):
                 into[other] += vector[one] * quiet[one, other]

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.imprecise.confidence.boxes import FAR, Box, Limits
-from trendloom.kernels.imprecise.confidence.points import PointMasses
+from trendloom.kernels.imprecise.confidence.boxes import FAR, Limits
+from trendloom.kernels.imprecise.confidence.points import HIGH, LOW, PointMasses
 
 Array = np.ndarray[Any, Any]
 
@@ -32,50 +32,44 @@ must be fixed since a gap ends where they say.
 """
 
 
+EVENT, GAP, FORBIDDEN, EXCUSED_BY, EXCUSES = range(5)
+"""Columns of rows."""
+
+ROW, KIND, LINK, BIT, START, STOP = range(6)
+"""What is known of a rival: its first row (the next one's is where they end), its kind, the next of its list or -1; of
+tracked ones the bit, and the first and last point where they matter.
+"""
+
+FIRST_PLAIN, FIRST_EXCUSABLE, AVAILABLE, WANTED = range(4)
+"""What is known of a gap: the first of its plain and of its excusable rivals, or -1; excuses that can be there, and
+those that would be of use.
+"""
+
+
 class RivalRows(NamedTuple):
-    """As `Rivals`, with whole words."""
+    """As `Rivals`, in whole words: those of signature s are `rows[offsets[s]:offsets[s + 1]]`."""
 
     offsets: Array
-    event: Array
-    gap: Array
-    forbidden: Array
-    excused_by: Array
-    excuses: Array
+    rows: Array
 
 
 class Watched(NamedTuple):
-    """Rival i has the rows from `begin[i]` up to `begin[i + 1]`.
+    """The rivals of a signature and its gaps, a row each, and their tally."""
 
-    Plain and excusable ones are listed by gap: the first is `first[kind, gap]`, and after i comes `link[i]`; -1 ends a
-    list. `available` and `wanted`: by gap the excuses that can be there, and those that are of use. Tracked ones have a
-    `bit`, and matter from the point `start` to `stop`.
-    """
-
-    begin: Array
-    kind: Array
-    first: Array
-    link: Array
-    available: Array
-    wanted: Array
-    bit: Array
-    start: Array
-    stop: Array
+    rivals: Array
+    gaps: Array
     tally: Array
 
 
 @njit(**INSIDE)
 def empty_watch(most: int, length: int) -> Watched:
     """Room for the rivals of any signature."""
-    words = np.zeros((6, most + 1), np.int64)
-    gaps = np.zeros((4, length + 1), np.int64)
-    return Watched(
-        words[0], words[1], gaps[:2], words[2], gaps[2], gaps[3], words[3], words[4], words[5], np.zeros(5, np.int64)
-    )
+    return Watched(np.zeros((most + 1, 6), np.int64), np.zeros((length + 1, 4), np.int64), np.zeros(5, np.int64))
 
 
 @njit(**INSIDE)
 def sort_rivals(
-    points: PointMasses, rows: RivalRows, number: int, length: int, box: Box, limits: Limits, watched: Watched
+    points: PointMasses, rows: RivalRows, number: int, length: int, box: Array, limits: Limits, watched: Watched
 ) -> None:
     """Sort those of the signature with this number."""
     _split_by_event(rows, number, watched)
@@ -83,15 +77,15 @@ def sort_rivals(
     tally = watched.tally
     tally[BITS:] = 0
     tally[FLAGS] = 1
-    watched.first[:, : length + 1] = -1
+    watched.gaps[: length + 1, : FIRST_EXCUSABLE + 1] = -1
     for rival in range(tally[RIVALS]):
         kind, gap = _kind_of(points, rows, rival, length, box, limits, watched)
-        watched.kind[rival] = kind
+        watched.rivals[rival, KIND] = kind
         if kind == PLAIN or kind == EXCUSABLE:
-            place = kind - PLAIN
-            watched.link[rival], watched.first[place, gap] = watched.first[place, gap], rival
+            head = FIRST_PLAIN if kind == PLAIN else FIRST_EXCUSABLE
+            watched.rivals[rival, LINK], watched.gaps[gap, head] = watched.gaps[gap, head], rival
     for gap in range(1, length):
-        while watched.available[gap] & watched.wanted[gap] >= tally[FLAGS]:
+        while watched.gaps[gap, AVAILABLE] & watched.gaps[gap, WANTED] >= tally[FLAGS]:
             tally[FLAGS] *= 2
     _share_bits(watched)
 
@@ -100,70 +94,67 @@ def sort_rivals(
 def _split_by_event(rows: RivalRows, number: int, watched: Watched) -> None:
     count = 0
     for row in range(rows.offsets[number], rows.offsets[number + 1]):
-        if row == rows.offsets[number] or rows.event[row] != rows.event[row - 1]:
-            watched.begin[count] = row
+        if row == rows.offsets[number] or rows.rows[row, EVENT] != rows.rows[row - 1, EVENT]:
+            watched.rivals[count, ROW] = row
             count += 1
-    watched.begin[count] = rows.offsets[number + 1]
+    watched.rivals[count, ROW] = rows.offsets[number + 1]
     watched.tally[RIVALS] = count
 
 
 @njit(**INSIDE)
-def reach_of(
-    points: PointMasses, event: int, gap: int, length: int, box: Box, limits: Limits
-) -> tuple[int, int]:
+def reach_of(points: PointMasses, event: int, gap: int, length: int, box: Array, limits: Limits) -> tuple[int, int]:
     """The first and the last point of an event that can lie in a gap; the last is the lesser one if there are none."""
     first, last = -FAR, FAR
     if gap > 0:
-        first = box.low[gap - 1] + 1
+        first = box[gap - 1, LOW] + 1
     else:
-        first = box.low[length - 1] - limits.span + 1 if limits.bare else limits.first
+        first = box[length - 1, LOW] - limits.span + 1 if limits.bare else limits.first
     if gap < length:
-        last = box.high[gap] - 1
+        last = box[gap, HIGH] - 1
     else:
-        last = box.high[0] + limits.span - 1 if limits.bare else limits.last
-    return max(first, points.low[event]), min(last, points.high[event])
+        last = box[0, HIGH] + limits.span - 1 if limits.bare else limits.last
+    return max(first, points.bounds[event, LOW]), min(last, points.bounds[event, HIGH])
 
 
 @njit(**INSIDE)
 def _find_excuses(
-    points: PointMasses, rows: RivalRows, number: int, length: int, box: Box, limits: Limits, watched: Watched
+    points: PointMasses, rows: RivalRows, number: int, length: int, box: Array, limits: Limits, watched: Watched
 ) -> None:
-    watched.available[: length + 1] = 0
-    watched.wanted[: length + 1] = 0
+    watched.gaps[: length + 1, AVAILABLE:] = 0
     for row in range(rows.offsets[number], rows.offsets[number + 1]):
-        gap = rows.gap[row]
-        if 0 < gap < length and (rows.excuses[row] != 0 or rows.excused_by[row] != 0):
-            first, last = reach_of(points, rows.event[row], gap, length, box, limits)
+        gap = rows.rows[row, GAP]
+        if 0 < gap < length and (rows.rows[row, EXCUSES] != 0 or rows.rows[row, EXCUSED_BY] != 0):
+            first, last = reach_of(points, rows.rows[row, EVENT], gap, length, box, limits)
             if first <= last:
-                watched.available[gap] |= rows.excuses[row]
-                if rows.forbidden[row]:
-                    watched.wanted[gap] |= rows.excused_by[row]
+                watched.gaps[gap, AVAILABLE] |= rows.rows[row, EXCUSES]
+                if rows.rows[row, FORBIDDEN]:
+                    watched.gaps[gap, WANTED] |= rows.rows[row, EXCUSED_BY]
 
 
 @njit(**INSIDE)
 def _kind_of(
-    points: PointMasses, rows: RivalRows, rival: int, length: int, box: Box, limits: Limits, watched: Watched
+    points: PointMasses, rows: RivalRows, rival: int, length: int, box: Array, limits: Limits, watched: Watched
 ) -> tuple[int, int]:
     """The kind of a rival and a gap where it matters; notes from where to where it does, and what must be fixed."""
     gap, several, excuses, zero = -1, False, False, False
     can_be_excused = True
     start, stop = FAR, -FAR
-    for row in range(watched.begin[rival], watched.begin[rival + 1]):
-        here = rows.gap[row]
-        useful = 0 < here < length and (rows.excuses[row] & watched.wanted[here]) != 0
-        if not (rows.forbidden[row] or useful):
+    for row in range(watched.rivals[rival, ROW], watched.rivals[rival + 1, ROW]):
+        here = rows.rows[row, GAP]
+        useful = 0 < here < length and (rows.rows[row, EXCUSES] & watched.gaps[here, WANTED]) != 0
+        if not (rows.rows[row, FORBIDDEN] or useful):
             continue
-        first, last = reach_of(points, rows.event[row], here, length, box, limits)
+        first, last = reach_of(points, rows.rows[row, EVENT], here, length, box, limits)
         if first > last:
             continue
         several = several or (gap >= 0 and gap != here)
         gap, excuses, zero = here, excuses or useful, zero or here == 0
-        if rows.forbidden[row] and (rows.excused_by[row] & watched.available[here]) == 0:
+        if rows.rows[row, FORBIDDEN] and (rows.rows[row, EXCUSED_BY] & watched.gaps[here, AVAILABLE]) == 0:
             can_be_excused = False
         start, stop = min(start, first), max(stop, last)
         if limits.bare and (here == 0 or here == length):
             watched.tally[NEEDS_START] = 1
-    watched.start[rival], watched.stop[rival] = start, stop
+    watched.rivals[rival, START], watched.rivals[rival, STOP] = start, stop
     if gap < 0:
         return IDLE, gap
     if several or excuses:
@@ -181,12 +172,12 @@ def _share_bits(watched: Watched) -> None:
     while True:
         start = FAR
         for rival in range(tally[RIVALS]):
-            if watched.kind[rival] == TRACKED and last_start < watched.start[rival] < start:
-                start = watched.start[rival]
+            if watched.rivals[rival, KIND] == TRACKED and last_start < watched.rivals[rival, START] < start:
+                start = watched.rivals[rival, START]
         if start == FAR:
             return
         for rival in range(tally[RIVALS]):
-            if watched.kind[rival] == TRACKED and watched.start[rival] == start:
+            if watched.rivals[rival, KIND] == TRACKED and watched.rivals[rival, START] == start:
                 bit = 0
                 while bit < tally[BITS] and ends[bit] >= start:
                     bit += 1
@@ -194,15 +185,15 @@ def _share_bits(watched: Watched) -> None:
                     tally[BITS] = MOST_AT_ONCE + 1
                     return
                 tally[BITS] = max(tally[BITS], bit + 1)
-                watched.bit[rival], ends[bit] = bit, watched.stop[rival]
+                watched.rivals[rival, BIT], ends[bit] = bit, watched.rivals[rival, STOP]
         last_start = start
 
 
 @njit(**INSIDE)
 def is_blocked(rows: RivalRows, watched: Watched, rival: int, gap: int, flags: int) -> bool:
     """Whether a rival must not lie in a gap after these excuses. Each of its rows must be excused by itself."""
-    for row in range(watched.begin[rival], watched.begin[rival + 1]):
-        if rows.gap[row] == gap and rows.forbidden[row] and (rows.excused_by[row] & flags) == 0:
+    for row in range(watched.rivals[rival, ROW], watched.rivals[rival + 1, ROW]):
+        if rows.rows[row, GAP] == gap and rows.rows[row, FORBIDDEN] and (rows.rows[row, EXCUSED_BY] & flags) == 0:
             return True
     return False
 
@@ -211,7 +202,13 @@ def is_blocked(rows: RivalRows, watched: Watched, rival: int, gap: int, flags: i
 def excuses_of(rows: RivalRows, watched: Watched, rival: int, gap: int) -> int:
     """The excuses of use that a rival gives in a gap."""
     found = 0
-    for row in range(watched.begin[rival], watched.begin[rival + 1]):
-        if rows.gap[row] == gap:
-            found |= rows.excuses[row] & watched.wanted[gap]
+    for row in range(watched.rivals[rival, ROW], watched.rivals[rival + 1, ROW]):
+        if rows.rows[row, GAP] == gap:
+            found |= rows.rows[row, EXCUSES] & watched.gaps[gap, WANTED]
     return found
+
+
+@njit(**INSIDE, forceinline=True)
+def rival_event(rows: RivalRows, watched: Watched, rival: int) -> int:
+    """The event that a rival is."""
+    return rows.rows[watched.rivals[rival, ROW], EVENT]

@@ -10,19 +10,21 @@ other where rivals are about, mostly once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.imprecise.confidence.boxes import FAR, Box, Limits, narrow, tighten
+from trendloom.kernels.imprecise.confidence.boxes import FAR, Limits, narrow, tighten
 from trendloom.kernels.imprecise.confidence.in_order import first_point, last_point, mass_in_order
-from trendloom.kernels.imprecise.confidence.points import PointMasses, mass_at
-from trendloom.kernels.imprecise.confidence.quiet_gaps import Room, room_for, weigh_quiet
-from trendloom.kernels.imprecise.confidence.sweep import Scene, weigh_sweep
+from trendloom.kernels.imprecise.confidence.points import HIGH, LOW, PointMasses, mass_at
+from trendloom.kernels.imprecise.confidence.quiet_gaps import Room, Scene, room_for, weigh_quiet
+from trendloom.kernels.imprecise.confidence.sweep import weigh_sweep
 from trendloom.kernels.imprecise.confidence.watched import (
     BITS,
     FLAGS,
+    KIND,
     MOST_AT_ONCE,
     NEEDS_END,
     NEEDS_START,
@@ -31,6 +33,7 @@ from trendloom.kernels.imprecise.confidence.watched import (
     RivalRows,
     Watched,
     empty_watch,
+    rival_event,
     sort_rivals,
 )
 
@@ -39,8 +42,8 @@ Array = np.ndarray[Any, Any]
 TINY = -900
 """The power of two below which a product of probabilities is left to fractions: doubles end at -1022."""
 
-DONE, DELICATE, TOO_MANY = range(3)
-"""What came of a signature: a number; numbers too small for doubles; more tracked rivals than there may be."""
+DONE, DELICATE, TO_SWEEP, TOO_MANY = range(4)
+"""What came of a signature: a number; numbers too small for doubles; it has tracked rivals; more than there may be."""
 
 
 class SignatureRows(NamedTuple):
@@ -53,49 +56,103 @@ class SignatureRows(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Of each signature: its confidence, the points it covers, how often that was rounded at most, what came of it."""
+    """Of each signature: its confidence; the first and the last point it covers (`range`); `notes`: how often its
+    confidence was rounded at most, and what came of it.
+    """
 
     confidence: Array
-    low: Array
-    high: Array
-    roundings: Array
-    outcome: Array
+    range: Array
+    notes: Array
+
+    @property
+    def roundings(self) -> Array:
+        return self.notes[:, 0]
+
+    @property
+    def outcome(self) -> Array:
+        return self.notes[:, 1]
 
 
-class Desk(NamedTuple):
-    """Where signatures are worked on, one after the other."""
-
-    whole: Box
-    box: Box
-    room: Room
-    watched: Watched
-
-
-@njit(nogil=True)
-def weigh(points: PointMasses, signatures: SignatureRows, rows: RivalRows, width: int) -> Weights:
-    """All of them; `width`: the most points of an event."""
-    offsets = signatures.offsets
-    count = len(offsets) - 1
+def weigh(
+    points: PointMasses, signatures: SignatureRows, rows: RivalRows | None, width: int, run: Callable[..., Any]
+) -> Weights:
+    """All of them; `width`: the most points of an event. `run` calls a kernel: one for all, one more for sweeps."""
+    count = len(signatures.offsets) - 1
     weights = Weights(
-        np.zeros(count, points.share.dtype), np.zeros(count, np.int64), np.zeros(count, np.int64),
-        np.zeros(count, np.int64), np.zeros(count, np.int64),
-    )  # fmt: skip
-    longest, most = _largest(offsets), _largest(rows.offsets)
-    words = np.zeros((4, longest + 1), np.int64)
-    room = room_for(width, most > 0, points.share)
-    desk = Desk(Box(words[0], words[1]), Box(words[2], words[3]), room, empty_watch(most, longest))
-    for number in range(count):
-        events = signatures.events[offsets[number] : offsets[number + 1]]
-        first, last = -FAR, FAR
-        if len(signatures.window):
-            first, last = signatures.window[number, 0], signatures.window[number, 1]
-        bare = len(signatures.window) == 0 and signatures.span < FAR
-        _weigh_one(points, events, Limits(signatures.span, first, last, bare), rows, number, desk, weights)
+        np.zeros(count, points.share.dtype), np.zeros((count, 2), np.int64), np.zeros((count, 2), np.int64)
+    )
+    if rows is None:
+        run(_weigh_orders, points, signatures, width, weights)
+        return weights
+    run(_weigh_rivals, points, signatures, rows, width, weights)
+    swept = np.flatnonzero(weights.outcome == TO_SWEEP)
+    if len(swept):
+        run(_weigh_sweeps, points, signatures, rows, width, swept, weights)
     return weights
 
 
+# ------------------------------------------------------------------------------------------------ compiled
+
+
+@njit(nogil=True)
+def _weigh_orders(points: PointMasses, signatures: SignatureRows, width: int, weights: Weights) -> None:
+    """Those without rivals."""
+    offsets = signatures.offsets
+    boxes = np.zeros((2, largest(offsets) + 1, 2), np.int64)
+    whole, box = boxes[0], boxes[1]
+    vectors = np.zeros((2, width), points.share.dtype)
+    vector, spare = vectors[0], vectors[1]
+    for number in range(len(offsets) - 1):
+        events = signatures.events[offsets[number] : offsets[number + 1]]
+        if _frame(points, events, _limits_of(signatures, number), whole):
+            _weigh_order(points, events, signatures.span, whole, box, vector, spare, weights, number)
+
+
+@njit(nogil=True)
+def _weigh_rivals(
+    points: PointMasses, signatures: SignatureRows, rows: RivalRows, width: int, weights: Weights
+) -> None:
+    """Those with rivals, up to sweeps."""
+    offsets = signatures.offsets
+    longest = largest(offsets)
+    boxes = np.zeros((2, longest + 1, 2), np.int64)
+    whole, box = boxes[0], boxes[1]
+    room, watched = room_for(width, True, points.share), empty_watch(largest(rows.offsets), longest)
+    for number in range(len(offsets) - 1):
+        events, limits = signatures.events[offsets[number] : offsets[number + 1]], _limits_of(signatures, number)
+        if not _frame(points, events, limits, whole):
+            continue
+        sort_rivals(points, rows, number, len(events), whole, limits, watched)
+        if not has_work(watched):
+            _weigh_order(points, events, signatures.span, whole, box, room.vector, room.spare, weights, number)
+            continue
+        _note_precision(points, events, rows, watched, weights, number)
+        if weights.notes[number, 1] == DONE:
+            scene = Scene(points, rows, watched, events, box, limits)
+            _sum_boxes(weigh_quiet, scene, whole, room, weights, number)
+
+
+@njit(nogil=True)
+def _weigh_sweeps(
+    points: PointMasses, signatures: SignatureRows, rows: RivalRows, width: int, numbers: Array, weights: Weights
+) -> None:
+    """Those of some numbers, by sweeps."""
+    offsets = signatures.offsets
+    longest = largest(offsets)
+    boxes = np.zeros((2, longest + 1, 2), np.int64)
+    whole, box = boxes[0], boxes[1]
+    room, watched = room_for(width, True, points.share), empty_watch(largest(rows.offsets), longest)
+    for number in numbers:
+        events, limits = signatures.events[offsets[number] : offsets[number + 1]], _limits_of(signatures, number)
+        _frame(points, events, limits, whole)
+        sort_rivals(points, rows, number, len(events), whole, limits, watched)
+        weights.notes[number, 1] = DONE
+        _sum_boxes(weigh_sweep, Scene(points, rows, watched, events, box, limits), whole, room, weights, number)
+
+
 @njit(**INSIDE)
-def _largest(offsets: Array) -> int:
+def largest(offsets: Array) -> int:
+    """The most entries of one."""
     most = 0
     for number in range(len(offsets) - 1):
         most = max(most, offsets[number + 1] - offsets[number])
@@ -103,132 +160,147 @@ def _largest(offsets: Array) -> int:
 
 
 @njit(**INSIDE)
-def _weigh_one(
-    points: PointMasses, events: Array, limits: Limits, rows: RivalRows, number: int, desk: Desk, weights: Weights
-) -> None:
-    whole, length = desk.whole, len(events)
-    for j in range(length):
-        whole.low[j] = max(points.low[events[j]], limits.first)
-        whole.high[j] = min(points.high[events[j]], limits.last)
-    if not tighten(whole, length, limits.span):
-        return
-    watched = desk.watched
-    watched.tally[:] = 0
-    has_rivals = False
-    if rows.offsets[number] < rows.offsets[number + 1]:
-        sort_rivals(points, rows, number, length, whole, limits, watched)
-        for rival in range(watched.tally[RIVALS]):
-            has_rivals = has_rivals or watched.kind[rival] >= PLAIN
-    if not has_rivals and _is_certain(points, events, whole, limits.span):
+def _limits_of(signatures: SignatureRows, number: int) -> Limits:
+    if len(signatures.window):
+        return Limits(signatures.span, signatures.window[number, 0], signatures.window[number, 1], False)
+    return Limits(signatures.span, -FAR, FAR, signatures.span < FAR)
+
+
+@njit(**INSIDE)
+def _frame(points: PointMasses, events: Array, limits: Limits, whole: Array) -> bool:
+    """Where the events of a signature can lie; says whether it is possible at all."""
+    for j in range(len(events)):
+        whole[j, LOW] = max(points.bounds[events[j], LOW], limits.first)
+        whole[j, HIGH] = min(points.bounds[events[j], HIGH], limits.last)
+    return tighten(whole, len(events), limits.span)
+
+
+@njit(**INSIDE)
+def _weigh_order(
+    points: PointMasses, events: Array, span: int, whole: Array, box: Array, vector: Array, spare: Array,
+    weights: Weights, number: int,
+) -> None:  # fmt: skip
+    """Confidence, least start and greatest end without rivals. Who begins earlier or ends later is in order too."""
+    last = len(events) - 1
+    if _is_certain(points, events, whole, span):
         weights.confidence[number] = 1
-        weights.low[number], weights.high[number] = whole.low[0], whole.high[length - 1]
+        weights.range[number, LOW], weights.range[number, HIGH] = whole[0, LOW], whole[last, HIGH]
         return
-    weights.roundings[number], weights.outcome[number] = _precision(points, events, rows, watched)
-    if weights.outcome[number] != DONE:
+    if not _is_fit(points, events, weights, number):
         return
-    scene = Scene(points, rows, watched, events, desk.box, limits)
-    if has_rivals:
-        found = _with_rivals(scene, whole, desk.room)
-    else:
-        found = _in_order(scene, whole, desk.room)
-    if found[0] > 0:
-        weights.confidence[number], weights.low[number], weights.high[number] = found
+    total, low, high = points.share[0] * 0, FAR, -FAR
+    begin = whole[0, LOW]
+    while begin <= whole[0, HIGH]:
+        end = begin if whole[last, HIGH] - begin >= span else whole[0, HIGH]
+        if narrow(whole, box, last + 1, (begin, end), (-FAR, begin + span - 1)):
+            mass = mass_in_order(points, events, box, vector, spare)
+            if mass > 0:
+                total += mass
+                low = min(low, first_point(points, events[0], box[0, LOW], box[0, HIGH]))
+                high = max(high, last_point(points, events[last], box[last, LOW], box[last, HIGH]))
+        begin = end + 1
+    if total > 0:
+        weights.confidence[number] = total
+        weights.range[number, LOW], weights.range[number, HIGH] = low, high
 
 
 @njit(**INSIDE)
-def _is_certain(points: PointMasses, events: Array, whole: Box, span: int) -> bool:
+def _is_certain(points: PointMasses, events: Array, whole: Array, span: int) -> bool:
     """Whether events are in order in all worlds, and in their window and span."""
-    length = len(events)
-    for j in range(length):
-        if whole.low[j] != points.low[events[j]] or whole.high[j] != points.high[events[j]]:
+    last = len(events) - 1
+    for j in range(last + 1):
+        event = events[j]
+        if whole[j, LOW] != points.bounds[event, LOW] or whole[j, HIGH] != points.bounds[event, HIGH]:
             return False
-        if j > 0 and whole.low[j] <= whole.high[j - 1]:
+        if j > 0 and whole[j, LOW] <= whole[j - 1, HIGH]:
             return False
-    return whole.high[length - 1] - whole.low[0] < span
+    return whole[last, HIGH] - whole[0, LOW] < span
 
 
 @njit(**INSIDE)
-def _precision(points: PointMasses, events: Array, rows: RivalRows, watched: Watched) -> tuple[int, int]:
-    """How many roundings lie between given masses and the confidence at most, and whether doubles are fit for it.
+def _is_fit(points: PointMasses, events: Array, weights: Weights, number: int) -> bool:
+    """Note how many roundings lie between the masses of events and a confidence at most; says if doubles are fit.
 
     An event's masses are summed and divided, its vector is summed and multiplied, and so are boxes: at most four
-    roundings per point and four per event. A rival is rounded once more when it is multiplied into all else.
+    roundings per point and four per event.
     """
     roundings, least = 8, 0.0
     for event in events:
-        roundings += 4 * (points.high[event] - points.low[event] + 2) + watched.tally[FLAGS]
+        roundings += 4 * (points.bounds[event, HIGH] - points.bounds[event, LOW] + 2)
+        least += points.least[event]
+    weights.notes[number, 0] = roundings
+    weights.notes[number, 1] = DELICATE if least < TINY else DONE
+    return least >= TINY
+
+
+@njit(**INSIDE)
+def has_work(watched: Watched) -> bool:
+    """Whether a rival matters."""
+    for rival in range(watched.tally[RIVALS]):
+        if watched.rivals[rival, KIND] >= PLAIN:
+            return True
+    return False
+
+
+@njit(**INSIDE)
+def _note_precision(
+    points: PointMasses, events: Array, rows: RivalRows, watched: Watched, weights: Weights, number: int
+) -> None:
+    """The same with rivals: each is rounded once more when it is multiplied into all else."""
+    _is_fit(points, events, weights, number)
+    roundings, least = len(events) * watched.tally[FLAGS], 0.0
+    for event in events:
         least += points.least[event]
     for rival in range(watched.tally[RIVALS]):
-        if watched.kind[rival] >= PLAIN:
-            event = rows.event[watched.begin[rival]]
-            roundings += 4 * (points.high[event] - points.low[event] + 3)
+        if watched.rivals[rival, KIND] >= PLAIN:
+            event = rival_event(rows, watched, rival)
+            roundings += 4 * (points.bounds[event, HIGH] - points.bounds[event, LOW] + 3)
             least += points.least[event]
+    weights.notes[number, 0] += roundings
     if watched.tally[BITS] > MOST_AT_ONCE:
-        return roundings, TOO_MANY
-    return roundings, DELICATE if least < TINY else DONE
+        weights.notes[number, 1] = TOO_MANY
+    elif least < TINY:
+        weights.notes[number, 1] = DELICATE
+    elif watched.tally[BITS] > 0:
+        weights.notes[number, 1] = TO_SWEEP
 
 
-@njit(**INSIDE)
-def _in_order(scene: Scene, whole: Box, room: Room) -> tuple[Any, int, int]:
-    """Without rivals: confidence, least start and greatest end. What begins earlier or ends later is in order too."""
-    points, events, box, span = scene.points, scene.events, scene.box, scene.limits.span
-    last = len(events) - 1
-    total, low, high = points.share[0] * 0, FAR, -FAR
-    begin = whole.low[0]
-    while begin <= whole.high[0]:
-        end = begin if whole.high[last] - begin >= span else whole.high[0]
-        ends = -FAR, min(begin + span - 1, FAR)
-        if narrow(whole, box, last + 1, (begin, end), ends):
-            mass = mass_in_order(points, events, box, room.vector, room.spare)
-            if mass > 0:
-                total += mass
-                low = min(low, first_point(points, events[0], box.low[0], box.high[0]))
-                high = max(high, last_point(points, events[last], box.low[last], box.high[last]))
-        begin = end + 1
-    return total, low, high
-
-
-@njit(**INSIDE)
-def _with_rivals(scene: Scene, whole: Box, room: Room) -> tuple[Any, int, int]:
-    """The same with rivals."""
-    points, last, span = scene.points, len(scene.events) - 1, scene.limits.span
-    tally = scene.watched.tally
-    total, low, high = points.share[0] * 0, FAR, -FAR
-    begin = whole.low[0]
-    while begin <= whole.high[0]:
-        alone = tally[NEEDS_START] != 0 or whole.high[last] - begin >= span
-        end = begin if alone else whole.high[0]
-        first_end, last_end = whole.low[last], min(whole.high[last], begin + span - 1)
+@njit(**INSIDE, cache=False)
+def _sum_boxes(box_mass: Any, scene: Scene, whole: Array, room: Room, weights: Weights, number: int) -> None:
+    """Confidence, least start and greatest end with rivals. `box_mass` weighs a box."""
+    last, span, tally = len(scene.events) - 1, scene.limits.span, scene.watched.tally
+    total, low, high = scene.points.share[0] * 0, FAR, -FAR
+    begin = whole[0, LOW]
+    while begin <= whole[0, HIGH]:
+        alone = tally[NEEDS_START] != 0 or whole[last, HIGH] - begin >= span
+        starts = begin, (begin if alone else whole[0, HIGH])
+        first_end, last_end = whole[last, LOW], min(whole[last, HIGH], begin + span - 1)
         while first_end <= last_end:
             ends = first_end, (first_end if tally[NEEDS_END] != 0 else last_end)
-            mass, latest = _box_mass(scene, whole, room, (begin, end), ends)
-            if mass > 0:
-                total += mass
-                high = max(high, latest)
-                low = min(low, _least_start(scene, whole, room, (begin, end), ends))
+            if narrow(whole, scene.box, last + 1, starts, ends):
+                mass, latest = box_mass(scene, room)
+                if mass > 0:
+                    total += mass
+                    high = max(high, latest)
+                    if starts[0] < low:
+                        low = min(low, _least_start(box_mass, scene, whole, room, starts, ends))
             first_end = ends[1] + 1
-        begin = end + 1
-    return total, low, high
+        begin = starts[1] + 1
+    if total > 0:
+        weights.confidence[number] = total
+        weights.range[number, LOW], weights.range[number, HIGH] = low, high
 
 
-@njit(**INSIDE)
-def _box_mass(
-    scene: Scene, whole: Box, room: Room, starts: tuple[int, int], ends: tuple[int, int]
-) -> tuple[Any, int]:
-    if not narrow(whole, scene.box, len(scene.events), starts, ends):
-        return scene.points.share[0] * 0, -FAR
-    tally = scene.watched.tally
-    if tally[BITS] == 0:
-        return weigh_quiet(scene.points, scene.rows, scene.watched, scene.events, scene.box, scene.limits, room)
-    return weigh_sweep(scene, room)
-
-
-@njit(**INSIDE)
-def _least_start(scene: Scene, whole: Box, room: Room, starts: tuple[int, int], ends: tuple[int, int]) -> int:
+@njit(**INSIDE, cache=False)
+def _least_start(
+    box_mass: Any, scene: Scene, whole: Array, room: Room, starts: tuple[int, int], ends: tuple[int, int]
+) -> int:
     """The least start in a box of weight."""
     for start in range(starts[0], starts[1]):
-        if mass_at(scene.points, scene.events[0], start) > 0:
-            mass, _ = _box_mass(scene, whole, room, (start, start), ends)
+        if mass_at(scene.points, scene.events[0], start) > 0 and narrow(
+            whole, scene.box, len(scene.events), (start, start), ends
+        ):
+            mass, _ = box_mass(scene, room)
             if mass > 0:
                 return start
     return starts[1]

@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.kernels.imprecise.confidence.worlds_of_signatures import Case, signatures_of, some_cases
 
-from tests.unit.kernels.imprecise.confidence.worlds_of_signatures import Case, Imprecise, signatures_of, some_cases
-from trendloom.kernels.imprecise.confidence.chances import chances, exact_chances, rounding_error
 from trendloom.kernels.imprecise.confidence.chances import _in_doubles as in_doubles
+from trendloom.kernels.imprecise.confidence.chances import chances, exact_chances, rounding_error
 
 KINDS = {
     "in order": some_cases(),

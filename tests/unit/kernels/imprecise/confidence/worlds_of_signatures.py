@@ -145,7 +145,9 @@ def some_cases(draw: Any, most_rivals: int = 0, several_gaps: bool = False, excu
     length = draw(st.integers(1, 4 if most_rivals == 0 else 3))
     most = 5 if most_rivals == 0 else 4
     events = tuple(draw(imprecise(2 * number, most)) for number in range(length))
-    rivals = tuple(draw(imprecise(draw(st.integers(-1, 2 * length)), 3)) for _ in range(draw(st.integers(0, most_rivals))))
+    rivals = tuple(
+        draw(imprecise(draw(st.integers(-1, 2 * length)), 3)) for _ in range(draw(st.integers(0, most_rivals)))
+    )
     rows: list[Row] = []
     for rival in range(len(rivals)):
         gaps = draw(st.sets(st.integers(0, length), min_size=1, max_size=length + 1 if several_gaps else 1))
