@@ -29,9 +29,9 @@ class Prepared:
     block: IntervalBlock
     id: Array
 
-    def search(self) -> list[Signatures]:
-        """Signatures that may be matches."""
-        return [found.signatures for found in signatures_of(self.detection, self.block)]
+    def search(self, threshold: Fraction | None = None) -> list[Signatures]:
+        """Signatures that may be matches at least so likely."""
+        return [found.signatures for found in signatures_of(self.detection, self.block, threshold=threshold)]
 
     def weigh(self, found: list[Signatures], threshold: Fraction | None = None) -> Expected:
         """The matches among them, and how likely they are."""
@@ -46,7 +46,7 @@ class Prepared:
         return Expected(np.concatenate(rows), *(np.concatenate([np.zeros(0), *some]) for some in columns))
 
     def run(self, threshold: Fraction | None = None) -> Expected:
-        return self.weigh(self.search(), threshold)
+        return self.weigh(self.search(threshold), threshold)
 
 
 def prepared(text: str, events: pa.Table) -> Prepared:

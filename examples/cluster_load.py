@@ -55,11 +55,12 @@ def _tasks(random: np.random.Generator, node: str, load: np.ndarray[Any, Any]) -
     """Run tasks on a node: what is logged of them. Their load is added."""
     rows: list[Row] = []
     for kind, (least, most, pause) in zip("lh", KINDS, strict=True):
-        begin = random.exponential(pause) * 1000
+        number, begin = 0, random.exponential(pause) * 1000
         while begin < len(load) * STEP:
             end = begin + random.uniform(30, 120) * 1000
             load[int(begin) // STEP : int(end) // STEP] += random.uniform(least, most)
-            task = f"{node}-{kind}{len(rows) // 2 + 1}"
+            number += 1
+            task = f"{node}-{kind}{number}"
             for type, moment in (("TaskStart", begin), ("TaskEnd", end)):
                 logged = int(moment + random.uniform(-500, 500)) // 10 * 10
                 rows.append({"time": _at(logged), "type": type, "node": node, "task": task})
