@@ -6,7 +6,7 @@ The word behind a fence says what the block is:
   time 1 with id a1, and so on. It holds until the next such block.
 - tql: a query, run over the stream by the local and the reference engine. `tql reference`: by the reference engine
   alone; the local one must refuse it by name, so that the page is changed when it no longer does. `tql order=line`:
-  with the column `line` to order events of equal time. `tql imprecise`: times lie between the columns `low` and `high`.
+  with the column `line` to order events of equal time; other options are written likewise, as `time_error=2`.
 - result: what the query before it gives, as `trendloom run --format table` prints it; error: its message instead;
   warning: what `check` says.
 - python: a program; the programs of a page share their names. output: what the one before it prints.
@@ -64,13 +64,10 @@ class Example:
     expected: Block | None
 
     @property
-    def order(self) -> tuple[str, ...]:
-        return tuple(word.removeprefix("order=") for word in self.block.options if word.startswith("order="))
-
-    @property
-    def bounds(self) -> dict[str, str]:
-        """The columns of imprecise times, if they are."""
-        return {"time_low": "low", "time_high": "high"} if "imprecise" in self.block.options else {}
+    def settings(self) -> dict[str, Any]:
+        """The options of the call that the fence names."""
+        named = dict(word.split("=", 1) for word in self.block.options if "=" in word)
+        return named | ({"order": (named["order"],)} if "order" in named else {})
 
     @property
     def name(self) -> str:
@@ -126,8 +123,8 @@ def run_query(example: Example, engine: str) -> str:
     events = table_of(example.events)
     try:
         if example.expected is not None and example.expected.kind == "warning":
-            return "\n".join(str(warning) for warning in tl.check(example.block.text, events, **example.bounds))
-        options = Options(engine=engine, order=example.order, **example.bounds)
+            return "\n".join(str(warning) for warning in tl.check(example.block.text, events, **example.settings))
+        options = Options(engine=engine, **example.settings)
         found = [preview(answer) for answer in answers(example.block.text, events, options)]
     except TrendloomError as error:
         return str(error)
@@ -140,7 +137,7 @@ def refusal(example: Example) -> str | None:
     """How the local engine refuses the query; None if it does not."""
     assert example.events is not None
     try:
-        tl.run(example.block.text, table_of(example.events), engine="local")
+        tl.run(example.block.text, table_of(example.events), engine="local", **example.settings)
     except PlanError as error:
         return error.message
     return None

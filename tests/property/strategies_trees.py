@@ -54,6 +54,7 @@ leaves = st.one_of(
     literals,
     references,
     aggregates,
+    st.just(tree.Call("probability", (tree.Star(),))),
     durations,
     st.builds(tree.DurationLiteral, decimals, st.sampled_from(UNITS)),
     st.builds(tree.Name, names),

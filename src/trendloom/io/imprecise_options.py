@@ -90,7 +90,7 @@ def _refuse_alone(options: ImpreciseOptions) -> None:
 
 
 @dataclass(frozen=True)
-class _Length:
+class _WrittenDuration:
     """A duration as written; `unit` None: of the time column's own unit."""
 
     text: str
@@ -98,7 +98,7 @@ class _Length:
     unit: str | None
 
 
-def _duration(text: str, name: str) -> _Length:
+def _duration(text: str, name: str) -> _WrittenDuration:
     found = DURATION.fullmatch(text.strip())
     if found is None:
         raise OptionError(f"'{text}' is not a duration", hint=f"write a number and a unit: {option(name, '1s')}")
@@ -109,10 +109,10 @@ def _duration(text: str, name: str) -> _Length:
         raise OptionError(f"unknown unit '{written}' in '{text}'", hint="a unit is one of " + ", ".join(MICROSECONDS))
     if sign:
         raise OptionError(f"{option(name)} cannot be negative: '{text}'", hint="an error reaches to both sides")
-    return _Length(text.strip(), Fraction(amount), unit)
+    return _WrittenDuration(text.strip(), Fraction(amount), unit)
 
 
-def _ticks(length: _Length, axis: TimeAxis, name: str) -> Fraction:
+def _ticks(length: _WrittenDuration, axis: TimeAxis, name: str) -> Fraction:
     if length.unit is not None:
         return length.amount * MICROSECONDS[length.unit] / axis.tick
     if axis.timestamp:
@@ -134,15 +134,15 @@ def _grain(text: str, axis: TimeAxis) -> int:
     return int(ticks)
 
 
-def _errors(text: str) -> tuple[str | None, _Length | None, dict[str, _Length]]:
+def _errors(text: str) -> tuple[str | None, _WrittenDuration | None, dict[str, _WrittenDuration]]:
     """The column of errors, or the error of types that are not named, and those of the types that are."""
     parts = [part.strip() for part in text.split(",")]
     if len(parts) == 1 and "=" not in text and DURATION.fullmatch(parts[0]) is None:
         if not parts[0]:
             raise OptionError(f"{option('time_error')} is empty", hint=f"e.g. {option('time_error', '7.5s')}")
         return parts[0], None, {}
-    others: _Length | None = None
-    by_type: dict[str, _Length] = {}
+    others: _WrittenDuration | None = None
+    by_type: dict[str, _WrittenDuration] = {}
     for part in parts:
         name, equals, length = (piece.strip() for piece in part.rpartition("="))
         if (others is not None) if not equals else (not name or name in by_type):

@@ -42,11 +42,11 @@ def intervals_of(table: pa.Table, schema: Schema, *, numbered: bool = True) -> I
     `numbered`: its rows are those of the input, so errors name them.
     """
     assert schema.imprecision is not None
-    return _Reading(table, schema, schema.imprecision, numbered).intervals()
+    return _IntervalReading(table, schema, schema.imprecision, numbered).intervals()
 
 
 @dataclass(frozen=True, eq=False)
-class _Reading:
+class _IntervalReading:
     """One table being read."""
 
     table: pa.Table

@@ -48,9 +48,7 @@ def overlapping(plan: Plan, places: Sequence[Place], positions: Sequence[int]) -
 
 def _contradict(plan: Plan, one: int, other: int) -> bool:
     mine, theirs = ([*_ranges(plan, position)] for position in (one, other))
-    return any(
-        a == b and _comparable(left, right) and not left.meets(right) for a, left in mine for b, right in theirs
-    )
+    return any(a == b and _comparable(left, right) and not left.meets(right) for a, left in mine for b, right in theirs)
 
 
 def _ranges(plan: Plan, position: int) -> list[tuple[str, _Range]]:

@@ -10,13 +10,15 @@ import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
 from trendloom.expr import nodes
 from trendloom.expr.shape import shape_of
 from trendloom.lang.keywords import write_name
 from trendloom.lang.printer import write_expression
 from trendloom.lang.tree import Merge
-from trendloom.model.schema import Kind
+from trendloom.model.imprecision import Imprecision
+from trendloom.model.schema import Kind, Schema
 from trendloom.model.semantics import Semantics, Trends
 from trendloom.model.time import MICROSECONDS, TimeAxis
 from trendloom.model.window import Window
@@ -74,6 +76,8 @@ def _clauses(plan: Plan) -> Iterator[Branch]:
     yield _output(plan)
     if plan.query.rank_by is not None and plan.ranking is not None:
         yield Branch("ranking", _ranking(plan))
+    if plan.schema.imprecision is not None:
+        yield Branch("time", f"imprecise: {_imprecision(plan.schema, plan.schema.imprecision)}")
     if plan.confidence is not None:
         yield Branch("confidence", f"at least {float(plan.confidence):g} of the probability of all worlds")
     yield Branch("window", _window(plan.window, plan.schema.axis))
@@ -98,7 +102,21 @@ def _output(plan: Plan) -> Branch:
     if isinstance(output, Projection):
         return Branch("output", f"one row per match: values of the match{hidden}", values)
     having = (Branch("having", write_expression(plan.query.having)),) if plan.query.having is not None else ()
-    return Branch("output", f"{_aggregate_rows(plan)}: aggregates over all matches{hidden}", (*values, *having))
+    what = "expected values" if plan.schema.imprecise else "aggregates"
+    return Branch("output", f"{_aggregate_rows(plan)}: {what} over all matches{hidden}", (*values, *having))
+
+
+def _imprecision(schema: Schema, how: Imprecision) -> str:
+    """Where the possible times of an event lie, and how likely each is."""
+    errors = [f"{show_duration(error, schema.axis)} for {name}" for name, error in how.by_type]
+    if how.error or not errors:
+        errors.append(show_duration(how.error, schema.axis) + (" for others" if errors else ""))
+    if schema.bounds is not None:
+        around = " to ".join(schema.bounds)
+    else:
+        around = f"{schema.time} ± {how.error_column or ', '.join(errors)}"
+    likely = "all equally likely" if how.probability is None else f"as likely as {how.probability} says"
+    return f"{around}, a point every {show_duration(how.grain, schema.axis)}, {likely}"
 
 
 def _value(value: Value) -> Branch:
@@ -220,7 +238,7 @@ def _looking_back(expr: nodes.Expr) -> str:
 # ------------------------------------------------------------------------------------------- expressions
 
 
-def show_duration(ticks: int, axis: TimeAxis) -> str:
+def show_duration(ticks: int | Fraction, axis: TimeAxis) -> str:
     """A number of ticks in the largest unit that holds it exactly."""
     length = ticks * axis.tick
     for unit in reversed(MICROSECONDS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from trendloom.errors import DataError, OptionError
 from trendloom.io.events import Events, prepare
+from trendloom.reference.points import points_of
 
 NOON = datetime.datetime(2024, 1, 31, 12)
 
@@ -290,3 +292,41 @@ def test_points_are_those_of_exact_arithmetic(time: int, error: Any, grain: int,
     times = [time - written, time + written]
     assert low == max(point for point in points if point <= times[0])
     assert high == max(point for point in points if point <= times[1])
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Rows and options; probabilities are eighths, so that they sum to 1, and are there where the points allow it."""
+    grain = draw(st.integers(1, 4))
+    options = draw(
+        st.sampled_from([{"time_low": "lo", "time_high": "hi"}, {"time_error": "off"}, {"time_error": "A=2.5,1"}])
+    )
+    rows = []
+    for _ in range(draw(st.integers(1, 4))):
+        time, kind = draw(st.integers(-20, 20)), draw(st.sampled_from(["A", "B"]))
+        off = draw(st.sampled_from([0.0, 0.1, 0.5, 1.0, 2.7, 6.0]))
+        lo, hi = sorted((time, draw(st.integers(-20, 20))))
+        reach = Fraction(repr(off)) if options.get("time_error") == "off" else Fraction(5, 2) if kind == "A" else 1
+        ends = (lo, hi) if "time_low" in options else (time - reach, time + reach)
+        points = ends[1] // grain - ends[0] // grain + 1
+        eighths = draw(st.lists(st.integers(0, points - 1), min_size=8, max_size=8))
+        shares = [eighths.count(point) / 8 for point in range(points)]
+        rows.append(
+            {"time": time, "type": kind, "lo": lo, "hi": hi, "off": off, "p": draw(st.none() | st.just(shares))}
+        )
+    return rows, {**options, "time_grain": str(grain), "time_probability": "p"}
+
+
+@given(streams())
+def test_intervals_are_those_of_the_definition(stream: tuple[list[dict[str, Any]], dict[str, str]]) -> None:
+    rows, options = stream
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    events = read({**columns, "p": pa.array(columns["p"], pa.list_(pa.float64()))}, **options)
+    assert events.schema.imprecision is not None
+    grain = events.schema.imprecision.grain
+    for number, (low, high) in enumerate(spans(events)):
+        given_ones = (masses(events) or [[]] * len(rows))[number]
+        count = (high - low) // grain + 1
+        weights = [Fraction(mass) for mass in given_ones] or [Fraction(1)] * count
+        found = {low + at * grain: weight / sum(weights) for at, weight in enumerate(weights) if weight}
+        assert found == points_of(number, rows[number], events.schema)

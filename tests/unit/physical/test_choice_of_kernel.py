@@ -11,6 +11,7 @@ from trendloom.errors import PlanError
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.runs.kernel import RunsKernel
 from trendloom.lang.parser import parse_query
+from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.physical.candidate import Choice
 from trendloom.physical.plan import Physical, plan_physically
@@ -171,7 +172,7 @@ def test_plans_travel() -> None:
 
 
 IMPRECISE = Schema(
-    (Column("type", Kind.STRING), Column("lo", Kind.INT), Column("hi", Kind.INT)), time="lo", low="lo", high="hi"
+    (Column("type", Kind.STRING), Column("lo", Kind.INT), Column("hi", Kind.INT)), imprecision=Imprecision("lo", "hi")
 )
 
 

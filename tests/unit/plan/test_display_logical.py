@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from textwrap import dedent
 
 import pytest
 from tests.unit.explained_schema import SCHEMA
 
 from trendloom.lang.parser import parse_query
+from trendloom.model.imprecision import Imprecision
 from trendloom.model.time import TimeAxis
 from trendloom.plan.bind import bind
 from trendloom.plan.display import MOST_BRANCHES, Branch, describe_logical, draw, show_duration, show_expression
@@ -172,3 +175,22 @@ def test_long_lists_are_cut() -> None:
     lines = draw(Branch("all", below=tuple(Branch(str(number)) for number in range(1000))))
     assert len(lines) == MOST_BRANCHES + 1
     assert lines[-1] == f"└─ ... {1000 - MOST_BRANCHES + 1} more"
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (Imprecision("lo", "hi"), "lo to hi, a point every 1 us, all equally likely"),
+        (Imprecision(error=Fraction(7_500_000), grain=10**6), "time ± 7500 ms, a point every 1 s, all equally likely"),
+        (
+            Imprecision(error=Fraction(1), by_type=(("A", Fraction(10**6)),), probability="p"),
+            "time ± 1 s for A, 1 us for others, a point every 1 us, as likely as p says",
+        ),
+        (Imprecision(error_column="off"), "time ± off, a point every 1 us, all equally likely"),
+    ],
+)
+def test_imprecise_time(how: Imprecision, said: str) -> None:
+    schema = replace(SCHEMA, imprecision=how, axis=TimeAxis.timestamps())
+    lines = draw(describe_logical(bind(parse_query("RETURN COUNT(*) PATTERN A a CONFIDENCE >= 0.5"), schema)))
+    assert lines[1] == "├─ output      one row: expected values over all matches"
+    assert lines[3] == f"├─ time        imprecise: {said}"

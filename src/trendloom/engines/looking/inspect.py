@@ -314,15 +314,17 @@ def _schema_of_parquet(found: ParquetFiles, options: Options) -> tuple[Sequence[
 
 
 def _bind_assumed(query: tree.Query, options: Options) -> Plan:
-    """Bind to the first assumed schema that fits; where none does, the first one's error tells best."""
-    first: BindError | OptionError | None = None
+    """Bind to the first assumed schema that fits; where none does, the first one's error tells best.
+
+    Options that do not fit an axis say that the times are not of it.
+    """
+    told: list[BindError | OptionError] = []
     for axis in _axes(query, options):
         try:
             return bind(query, _assumed(query, axis, options))
         except (BindError, OptionError) as error:
-            first = first or error
-    assert first is not None
-    raise first
+            told.append(error)
+    raise next((error for error in told if isinstance(error, BindError)), told[0])
 
 
 def _axes(query: tree.Query, options: Options) -> Iterator[TimeAxis]:

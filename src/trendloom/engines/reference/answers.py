@@ -45,9 +45,9 @@ def run(plan: Plan, events: Events, *, limit: int | None = None) -> Iterator[pa.
 
 
 def plain_rows(events: Events) -> list[dict[str, Any]]:
-    """The events as dictionaries of plain values, times as ticks."""
+    """The events as dictionaries of plain values, times as ticks; of Parquet, only what the query needs was read."""
     columns: dict[str, list[Any]] = {}
-    for column in events.schema.columns:
+    for column in (one for one in events.schema.columns if one.name in events.table.column_names):
         if column.kind is Kind.OTHER:
             columns[column.name] = events.table[column.name].to_pylist()
         else:

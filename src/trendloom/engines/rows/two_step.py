@@ -1,8 +1,7 @@
 """Aggregates over matches, the two-step way: enumerate matches, then add up. What the one-step kernels are measured by.
 
 Each chunk of matches becomes a partial table (`partials`). Where matches are only likely, expected values are added up,
-as doubles. Integer sums are exact: where a chunk could leave 64 bits,
-Python integers take over.
+as doubles. Integer sums are exact: where a chunk could leave 64 bits, Python integers take over.
 """
 
 from __future__ import annotations
@@ -28,6 +27,9 @@ from trendloom.physical.plan import Physical
 
 Array = np.ndarray[Any, Any]
 
+SUMS = ("matches", "count", "sum")
+"""Measures that are sums over matches."""
+
 
 def chunk_partial(physical: Physical, stream: Stream, block: Block, group_of_key: Array, matches: Matches) -> pa.Table:
     """The measures of a chunk, by group and window. `group_of_key[k]` is a row that holds key k's group values."""
@@ -51,8 +53,10 @@ def chunk_partial(physical: Physical, stream: Stream, block: Block, group_of_key
 
 
 def _expect(measure: Measure, stream: Stream, block: Block, matches: Matches, keys: Keys) -> dict[str, pa.Array]:
-    """The expected value of a measure: each match counts as much as it is likely."""
+    """The expected value of a measure: each match counts as much as it is likely. Zero if it is not a sum."""
     assert matches.chances is not None
+    if measure.function not in SUMS:
+        return amount_columns(measure.name, doubles_as_amounts(np.zeros(keys.count)))
     match, weight = np.arange(len(matches)), matches.chances.confidence
     if measure.positions is not None:
         entries = np.flatnonzero(np.isin(matches.positions, measure.positions))

@@ -90,7 +90,7 @@ class _FollowerSearch:
         order = np.argsort(rows, kind="stable")
         rows, events, which = rows[order], events[order], which[order]
         numbers = np.array([step.number for step in self.steps], np.int64)
-        matters = self.tests.low[events] < sure.max(axis=0, initial=-FAR)[rows]
+        matters = self.tests.low[events] <= sure.max(axis=0, initial=-FAR)[rows]
         offsets = np.searchsorted(rows[matters], np.arange(len(self.prefixes) + 1))
         followers = Followers(self.prefixes, offsets, events[matters], numbers[which[matters]])
         least, latest = self.tests.times(self.prefixes, rows, events)

@@ -42,7 +42,7 @@ class ImpreciseKernel(SearchKernel):
 
     def all(self, block: Block) -> Iterator[Matches]:
         assert isinstance(block, IntervalBlock)
-        for found in signatures_of(self.detection, block):
+        for found in signatures_of(self.detection, block, threshold=self.threshold):
             matches = self._weighed(found, block)
             if len(matches):
                 yield matches

@@ -52,7 +52,7 @@ class InOrder(NamedTuple):
     masses: Array
     base: Array
 
-    def take(self, rows: Array) -> InOrder:
+    def take(self, rows: Array | slice) -> InOrder:
         return InOrder(self.masses[rows], self.base[rows])
 
 
@@ -81,14 +81,18 @@ class Prefixes:
     def key(self) -> Array:
         return self.paths.block.key[self.paths.events[:, 0]]
 
-    def take(self, rows: Array) -> Prefixes:
+    def part(self, begin: int, end: int) -> Prefixes:
+        """Those from `begin` up to `end`, as views."""
+        return self if begin == 0 and end >= len(self) else self.take(slice(begin, end))
+
+    def take(self, rows: Array | slice) -> Prefixes:
         """Some of them."""
         trail = None if self.trail is None else replace(self.trail, origin=self.trail.origin[rows])
         in_order = None if self.in_order is None else self.in_order.take(rows)
         return Prefixes(_of_rows(self.paths, rows), self.least[rows], self.latest[rows], trail, in_order)
 
 
-def _of_rows(paths: OrderedPaths, rows: Array) -> OrderedPaths:
+def _of_rows(paths: OrderedPaths, rows: Array | slice) -> OrderedPaths:
     return ordered_paths(paths.machine, paths.block, paths.events[rows], paths.steps[rows])
 
 

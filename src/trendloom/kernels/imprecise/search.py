@@ -20,6 +20,7 @@ from trendloom.kernels.imprecise.prefixes import Prefixes
 from trendloom.kernels.imprecise.rivals import RivalSearch
 from trendloom.kernels.imprecise.signatures import Signatures
 from trendloom.kernels.imprecise.supported import check_supported
+from trendloom.kernels.imprecise.walk import SignatureWalk, can_walk
 from trendloom.kernels.imprecise.windows import possible_windows, span_in_points
 from trendloom.model.window import Window
 
@@ -53,14 +54,20 @@ def signatures_of(
     if threshold is not None:
         chunk = min(chunk, MASSES // block.most_points + 1)
     tests = Extensions(machine, block, span_in_points(spec.window, block.grain), threshold)
-    growth = NextGrowth(tests, chunk) if spec.earliest else Growth(tests, chunk)
+    growth = _way_to_grow(tests, chunk)
     rivals = RivalSearch(tests, chunk)
     for complete in growth.complete():
         for begin in range(0, len(complete), ROWS):
-            some = complete.take(np.arange(begin, min(begin + ROWS, len(complete))))
+            some = complete.part(begin, begin + ROWS)
             found = _with_rivals(some, rivals, spec.window, block.grain)
             if len(found.signatures):
                 yield found
+
+
+def _way_to_grow(tests: Extensions, chunk: int) -> Growth | SignatureWalk:
+    if tests.machine.spec.earliest:
+        return NextGrowth(tests, chunk)
+    return SignatureWalk(tests, chunk) if can_walk(tests) else Growth(tests, chunk)
 
 
 def _with_rivals(complete: Prefixes, search: RivalSearch, window: Window, grain: int) -> FoundSignatures:

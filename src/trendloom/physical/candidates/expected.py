@@ -5,13 +5,15 @@ from __future__ import annotations
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.imprecise.expected.kernel import ExpectedKernel
 from trendloom.kernels.imprecise.expected.results import PROBABILITY, Expectation
+from trendloom.kernels.totals.spec import Measure
 from trendloom.pattern.template import Template
 from trendloom.physical.aggregation import measures_of
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.exclusive import overlapping
+from trendloom.plan.logical import Plan
 
 ALGORITHM = "densities: add up what is to be expected at each point of time, without finding a match"
-SUMMED = "no event fits two components, and no condition relates events"
+WHY = "no event fits two components, and no condition relates events"
 COST = "O(points of events), and of each point once more in every window over it"
 FIRST_TIMES = "first times: when the first event of each component comes, one after the other"
 PAIRS_OF_POINTS = "O(points · points until the next event has come for sure · events at a point), per window"
@@ -20,24 +22,42 @@ PAIRS_OF_POINTS = "O(points · points until the next event has come for sure · 
 def consider(wanted: Wanted) -> Choice | str:
     if not wanted.aggregates:
         return "it adds up matches, and finds none"
-    measures = measures_of(wanted.plan)
-    chance = [measure for measure in measures if measure.function == PROBABILITY]
-    summed = len(chance) < len(measures)
-    obstacle = (_obstacle(wanted) or _obstacle_of_sums(wanted)) if summed else _obstacle(wanted)
-    if chance:
-        obstacle = _of_probability(wanted, obstacle)
+    chance, summed = told_apart(wanted.plan)
+    obstacle = obstacle_of_probability(wanted) if chance else None
+    if summed:
+        obstacle = obstacle or _obstacle(wanted) or _obstacle_of_sums(wanted)
     if obstacle is not None:
         return obstacle
-    sequence = _required(wanted.detection)
-    imprecision = wanted.plan.schema.imprecision
-    assert imprecision is not None
     return Choice(
-        ExpectedKernel(Expectation(sequence, measures, wanted.plan.window), imprecision.longest),
-        "; ".join([ALGORITHM] * summed + [FIRST_TIMES] * bool(chance)),
-        SUMMED,
-        "; ".join([COST] * summed + [PAIRS_OF_POINTS] * bool(chance)),
+        kernel_of(wanted, (*summed, *chance)),
+        "; ".join([ALGORITHM] * bool(summed) + [FIRST_TIMES] * bool(chance)),
+        WHY,
+        "; ".join([COST] * bool(summed) + [PAIRS_OF_POINTS] * bool(chance)),
         "one step: expected values per group and window",
     )
+
+
+def told_apart(plan: Plan) -> tuple[tuple[Measure, ...], tuple[Measure, ...]]:
+    """The measures of a query that are probabilities, and those that are sums over matches."""
+    measures = measures_of(plan)
+    chance = tuple(measure for measure in measures if measure.function == PROBABILITY)
+    return chance, tuple(measure for measure in measures if measure not in chance)
+
+
+def kernel_of(wanted: Wanted, measures: tuple[Measure, ...]) -> ExpectedKernel:
+    """The kernel for some measures that nothing stands in the way of."""
+    imprecision = wanted.plan.schema.imprecision
+    assert imprecision is not None
+    return ExpectedKernel(Expectation(_required(wanted.detection), measures, wanted.plan.window), imprecision.longest)
+
+
+def obstacle_of_probability(wanted: Wanted) -> str | None:
+    """What stands in the way of PROBABILITY(*)."""
+    if set(wanted.plan.keys) != set(wanted.plan.group_by):
+        return "a group has several partitions"
+    if not _required(wanted.detection):
+        return "no component of the pattern must happen"
+    return _obstacle(wanted)
 
 
 def _required(detection: Detection) -> tuple[int, ...]:
@@ -80,17 +100,6 @@ def _is_chain(template: Template, sequence: tuple[int, ...]) -> bool:
     follow = template.follow
     links = [follow[position] for position in template.position_of]
     return len(template.position_of) == len(sequence) and all(len(after) <= 1 for after in links)
-
-
-def _of_probability(wanted: Wanted, obstacle: str | None) -> str | None:
-    """What stands in the way of PROBABILITY(*), and of sums that stand beside it."""
-    if set(wanted.plan.keys) != set(wanted.plan.group_by):
-        obstacle = "a group has several partitions"
-    elif not _required(wanted.detection):
-        obstacle = "no component of the pattern must happen"
-    if obstacle is None:
-        return None
-    return f"PROBABILITY(*), and all that stands beside it, is computed without finding matches, but {obstacle}"
 
 
 CANDIDATE = Candidate("expected", consider)

@@ -72,7 +72,8 @@ def _pruned(wanted: Wanted) -> Iterator[Branch]:
     if plan.semantics is Semantics.NEXT:
         yield Branch("by what surely came", "what begins after the first sure follower extends no run")
     if plan.confidence is not None:
-        yield Branch("by confidence", f"CONFIDENCE >= {float(plan.confidence):g} is decided exactly")
+        bar = f"{float(plan.confidence):g}"
+        yield Branch("by confidence", f"partial matches that are in order with less than {bar}, which only falls")
 
 
 def _rarest(wanted: Wanted) -> str:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
-from trendloom.kernels.imprecise.expected.results import PROBABILITY
-from trendloom.physical.aggregation import measures_of
+from trendloom.kernels.imprecise.expected.beside_matches import LikelyMatchesKernel
+from trendloom.kernels.imprecise.kernel import ImpreciseKernel
 from trendloom.physical.candidate import Candidate, Choice, Wanted
 from trendloom.physical.candidates import imprecise
-
-RESULT = "two steps: find the signatures, then add up their confidences per group and window"
+from trendloom.physical.candidates.expected import FIRST_TIMES, kernel_of, obstacle_of_probability, told_apart
 
 
 def consider(wanted: Wanted) -> Choice | str:
     if not wanted.aggregates:
         return "it adds up matches"
-    if any(measure.function == PROBABILITY for measure in measures_of(wanted.plan)):
-        return "PROBABILITY(*) is not a sum over matches"
+    chance, summed = told_apart(wanted.plan)
+    obstacle = obstacle_of_probability(wanted) if chance else None
+    if obstacle is not None:
+        return f"PROBABILITY(*) is not a sum over matches, and {obstacle}"
     found = imprecise.search(wanted)
-    return replace(found, why=f"two steps, because {wanted.refused['expected']}", result=RESULT, builds=False)
+    why = f"two steps, because {wanted.refused['expected']}"
+    if not chance:
+        return replace(found, why=why)
+    assert isinstance(found.kernel, ImpreciseKernel)
+    given = {field.name: getattr(found.kernel, field.name) for field in fields(found.kernel)}
+    kernel = LikelyMatchesKernel(**given, chance=kernel_of(wanted, chance), summed=summed)
+    return replace(found, kernel=kernel, algorithm=f"{found.algorithm}; {FIRST_TIMES}", why=why)
 
 
 CANDIDATE = Candidate("summed signatures", consider)

@@ -73,9 +73,7 @@ def block_of(events: list[Seen], grain: int = 1) -> IntervalBlock:
     )  # fmt: skip
 
 
-def of_all_worlds(
-    events: list[Seen], places: int, window: Window, grain: int
-) -> dict[tuple[int, int], list[Fraction]]:
+def of_all_worlds(events: list[Seen], places: int, window: Window, grain: int) -> dict[tuple[int, int], list[Fraction]]:
     """The definition: every world, every window, every choice of events in order."""
     found: dict[tuple[int, int], list[Fraction]] = defaultdict(lambda: [Fraction(0)] * 5)
     for key in {event.key for event in events}:
@@ -84,9 +82,7 @@ def of_all_worlds(
             chance = math.prod((one for _, one in world), start=Fraction(1))
             times = [point * grain for point, _ in world]
             for start in starts_of(times, window):
-                within = [
-                    (time, event) for time, event in zip(times, mine, strict=True) if holds(window, start, time)
-                ]
+                within = [(time, event) for time, event in zip(times, mine, strict=True) if holds(window, start, time)]
                 matches = list(in_order(within, places))
                 if not matches:
                     continue
@@ -220,7 +216,9 @@ def _many_places(counts: list[int]) -> IntervalBlock:
     """So many events at each place, one point after the other."""
     place = np.repeat(np.arange(len(counts)), counts)
     words = len(counts) // 64 + 1
-    fits = tuple(np.where(place // 64 == word, np.uint64(1) << (place % 64).astype(np.uint64), 0) for word in range(words))
+    fits = tuple(
+        np.where(place // 64 == word, np.uint64(1) << (place % 64).astype(np.uint64), 0) for word in range(words)
+    )
     return IntervalBlock(
         np.array([0, len(place)]), place.astype(np.int64), np.arange(len(place)), {}, fits, tuple(range(len(counts))),
         None, None, place.astype(np.int64), 1, None,

@@ -1,7 +1,8 @@
 """Where the events of a signature can lie: for each a least and a greatest point, as tight as the order allows.
 
-A box is an array with a row for each event, or more: its `LOW` and `HIGH` points. It restricts the first and the last event; what depends on both of their times (a span, a NOT at either end under a
-bare WITHIN) is summed over boxes in which they are fixed. Cost: O(length) per box.
+A box is an array with a row for each event, or more: its `LOW` and its `HIGH` point. What depends on the times of both
+the first and the last event (a span, a NOT at either end under a bare WITHIN) is summed over boxes in which they are
+fixed. Cost: O(length) per box.
 """
 
 from __future__ import annotations
@@ -14,9 +15,6 @@ from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.imprecise.confidence.points import HIGH, LOW
 
 Array = np.ndarray[Any, Any]
-
-FAR = 1 << 61
-"""A point beyond all others, and a span that binds nobody."""
 
 
 class Limits(NamedTuple):
@@ -55,10 +53,10 @@ def in_order(box: Array, length: int) -> bool:
         box[j, LOW] = max(box[j, LOW], box[j - 1, LOW] + 1)
     for j in range(length - 2, -1, -1):
         box[j, HIGH] = min(box[j, HIGH], box[j + 1, HIGH] - 1)
+    possible = True
     for j in range(length):
-        if box[j, LOW] > box[j, HIGH]:
-            return False
-    return True
+        possible = possible and box[j, LOW] <= box[j, HIGH]
+    return possible
 
 
 @njit(**INSIDE)

@@ -20,8 +20,7 @@ import numpy as np
 from trendloom.errors import RunError, option
 from trendloom.kernels.ground.matches import Chances
 from trendloom.kernels.imprecise.block import IntervalBlock
-from trendloom.kernels.imprecise.confidence.boxes import FAR
-from trendloom.kernels.imprecise.confidence.points import exact_masses, masses_of
+from trendloom.kernels.imprecise.confidence.points import FAR, exact_masses, masses_of
 from trendloom.kernels.imprecise.confidence.watched import MOST_AT_ONCE, RivalRows
 from trendloom.kernels.imprecise.confidence.weigh import DELICATE, TOO_MANY, SignatureRows, Weights, weigh
 from trendloom.kernels.imprecise.signatures import Rivals, Signatures
@@ -41,7 +40,7 @@ def chances(signatures: Signatures, block: IntervalBlock, threshold: Fraction | 
     Who is not kept has chances as well, but times only if it matches in some world.
     """
     weights = _in_doubles(signatures, block)
-    confidence, low, high = weights.confidence, weights.range[:, 0], weights.range[:, 1]
+    confidence, low, high = weights.confidence, weights.times[:, 0], weights.times[:, 1]
     error = rounding_error(weights.roundings)
     kept = confidence > 0
     again = weights.outcome == DELICATE
@@ -152,5 +151,5 @@ def _of_shape(shape: Shape) -> tuple[Fraction, int, int]:
     found = weigh(exact_masses(intervals), signatures, rivals, width, interpret)
     if found.outcome[0] == TOO_MANY:
         raise _too_many()
-    low, high = found.range[0].tolist()
+    low, high = found.times[0].tolist()
     return Fraction(found.confidence[0]), low, high

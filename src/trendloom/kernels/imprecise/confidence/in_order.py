@@ -14,7 +14,7 @@ import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.imprecise.block import IntervalBlock
-from trendloom.kernels.imprecise.confidence.points import BEGIN, END, HIGH, LOW, PointMasses, mass_at, masses_of
+from trendloom.kernels.imprecise.confidence.points import HIGH, LOW, PointMasses, load_masses, mass_at, masses_of
 
 Array = np.ndarray[Any, Any]
 
@@ -58,7 +58,7 @@ def _extend(points: PointMasses, previous: Array, base: Array, events: Array, ro
         event = events[row]
         first, last = points.bounds[event, LOW], points.bounds[event, HIGH]
         if len(previous) == 0:
-            begin_order(points, event, first, last, rows[row])
+            load_masses(points, event, first, last, rows[row])
         else:
             end = base[row] + previous.shape[1] - 1
             go_on(points, event, (base[row], end), (first, last), previous[row], rows[row])
@@ -67,23 +67,16 @@ def _extend(points: PointMasses, previous: Array, base: Array, events: Array, ro
 
 
 @njit(**INSIDE)
-def begin_order(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
-    """The forward vector of the first event."""
-    for point in range(first, last + 1):
-        into[point - first] = mass_at(points, event, point)
-
-
-@njit(**INSIDE)
 def go_on(
     points: PointMasses, event: int, before: tuple[int, int], now: tuple[int, int], vector: Array, into: Array
 ) -> None:
     """The forward vector of an event at the points `now`, out of that of its predecessor at the points `before`."""
+    load_masses(points, event, now[0], now[1], into)
     total = vector[0] * 0
     for earlier in range(before[0], min(now[0], before[1] + 1)):
         total += vector[earlier - before[0]]
-    share, alike = points.share[event], points.bounds[event, BEGIN] == points.bounds[event, END]
     for point in range(now[0], now[1] + 1):
-        into[point - now[0]] = total * (share if alike else mass_at(points, event, point))
+        into[point - now[0]] *= total
         if before[0] <= point <= before[1]:
             total += vector[point - before[0]]
 
@@ -91,7 +84,7 @@ def go_on(
 @njit(**INSIDE)
 def mass_in_order(points: PointMasses, events: Array, box: Array, vector: Array, spare: Array) -> Any:
     """The probability that events lie in order and in their box."""
-    begin_order(points, events[0], box[0, LOW], box[0, HIGH], vector)
+    load_masses(points, events[0], box[0, LOW], box[0, HIGH], vector)
     for j in range(1, len(events)):
         before, now = (box[j - 1, LOW], box[j - 1, HIGH]), (box[j, LOW], box[j, HIGH])
         go_on(points, events[j], before, now, vector, spare)

@@ -21,6 +21,9 @@ Array = np.ndarray[Any, Any]
 LOW, HIGH, BEGIN, END = range(4)
 """Columns of `bounds`, and the first two of a box."""
 
+FAR = 1 << 61
+"""A point beyond all others, and a span that binds nobody."""
+
 
 class PointMasses(NamedTuple):
     """Event e lies at one of the points from `bounds[e, LOW]` to `bounds[e, HIGH]`, each of probability `share[e]`.
@@ -89,17 +92,36 @@ def mass_at(points: PointMasses, event: int, point: int) -> Any:
 
 
 @njit(**INSIDE)
+def load_masses(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
+    """The probabilities that an event lies at each point from `first` to `last`. O(points)."""
+    bounds, share, values = points.bounds, points.share[event], points.values
+    low, high, begin = bounds[event, LOW], bounds[event, HIGH], bounds[event, BEGIN]
+    alike = begin == bounds[event, END]
+    for point in range(first, last + 1):
+        if point < low or point > high:
+            into[point - first] = 0
+        elif alike:
+            into[point - first] = share
+        else:
+            into[point - first] = values[begin + point - low] * share
+
+
+@njit(**INSIDE)
 def mass_within(points: PointMasses, event: int, first: int, last: int) -> Any:
     """The probability that an event lies at a point from `first` to `last`; exactly 1 if it must. O(points)."""
-    first, last = max(first, points.bounds[event, LOW]), min(last, points.bounds[event, HIGH])
+    bounds, share, values = points.bounds, points.share[event], points.values
+    low, begin = bounds[event, LOW], bounds[event, BEGIN]
+    first, last = max(first, low), min(last, bounds[event, HIGH])
     if first > last:
         return 0
-    if first == points.bounds[event, LOW] and last == points.bounds[event, HIGH]:
+    if first == low and last == bounds[event, HIGH]:
         return 1
-    total = mass_at(points, event, first)
+    if begin == bounds[event, END]:
+        return share * int(last - first + 1)
+    total = values[begin + first - low]
     for point in range(first + 1, last + 1):
-        total += mass_at(points, event, point)
-    return total
+        total += values[begin + point - low]
+    return total * share
 
 
 @njit(**INSIDE)
@@ -107,28 +129,29 @@ def mass_outside(points: PointMasses, event: int, begin: int, end: int) -> Any:
     """The probability that an event does not lie between two points, themselves not included. O(points)."""
     if points.bounds[event, HIGH] <= begin or points.bounds[event, LOW] >= end:
         return 1
-    return mass_within(points, event, points.bounds[event, LOW], begin) + mass_within(
-        points, event, end, points.bounds[event, HIGH]
-    )
+    before = mass_within(points, event, points.bounds[event, LOW], begin)
+    return before + mass_within(points, event, end, points.bounds[event, HIGH])
 
 
 @njit(**INSIDE)
 def fill_up_to(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
     """For each point from `first` to `last` the probability that an event lies there or before. O(points)."""
-    total = mass_within(points, event, points.bounds[event, LOW], first - 1)
-    for point in range(first, last + 1):
-        total += mass_at(points, event, point)
-        into[point - first] = total
-        if point >= points.bounds[event, HIGH]:
-            into[point - first] = 1
+    load_masses(points, event, first, last, into)
+    total, end = mass_within(points, event, -FAR, first - 1), points.bounds[event, HIGH]
+    for place in range(last - first + 1):
+        total += into[place]
+        into[place] = total
+    for place in range(max(end - first, 0), last - first + 1):
+        into[place] = 1
 
 
 @njit(**INSIDE)
 def fill_from(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
     """For each point from `first` to `last` the probability that an event lies there or after. O(points)."""
-    total = mass_within(points, event, last + 1, points.bounds[event, HIGH])
-    for point in range(last, first - 1, -1):
-        total += mass_at(points, event, point)
-        into[point - first] = total
-        if point <= points.bounds[event, LOW]:
-            into[point - first] = 1
+    load_masses(points, event, first, last, into)
+    total, begin = mass_within(points, event, last + 1, FAR), points.bounds[event, LOW]
+    for place in range(last - first, -1, -1):
+        total += into[place]
+        into[place] = total
+    for place in range(min(begin - first, last - first) + 1):
+        into[place] = 1

@@ -14,14 +14,14 @@ import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.imprecise.confidence.boxes import Limits
-from trendloom.kernels.imprecise.confidence.in_order import begin_order, go_on
+from trendloom.kernels.imprecise.confidence.in_order import go_on
 from trendloom.kernels.imprecise.confidence.points import (
     HIGH,
     LOW,
     PointMasses,
     fill_from,
     fill_up_to,
-    mass_at,
+    load_masses,
     mass_outside,
 )
 from trendloom.kernels.imprecise.confidence.watched import FIRST_PLAIN, LINK, RivalRows, Watched, rival_event
@@ -95,8 +95,8 @@ def weigh_quiet(scene: Scene, room: Room) -> tuple[Any, int]:
     """
     points, rows, watched, events, box, limits = scene
     last, vector, spare = len(events) - 1, room.vector, room.spare
-    begin_order(points, events[0], box[0, LOW], box[0, HIGH], vector)
-    if not limits.bare:
+    load_masses(points, events[0], box[0, LOW], box[0, HIGH], vector)
+    if not limits.bare and watched.gaps[0, FIRST_PLAIN] >= 0:
         for point in range(box[0, LOW], box[0, HIGH] + 1):
             vector[point - box[0, LOW]] *= quiet_at_end(points, rows, watched, 0, limits.first - 1, point)
     for j in range(1, last + 1):
@@ -105,12 +105,13 @@ def weigh_quiet(scene: Scene, room: Room) -> tuple[Any, int]:
             go_on(points, events[j], before, now, vector, spare)
         else:
             fill_quiet(points, rows, watched, box, j, room)
-            _go_on_quietly(points, events[j], box, j, room.quiet, vector, spare)
+            _go_on_quietly(points, events[j], box, j, room, vector, spare)
         vector, spare = spare, vector
+    ends = watched.gaps[last + 1, FIRST_PLAIN] >= 0 or watched.gaps[0, FIRST_PLAIN] >= 0
     total, latest = points.share[0] * 0, box[last, LOW] - 1
     for point in range(box[last, LOW], box[last, HIGH] + 1):
         mass = vector[point - box[last, LOW]]
-        if mass > 0:
+        if ends and mass > 0:
             mass *= quiet_ends(points, rows, watched, last + 1, box[0, LOW], point, limits)
         if mass > 0:
             total += mass
@@ -133,15 +134,14 @@ def quiet_ends(
 
 
 @njit(**INSIDE)
-def _go_on_quietly(
-    points: PointMasses, event: int, box: Array, j: int, quiet: Array, vector: Array, into: Array
-) -> None:
+def _go_on_quietly(points: PointMasses, event: int, box: Array, j: int, room: Room, vector: Array, into: Array) -> None:
     before, begin = box[j - 1, LOW], box[j, LOW]
-    width = box[j, HIGH] - begin + 1
+    width, quiet, masses = box[j, HIGH] - begin + 1, room.quiet, room.onwards
+    load_masses(points, event, begin, box[j, HIGH], masses)
     into[:width] = 0
     for one in range(box[j - 1, HIGH] - before + 1):
-        if vector[one] > 0:
-            for other in range(max(before + one + 1 - begin, 0), width):
-                into[other] += vector[one] * quiet[one, other]
+        mass = vector[one]
+        for other in range(max(before + one + 1 - begin, 0), width):
+            into[other] += mass * quiet[one, other]
     for other in range(width):
-        into[other] *= mass_at(points, event, begin + other)
+        into[other] *= masses[other]

@@ -6,7 +6,7 @@ at that very point are between nobody; or it goes on, and then rivals at the poi
 raised in the gap so far are flags of the walk; they count from the next point on. Plain rivals multiply what leaves the
 gap, and excusable ones multiply it when they are excused or the gap ends.
 
-Cost: O(length · points² · 2^bits · (tracked + sets of excuses²)); bits: tracked rivals that matter at once.
+Cost: O(length · points² · 2^bits · tracked · sets of excuses²); bits: tracked rivals that matter at once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.imprecise.confidence.boxes import FAR
-from trendloom.kernels.imprecise.confidence.points import HIGH, LOW, mass_at, mass_outside, mass_within
+from trendloom.kernels.imprecise.confidence.points import FAR, HIGH, LOW, mass_at, mass_outside, mass_within
 from trendloom.kernels.imprecise.confidence.quiet_gaps import Room, Scene, fill_quiet, quiet_at_end, quiet_ends
 from trendloom.kernels.imprecise.confidence.watched import (
     BIT,
@@ -38,9 +37,28 @@ from trendloom.kernels.imprecise.confidence.watched import (
 Array = np.ndarray[Any, Any]
 
 
+WHO, MASK, FROM, TO = range(4)
+"""Columns of `Tracked.spans`: the number of the rival, its bit as a mask, the first and last point where it matters."""
+
+
+class Tracked(NamedTuple):
+    """The tracked rivals in one gap, a row each.
+
+    `edges`: how likely one lies before the points where it matters, and after them. `masses`: how likely it lies at
+    each point from the first that can be in the gap on. `allowed`: by sets of excuses, whether it may lie in the gap;
+    `raised`: what it excuses there.
+    """
+
+    spans: Array
+    edges: Array
+    masses: Array
+    allowed: Array
+    raised: Array
+
+
 class Walk(NamedTuple):
-    """Weights by sets of excuses and of occurred rivals: `now`, what they become (`then`), those that began a point with
-    the same excuses (`some`), and what leaves the gap (`leaving`, by occurred rivals alone).
+    """Weights by sets of excuses and of occurred rivals: `now`; what they become (`then`); those that begin a point
+    with the same excuses (`some`); and what leaves the gap (`leaving`), where excuses are over.
     """
 
     now: Array
@@ -55,25 +73,29 @@ def weigh_sweep(scene: Scene, room: Room) -> tuple[Any, int]:
 
     Where a gap at either end depends on the first or the last event, the box has one point for that.
     """
-    box, length = scene.box, len(scene.events)
-    sets, flags, share = 1 << scene.watched.tally[BITS], scene.watched.tally[FLAGS], scene.points.share
+    box, length, share = scene.box, len(scene.events), scene.points.share
+    sets, flags = 1 << scene.watched.tally[BITS], scene.watched.tally[FLAGS]
+    tracked = _list_tracked(scene)
     layers = np.zeros((2, len(room.vector), sets), share.dtype)
     layer, later = layers[0], layers[1]
     excused = np.zeros((3, flags, sets), share.dtype)
-    walk = Walk(excused[0], excused[1], excused[2], np.zeros(sets, share.dtype))
+    walk = Walk(excused[0], excused[1], excused[2], np.zeros((1, sets), share.dtype))
     for point in range(box[0, LOW], box[0, HIGH] + 1):
-        _open(scene, point, layer[point - box[0, LOW]])
+        _open(scene, tracked, point, layer[point - box[0, LOW] : point - box[0, LOW] + 1])
     for gap in range(1, length):
-        before, now = box[gap - 1], box[gap]
-        later[: now[HIGH] - now[LOW] + 1] = 0
+        later[: box[gap, HIGH] - box[gap, LOW] + 1] = 0
         fill_quiet(scene.points, scene.rows, scene.watched, box, gap, room)
-        for point in range(before[LOW], before[HIGH] + 1):
-            _walk_through(scene, gap, point, layer[point - before[LOW]], later, room.quiet[point - before[LOW]], walk)
+        _enter_gap(scene, tracked, gap)
+        for place in range(box[gap - 1, HIGH] - box[gap - 1, LOW] + 1):
+            if _has_weight(layer[place]):
+                walk.now[:] = 0
+                walk.now[0] = layer[place]
+                _walk_through(scene, tracked, gap, place, room.quiet, walk, later)
         layer, later = later, layer
-    last = box[length - 1]
-    total, latest = share[0] * 0, last[LOW] - 1
-    for point in range(last[LOW], last[HIGH] + 1):
-        mass = _close(scene, point, layer[point - last[LOW]])
+    total, latest = share[0] * 0, -FAR
+    for point in range(box[length - 1, LOW], box[length - 1, HIGH] + 1):
+        place = point - box[length - 1, LOW]
+        mass = _close(scene, tracked, point, layer[place : place + 1])
         if mass > 0:
             total += mass
             latest = point
@@ -81,129 +103,152 @@ def weigh_sweep(scene: Scene, room: Room) -> tuple[Any, int]:
 
 
 @njit(**INSIDE)
-def _open(scene: Scene, point: int, weights: Array) -> None:
+def _list_tracked(scene: Scene) -> Tracked:
+    """Those of a signature, with room for what they do in a gap."""
+    points, rows, watched, box, last = scene.points, scene.rows, scene.watched, scene.box, len(scene.events) - 1
+    count, width = 0, 0
+    for rival in range(watched.tally[RIVALS]):
+        count += int(watched.rivals[rival, KIND] == TRACKED)
+    for gap in range(1, last + 1):
+        width = max(width, box[gap, HIGH] - box[gap - 1, LOW])
+    spans, edges = np.zeros((count, 4), np.int64), np.zeros((count, 2), points.share.dtype)
+    at = 0
+    for rival in range(watched.tally[RIVALS]):
+        if watched.rivals[rival, KIND] == TRACKED:
+            start, stop = watched.rivals[rival, START], watched.rivals[rival, STOP]
+            event = rival_event(rows, watched, rival)
+            spans[at, WHO], spans[at, MASK] = rival, 1 << watched.rivals[rival, BIT]
+            spans[at, FROM], spans[at, TO] = start, stop
+            edges[at, 0] = mass_within(points, event, -FAR, start - 1)
+            edges[at, 1] = mass_within(points, event, stop + 1, FAR)
+            at += 1
+    masses = np.zeros((count, width + 1), points.share.dtype)
+    flags = watched.tally[FLAGS]
+    return Tracked(spans, edges, masses, np.zeros((count, flags), np.bool_), np.zeros(count, np.int64))
+
+
+@njit(**INSIDE)
+def _enter_gap(scene: Scene, tracked: Tracked, gap: int) -> None:
+    """Note what tracked rivals do in a gap."""
+    rows, watched, box = scene.rows, scene.watched, scene.box
+    first, last = box[gap - 1, LOW] + 1, box[gap, HIGH]
+    for at in range(len(tracked.spans)):
+        rival = tracked.spans[at, WHO]
+        event = rival_event(rows, watched, rival)
+        for point in range(first, last + 1):
+            matters = tracked.spans[at, FROM] <= point <= tracked.spans[at, TO]
+            tracked.masses[at, point - first] = mass_at(scene.points, event, point) if matters else 0
+        for flags in range(tracked.allowed.shape[1]):
+            tracked.allowed[at, flags] = not is_blocked(rows, watched, rival, gap, flags)
+        tracked.raised[at] = excuses_of(rows, watched, rival, gap)
+
+
+@njit(**INSIDE)
+def _open(scene: Scene, tracked: Tracked, point: int, weights: Array) -> None:
     """The weights when the first event lies at a point."""
     points, rows, watched, events, box, limits = scene
     weights[:] = 0
-    weights[0] = mass_at(points, events[0], point)
+    weights[0, 0] = mass_at(points, events[0], point)
     horizon = box[len(events) - 1, HIGH] - limits.span if limits.bare else limits.first - 1
     if not limits.bare:
-        weights[0] *= quiet_at_end(points, rows, watched, 0, horizon, point)
-    for rival in range(watched.tally[RIVALS]):
-        if watched.rivals[rival, KIND] != TRACKED or watched.rivals[rival, START] > point:
+        weights[0, 0] *= quiet_at_end(points, rows, watched, 0, horizon, point)
+    for at in range(len(tracked.spans)):
+        if tracked.spans[at, FROM] > point:
             continue
+        rival = tracked.spans[at, WHO]
         event = rival_event(rows, watched, rival)
         so_far = mass_within(points, event, -FAR, point)
         if is_blocked(rows, watched, rival, 0, 0):
             so_far = mass_within(points, event, -FAR, min(horizon, point - 1)) + mass_at(points, event, point)
-        if watched.rivals[rival, STOP] <= point:
+        if tracked.spans[at, TO] <= point:
             weights *= so_far + mass_within(points, event, point + 1, FAR)
         else:
-            _enter(weights, 1 << watched.rivals[rival, BIT], so_far)
+            _enter(weights, tracked.spans[at, MASK], so_far)
 
 
 @njit(**INSIDE)
-def _close(scene: Scene, point: int, weights: Array) -> Any:
+def _close(scene: Scene, tracked: Tracked, point: int, weights: Array) -> Any:
     """The whole weight when the last event lies at a point; spends the weights."""
     points, rows, watched, events, box, limits = scene
     length = len(events)
     end = box[0, LOW] + limits.span if limits.bare else limits.last + 1
-    for rival in range(watched.tally[RIVALS]):
-        if watched.rivals[rival, KIND] != TRACKED or watched.rivals[rival, STOP] <= point:
+    for at in range(len(tracked.spans)):
+        if tracked.spans[at, TO] <= point:
             continue
+        rival = tracked.spans[at, WHO]
         event = rival_event(rows, watched, rival)
         rest = mass_within(points, event, point + 1, FAR)
         if is_blocked(rows, watched, rival, length, 0):
             rest = mass_within(points, event, max(end, point + 1), FAR)
-        if watched.rivals[rival, START] > point:
+        if tracked.spans[at, FROM] > point:
             weights *= mass_within(points, event, -FAR, point) + rest
         else:
-            _leave(weights, 1 << watched.rivals[rival, BIT], rest)
-    return weights[0] * quiet_ends(points, rows, watched, length, box[0, LOW], point, limits)
+            _leave(weights, tracked.spans[at, MASK], rest)
+    return weights[0, 0] * quiet_ends(points, rows, watched, length, box[0, LOW], point, limits)
 
 
 @njit(**INSIDE)
-def _walk_through(scene: Scene, gap: int, begin: int, weights: Array, later: Array, quiet: Array, walk: Walk) -> None:
-    """Walk through a gap that begins at a point, and add what leaves it to the weights of the next event."""
-    low, high, event = scene.box[gap, LOW], scene.box[gap, HIGH], scene.events[gap]
-    if not _has_weight(weights):
-        return
-    walk.now[:] = 0
-    walk.now[0] = weights
+def _walk_through(scene: Scene, tracked: Tracked, gap: int, place: int, quiet: Array, walk: Walk, later: Array) -> None:
+    """Walk through a gap that begins at the point of this place, and add what leaves it to the weights of the next
+    event.
+    """
+    first, low, high = scene.box[gap - 1, LOW], scene.box[gap, LOW], scene.box[gap, HIGH]
+    spans, begin, event = tracked.spans, first + place, scene.events[gap]
     for point in range(begin + 1, high + 1):
-        for flags in range(len(walk.now)):
-            _begin_point(scene, point, walk.now[flags])
+        for at in range(len(spans)):
+            if spans[at, FROM] == point:
+                _enter(walk.now, spans[at, MASK], tracked.edges[at, 0])
         if point >= low:
-            mass = mass_at(scene.points, event, point) * quiet[point - low]
+            mass = mass_at(scene.points, event, point) * quiet[place, point - low]
             if mass > 0:
-                _end_gap(scene, gap, begin, point, walk)
-                _add(walk.leaving, mass, later[point - low])
+                _end_gap(scene, tracked, gap, begin, point, walk)
+                _add(walk.leaving[0], mass, later[point - low])
         if point < high:
-            _stay_in_gap(scene, gap, begin, point, walk)
-            for flags in range(len(walk.now)):
-                _end_point(scene, point, walk.now[flags])
+            if len(walk.now) == 1:
+                for at in range(len(spans)):
+                    if tracked.allowed[at, 0] and tracked.masses[at, point - first - 1] > 0:
+                        _occur(walk.now[0], walk.now[0], spans[at, MASK], tracked.masses[at, point - first - 1])
+            else:
+                _stay_in_gap(scene, tracked, gap, begin, point, walk)
+            for at in range(len(spans)):
+                if spans[at, TO] == point:
+                    _leave(walk.now, spans[at, MASK], tracked.edges[at, 1])
 
 
 @njit(**INSIDE)
-def _begin_point(scene: Scene, point: int, weights: Array) -> None:
-    """Take in the rivals that matter from a point on: before, they were free."""
-    watched = scene.watched
-    for rival in range(watched.tally[RIVALS]):
-        if watched.rivals[rival, KIND] == TRACKED and watched.rivals[rival, START] == point:
-            event = rival_event(scene.rows, watched, rival)
-            _enter(weights, 1 << watched.rivals[rival, BIT], mass_within(scene.points, event, -FAR, point - 1))
-
-
-@njit(**INSIDE)
-def _end_point(scene: Scene, point: int, weights: Array) -> None:
-    """Let go of the rivals that matter up to a point: from then on they are free."""
-    watched = scene.watched
-    for rival in range(watched.tally[RIVALS]):
-        if watched.rivals[rival, KIND] == TRACKED and watched.rivals[rival, STOP] == point:
-            event = rival_event(scene.rows, watched, rival)
-            _leave(weights, 1 << watched.rivals[rival, BIT], mass_within(scene.points, event, point + 1, FAR))
-
-
-@njit(**INSIDE)
-def _end_gap(scene: Scene, gap: int, begin: int, point: int, walk: Walk) -> None:
+def _end_gap(scene: Scene, tracked: Tracked, gap: int, begin: int, point: int, walk: Walk) -> None:
     """What leaves a gap that ends at a point: rivals at that point lie in no gap."""
-    points, rows, watched = scene.points, scene.rows, scene.watched
-    walk.leaving[:] = 0
-    for flags in range(len(walk.now)):
-        if _has_weight(walk.now[flags]):
-            _add(walk.now[flags], _excusable(scene, gap, flags, -1, begin, point), walk.leaving)
-    for rival in range(watched.tally[RIVALS]):
-        if (
-            watched.rivals[rival, KIND] == TRACKED
-            and watched.rivals[rival, START] <= point <= watched.rivals[rival, STOP]
-        ):
-            mass = mass_at(points, rival_event(rows, watched, rival), point)
-            if mass > 0:
-                _occur(walk.leaving, walk.leaving, 1 << watched.rivals[rival, BIT], mass)
-    _end_point(scene, point, walk.leaving)
+    leaving, place = walk.leaving, point - scene.box[gap - 1, LOW] - 1
+    if len(walk.now) == 1:
+        leaving[0] = walk.now[0]
+    else:
+        leaving[0] = 0
+        for flags in range(len(walk.now)):
+            if _has_weight(walk.now[flags]):
+                _add(walk.now[flags], _excusable(scene, gap, flags, -1, begin, point), leaving[0])
+    for at in range(len(tracked.spans)):
+        mask = tracked.spans[at, MASK]
+        if tracked.masses[at, place] > 0:
+            _occur(leaving[0], leaving[0], mask, tracked.masses[at, place])
+        if tracked.spans[at, TO] == point:
+            _leave(leaving, mask, tracked.edges[at, 1])
 
 
 @njit(**INSIDE)
-def _stay_in_gap(scene: Scene, gap: int, begin: int, point: int, walk: Walk) -> None:
+def _stay_in_gap(scene: Scene, tracked: Tracked, gap: int, begin: int, point: int, walk: Walk) -> None:
     """Let rivals lie at a point of a gap, if the excuses from before allow it; they excuse from the next point on."""
-    points, rows, watched = scene.points, scene.rows, scene.watched
+    place = point - scene.box[gap - 1, LOW] - 1
     walk.then[:] = 0
     for flags in range(len(walk.now)):
         if not _has_weight(walk.now[flags]):
             continue
         walk.some[:] = 0
         walk.some[flags] = walk.now[flags]
-        for rival in range(watched.tally[RIVALS]):
-            if (
-                watched.rivals[rival, KIND] != TRACKED
-                or not watched.rivals[rival, START] <= point <= watched.rivals[rival, STOP]
-            ):
-                continue
-            mass = mass_at(points, rival_event(rows, watched, rival), point)
-            if mass > 0 and not is_blocked(rows, watched, rival, gap, flags):
-                raised = excuses_of(rows, watched, rival, gap)
+        for at in range(len(tracked.spans)):
+            mass, mask = tracked.masses[at, place], tracked.spans[at, MASK]
+            if mass > 0 and tracked.allowed[at, flags]:
                 for other in range(len(walk.some)):
-                    _occur(walk.some[other], walk.some[other | raised], 1 << watched.rivals[rival, BIT], mass)
+                    _occur(walk.some[other], walk.some[other | tracked.raised[at]], mask, mass)
         for other in range(len(walk.some)):
             if _has_weight(walk.some[other]):
                 _add(walk.some[other], _excusable(scene, gap, flags, other, begin, point + 1), walk.then[other])
@@ -229,35 +274,34 @@ def _excusable(scene: Scene, gap: int, flags: int, then: int, begin: int, end: i
 
 @njit(**INSIDE)
 def _has_weight(weights: Array) -> bool:
-    for weight in weights:
-        if weight > 0:
-            return True
-    return False
+    return weights.max() > 0
 
 
 @njit(**INSIDE)
-def _enter(weights: Array, bit: int, mass: Any) -> None:
+def _enter(weights: Array, mask: int, mass: Any) -> None:
     """A rival begins to matter: with this probability it has occurred already."""
-    for occurred in range(len(weights)):
-        if occurred & bit == 0:
-            weights[occurred | bit] = weights[occurred] * mass
+    for flags in range(len(weights)):
+        for occurred in range(weights.shape[1]):
+            if occurred & mask == 0:
+                weights[flags, occurred | mask] = weights[flags, occurred] * mass
 
 
 @njit(**INSIDE)
-def _occur(weights: Array, into: Array, bit: int, mass: Any) -> None:
+def _leave(weights: Array, mask: int, rest: Any) -> None:
+    """A rival matters no more: it has occurred, or does with this probability later."""
+    for flags in range(len(weights)):
+        for occurred in range(weights.shape[1]):
+            if occurred & mask == 0:
+                weights[flags, occurred] = weights[flags, occurred | mask] + weights[flags, occurred] * rest
+                weights[flags, occurred | mask] = 0
+
+
+@njit(**INSIDE)
+def _occur(weights: Array, into: Array, mask: int, mass: Any) -> None:
     """A rival that has not occurred may do so now."""
     for occurred in range(len(weights)):
-        if occurred & bit == 0:
-            into[occurred | bit] += weights[occurred] * mass
-
-
-@njit(**INSIDE)
-def _leave(weights: Array, bit: int, rest: Any) -> None:
-    """A rival matters no more: it has occurred, or does with this probability later."""
-    for occurred in range(len(weights)):
-        if occurred & bit == 0:
-            weights[occurred] = weights[occurred | bit] + weights[occurred] * rest
-            weights[occurred | bit] = 0
+        if occurred & mask == 0:
+            into[occurred | mask] += weights[occurred] * mass
 
 
 @njit(**INSIDE)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.imprecise.confidence.boxes import FAR, Limits
-from trendloom.kernels.imprecise.confidence.points import HIGH, LOW, PointMasses
+from trendloom.kernels.imprecise.confidence.boxes import Limits
+from trendloom.kernels.imprecise.confidence.points import FAR, HIGH, LOW, PointMasses
 
 Array = np.ndarray[Any, Any]
 
@@ -81,7 +81,7 @@ def sort_rivals(
     for rival in range(tally[RIVALS]):
         kind, gap = _kind_of(points, rows, rival, length, box, limits, watched)
         watched.rivals[rival, KIND] = kind
-        if kind == PLAIN or kind == EXCUSABLE:
+        if kind in (PLAIN, EXCUSABLE):
             head = FIRST_PLAIN if kind == PLAIN else FIRST_EXCUSABLE
             watched.rivals[rival, LINK], watched.gaps[gap, head] = watched.gaps[gap, head], rival
     for gap in range(1, length):

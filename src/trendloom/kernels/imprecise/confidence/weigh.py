@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.imprecise.confidence.boxes import FAR, Limits, narrow, tighten
+from trendloom.kernels.imprecise.confidence.boxes import Limits, narrow, tighten
 from trendloom.kernels.imprecise.confidence.in_order import first_point, last_point, mass_in_order
-from trendloom.kernels.imprecise.confidence.points import HIGH, LOW, PointMasses, mass_at
+from trendloom.kernels.imprecise.confidence.points import FAR, HIGH, LOW, PointMasses, mass_at
 from trendloom.kernels.imprecise.confidence.quiet_gaps import Room, Scene, room_for, weigh_quiet
 from trendloom.kernels.imprecise.confidence.sweep import weigh_sweep
 from trendloom.kernels.imprecise.confidence.watched import (
@@ -56,12 +56,12 @@ class SignatureRows(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Of each signature: its confidence; the first and the last point it covers (`range`); `notes`: how often its
+    """Of each signature: its confidence; the first and the last point it covers (`times`); `notes`: how often its
     confidence was rounded at most, and what came of it.
     """
 
     confidence: Array
-    range: Array
+    times: Array
     notes: Array
 
     @property
@@ -184,7 +184,7 @@ def _weigh_order(
     last = len(events) - 1
     if _is_certain(points, events, whole, span):
         weights.confidence[number] = 1
-        weights.range[number, LOW], weights.range[number, HIGH] = whole[0, LOW], whole[last, HIGH]
+        weights.times[number, LOW], weights.times[number, HIGH] = whole[0, LOW], whole[last, HIGH]
         return
     if not _is_fit(points, events, weights, number):
         return
@@ -201,7 +201,7 @@ def _weigh_order(
         begin = end + 1
     if total > 0:
         weights.confidence[number] = total
-        weights.range[number, LOW], weights.range[number, HIGH] = low, high
+        weights.times[number, LOW], weights.times[number, HIGH] = low, high
 
 
 @njit(**INSIDE)
@@ -236,10 +236,7 @@ def _is_fit(points: PointMasses, events: Array, weights: Weights, number: int) -
 @njit(**INSIDE)
 def has_work(watched: Watched) -> bool:
     """Whether a rival matters."""
-    for rival in range(watched.tally[RIVALS]):
-        if watched.rivals[rival, KIND] >= PLAIN:
-            return True
-    return False
+    return bool(np.any(watched.rivals[: watched.tally[RIVALS], KIND] >= PLAIN))
 
 
 @njit(**INSIDE)
@@ -288,7 +285,7 @@ def _sum_boxes(box_mass: Any, scene: Scene, whole: Array, room: Room, weights: W
         begin = starts[1] + 1
     if total > 0:
         weights.confidence[number] = total
-        weights.range[number, LOW], weights.range[number, HIGH] = low, high
+        weights.times[number, LOW], weights.times[number, HIGH] = low, high
 
 
 @njit(**INSIDE, cache=False)

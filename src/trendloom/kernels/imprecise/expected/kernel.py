@@ -80,7 +80,7 @@ class ExpectedKernel:
         state = replace(state, block=block)
         if watermark is None:
             return iter(()), state
-        found = list(self._ended(state, watermark))
+        found = list(self.ended(block, state.before, watermark))
         return iter(found), replace(state, before=watermark)
 
     def expected(self, state: ExpectedState, *, beforehand: bool) -> Expected | None:
@@ -89,7 +89,7 @@ class ExpectedKernel:
 
     def finish(self, state: ExpectedState, hear: Hear | None = None) -> Iterator[Totals]:
         """All windows that are still open."""
-        return self._ended(state, None)
+        return iter(()) if state.block is None else self.ended(state.block, state.before, None)
 
     def kept(self, state: ExpectedState) -> Array | None:
         """The events that may lie in a window that has not ended."""
@@ -113,14 +113,13 @@ class ExpectedKernel:
         """Totals do not know their matches."""
         return None
 
-    def _ended(self, state: ExpectedState, watermark: int | None) -> Iterator[Totals]:
-        """Results of windows that have ended and are not out yet; `watermark` None: of all that are left."""
-        if state.block is None:
-            return
+    def ended(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Totals]:
+        """Results of windows that have ended and were not out `before`; `watermark` None: of all that are left."""
+        assert isinstance(block, IntervalBlock)
         if self.expectation.window.within is None:
             if watermark is None:
-                yield expected_totals(self.expectation, state.block)
+                yield expected_totals(self.expectation, block)
             return
-        first = -FAR if state.before is None else self.clock.first_open(state.before)
+        first = -FAR if before is None else self.clock.first_open(before)
         end = FAR if watermark is None else self.clock.first_open(watermark)
-        yield expected_totals(self.expectation, state.block, (first, end))
+        yield expected_totals(self.expectation, block, (first, end))

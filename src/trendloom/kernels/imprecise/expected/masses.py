@@ -38,7 +38,9 @@ class LikelyPoints(NamedTuple):
     below: Array
 
 
-def likely_points(block: IntervalBlock, sequence: tuple[int, ...], *, exact: bool = False) -> tuple[LikelyPoints, Array]:
+def likely_points(
+    block: IntervalBlock, sequence: tuple[int, ...], *, exact: bool = False
+) -> tuple[LikelyPoints, Array]:
     """The events that fit the positions of a sequence, and their indices in the block. O(their points).
 
     No event may fit two of the positions: who plans has made sure of that.
@@ -46,7 +48,7 @@ def likely_points(block: IntervalBlock, sequence: tuple[int, ...], *, exact: boo
     place = np.full(len(block), -1, np.int64)
     for number, position in enumerate(sequence):
         members = block.members[position]
-        assert (place[members] < 0).all(), "an event fits two positions of a sequence whose positions exclude each other"
+        assert (place[members] < 0).all(), "an event fits two places of a sequence"
         place[members] = number
     events = np.flatnonzero(place >= 0)
     first, last = block.first_point[events], block.last_point[events]

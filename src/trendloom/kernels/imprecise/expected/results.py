@@ -61,9 +61,7 @@ class Expectation:
         return any(measure.function == PROBABILITY for measure in self.measures)
 
 
-def expected_totals(
-    expectation: Expectation, block: IntervalBlock, starts: tuple[int, int] | None = None
-) -> Totals:
+def expected_totals(expectation: Expectation, block: IntervalBlock, starts: tuple[int, int] | None = None) -> Totals:
     """The results of all keys and windows that have a match in some world.
 
     `starts`: only windows that start from the one time on and before the other.
@@ -163,7 +161,7 @@ class _Expected:
         numbers = doubles_as_amounts(np.minimum(found, 1.0))
         again = np.flatnonzero(found < TINY)
         if len(again):
-            for row, number in zip(again, self.exact_probabilities(key[again], start[again]), strict=True):
+            for row, number in zip(again.tolist(), self.exact_probabilities(key[again], start[again]), strict=True):
                 _put(numbers, row, number)
         return numbers
 

@@ -45,7 +45,7 @@ class SlidingPoints(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """Sum s adds up, over events at places where `weighs[s, place]`, their weights `weights[weight_of[s]]` (−1: one)."""
+    """Sum s adds up, over events at the places of `weighs[s]`, the weights in row `weight_of[s]` (−1: each is one)."""
 
     weights: Array
     weight_of: Array
