@@ -115,7 +115,7 @@ def test_imprecise_time() -> None:
     imprecise.compare(report, "", imprecise.EXCLUSIVE[:3], 1_000, 1, half=2, following=True)
     imprecise.measure_thresholds(report, 1_000, 1)
     imprecise.measure_search(report, 500, 1)
-    imprecise.measure_confidences(report, 1_000, 1)
+    imprecise.measure_confidences(report, 40, 1)
     imprecise.measure_growth(report, (200, 400), 1)
     imprecise.measure_tools(report, 900, 1)
     imprecise.measure_engine(report, 500, 1)
