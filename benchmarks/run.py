@@ -11,7 +11,8 @@ sharing; 1,000 queries on Spark), `unsafe` (a nested query whose conditions keep
 `exists` (remainders of EXISTS beside the matches they are made of),
 `nesting` (nested sequences beside Algorithm 1 of NEEL+), `shortcuts` (what it is worth to know values beforehand),
 `ranking` (the k best matches beside listing all, Yen's algorithm and k-DSSP), `joins` (rank joins by schedule, windows
-that move, nonlinear preferences).
+that move, nonlinear preferences), `imprecise` (times that are not exact, beside points, passes, runs from any state and
+the enumeration of points).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from benchmarks.decorrelation import measure_decorrelation
 from benchmarks.end_to_end import measure_end_to_end
 from benchmarks.exists import measure_exists
 from benchmarks.growth import measure_growth
+from benchmarks.imprecise import measure_imprecise
 from benchmarks.live import measure_live
 from benchmarks.long_window import measure_long_window
 from benchmarks.many_queries import measure_many_queries
@@ -63,6 +65,7 @@ MEASURES = {
     "shortcuts": measure_short_cuts,
     "ranking": measure_ranking,
     "joins": measure_rank_joins,
+    "imprecise": measure_imprecise,
 }
 PARTS = ("detection", "trends", *MEASURES, "spark")
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 import trendloom as tl
 from card_purchases import card_purchases
+from cluster_load import cluster_log
 from taxi_trips import made_up_trips
 from trendloom.engines.looking.analyze import arranged
 from trendloom.engines.options import Options
@@ -25,6 +26,7 @@ from trendloom.kernels.complete.spec import WalkPlan
 from trendloom.kernels.complete.trends import TrendsOfGraph, trends_of
 from trendloom.viz.aggregation import draw_panes, draw_running
 from trendloom.viz.board import board_of, draw_board
+from trendloom.viz.chances import draw_likely, likely_of
 from trendloom.viz.query import draw_query_pattern, plan_of
 from trendloom.viz.timeline import draw_matches
 from trendloom.viz.trends import Walked, draw_trade_off, draw_trend_graph
@@ -33,6 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 TAXI = ROOT / "examples" / "taxi_workload.tql"
 RANKING = ROOT / "examples" / "ranking.tql"
+IMPRECISE = ROOT / "examples" / "imprecise_time.tql"
 
 VALUES = pa.table(
     {
@@ -143,6 +146,15 @@ def draw_best_matches() -> None:
     draw_board(board, PICTURES / "best-matches.svg", title="big spenders")
 
 
+def draw_likely_matches() -> None:
+    """Tasks of docs/imprecise-time.md that may have been running when the load of a node rose."""
+    text, events, name = IMPRECISE.read_text(), cluster_log(), "running_when_load_rose"
+    errors = {"time_error": "Load=7.5s,TaskStart=0.5s,TaskEnd=0.5s", "time_grain": "500ms"}
+    rows = tl.run(text, events, query=name, **errors)
+    likely = likely_of(plan_of(text, events, query=name, **errors), rows.filter(pc.equal(rows["node"], "node1")))
+    draw_likely(likely, PICTURES / "imprecise-matches.svg", title="tasks that were running when the load rose")
+
+
 def stream(text: str) -> pa.Table:
     """`a1 b2`: an event of type A at time 1, one of type B at time 2."""
     words = text.split()
@@ -163,6 +175,7 @@ def main() -> None:
     draw_complete_trends()
     draw_shared_segments()
     draw_best_matches()
+    draw_likely_matches()
     demo = ROOT / "demo-output"
     if (demo / "pattern.png").exists():
         copy_outages(demo)

@@ -23,7 +23,7 @@ EXAMPLES = ROOT / "examples"
 # their events are elsewhere, or have no precise time
 SPECIAL = (
     "nab", "demo_stream", "quickstart", "clock_drift", "trend_counts", "long_rises", "taxi_workload", "nesting",
-    "loans", "ranking",
+    "loans", "ranking", "imprecise_time",
 )  # fmt: skip
 A_FEW = ("realAWSCloudwatch/iio_us-east-1_i-a2eb1cd9_NetworkIn", "realAWSCloudwatch/ec2_network_in_257a54")
 WITH_EVENTS = sorted(path for path in EXAMPLES.glob("*.tql") if path.stem not in SPECIAL)
@@ -130,9 +130,10 @@ def test_big_spenders_are_ranked() -> None:
     assert rows[0]["score"] == 120 + 20 + 200
 
 
-def test_clock_drift_keeps_what_is_likely() -> None:
+@pytest.mark.parametrize("engine", ["local", "reference"])
+def test_clock_drift_keeps_what_is_likely(engine: str) -> None:
     text, events = (EXAMPLES / "clock_drift.tql").read_text(), EXAMPLES / "events" / "clock_drift.csv"
-    rows = tl.run(text, events, engine="reference", time_low="low", time_high="high").to_pylist()
+    rows = tl.run(text, events, engine=engine, time_low="low", time_high="high").to_pylist()
     assert [ids(row) for row in rows] == [["a1", "r1"], ["a1", "r2"]]
     assert rows[0]["confidence"] == pytest.approx(2 / 3)  # 6 of 9 pairs of times have the alarm first
 

@@ -24,15 +24,19 @@ def check_target(path: str) -> Path:
 
 
 @dataclass
-class BoardPicture:
-    """The picture of the best matches: rows are kept as they pass by, at most ten of each window and partition."""
+class MatchPicture:
+    """The picture of the best matches, or of the likeliest of imprecise time: rows are kept as they pass by, at most
+    ten of each window and partition, or of each batch.
+    """
 
     target: Path
     kept: list[pa.RecordBatch] = field(default_factory=list)
+    passed: int = 0
 
     def watched(self, answers: list[Answer]) -> list[Answer]:
         """The same answers; whoever reads them leaves behind what is drawn."""
         from trendloom.viz.board import check_board, first_rows
+        from trendloom.viz.chances import check_likely, likeliest
 
         if len(answers) != 1:
             names = ", ".join(str(answer.plan.name) for answer in answers)
@@ -40,11 +44,14 @@ class BoardPicture:
                 f"a picture shows one query, these are {len(answers)}", hint=f"choose with {option('query')}: {names}"
             )
         (answer,) = answers
-        check_board(answer.plan)
+        imprecise = answer.plan.schema.imprecise
+        (check_likely if imprecise else check_board)(answer.plan)
+        shown = likeliest if imprecise else first_rows
 
         def passing() -> Iterator[pa.RecordBatch]:
             for batch in answer.batches:
-                self.kept.append(first_rows(batch))
+                self.kept.append(shown(batch))
+                self.passed += batch.num_rows
                 yield batch
 
         return [replace(answer, batches=passing())]
@@ -53,6 +60,13 @@ class BoardPicture:
         """Draw what was kept."""
         import pyarrow as pa
 
+        rows = pa.Table.from_batches(self.kept)
+        if answer.plan.schema.imprecise:
+            from trendloom.viz.chances import draw_likely, likely_of
+
+            likely = likely_of(answer.plan, rows, total=self.passed)
+            draw_likely(likely, self.target, title=answer.plan.name)
+            return
         from trendloom.viz.board import board_of, draw_board
 
-        draw_board(board_of(answer.plan, pa.Table.from_batches(self.kept)), self.target, title=answer.plan.name)
+        draw_board(board_of(answer.plan, rows), self.target, title=answer.plan.name)

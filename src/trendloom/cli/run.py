@@ -11,7 +11,7 @@ import typer
 
 from trendloom.cli import options as o
 from trendloom.cli.console import Shown, progress, reporting, tell_note, tell_warnings
-from trendloom.cli.picture import BoardPicture, check_target
+from trendloom.cli.picture import MatchPicture, check_target
 from trendloom.cli.query import read_query
 from trendloom.cli.spark_output import spark_prints_into
 
@@ -76,7 +76,7 @@ def run(
         str | None,
         typer.Option(
             "--picture", metavar="FILE", rich_help_panel=o.OUTPUT, show_default=False,
-            help="Draw the best matches of a query with RANK BY; .svg or .png.",
+            help="Draw the best matches of a query with RANK BY, or the likeliest of imprecise time; .svg or .png.",
         ),
     ] = None,
     memory_limit: o.MemoryLimit = None,
@@ -92,7 +92,7 @@ def run(
         from trendloom.engines.options import Options, columns_named
 
         delivery = choose_delivery(format.value if format else None, output, events)
-        drawn = None if picture is None else BoardPicture(check_target(picture))
+        drawn = None if picture is None else MatchPicture(check_target(picture))
         text = read_query(query_file)
         options = Options(
             engine.value, time, type, time_unit, time_low, time_high, numeric.value, limit, query, master,

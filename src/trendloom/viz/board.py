@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trendloom.errors import OptionError, option
+from trendloom.errors import OptionError
 from trendloom.model.semantics import Trends
 from trendloom.pattern.algebra import atoms
 from trendloom.plan.display import show_preference
@@ -48,7 +48,7 @@ class Lane:
 
     @property
     def name(self) -> str:
-        return "   ".join([f"{self.rank}", _number(self.score), *_named(self.partition)])
+        return "   ".join([f"{self.rank}", _number(self.score), *named_values(self.partition)])
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,6 @@ def check_board(plan: Plan) -> None:
         raise OptionError(
             "there are no events to draw: the query returns values", hint="leave RETURN out: rows then hold events"
         )
-    if plan.schema.imprecise:
-        raise OptionError("matches of imprecise time cannot be drawn", hint=f"use {option('time')}")
 
 
 def first_rows(rows: pa.Table | pa.RecordBatch, most: int = MOST) -> pa.Table | pa.RecordBatch:
@@ -188,7 +186,7 @@ def _head(axes: Axes, board: Board, title: str | None) -> None:
 
 
 def _of_board(board: Board) -> Iterator[str]:
-    yield from _named(board.partition)
+    yield from named_values(board.partition)
     if board.window is not None:
         start, end = (
             f"{bound:%Y-%m-%d %H:%M}" if isinstance(bound, datetime.datetime) else f"{bound}" for bound in board.window
@@ -196,7 +194,8 @@ def _of_board(board: Board) -> Iterator[str]:
         yield f"window {start} to {end}"
 
 
-def _named(partition: dict[str, object]) -> list[str]:
+def named_values(partition: dict[str, object]) -> list[str]:
+    """The values of a partition, each with its name."""
     return [f"{name} {'NULL' if value is None else value}" for name, value in partition.items()]
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import aggregation, decorrelation, exists, growth, long_window, ranking, short_cuts
+from benchmarks import aggregation, decorrelation, exists, growth, imprecise, long_window, ranking, short_cuts
 from benchmarks.planned import planned
 from benchmarks.report import Curve, Report, Result, race
 from benchmarks.workloads import stream
@@ -105,4 +105,19 @@ def test_ranking() -> None:
         ranking.measure_slides(report, 52, 1, distances=True)
     ranking.measure_growth_of_window(report, (300, 600), 1)
     ranking.measure_keys(report, 600, 1, keys=3)
+    assert all_checked(report)
+
+
+def test_imprecise_time() -> None:
+    report = Report()
+    imprecise.compare(report, "", imprecise.EXCLUSIVE[:3], 1_000, 1, half=2)
+    imprecise.compare(report, "", imprecise.OVERLAPPING[:3], 1_000, 1, half=2)
+    imprecise.compare(report, "", imprecise.EXCLUSIVE[:3], 1_000, 1, half=2, following=True)
+    imprecise.measure_thresholds(report, 1_000, 1)
+    imprecise.measure_search(report, 500, 1)
+    imprecise.measure_confidences(report, 40, 1)
+    imprecise.measure_growth(report, (200, 400), 1)
+    imprecise.measure_tools(report, 900, 1)
+    imprecise.measure_engine(report, 500, 1)
+    imprecise.measure_expected(report, 200, 1)
     assert all_checked(report)

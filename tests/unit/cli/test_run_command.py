@@ -266,6 +266,16 @@ def test_the_best_matches_are_drawn(run: Command, folder: Path) -> None:
     assert run(ranked, "--picture", "best.svg", "-f", "jsonl", "-q").stderr == ""
 
 
+def test_the_likeliest_matches_of_imprecise_time_are_drawn(run: Command, folder: Path) -> None:
+    (folder / "perhaps.csv").write_text("low,high,type\n1,2,A\n1,2,B\n5,5,B\n")
+    bounds = ("--time-low", "low", "--time-high", "high", "--picture", "likely.svg", "-f", "jsonl")
+    result = run("PATTERN SEQ(A a, B b)", *bounds, events="perhaps.csv")
+    assert (result.exit_code, result.stderr) == (0, "note: drawn: likely.svg\n")
+    assert sorted(row["confidence"] for row in objects(result)) == [0.25, 1.0]
+    drawn = (folder / "likely.svg").read_text()
+    assert drawn.index(">1.000<") < drawn.index(">0.250<")
+
+
 @pytest.mark.parametrize(
     ("query", "target", "said"),
     [

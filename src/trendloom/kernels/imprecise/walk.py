@@ -205,7 +205,7 @@ def walk(tables: WalkTables, walked: WalkState, buffer: WalkBuffer, points: Poin
         accepted, inner = accepts[target], begin[target] < begin[target + 1]
         after, latest, length = leasts[depth] + 1, latests[depth], depth + 1
         deeper = False
-        while at < end and low[at] < latest + span and depth < span and not deeper:
+        while at < end and low[at] - latest < span and depth < span and not deeper:
             event = members[at]
             least = max(after, first_point[event])
             start = min(latest, last_point[event] - depth)
