@@ -1,4 +1,4 @@
-"""Components exclude each other by their types, or by conditions that contradict each other; never by more than that."""
+"""Components exclude each other by their types, or by conditions that contradict each other, and by nothing else."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ PROBABILITY = "probability"
 
 
 @dataclass(frozen=True)
-class Expectation:
+class ExpectedOfSequence:
     """What to expect of a sequence: the positions of the pattern that it is made of, in order, and the measures.
 
     No event fits two of the positions, and nothing but the order of their points relates the events.
@@ -61,12 +61,14 @@ class Expectation:
         return any(measure.function == PROBABILITY for measure in self.measures)
 
 
-def expected_totals(expectation: Expectation, block: IntervalBlock, starts: tuple[int, int] | None = None) -> Totals:
+def expected_totals(
+    expectation: ExpectedOfSequence, block: IntervalBlock, starts: tuple[int, int] | None = None
+) -> Totals:
     """The results of all keys and windows that have a match in some world.
 
     `starts`: only windows that start from the one time on and before the other.
     """
-    expected = _Expected(expectation, block)
+    expected = _BlockExpectation(expectation, block)
     key, start, numbers = expected.windows(_numbered(expectation.window, starts))
     values: dict[str, Amounts | Vector] = {m.name: numbers[lane] for lane, m in enumerate(expectation.summed, 1)}
     values |= {m.name: numbers[0] for m in expectation.measures if m.function == "matches"}
@@ -76,12 +78,12 @@ def expected_totals(expectation: Expectation, block: IntervalBlock, starts: tupl
     return Totals(key, start, values)
 
 
-def exact_numbers(expectation: Expectation, block: IntervalBlock) -> dict[tuple[int, int], list[Fraction]]:
+def exact_numbers(expectation: ExpectedOfSequence, block: IntervalBlock) -> dict[tuple[int, int], list[Fraction]]:
     """By key and start of the window, as fractions: the matches, the sums, and the probability if it is asked for.
 
     Much slower: this says what the doubles should be.
     """
-    expected = _Expected(expectation, block)
+    expected = _BlockExpectation(expectation, block)
     found, totals = expected.sweep(block, _numbered(expectation.window, None), exact=True)
     numbers = [[Fraction(number) for number in row] for row in totals]
     if expectation.asks_for_probability:
@@ -98,10 +100,10 @@ def _numbered(window: Window, starts: tuple[int, int] | None) -> tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class _Expected:
+class _BlockExpectation:
     """The events of a block, in doubles, or as fractions where doubles do not do."""
 
-    expectation: Expectation
+    expectation: ExpectedOfSequence
     block: IntervalBlock
 
     def windows(self, asked: tuple[int, int]) -> tuple[Array, Array, list[Amounts]]:
