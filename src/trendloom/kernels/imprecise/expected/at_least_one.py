@@ -32,7 +32,7 @@ MOST_STEPS = 10_000_000_000
 """Events looked at for one probability: some ten seconds."""
 
 
-class Stretches(NamedTuple):
+class StretchesOfPoints(NamedTuple):
     """Events from `begin` to `end` can be in the window from point `first` to point `last`; one row per result."""
 
     begin: Array
@@ -59,7 +59,7 @@ class AwaitedEvents(NamedTuple):
 
 
 @njit(nogil=True)
-def at_least_one(events: LikelyPoints, stretches: Stretches, places: int, most: int) -> tuple[Array, Array]:
+def at_least_one(events: LikelyPoints, stretches: StretchesOfPoints, places: int, most: int) -> tuple[Array, Array]:
     """The probability of each stretch that a sequence happens in it, and whether it took more than `most` steps."""
     found = np.zeros(len(stretches.first), events.even.dtype)
     refused = np.zeros(len(found), np.bool_)

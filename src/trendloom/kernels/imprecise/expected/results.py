@@ -17,13 +17,13 @@ from trendloom.errors import RunError, option
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.segments import first_at_least
 from trendloom.kernels.imprecise.block import IntervalBlock
-from trendloom.kernels.imprecise.expected.at_least_one import MOST_STEPS, Stretches, at_least_one
+from trendloom.kernels.imprecise.expected.at_least_one import MOST_STEPS, StretchesOfPoints, at_least_one
 from trendloom.kernels.imprecise.expected.masses import LikelyPoints, likely_points
 from trendloom.kernels.imprecise.expected.sweep import (
     NO_WINDOWS,
     TINY,
     SlidingPoints,
-    Weighed,
+    WeighedEvents,
     expect,
     sweep_room,
 )
@@ -136,7 +136,7 @@ class _BlockExpectation:
 
     def _inputs(
         self, block: IntervalBlock, asked: tuple[int, int], *, exact: bool
-    ) -> tuple[LikelyPoints, Weighed, SlidingPoints]:
+    ) -> tuple[LikelyPoints, WeighedEvents, SlidingPoints]:
         sequence, window = self.expectation.sequence, self.expectation.window
         events, chosen = likely_points(block, sequence, exact=exact)
         rows: list[Array] = []
@@ -151,7 +151,7 @@ class _BlockExpectation:
         if window.slide is None:
             sliding = sliding._replace(within=NO_WINDOWS)
         flags = np.array(weighs, np.bool_).reshape(len(weighs), len(sequence))
-        return events, Weighed(weights, np.array(weight_of, np.int64), flags), sliding
+        return events, WeighedEvents(weights, np.array(weight_of, np.int64), flags), sliding
 
     def probabilities(self, key: Array, start: Array) -> Amounts:
         """Of at least one match, in each of some windows."""
@@ -174,16 +174,16 @@ class _BlockExpectation:
         found: Array = interpret(at_least_one, events, stretches, len(self.expectation.sequence), MOST_STEPS)[0]
         return found
 
-    def _stretches(self, events: LikelyPoints, key: Array, start: Array) -> Stretches:
+    def _stretches(self, events: LikelyPoints, key: Array, start: Array) -> StretchesOfPoints:
         """The events that may lie in each window; the longest interval says how much earlier they can begin."""
         window, grain = self.expectation.window, self.block.grain
         begin, end = events.key_starts[key], events.key_starts[key + 1]
         if window.slide is None or window.within is None:
             first = np.minimum.reduceat(events.first, begin) if len(key) else start
-            return Stretches(begin, end, first, np.full(len(key), events.last.max(initial=0)))
+            return StretchesOfPoints(begin, end, first, np.full(len(key), events.last.max(initial=0)))
         first, last = -(-start // grain), -(-(start + window.within) // grain) - 1
         most = int((events.last - events.first).max(initial=0))
-        return Stretches(
+        return StretchesOfPoints(
             first_at_least(begin, end, events.first, first - most),
             first_at_least(begin, end, events.first, last + 1),
             first,
