@@ -18,7 +18,7 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.imprecise.block import IntervalBlock
 from trendloom.kernels.imprecise.expected import results
 from trendloom.kernels.imprecise.expected.kernel import ExpectedKernel
-from trendloom.kernels.imprecise.expected.results import PROBABILITY, Expectation, exact_numbers, expected_totals
+from trendloom.kernels.imprecise.expected.results import PROBABILITY, ExpectedOfSequence, exact_numbers, expected_totals
 from trendloom.kernels.totals.spec import Measure
 from trendloom.kernels.totals.totals import Totals
 from trendloom.kernels.totals.widen import Amounts
@@ -113,8 +113,8 @@ def in_order(timed: list[tuple[int, Seen]], places: int) -> list[list[Seen]]:
     ]
 
 
-def expectation_of(places: int, window: Window) -> Expectation:
-    return Expectation(tuple(range(places)), MEASURES, window)
+def expectation_of(places: int, window: Window) -> ExpectedOfSequence:
+    return ExpectedOfSequence(tuple(range(places)), MEASURES, window)
 
 
 @st.composite
@@ -157,12 +157,12 @@ def test_doubles_are_those_of_all_worlds(stream: tuple[list[Seen], int, Window, 
         assert numbers == pytest.approx([float(number) for number in expected[place]], rel=1e-13, abs=1e-13)
 
 
-def shown(expectation: Expectation, block: IntervalBlock) -> dict[tuple[int, int], list[float]]:
+def shown(expectation: ExpectedOfSequence, block: IntervalBlock) -> dict[tuple[int, int], list[float]]:
     """Doubles by key and window, in the order in which they come."""
     return by_window(expected_totals(expectation, block), expectation)
 
 
-def by_window(totals: Totals, expectation: Expectation) -> dict[tuple[int, int], list[float]]:
+def by_window(totals: Totals, expectation: ExpectedOfSequence) -> dict[tuple[int, int], list[float]]:
     columns = []
     for measure in expectation.measures:
         amounts = totals.values[measure.name]
@@ -212,7 +212,9 @@ def exact_of(totals: Totals, name: str) -> Fraction:
 def test_counts_too_large_for_doubles() -> None:
     """There are 40^200 sequences of precise events."""
     places = 200
-    totals = expected_totals(Expectation(tuple(range(places)), MEASURES[:1], Window()), _many_places([40] * places))
+    totals = expected_totals(
+        ExpectedOfSequence(tuple(range(places)), MEASURES[:1], Window()), _many_places([40] * places)
+    )
     assert exact_of(totals, "matches") / 40**places == pytest.approx(1, rel=1e-15)
 
 
