@@ -24,6 +24,8 @@ from trendloom.kernels.imprecise.prefixes import Prefixes, ordered_paths
 
 Array = np.ndarray[Any, Any]
 
+UNBOUNDED = 1 << 61
+"""The span of matches that may take any time: added to any point it fits a word."""
 MOST_MASSES = 1 << 24
 """Most probabilities of points that a walk holds, where a threshold is given."""
 
@@ -157,7 +159,7 @@ def _tables(tests: Extensions) -> WalkTables:
         tests.high.astype(np.int64),
         tests.block.key,
         tests.ends,
-        int(FAR) if tests.span is None else tests.span,
+        UNBOUNDED if tests.span is None else tests.span,
         bar,
     )
 

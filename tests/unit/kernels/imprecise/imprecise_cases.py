@@ -11,7 +11,7 @@ FORMS = (ONE, ONE, SOME, SOME, "({t} {v})?", "{t}* {v}[]", "{t}{{1,2}} {v}[]", "
 
 
 @st.composite
-def cases_of(draw: st.DrawFn, clauses: str, *, most_worlds: int = 250) -> ImpreciseCase:
+def cases_of(draw: st.DrawFn, clauses: str, *, most_worlds: int = 120) -> ImpreciseCase:
     """Events for a query, its window left to chance."""
     grain = draw(st.sampled_from([1, 1, 2]))
     query = "\n".join([clauses, *draw(_windows())])
@@ -19,7 +19,7 @@ def cases_of(draw: st.DrawFn, clauses: str, *, most_worlds: int = 250) -> Imprec
 
 
 @st.composite
-def imprecise_cases(draw: st.DrawFn, semantics: str, *, negation: bool = True, most_worlds: int = 250) -> ImpreciseCase:
+def imprecise_cases(draw: st.DrawFn, semantics: str, *, negation: bool = True, most_worlds: int = 120) -> ImpreciseCase:
     """A query and events of at most so many worlds."""
     count = draw(st.sampled_from([1, 2, 2, 3, 3]))
     parts, variables = [], []

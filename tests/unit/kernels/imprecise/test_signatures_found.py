@@ -28,7 +28,7 @@ from trendloom.kernels.imprecise.supported import check_supported
 from trendloom.kernels.imprecise.walk import SignatureWalk, can_walk
 from trendloom.kernels.imprecise.windows import span_in_points
 
-CALM = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+CALM = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 def chances_found(case: ImpreciseCase, chunk: int) -> dict[object, Chance]:
@@ -70,7 +70,7 @@ def test_next_match(case: ImpreciseCase, chunk: int) -> None:
 def test_excuses(pattern: str) -> None:
     excused = []
 
-    @settings(CALM, max_examples=40)
+    @settings(CALM, max_examples=30)
     @given(cases_of(f"PATTERN {pattern} SEMANTICS {NEXT}"))
     def check(case: ImpreciseCase) -> None:
         assert chances_found(case, 1 << 18) == by_worlds(case)
