@@ -17,7 +17,7 @@ from trendloom.kernels.imprecise.confidence.points import HIGH, LOW
 Array = np.ndarray[Any, Any]
 
 
-class Limits(NamedTuple):
+class TimeLimits(NamedTuple):
     """When a signature may take place: less than `span` points from first to last, in the points of its window.
 
     Without a span, or without a window, they are `FAR`. `bare`: a NOT at either end looks as far as the span.

@@ -22,7 +22,7 @@ from trendloom.kernels.ground.matches import Chances
 from trendloom.kernels.imprecise.block import IntervalBlock
 from trendloom.kernels.imprecise.confidence.points import FAR, exact_masses, masses_of
 from trendloom.kernels.imprecise.confidence.watched import MOST_AT_ONCE, RivalRows
-from trendloom.kernels.imprecise.confidence.weigh import DELICATE, TOO_MANY, SignatureRows, Weights, weigh
+from trendloom.kernels.imprecise.confidence.weigh import DELICATE, TOO_MANY, SignatureRows, WeighedSignatures, weigh
 from trendloom.kernels.imprecise.signatures import Rivals, Signatures
 from trendloom.kernels.interpreted import interpret
 
@@ -73,7 +73,7 @@ def exact_chance(signatures: Signatures, block: IntervalBlock, number: int) -> t
     return confidence, low + first, high + first
 
 
-def _in_doubles(signatures: Signatures, block: IntervalBlock) -> Weights:
+def _in_doubles(signatures: Signatures, block: IntervalBlock) -> WeighedSignatures:
     points = masses_of(block)
     window = np.zeros((0, 2), np.int64) if signatures.window is None else signatures.window
     rows = SignatureRows(

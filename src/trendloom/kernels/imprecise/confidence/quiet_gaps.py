@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.imprecise.confidence.boxes import Limits
+from trendloom.kernels.imprecise.confidence.boxes import TimeLimits
 from trendloom.kernels.imprecise.confidence.in_order import go_on
 from trendloom.kernels.imprecise.confidence.points import (
     HIGH,
@@ -29,7 +29,7 @@ from trendloom.kernels.imprecise.confidence.watched import FIRST_PLAIN, LINK, Ri
 Array = np.ndarray[Any, Any]
 
 
-class Scene(NamedTuple):
+class BoxedSignature(NamedTuple):
     """A signature in a box, with its rivals."""
 
     points: PointMasses
@@ -37,7 +37,7 @@ class Scene(NamedTuple):
     watched: Watched
     events: Array
     box: Array
-    limits: Limits
+    limits: TimeLimits
 
 
 class Room(NamedTuple):
@@ -88,7 +88,7 @@ def quiet_at_end(points: PointMasses, rows: RivalRows, watched: Watched, gap: in
 
 
 @njit(**INSIDE)
-def weigh_quiet(scene: Scene, room: Room) -> tuple[Any, int]:
+def weigh_quiet(scene: BoxedSignature, room: Room) -> tuple[Any, int]:
     """The probability of a signature in a box, and the last time of its last event in worlds where it matches.
 
     Where a gap at either end depends on the first event, the box has one point for that.
@@ -121,7 +121,7 @@ def weigh_quiet(scene: Scene, room: Room) -> tuple[Any, int]:
 
 @njit(**INSIDE)
 def quiet_ends(
-    points: PointMasses, rows: RivalRows, watched: Watched, length: int, first: int, last: int, limits: Limits
+    points: PointMasses, rows: RivalRows, watched: Watched, length: int, first: int, last: int, limits: TimeLimits
 ) -> Any:
     """How likely plain rivals keep out of the gap after the last event, and of that before the first if the last event
     says how far back it goes.

@@ -17,7 +17,7 @@ import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.imprecise.confidence.points import FAR, HIGH, LOW, mass_at, mass_outside, mass_within
-from trendloom.kernels.imprecise.confidence.quiet_gaps import Room, Scene, fill_quiet, quiet_at_end, quiet_ends
+from trendloom.kernels.imprecise.confidence.quiet_gaps import BoxedSignature, Room, fill_quiet, quiet_at_end, quiet_ends
 from trendloom.kernels.imprecise.confidence.watched import (
     BIT,
     BITS,
@@ -68,7 +68,7 @@ class Walk(NamedTuple):
 
 
 @njit(**INSIDE)
-def weigh_sweep(scene: Scene, room: Room) -> tuple[Any, int]:
+def weigh_sweep(scene: BoxedSignature, room: Room) -> tuple[Any, int]:
     """The probability of a signature in a box, and the last time of its last event in worlds where it matches.
 
     Where a gap at either end depends on the first or the last event, the box has one point for that.
@@ -103,7 +103,7 @@ def weigh_sweep(scene: Scene, room: Room) -> tuple[Any, int]:
 
 
 @njit(**INSIDE)
-def _list_tracked(scene: Scene) -> Tracked:
+def _list_tracked(scene: BoxedSignature) -> Tracked:
     """Those of a signature, with room for what they do in a gap."""
     points, rows, watched, box, last = scene.points, scene.rows, scene.watched, scene.box, len(scene.events) - 1
     count, width = 0, 0
@@ -128,7 +128,7 @@ def _list_tracked(scene: Scene) -> Tracked:
 
 
 @njit(**INSIDE)
-def _enter_gap(scene: Scene, tracked: Tracked, gap: int) -> None:
+def _enter_gap(scene: BoxedSignature, tracked: Tracked, gap: int) -> None:
     """Note what tracked rivals do in a gap."""
     rows, watched, box = scene.rows, scene.watched, scene.box
     first, last = box[gap - 1, LOW] + 1, box[gap, HIGH]
@@ -144,7 +144,7 @@ def _enter_gap(scene: Scene, tracked: Tracked, gap: int) -> None:
 
 
 @njit(**INSIDE)
-def _open(scene: Scene, tracked: Tracked, point: int, weights: Array) -> None:
+def _open(scene: BoxedSignature, tracked: Tracked, point: int, weights: Array) -> None:
     """The weights when the first event lies at a point."""
     points, rows, watched, events, box, limits = scene
     weights[:] = 0
@@ -167,7 +167,7 @@ def _open(scene: Scene, tracked: Tracked, point: int, weights: Array) -> None:
 
 
 @njit(**INSIDE)
-def _close(scene: Scene, tracked: Tracked, point: int, weights: Array) -> Any:
+def _close(scene: BoxedSignature, tracked: Tracked, point: int, weights: Array) -> Any:
     """The whole weight when the last event lies at a point; spends the weights."""
     points, rows, watched, events, box, limits = scene
     length = len(events)
@@ -188,7 +188,9 @@ def _close(scene: Scene, tracked: Tracked, point: int, weights: Array) -> Any:
 
 
 @njit(**INSIDE)
-def _walk_through(scene: Scene, tracked: Tracked, gap: int, place: int, quiet: Array, walk: Walk, later: Array) -> None:
+def _walk_through(
+    scene: BoxedSignature, tracked: Tracked, gap: int, place: int, quiet: Array, walk: Walk, later: Array
+) -> None:
     """Walk through a gap that begins at the point of this place, and add what leaves it to the weights of the next
     event.
     """
@@ -216,7 +218,7 @@ def _walk_through(scene: Scene, tracked: Tracked, gap: int, place: int, quiet: A
 
 
 @njit(**INSIDE)
-def _end_gap(scene: Scene, tracked: Tracked, gap: int, begin: int, point: int, walk: Walk) -> None:
+def _end_gap(scene: BoxedSignature, tracked: Tracked, gap: int, begin: int, point: int, walk: Walk) -> None:
     """What leaves a gap that ends at a point: rivals at that point lie in no gap."""
     leaving, place = walk.leaving, point - scene.box[gap - 1, LOW] - 1
     if len(walk.now) == 1:
@@ -235,7 +237,7 @@ def _end_gap(scene: Scene, tracked: Tracked, gap: int, begin: int, point: int, w
 
 
 @njit(**INSIDE)
-def _stay_in_gap(scene: Scene, tracked: Tracked, gap: int, begin: int, point: int, walk: Walk) -> None:
+def _stay_in_gap(scene: BoxedSignature, tracked: Tracked, gap: int, begin: int, point: int, walk: Walk) -> None:
     """Let rivals lie at a point of a gap, if the excuses from before allow it; they excuse from the next point on."""
     place = point - scene.box[gap - 1, LOW] - 1
     walk.then[:] = 0
@@ -256,7 +258,7 @@ def _stay_in_gap(scene: Scene, tracked: Tracked, gap: int, begin: int, point: in
 
 
 @njit(**INSIDE)
-def _excusable(scene: Scene, gap: int, flags: int, then: int, begin: int, end: int) -> Any:
+def _excusable(scene: BoxedSignature, gap: int, flags: int, then: int, begin: int, end: int) -> Any:
     """How likely the excusable rivals of a gap keep out of it before a point, those that are blocked after some excuses
     and no longer after others; all that are blocked if those others are -1.
     """

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.imprecise.confidence.boxes import Limits
+from trendloom.kernels.imprecise.confidence.boxes import TimeLimits
 from trendloom.kernels.imprecise.confidence.points import FAR, HIGH, LOW, PointMasses
 
 Array = np.ndarray[Any, Any]
@@ -69,7 +69,7 @@ def empty_watch(most: int, length: int) -> Watched:
 
 @njit(**INSIDE)
 def sort_rivals(
-    points: PointMasses, rows: RivalRows, number: int, length: int, box: Array, limits: Limits, watched: Watched
+    points: PointMasses, rows: RivalRows, number: int, length: int, box: Array, limits: TimeLimits, watched: Watched
 ) -> None:
     """Sort those of the signature with this number."""
     _split_by_event(rows, number, watched)
@@ -102,7 +102,7 @@ def _split_by_event(rows: RivalRows, number: int, watched: Watched) -> None:
 
 
 @njit(**INSIDE)
-def reach_of(points: PointMasses, event: int, gap: int, length: int, box: Array, limits: Limits) -> tuple[int, int]:
+def reach_of(points: PointMasses, event: int, gap: int, length: int, box: Array, limits: TimeLimits) -> tuple[int, int]:
     """The first and the last point of an event that can lie in a gap; the last is the lesser one if there are none."""
     first, last = -FAR, FAR
     if gap > 0:
@@ -118,7 +118,7 @@ def reach_of(points: PointMasses, event: int, gap: int, length: int, box: Array,
 
 @njit(**INSIDE)
 def _find_excuses(
-    points: PointMasses, rows: RivalRows, number: int, length: int, box: Array, limits: Limits, watched: Watched
+    points: PointMasses, rows: RivalRows, number: int, length: int, box: Array, limits: TimeLimits, watched: Watched
 ) -> None:
     watched.gaps[: length + 1, AVAILABLE:] = 0
     for row in range(rows.offsets[number], rows.offsets[number + 1]):
@@ -133,7 +133,7 @@ def _find_excuses(
 
 @njit(**INSIDE)
 def _kind_of(
-    points: PointMasses, rows: RivalRows, rival: int, length: int, box: Array, limits: Limits, watched: Watched
+    points: PointMasses, rows: RivalRows, rival: int, length: int, box: Array, limits: TimeLimits, watched: Watched
 ) -> tuple[int, int]:
     """The kind of a rival and a gap where it matters; notes from where to where it does, and what must be fixed."""
     gap, several, excuses, zero = -1, False, False, False

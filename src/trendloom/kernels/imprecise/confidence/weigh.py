@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.imprecise.confidence.boxes import Limits, narrow, tighten
+from trendloom.kernels.imprecise.confidence.boxes import TimeLimits, narrow, tighten
 from trendloom.kernels.imprecise.confidence.in_order import first_point, last_point, mass_in_order
 from trendloom.kernels.imprecise.confidence.points import FAR, HIGH, LOW, PointMasses, mass_at
-from trendloom.kernels.imprecise.confidence.quiet_gaps import Room, Scene, room_for, weigh_quiet
+from trendloom.kernels.imprecise.confidence.quiet_gaps import BoxedSignature, Room, room_for, weigh_quiet
 from trendloom.kernels.imprecise.confidence.sweep import weigh_sweep
 from trendloom.kernels.imprecise.confidence.watched import (
     BITS,
@@ -55,7 +55,7 @@ class SignatureRows(NamedTuple):
     span: int
 
 
-class Weights(NamedTuple):
+class WeighedSignatures(NamedTuple):
     """Of each signature: its confidence; the first and the last point it covers (`times`); `notes`: how often its
     confidence was rounded at most, and what came of it.
     """
@@ -75,10 +75,10 @@ class Weights(NamedTuple):
 
 def weigh(
     points: PointMasses, signatures: SignatureRows, rows: RivalRows | None, width: int, run: Callable[..., Any]
-) -> Weights:
+) -> WeighedSignatures:
     """All of them; `width`: the most points of an event. `run` calls a kernel: one for all, one more for sweeps."""
     count = len(signatures.offsets) - 1
-    weights = Weights(
+    weights = WeighedSignatures(
         np.zeros(count, points.share.dtype), np.zeros((count, 2), np.int64), np.zeros((count, 2), np.int64)
     )
     if rows is None:
@@ -95,11 +95,10 @@ def weigh(
 
 
 @njit(nogil=True)
-def _weigh_orders(points: PointMasses, signatures: SignatureRows, width: int, weights: Weights) -> None:
+def _weigh_orders(points: PointMasses, signatures: SignatureRows, width: int, weights: WeighedSignatures) -> None:
     """Those without rivals."""
     offsets = signatures.offsets
-    boxes = np.zeros((2, largest(offsets) + 1, 2), np.int64)
-    whole, box = boxes[0], boxes[1]
+    whole, box = _empty_boxes(offsets)
     vectors = np.zeros((2, width), points.share.dtype)
     vector, spare = vectors[0], vectors[1]
     for number in range(len(offsets) - 1):
@@ -110,14 +109,12 @@ def _weigh_orders(points: PointMasses, signatures: SignatureRows, width: int, we
 
 @njit(nogil=True)
 def _weigh_rivals(
-    points: PointMasses, signatures: SignatureRows, rows: RivalRows, width: int, weights: Weights
+    points: PointMasses, signatures: SignatureRows, rows: RivalRows, width: int, weights: WeighedSignatures
 ) -> None:
     """Those with rivals, up to sweeps."""
     offsets = signatures.offsets
-    longest = largest(offsets)
-    boxes = np.zeros((2, longest + 1, 2), np.int64)
-    whole, box = boxes[0], boxes[1]
-    room, watched = room_for(width, True, points.share), empty_watch(largest(rows.offsets), longest)
+    whole, box = _empty_boxes(offsets)
+    room, watched = room_for(width, True, points.share), empty_watch(largest(rows.offsets), len(box))
     for number in range(len(offsets) - 1):
         events, limits = signatures.events[offsets[number] : offsets[number + 1]], _limits_of(signatures, number)
         if not _frame(points, events, limits, whole):
@@ -128,26 +125,38 @@ def _weigh_rivals(
             continue
         _note_precision(points, events, rows, watched, weights, number)
         if weights.notes[number, 1] == DONE:
-            scene = Scene(points, rows, watched, events, box, limits)
+            scene = BoxedSignature(points, rows, watched, events, box, limits)
             _sum_boxes(weigh_quiet, scene, whole, room, weights, number)
 
 
 @njit(nogil=True)
 def _weigh_sweeps(
-    points: PointMasses, signatures: SignatureRows, rows: RivalRows, width: int, numbers: Array, weights: Weights
+    points: PointMasses,
+    signatures: SignatureRows,
+    rows: RivalRows,
+    width: int,
+    numbers: Array,
+    weights: WeighedSignatures,
 ) -> None:
     """Those of some numbers, by sweeps."""
     offsets = signatures.offsets
-    longest = largest(offsets)
-    boxes = np.zeros((2, longest + 1, 2), np.int64)
-    whole, box = boxes[0], boxes[1]
-    room, watched = room_for(width, True, points.share), empty_watch(largest(rows.offsets), longest)
+    whole, box = _empty_boxes(offsets)
+    room, watched = room_for(width, True, points.share), empty_watch(largest(rows.offsets), len(box))
     for number in numbers:
         events, limits = signatures.events[offsets[number] : offsets[number + 1]], _limits_of(signatures, number)
         _frame(points, events, limits, whole)
         sort_rivals(points, rows, number, len(events), whole, limits, watched)
         weights.notes[number, 1] = DONE
-        _sum_boxes(weigh_sweep, Scene(points, rows, watched, events, box, limits), whole, room, weights, number)
+        _sum_boxes(
+            weigh_sweep, BoxedSignature(points, rows, watched, events, box, limits), whole, room, weights, number
+        )
+
+
+@njit(**INSIDE)
+def _empty_boxes(offsets: Array) -> tuple[Array, Array]:
+    """Two with room for every signature."""
+    size = largest(offsets)
+    return np.zeros((size, 2), np.int64), np.zeros((size, 2), np.int64)
 
 
 @njit(**INSIDE)
@@ -160,14 +169,14 @@ def largest(offsets: Array) -> int:
 
 
 @njit(**INSIDE)
-def _limits_of(signatures: SignatureRows, number: int) -> Limits:
+def _limits_of(signatures: SignatureRows, number: int) -> TimeLimits:
     if len(signatures.window):
-        return Limits(signatures.span, signatures.window[number, 0], signatures.window[number, 1], False)
-    return Limits(signatures.span, -FAR, FAR, signatures.span < FAR)
+        return TimeLimits(signatures.span, signatures.window[number, 0], signatures.window[number, 1], False)
+    return TimeLimits(signatures.span, -FAR, FAR, signatures.span < FAR)
 
 
 @njit(**INSIDE)
-def _frame(points: PointMasses, events: Array, limits: Limits, whole: Array) -> bool:
+def _frame(points: PointMasses, events: Array, limits: TimeLimits, whole: Array) -> bool:
     """Where the events of a signature can lie; says whether it is possible at all."""
     for j in range(len(events)):
         whole[j, LOW] = max(points.bounds[events[j], LOW], limits.first)
@@ -178,7 +187,7 @@ def _frame(points: PointMasses, events: Array, limits: Limits, whole: Array) -> 
 @njit(**INSIDE)
 def _weigh_order(
     points: PointMasses, events: Array, span: int, whole: Array, box: Array, vector: Array, spare: Array,
-    weights: Weights, number: int,
+    weights: WeighedSignatures, number: int,
 ) -> None:  # fmt: skip
     """Confidence, least start and greatest end without rivals. Who begins earlier or ends later is in order too."""
     last = len(events) - 1
@@ -218,7 +227,7 @@ def _is_certain(points: PointMasses, events: Array, whole: Array, span: int) -> 
 
 
 @njit(**INSIDE)
-def _is_fit(points: PointMasses, events: Array, weights: Weights, number: int) -> bool:
+def _is_fit(points: PointMasses, events: Array, weights: WeighedSignatures, number: int) -> bool:
     """Note how many roundings lie between the masses of events and a confidence at most; says if doubles are fit.
 
     An event's masses are summed and divided, its vector is summed and multiplied, and so are boxes: at most four
@@ -241,7 +250,7 @@ def has_work(watched: Watched) -> bool:
 
 @njit(**INSIDE)
 def _note_precision(
-    points: PointMasses, events: Array, rows: RivalRows, watched: Watched, weights: Weights, number: int
+    points: PointMasses, events: Array, rows: RivalRows, watched: Watched, weights: WeighedSignatures, number: int
 ) -> None:
     """The same with rivals: each is rounded once more when it is multiplied into all else."""
     _is_fit(points, events, weights, number)
@@ -263,7 +272,9 @@ def _note_precision(
 
 
 @njit(**INSIDE, cache=False)
-def _sum_boxes(box_mass: Any, scene: Scene, whole: Array, room: Room, weights: Weights, number: int) -> None:
+def _sum_boxes(
+    box_mass: Any, scene: BoxedSignature, whole: Array, room: Room, weights: WeighedSignatures, number: int
+) -> None:
     """Confidence, least start and greatest end with rivals. `box_mass` weighs a box."""
     last, span, tally = len(scene.events) - 1, scene.limits.span, scene.watched.tally
     total, low, high = scene.points.share[0] * 0, FAR, -FAR
@@ -290,7 +301,7 @@ def _sum_boxes(box_mass: Any, scene: Scene, whole: Array, room: Room, weights: W
 
 @njit(**INSIDE, cache=False)
 def _least_start(
-    box_mass: Any, scene: Scene, whole: Array, room: Room, starts: tuple[int, int], ends: tuple[int, int]
+    box_mass: Any, scene: BoxedSignature, whole: Array, room: Room, starts: tuple[int, int], ends: tuple[int, int]
 ) -> int:
     """The least start in a box of weight."""
     for start in range(starts[0], starts[1]):
