@@ -20,7 +20,7 @@ NUMBERS = (int, float, Decimal)
 
 
 @dataclass(frozen=True)
-class _Range:
+class _ValueRange:
     """Values from `low` to `high`, each of which may belong to it (`low_in`, `high_in`); None: no bound."""
 
     low: Any = None
@@ -28,10 +28,10 @@ class _Range:
     high: Any = None
     high_in: bool = True
 
-    def meets(self, other: _Range) -> bool:
+    def meets(self, other: _ValueRange) -> bool:
         return self._reaches(other) and other._reaches(self)
 
-    def _reaches(self, other: _Range) -> bool:
+    def _reaches(self, other: _ValueRange) -> bool:
         """Whether its upper end is not below the other's lower end."""
         if self.high is None or other.low is None:
             return True
@@ -51,7 +51,7 @@ def _contradict(plan: Plan, one: int, other: int) -> bool:
     return any(a == b and _comparable(left, right) and not left.meets(right) for a, left in mine for b, right in theirs)
 
 
-def _ranges(plan: Plan, position: int) -> list[tuple[str, _Range]]:
+def _ranges(plan: Plan, position: int) -> list[tuple[str, _ValueRange]]:
     """What the conditions on an event at a position alone allow, by column."""
     conjuncts = [part for where, expr in plan.filters if where == position for part in _parts(expr)]
     return [found for part in conjuncts if (found := _range(part)) is not None]
@@ -63,7 +63,7 @@ def _parts(expr: Expr) -> Sequence[Expr]:
     return (expr,)
 
 
-def _range(expr: Expr) -> tuple[str, _Range] | None:
+def _range(expr: Expr) -> tuple[str, _ValueRange] | None:
     """The values that a comparison of an attribute with a constant allows."""
     if isinstance(expr, Comparison) and isinstance(expr.left, Constant):
         expr = replace(expr, left=expr.right, operator=MIRRORED[expr.operator], right=expr.left)  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ def _range(expr: Expr) -> tuple[str, _Range] | None:
     value, operator = expr.right.value, expr.operator
     if value is None or operator == "!=" or expr.left.kind is not expr.right.kind:
         return None
-    found = _Range()
+    found = _ValueRange()
     if operator in ("=", "<", "<="):
         found = replace(found, high=value, high_in=operator != "<")
     if operator in ("=", ">", ">="):
@@ -80,7 +80,7 @@ def _range(expr: Expr) -> tuple[str, _Range] | None:
     return expr.left.column, found
 
 
-def _comparable(one: _Range, other: _Range) -> bool:
+def _comparable(one: _ValueRange, other: _ValueRange) -> bool:
     """Whether all their bounds are numbers, or all texts of an equality: of other texts nobody says how they sort."""
     bounds = [bound for side in (one, other) for bound in (side.low, side.high) if bound is not None]
     if all(isinstance(bound, NUMBERS) for bound in bounds):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.imprecise.expected.kernel import ExpectedKernel
-from trendloom.kernels.imprecise.expected.results import PROBABILITY, Expectation
+from trendloom.kernels.imprecise.expected.results import PROBABILITY, ExpectedOfSequence
 from trendloom.kernels.totals.spec import Measure
 from trendloom.pattern.template import Template
 from trendloom.physical.aggregation import measures_of
@@ -48,7 +48,9 @@ def kernel_of(wanted: Wanted, measures: tuple[Measure, ...]) -> ExpectedKernel:
     """The kernel for some measures that nothing stands in the way of."""
     imprecision = wanted.plan.schema.imprecision
     assert imprecision is not None
-    return ExpectedKernel(Expectation(_required(wanted.detection), measures, wanted.plan.window), imprecision.longest)
+    return ExpectedKernel(
+        ExpectedOfSequence(_required(wanted.detection), measures, wanted.plan.window), imprecision.longest
+    )
 
 
 def obstacle_of_probability(wanted: Wanted) -> str | None:

@@ -32,7 +32,7 @@ MOST_STEPS = 10_000_000_000
 """Events looked at for one probability: some ten seconds."""
 
 
-class Stretches(NamedTuple):
+class StretchesOfPoints(NamedTuple):
     """Events from `begin` to `end` can be in the window from point `first` to point `last`; one row per result."""
 
     begin: Array
@@ -48,7 +48,7 @@ class FirstTimes(NamedTuple):
     chance: Array
 
 
-class Waiting(NamedTuple):
+class AwaitedEvents(NamedTuple):
     """Events of a place that may come: all `members`; those that can be at a point (`active`), and the probability of
     each that it was too early (`missed`).
     """
@@ -59,7 +59,7 @@ class Waiting(NamedTuple):
 
 
 @njit(nogil=True)
-def at_least_one(events: LikelyPoints, stretches: Stretches, places: int, most: int) -> tuple[Array, Array]:
+def at_least_one(events: LikelyPoints, stretches: StretchesOfPoints, places: int, most: int) -> tuple[Array, Array]:
     """The probability of each stretch that a sequence happens in it, and whether it took more than `most` steps."""
     found = np.zeros(len(stretches.first), events.even.dtype)
     refused = np.zeros(len(found), np.bool_)
@@ -74,7 +74,7 @@ def at_least_one(events: LikelyPoints, stretches: Stretches, places: int, most: 
             _list_points(events, members, first, last, points)
             after = FirstTimes(points, np.zeros(len(points), events.even.dtype))
             room = np.empty(len(members), np.int64), np.empty(len(members), events.even.dtype)
-            steps = _follow(events, Waiting(members, room[0], room[1]), times, after, steps, most)
+            steps = _follow(events, AwaitedEvents(members, room[0], room[1]), times, after, steps, most)
             times = after
         refused[number] = steps > most
         for at in range(len(times.point)):
@@ -113,7 +113,7 @@ def _list_points(events: LikelyPoints, members: Array, first: int, last: int, fo
 
 @njit(**LEAN)
 def _follow(
-    events: LikelyPoints, waiting: Waiting, before: FirstTimes, after: FirstTimes, steps: int, most: int
+    events: LikelyPoints, waiting: AwaitedEvents, before: FirstTimes, after: FirstTimes, steps: int, most: int
 ) -> int:
     """The first times of a place from those of the place before; gives the steps taken so far."""
     past, begin = 0, 0
@@ -130,7 +130,13 @@ def _follow(
 
 @njit(**BORROWED)
 def _follow_one(
-    events: LikelyPoints, waiting: Waiting, following: int, origin: int, weight: Any, after: FirstTimes, begin: int
+    events: LikelyPoints,
+    waiting: AwaitedEvents,
+    following: int,
+    origin: int,
+    weight: Any,
+    after: FirstTimes,
+    begin: int,
 ) -> int:
     """The same for one time of the event before. `weight` is its probability, times that of the events whose last point
     is over to have been too early.

@@ -18,7 +18,7 @@ from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import ADDED_UP, Asked, Built, Divisible, Expected, Hear
 from trendloom.kernels.imprecise.block import IntervalBlock
-from trendloom.kernels.imprecise.expected.results import Expectation, expected_totals
+from trendloom.kernels.imprecise.expected.results import ExpectedOfSequence, expected_totals
 from trendloom.kernels.totals.totals import Totals
 
 Array = np.ndarray[Any, Any]
@@ -38,7 +38,7 @@ class ExpectedState:
 class ExpectedKernel:
     """What to expect. `slack`: the most ticks from the earliest time of an event to its latest."""
 
-    expectation: Expectation
+    expectation: ExpectedOfSequence
     slack: int
 
     version: ClassVar[int] = 1

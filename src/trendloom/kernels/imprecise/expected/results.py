@@ -17,13 +17,13 @@ from trendloom.errors import RunError, option
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.segments import first_at_least
 from trendloom.kernels.imprecise.block import IntervalBlock
-from trendloom.kernels.imprecise.expected.at_least_one import MOST_STEPS, Stretches, at_least_one
+from trendloom.kernels.imprecise.expected.at_least_one import MOST_STEPS, StretchesOfPoints, at_least_one
 from trendloom.kernels.imprecise.expected.masses import LikelyPoints, likely_points
 from trendloom.kernels.imprecise.expected.sweep import (
     NO_WINDOWS,
     TINY,
     SlidingPoints,
-    Weighed,
+    WeighedEvents,
     expect,
     sweep_room,
 )
@@ -41,7 +41,7 @@ PROBABILITY = "probability"
 
 
 @dataclass(frozen=True)
-class Expectation:
+class ExpectedOfSequence:
     """What to expect of a sequence: the positions of the pattern that it is made of, in order, and the measures.
 
     No event fits two of the positions, and nothing but the order of their points relates the events.
@@ -61,12 +61,14 @@ class Expectation:
         return any(measure.function == PROBABILITY for measure in self.measures)
 
 
-def expected_totals(expectation: Expectation, block: IntervalBlock, starts: tuple[int, int] | None = None) -> Totals:
+def expected_totals(
+    expectation: ExpectedOfSequence, block: IntervalBlock, starts: tuple[int, int] | None = None
+) -> Totals:
     """The results of all keys and windows that have a match in some world.
 
     `starts`: only windows that start from the one time on and before the other.
     """
-    expected = _Expected(expectation, block)
+    expected = _BlockExpectation(expectation, block)
     key, start, numbers = expected.windows(_numbered(expectation.window, starts))
     values: dict[str, Amounts | Vector] = {m.name: numbers[lane] for lane, m in enumerate(expectation.summed, 1)}
     values |= {m.name: numbers[0] for m in expectation.measures if m.function == "matches"}
@@ -76,12 +78,12 @@ def expected_totals(expectation: Expectation, block: IntervalBlock, starts: tupl
     return Totals(key, start, values)
 
 
-def exact_numbers(expectation: Expectation, block: IntervalBlock) -> dict[tuple[int, int], list[Fraction]]:
+def exact_numbers(expectation: ExpectedOfSequence, block: IntervalBlock) -> dict[tuple[int, int], list[Fraction]]:
     """By key and start of the window, as fractions: the matches, the sums, and the probability if it is asked for.
 
     Much slower: this says what the doubles should be.
     """
-    expected = _Expected(expectation, block)
+    expected = _BlockExpectation(expectation, block)
     found, totals = expected.sweep(block, _numbered(expectation.window, None), exact=True)
     numbers = [[Fraction(number) for number in row] for row in totals]
     if expectation.asks_for_probability:
@@ -98,10 +100,10 @@ def _numbered(window: Window, starts: tuple[int, int] | None) -> tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class _Expected:
+class _BlockExpectation:
     """The events of a block, in doubles, or as fractions where doubles do not do."""
 
-    expectation: Expectation
+    expectation: ExpectedOfSequence
     block: IntervalBlock
 
     def windows(self, asked: tuple[int, int]) -> tuple[Array, Array, list[Amounts]]:
@@ -134,7 +136,7 @@ class _Expected:
 
     def _inputs(
         self, block: IntervalBlock, asked: tuple[int, int], *, exact: bool
-    ) -> tuple[LikelyPoints, Weighed, SlidingPoints]:
+    ) -> tuple[LikelyPoints, WeighedEvents, SlidingPoints]:
         sequence, window = self.expectation.sequence, self.expectation.window
         events, chosen = likely_points(block, sequence, exact=exact)
         rows: list[Array] = []
@@ -149,7 +151,7 @@ class _Expected:
         if window.slide is None:
             sliding = sliding._replace(within=NO_WINDOWS)
         flags = np.array(weighs, np.bool_).reshape(len(weighs), len(sequence))
-        return events, Weighed(weights, np.array(weight_of, np.int64), flags), sliding
+        return events, WeighedEvents(weights, np.array(weight_of, np.int64), flags), sliding
 
     def probabilities(self, key: Array, start: Array) -> Amounts:
         """Of at least one match, in each of some windows."""
@@ -172,16 +174,16 @@ class _Expected:
         found: Array = interpret(at_least_one, events, stretches, len(self.expectation.sequence), MOST_STEPS)[0]
         return found
 
-    def _stretches(self, events: LikelyPoints, key: Array, start: Array) -> Stretches:
+    def _stretches(self, events: LikelyPoints, key: Array, start: Array) -> StretchesOfPoints:
         """The events that may lie in each window; the longest interval says how much earlier they can begin."""
         window, grain = self.expectation.window, self.block.grain
         begin, end = events.key_starts[key], events.key_starts[key + 1]
         if window.slide is None or window.within is None:
             first = np.minimum.reduceat(events.first, begin) if len(key) else start
-            return Stretches(begin, end, first, np.full(len(key), events.last.max(initial=0)))
+            return StretchesOfPoints(begin, end, first, np.full(len(key), events.last.max(initial=0)))
         first, last = -(-start // grain), -(-(start + window.within) // grain) - 1
         most = int((events.last - events.first).max(initial=0))
-        return Stretches(
+        return StretchesOfPoints(
             first_at_least(begin, end, events.first, first - most),
             first_at_least(begin, end, events.first, last + 1),
             first,

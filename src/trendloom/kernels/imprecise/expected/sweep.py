@@ -44,7 +44,7 @@ class SlidingPoints(NamedTuple):
     newest: int
 
 
-class Weighed(NamedTuple):
+class WeighedEvents(NamedTuple):
     """Sum s adds up, over events at the places of `weighs[s]`, the weights in row `weight_of[s]` (−1: each is one)."""
 
     weights: Array
@@ -74,7 +74,7 @@ class SweptWindows(NamedTuple):
     numbers: Array
 
 
-def sweep_room(events: LikelyPoints, weighed: Weighed, windows: SlidingPoints, places: int) -> SweepRoom:
+def sweep_room(events: LikelyPoints, weighed: WeighedEvents, windows: SlidingPoints, places: int) -> SweepRoom:
     """Room for a sweep, with numbers as those of the events."""
     lanes, kind = 1 + len(weighed.weight_of), events.even.dtype
     overlap = 1 if windows.within == NO_WINDOWS else -(-windows.within // windows.slide)
@@ -88,7 +88,9 @@ def sweep_room(events: LikelyPoints, weighed: Weighed, windows: SlidingPoints, p
 
 
 @njit(nogil=True)
-def expect(events: LikelyPoints, weighed: Weighed, windows: SlidingPoints, room: SweepRoom) -> tuple[Array, Array]:
+def expect(
+    events: LikelyPoints, weighed: WeighedEvents, windows: SlidingPoints, room: SweepRoom
+) -> tuple[Array, Array]:
     """All windows with a sequence in some world: (key, start, lost), and the numbers of each, by key and start."""
     found = SweptWindows(np.empty((16, 3), np.int64), np.empty((16, room.density.shape[1]), room.density.dtype))
     count = 0
@@ -114,7 +116,7 @@ def _most_windows(events: LikelyPoints, windows: SlidingPoints, key: int) -> int
 
 @njit(**LEAN)
 def _sweep_key(
-    events: LikelyPoints, weighed: Weighed, windows: SlidingPoints, room: SweepRoom, key: int, found: SweptWindows,
+    events: LikelyPoints, weighed: WeighedEvents, windows: SlidingPoints, room: SweepRoom, key: int, found: SweptWindows,
     count: int,
 ) -> int:  # fmt: skip
     """Note the windows of a key after `count` others; gives how many there are then."""
@@ -157,7 +159,7 @@ def _windows_at(windows: SlidingPoints, point: int) -> tuple[int, int]:
 
 
 @njit(**BORROWED)
-def _weigh_point(events: LikelyPoints, weighed: Weighed, room: SweepRoom, active: int, point: int) -> int:
+def _weigh_point(events: LikelyPoints, weighed: WeighedEvents, room: SweepRoom, active: int, point: int) -> int:
     """Set the densities of a point; give the number of events that can be later, too, which are kept."""
     density = room.density
     for place in range(density.shape[0]):
