@@ -106,13 +106,15 @@ def assert_rows_equal(found: pa.Table, expected: pa.Table) -> None:
     """The same rows; doubles up to rounding, everything else exactly."""
     assert found.schema == expected.schema
     doubles = [one.name for one in found.schema if pa.types.is_float64(one.type)]
-    mine, theirs = (
-        sorted(map(_apart(doubles), table.to_pylist()), key=lambda row: row[:1]) for table in (found, expected)
-    )
+    mine, theirs = (sorted(map(_apart(doubles), t.to_pylist()), key=canonical_pair) for t in (found, expected))
     assert [row[0] for row in mine] == [row[0] for row in theirs]
     numbers = [(a, b) for one, other in zip(mine, theirs, strict=True) for a, b in zip(one[1], other[1], strict=True)]
     for a, b in numbers:
         assert a == b if a is None or b is None else math.isclose(a, b, rel_tol=EXACT, abs_tol=1e-300)
+
+
+def canonical_pair(row: tuple[Any, tuple[float | None, ...]]) -> Any:
+    return row[0], canonical(list(row[1]))
 
 
 def _apart(doubles: list[str]) -> Any:
