@@ -28,11 +28,11 @@ style: setup
 lint: style
 	@$(IN) mypy
 
-# Tests that use Spark run in one process and share a session (tests/conftest.py); the others use two. Types are checked
-# meanwhile, and what is wrong with them is said at the end.
+# Three processes for two cores: two have a session of Spark each (tests/conftest.py), and wait for its Java. Types are
+# checked meanwhile, and what is wrong with them is said at the end.
 test: style ## lint, types, and every test
 	@$(IN) types=$$(mktemp) && { mypy >"$$types" 2>&1 & } && checking=$$! && failed= \
-		&& { python -m pytest -q -n 2 || failed=1; } && { wait $$checking || failed=1; } \
+		&& { python -m pytest -q -n 3 || failed=1; } && { wait $$checking || failed=1; } \
 		&& cat "$$types" && rm -f "$$types" && [ -z "$$failed" ]
 
 test-deep: setup ## everything random, ten times as much and new each time, all compiled; and what is too long for every day

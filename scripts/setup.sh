@@ -134,7 +134,8 @@ write_environment() {
         printf 'export VIRTUAL_ENV=%q\n' "$PWD/.venv"
         # shellcheck disable=SC2016
         printf 'export PATH="$VIRTUAL_ENV/bin:$JAVA_HOME/bin:$PATH"\n'
-        printf 'unset PYTHONHOME\n'
+        # hundreds of processes of the tests load the same modules: each is compiled once, whatever an image says
+        printf 'unset PYTHONHOME PYTHONDONTWRITEBYTECODE\n'
     } > .venv/env.sh
 }
 

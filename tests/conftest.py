@@ -1,7 +1,9 @@
-"""What every test may count on: tests that use Spark run in one process, so that they share one session.
+"""What every test may count on: tests that use Spark run in two processes, so that they share two sessions.
 
-A test uses Spark if its id says so: it lies in tests/spark, or has `spark` in its name or in a parameter. The scheduler
-of xdist sees only ids, so a test that asks for the fixture `spark` without saying so is refused when it is collected.
+One has the live streams, the other all else. A test uses Spark if its id says so: it lies in tests/spark, or has
+`spark` in its name or in a parameter. The scheduler of xdist sees only ids, so a test that asks for the fixture `spark`
+without saying so is refused when it is collected. A test of Spark is a chain of steps, one after the other, so there is
+one process more than there are cores.
 (xdist's own way, the mark `xdist_group`, does nothing under pytest 9.2.)
 """
 
@@ -24,13 +26,19 @@ def root() -> Path:
     return ROOT
 
 
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For Spark that runs for seconds: the best code that Java could make would be ready when all is over."""
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+"""For Spark that runs for seconds: the best code that Java could make would be ready when all is over, and classes of
+Spark need no check."""
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
 QUICK_SPARK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """For jobs of few rows: they are done before Java code would be made for them."""
 QUICK_CLUSTER = {**QUICK_SPARK, "spark.executor.extraJavaOptions": QUICK_JAVA}
 """The same on a cluster, whose executors have a Java each."""
+
+
+def with_quick_start(paths: str) -> str:
+    """A PYTHONPATH by which processes of Spark load PySpark as it is installed: see tests/spark/starting."""
+    return os.pathsep.join(filter(None, [str(ROOT / "tests" / "spark" / "starting"), paths]))
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +48,8 @@ def spark() -> Iterator[Any]:
 
     # tests have few rows: every shuffle partition more costs a task and no task gains anything
     settings = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "2g"}
-    with kernels_on_spark():
+    with kernels_on_spark(), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", with_quick_start(os.environ.get("PYTHONPATH", "")))
         found = session("local[2]", settings=settings | QUICK_SPARK)
     yield found
     found.stop()
@@ -108,6 +117,9 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
 LONG_SETUP = ("tests/cluster/", "tests/packaging/", "tests/spark/test_connect.py",
               "tests/unit/engines/test_first_answers.py")  # fmt: skip
 """Tests that share what takes long to set up: one process makes it, once."""
+LIVE = ("tests/spark/test_stream_", "tests/spark/test_live_", "tests/spark/test_changing_workload.py")
+"""Tests of live streams, which have a session of their own."""
+SESSIONS = ("spark", "live")
 SPARK_APART = ("tests/spark/test_connect.py",)
 """Tests whose Spark runs in processes of its own, so that any process can wait for it."""
 
@@ -119,7 +131,7 @@ def uses_spark(test_id: str) -> bool:
 def group_of(test_id: str) -> str:
     """Tests that one process runs: all that use its session of Spark, those that share a set-up, else each alone."""
     if uses_spark(test_id) and not test_id.startswith(SPARK_APART):
-        return "spark"
+        return "live" if test_id.startswith(LIVE) else "spark"
     return next((part for part in LONG_SETUP if test_id.startswith(part)), test_id)
 
 
@@ -127,7 +139,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if uses_spark(item.nodeid):
             item.add_marker(pytest.mark.spark)
-        if "spark" in getattr(item, "fixturenames", ()) and group_of(item.nodeid) != "spark":
+        if "spark" in getattr(item, "fixturenames", ()) and group_of(item.nodeid) not in SESSIONS:
             raise pytest.UsageError(f"{item.nodeid} uses the fixture `spark`: say so in its name or a parameter")
 
 

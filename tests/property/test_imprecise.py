@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -108,7 +106,9 @@ def assert_rows_equal(found: pa.Table, expected: pa.Table) -> None:
     """The same rows; doubles up to rounding, everything else exactly."""
     assert found.schema == expected.schema
     doubles = [one.name for one in found.schema if pa.types.is_float64(one.type)]
-    mine, theirs = (sorted(map(_apart(doubles), table.to_pylist()), key=lambda row: row[:1]) for table in (found, expected))
+    mine, theirs = (
+        sorted(map(_apart(doubles), table.to_pylist()), key=lambda row: row[:1]) for table in (found, expected)
+    )
     assert [row[0] for row in mine] == [row[0] for row in theirs]
     numbers = [(a, b) for one, other in zip(mine, theirs, strict=True) for a, b in zip(one[1], other[1], strict=True)]
     for a, b in numbers:

@@ -289,7 +289,8 @@ def check_columns(columns: pa.Schema, how: Imprecision) -> None:
         if not _is_list_of_numbers(kind):
             raise DataError(
                 f"column '{how.probability}' holds probabilities of times, so it must be lists of numbers, not {kind}",
-                hint="a list has one number for every point of an event's time; NULL: all points are equally likely",
+                hint="a list has one number for every point of an event's time, NULL: all are equally likely; JSON "
+                "lines and Parquet hold lists, CSV does not",
             )
 
 

@@ -161,7 +161,8 @@ def _rules(machine: Machine) -> tuple[list[Rule], list[Rule]]:
     Under skip-till-next-match all that can be decided is: an event that fails is no extension, so it forbids nothing.
     """
     spec = machine.spec
-    growing, final = [], []
+    growing: list[Rule] = []
+    final: list[Rule] = []
     for rule in spec.scopes[0].rules:
         decided = bool(rule.shape.chosen) and not rule.shape.whole
         (growing if decided and (rule.early or spec.earliest) else final).append(rule)

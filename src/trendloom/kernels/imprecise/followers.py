@@ -1,14 +1,14 @@
 """Find signatures under skip-till-next-match: with each partial one, all that could extend it instead.
 
-In one world a run takes the earliest event that fits; which one that is differs from world to world. So of every partial
-signature all its *followers* are found together: events that fit at some step, pass the rules, and may come later. Each
-makes a partial signature of its own, and each of the others must not lie in the gap before it: `rivals` reads them from
-here, by the trail that every partial signature keeps.
+In one world a run takes the earliest event that fits; which one that is differs from world to world. So of every
+partial signature all its *followers* are found together: events that fit at some step, pass the rules, and may come
+later. Each makes a partial signature of its own, and each of the others must not lie in the gap before it: `rivals`
+reads them from here, by the trail that every partial signature keeps.
 
 A follower that begins after the last event has surely happened ends the search: the run has moved on at the latest when
 that follower surely has (Zhang's NELT, 3.3). Nothing that comes later for certain extends the run, or lies in its gap.
-Where a NOT stands between, a follower counts only for extensions that cross the NOT as well. Followers are looked for in
-stretches of time that double, so a run costs what lies between it and its sure end, however long the window is.
+Where a NOT stands between, a follower counts only for extensions that cross the NOT as well. Followers are looked for
+in stretches of time that double, so a run costs what lies between it and its sure end, however long the window is.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ the events of that position, sorted by their earliest points; times, rules and b
 (`extension`). Chunks are explored depth first, so memory is bounded by (longest signature) x (chunk).
 
 It costs O(1) per candidate whatever the size of intervals: an event is taken as a whole, not point by point. See
-H. Zhang, "High-Performance Complex Event Processing for Decision Analytics", 3.4 (event-based framework); the passes over
-a whole match are replaced by two numbers per partial match, which are as sharp.
+H. Zhang, "High-Performance Complex Event Processing for Decision Analytics", 3.4 (event-based framework); the passes
+over a whole match are replaced by two numbers per partial match, which are as sharp.
 """
 
 from __future__ import annotations

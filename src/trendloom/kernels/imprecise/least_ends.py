@@ -1,9 +1,9 @@
 """How early a match can end that goes on from an event: what lets the search drop a partial match long before its end.
 
 Idea: backwards through the pattern, an event at a state is followed by one that may come after it, and of those the one
-with the earliest end counts. Conditions and NOTs are left out, so it is a bound: a partial match of which the last event
-would come too late for the window, or not at all, is dropped. That is what a selective order of evaluation gains, where
-a rare component comes late in the pattern.
+with the earliest end counts. Conditions and NOTs are left out, so it is a bound: a partial match whose last event would
+come too late for the window, or not at all, is dropped. That is what a selective order of evaluation gains, where a
+rare component comes late in the pattern.
 
 Cost: O(events · log events) per move of the pattern. An event that repeats itself in a Kleene part ends no earlier.
 """

@@ -92,6 +92,4 @@ def _with_rivals(complete: Prefixes, search: RivalSearch, window: Window, grain:
 
 
 def _in_windows(signatures: Signatures, points: Array) -> Signatures:
-    return Signatures(
-        signatures.offsets, signatures.events, signatures.positions, points, None, signatures.rivals
-    )
+    return Signatures(signatures.offsets, signatures.events, signatures.positions, points, None, signatures.rivals)

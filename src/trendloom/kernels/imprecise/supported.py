@@ -1,4 +1,4 @@
-"""Which patterns the search takes: binding refuses the others by name, and this is where it would go wrong otherwise."""
+"""Which patterns the search takes: binding refuses the others by name, and here is where they would go wrong."""
 
 from __future__ import annotations
 

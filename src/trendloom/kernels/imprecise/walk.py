@@ -164,9 +164,9 @@ def _tables(tests: Extensions) -> WalkTables:
 
 def _beginning(tables: WalkTables, deepest: int, points: int) -> WalkState:
     size = deepest + 1
-    numbers = [np.zeros(size, np.int64) for _ in range(7)]
+    event, step, state_of, least, latest, move, at = np.zeros((7, size), np.int64)
     masses = np.zeros((size, points) if tables.bar > 0 else (1, 1))
-    state = WalkState(np.zeros(1, np.int64), *numbers, masses)
+    state = WalkState(np.zeros(1, np.int64), event, step, state_of, least, latest, move, at, masses)
     state.state[0] = len(tables.accepts)
     state.least[0], state.latest[0] = -FAR, FAR
     state.move[0], state.at[0] = tables.begin[-2], -1
@@ -256,10 +256,10 @@ def _first_above(rising: Array, least: int, low: int, high: int) -> int:
 
 @njit(**INSIDE)
 def _is_bound(events: Array, depth: int, event: int) -> bool:
+    bound = False
     for place in range(1, depth + 1):
-        if events[place] == event:
-            return True
-    return False
+        bound |= events[place] == event
+    return bound
 
 
 @njit(**INSIDE)

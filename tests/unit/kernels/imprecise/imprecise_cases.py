@@ -6,7 +6,16 @@ from hypothesis import strategies as st
 from tests.unit.kernels.imprecise.worlds_by_hand import ImpreciseCase, Row
 
 ANY, NEXT = "skip-till-any-match", "skip-till-next-match"
-FORMS = ("{t} {v}", "{t} {v}", "{t}+ {v}[]", "{t}+ {v}[]", "({t} {v})?", "{t}* {v}[]", "{t}{{1,2}} {v}[]", "{t}{{2,}} {v}[]")
+ONE, SOME = "{t} {v}", "{t}+ {v}[]"
+FORMS = (ONE, ONE, SOME, SOME, "({t} {v})?", "{t}* {v}[]", "{t}{{1,2}} {v}[]", "{t}{{2,}} {v}[]")
+
+
+@st.composite
+def cases_of(draw: st.DrawFn, clauses: str, *, most_worlds: int = 250) -> ImpreciseCase:
+    """Events for a query, its window left to chance."""
+    grain = draw(st.sampled_from([1, 1, 2]))
+    query = "\n".join([clauses, *draw(_windows())])
+    return ImpreciseCase(query, draw(_events(grain, most_worlds)), grain)
 
 
 @st.composite
@@ -16,12 +25,12 @@ def imprecise_cases(draw: st.DrawFn, semantics: str, *, negation: bool = True, m
     parts, variables = [], []
     for number in range(count):
         if negation and draw(st.integers(0, 3)) == 0:
-            parts.append(_not(draw, number, variables, semantics))
+            parts.append(_not(draw, number, variables))
         form, type_ = draw(st.sampled_from(FORMS if number else FORMS[:4])), draw(st.sampled_from("AAABBBC"))
         parts.append(form.format(t=type_, v=f"v{number}"))
         variables.append((f"v{number}", "[]" in form))
     if negation and draw(st.integers(0, 4)) == 0:
-        parts.append(_not(draw, count, variables, semantics))
+        parts.append(_not(draw, count, variables))
     where = [draw(_conjuncts(variables, semantics)) for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2])))]
     if draw(st.integers(0, 3)) == 0:
         where.append("[k]")
@@ -29,11 +38,11 @@ def imprecise_cases(draw: st.DrawFn, semantics: str, *, negation: bool = True, m
     if where:
         clauses.append(f"WHERE {' AND '.join(where)}")
     grain = draw(st.sampled_from([1, 1, 1, 2, 3]))
-    clauses += draw(_windows(grain))
+    clauses += draw(_windows())
     return ImpreciseCase("\n".join(clauses), draw(_events(grain, most_worlds)), grain)
 
 
-def _not(draw: st.DrawFn, number: int, variables: list[tuple[str, bool]], semantics: str) -> str:
+def _not(draw: st.DrawFn, number: int, variables: list[tuple[str, bool]]) -> str:
     """A NOT of one event; at times with a condition on itself, or with what is bound before it."""
     name, type_ = f"n{number}", draw(st.sampled_from("ABC"))
     kind = draw(st.integers(0, 3))
@@ -61,7 +70,7 @@ def _conjuncts(draw: st.DrawFn, variables: list[tuple[str, bool]], semantics: st
 
 
 @st.composite
-def _windows(draw: st.DrawFn, grain: int) -> list[str]:
+def _windows(draw: st.DrawFn) -> list[str]:
     form = draw(st.sampled_from(["none", "bound", "bound", "slide"]))
     if form == "none":
         return []

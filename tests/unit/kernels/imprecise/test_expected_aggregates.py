@@ -17,6 +17,7 @@ from trendloom.errors import RunError
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.imprecise.block import IntervalBlock
 from trendloom.kernels.imprecise.expected import results
+from trendloom.kernels.imprecise.expected.kernel import ExpectedKernel
 from trendloom.kernels.imprecise.expected.results import PROBABILITY, Expectation, exact_numbers, expected_totals
 from trendloom.kernels.totals.spec import Measure
 from trendloom.kernels.totals.totals import Totals
@@ -158,7 +159,10 @@ def test_doubles_are_those_of_all_worlds(stream: tuple[list[Seen], int, Window, 
 
 def shown(expectation: Expectation, block: IntervalBlock) -> dict[tuple[int, int], list[float]]:
     """Doubles by key and window, in the order in which they come."""
-    totals = expected_totals(expectation, block)
+    return by_window(expected_totals(expectation, block), expectation)
+
+
+def by_window(totals: Totals, expectation: Expectation) -> dict[tuple[int, int], list[float]]:
     columns = []
     for measure in expectation.measures:
         amounts = totals.values[measure.name]
@@ -235,3 +239,29 @@ def test_a_probability_that_takes_too_long_is_refused(monkeypatch: pytest.Monkey
 def test_no_event_no_result() -> None:
     block = block_of([Seen(0, 0, 1, 2)]).only(np.zeros(1, np.bool_))
     assert len(expected_totals(expectation_of(2, Window(4, 2)), block)) == 0
+
+
+@given(streams(), st.lists(st.integers(-6, 40), min_size=1, max_size=3))
+@settings(max_examples=60, deadline=None)
+def test_a_stream_cut_anywhere_gives_each_window_once(
+    stream: tuple[list[Seen], int, Window, int], watermarks: list[int]
+) -> None:
+    events, places, window, grain = stream
+    slack = max((event.last - event.first) * grain for event in events)
+    kernel, block = ExpectedKernel(expectation_of(places, window), slack), block_of(events, grain)
+    found: list[Totals] = []
+    before: int | None = None
+    for watermark in [*sorted({mark * grain for mark in watermarks}), None]:
+        seen = block.only(np.full(len(block), True) if before is None else block.time >= kernel.clock.needs(before))
+        seen = seen if watermark is None else seen.only(seen.time < watermark)
+        assert isinstance(seen, IntervalBlock)
+        given_out, state = kernel.step(kernel.load(None, before), seen, watermark)
+        found += given_out if watermark is not None else kernel.finish(state)
+        before = watermark
+    parts = [by_window(totals, expectation_of(places, window)) for totals in found]
+    assert sum(map(len, parts)) == len({place for part in parts for place in part})
+    together = {place: numbers for part in parts for place, numbers in part.items()}
+    expected = shown(expectation_of(places, window), block)
+    assert together.keys() == expected.keys()
+    for place, numbers in together.items():
+        assert numbers == pytest.approx(expected[place], rel=1e-13, abs=1e-13)

@@ -106,16 +106,16 @@ class FoundRival(NamedTuple):
     excuses: int
 
 
-def found_by_search(case: ImpreciseCase, chunk: int = 1 << 18) -> Iterator[tuple[Name, list[FoundRival]]]:
+def found_by_search(
+    case: ImpreciseCase, chunk: int = 1 << 18, threshold: Fraction | None = None
+) -> Iterator[tuple[Name, list[FoundRival]]]:
     """What the search finds, with the rows of the input in the place of indices."""
     spec, block = prepared(case)
-    for found in signatures_of(spec, block, chunk):
+    for found in signatures_of(spec, block, chunk, threshold):
         yield from as_names(found, block, spec)
 
 
-def as_names(
-    found: FoundSignatures, block: IntervalBlock, spec: Detection
-) -> Iterator[tuple[Name, list[FoundRival]]]:
+def as_names(found: FoundSignatures, block: IntervalBlock, spec: Detection) -> Iterator[tuple[Name, list[FoundRival]]]:
     """Signatures and rivals of a chunk."""
     signatures, rivals = found.signatures, found.signatures.rivals
     for at in range(len(signatures)):

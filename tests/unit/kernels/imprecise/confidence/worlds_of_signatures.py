@@ -140,23 +140,54 @@ def imprecise(draw: Any, around: int, most: int) -> Imprecise:
 
 
 @st.composite
-def some_cases(draw: Any, most_rivals: int = 0, several_gaps: bool = False, excuses: bool = False) -> Case:
-    """Signatures of one to four events; rivals matter in one gap each, or in several, or also excuse each other."""
+def some_limits(draw: Any, least: int = 1) -> dict[str, Any]:
+    """A span of so many points or more, a window, or neither."""
+    kind = draw(st.sampled_from(["none", "span", "window"]))
+    if kind == "none":
+        return {}
+    if kind == "span":
+        return {"span": draw(st.integers(least, least + 9))}
+    first = draw(st.integers(-4, 3))
+    return {"window": (first, first + draw(st.integers(least - 1, least + 11)))}
+
+
+@st.composite
+def some_cases(draw: Any, most_rivals: int = 0, several_gaps: bool = False) -> Case:
+    """Signatures of one to four events; rivals matter in one gap each, or in several."""
     length = draw(st.integers(1, 4 if most_rivals == 0 else 3))
     most = 5 if most_rivals == 0 else 4
     events = tuple(draw(imprecise(2 * number, most)) for number in range(length))
-    rivals = tuple(
-        draw(imprecise(draw(st.integers(-1, 2 * length)), 3)) for _ in range(draw(st.integers(0, most_rivals)))
-    )
+    places = draw(st.lists(st.integers(-1, 2 * length), min_size=min(most_rivals, 1), max_size=most_rivals))
+    rivals = tuple(draw(imprecise(place, 3)) for place in places)
     rows: list[Row] = []
     for rival in range(len(rivals)):
         gaps = draw(st.sets(st.integers(0, length), min_size=1, max_size=length + 1 if several_gaps else 1))
-        for gap in sorted(gaps):
-            inner = excuses and 0 < gap < length
-            bits = (draw(st.integers(0, 3)), draw(st.integers(0, 3))) if inner else (0, 0)
-            rows.append((rival, gap, draw(st.integers(0, 4)) > 0, *bits))
-    limits = draw(st.sampled_from(["none", "span", "window"]))
-    span = draw(st.integers(1, 9)) if limits == "span" else None
-    first = draw(st.integers(-4, 3))
-    window = (first, first + draw(st.integers(0, 9))) if limits == "window" else None
-    return Case(events, rivals, tuple(rows), span, window)
+        rows += [(rival, gap, draw(st.integers(0, 4)) > 0, 0, 0) for gap in sorted(gaps)]
+    return Case(events, rivals, tuple(rows), **draw(some_limits()))
+
+
+ROLES = [
+    (True, 1, 0), (False, 0, 1), (True, 1, 0), (False, 0, 1), (True, 1, 1), (True, 0, 1), (True, 3, 0), (True, 2, 0),
+    (False, 0, 2), (False, 0, 3), (True, 0, 0),
+]  # fmt: skip
+"""What a rival is in a gap: forbidden or not, by what it is excused, what it excuses."""
+
+
+@st.composite
+def excused_cases(draw: Any) -> Case:
+    """Two or three events with room between them, and rivals there of which some excuse others."""
+    length = draw(st.integers(2, 3))
+    events = tuple(draw(imprecise(5 * number, 3)) for number in range(length))
+    places = draw(st.lists(st.integers(0, 5 * length - 4), min_size=2, max_size=4))
+    rivals = tuple(draw(imprecise(place, 4)) for place in places)
+    rows: list[Row] = []
+    for rival in range(len(rivals)):
+        role = draw(st.sampled_from(ROLES))
+        for gap in sorted(draw(st.sets(st.integers(1, length - 1), min_size=1))):
+            rows.append((rival, gap, *role))
+            role = draw(st.sampled_from([role, *ROLES]))
+        if draw(st.integers(0, 9)) == 0:
+            rows.append((rival, draw(st.sampled_from([0, length])), True, 0, 0))
+        if draw(st.integers(0, 9)) == 0:
+            rows.append((rival, rows[-1][1], True, 2 if rows[-1][1] in range(1, length) else 0, 0))
+    return Case(events, rivals, tuple(rows), **draw(some_limits(4 * length - 2)))
