@@ -22,7 +22,7 @@ from tests.unit.kernels.imprecise.worlds_by_hand import (
 from trendloom.errors import BindError, PlanError
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.imprecise.extension import Extensions
-from trendloom.kernels.imprecise.growth import Growth
+from trendloom.kernels.imprecise.growth import SignatureGrowth
 from trendloom.kernels.imprecise.prefixes import Prefixes
 from trendloom.kernels.imprecise.supported import check_supported
 from trendloom.kernels.imprecise.walk import SignatureWalk, can_walk
@@ -114,7 +114,7 @@ def test_walk_finds_what_growth_finds(case: ImpreciseCase, chunk: int) -> None:
         raise
     tests = Extensions(Machine(spec.without_rules()), block, span_in_points(spec.window, block.grain))
     assert can_walk(tests)
-    assert rows_of(SignatureWalk(tests, chunk).complete()) == rows_of(Growth(tests, chunk).complete())
+    assert rows_of(SignatureWalk(tests, chunk).complete()) == rows_of(SignatureGrowth(tests, chunk).complete())
 
 
 def rows_of(chunks: Iterable[Prefixes]) -> list[tuple[int, ...]]:
