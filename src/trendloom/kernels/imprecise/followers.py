@@ -40,7 +40,7 @@ class Followers:
 
 
 class NextGrowth(SignatureGrowth):
-    """SignatureGrowth of signatures over one block: only what may be the next event that fits extends a partial signature."""
+    """Over one block only what may be the next event that fits extends a partial signature."""
 
     def children(self, prefixes: Prefixes) -> Iterator[Prefixes]:
         states = prefixes.states

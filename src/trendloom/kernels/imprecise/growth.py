@@ -28,7 +28,7 @@ CHUNK = 1 << 18
 
 
 class SignatureGrowth:
-    """SignatureGrowth of signatures over one block: each event that fits, and may come later, extends a partial signature."""
+    """Over one block each event that fits, and may come later, extends a partial signature."""
 
     def __init__(self, extensions: Extensions, chunk: int = CHUNK) -> None:
         self.extensions, self.machine, self.chunk = extensions, extensions.machine, chunk

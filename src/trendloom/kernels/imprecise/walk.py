@@ -215,12 +215,13 @@ def walk(tables: WalkTables, walked: WalkPlace, buffer: WalkBuffer, points: Poin
             if least > last_point[event] or ended >= FAR or ended - start >= span:
                 at += 1
                 continue
+            if repeats[move] and _is_bound(events, depth, event):
+                at += 1
+                continue
             if accepted and (rows == len(found_least) or used + length > len(found_events)):
                 places[depth], walked.depth[0] = at, depth
                 return rows
             at += 1
-            if repeats[move] and _is_bound(events, depth, event):
-                continue
             events[length], steps[length], states[length] = event, tables.step[move], target
             leasts[length], latests[length] = least, start
             if tables.bar > 0 and not _is_likely(tables, walked, length, points):
