@@ -22,7 +22,7 @@ import numpy as np
 from trendloom.kernels.ground.machine import Step
 from trendloom.kernels.ground.pieces import pieces
 from trendloom.kernels.imprecise.extension import Extensions, scopes_crossed
-from trendloom.kernels.imprecise.growth import Growth
+from trendloom.kernels.imprecise.growth import SignatureGrowth
 from trendloom.kernels.imprecise.position_events import FAR
 from trendloom.kernels.imprecise.prefixes import Prefixes, Trail
 
@@ -39,8 +39,8 @@ class Followers:
     steps: Array
 
 
-class NextGrowth(Growth):
-    """Growth of signatures over one block: only what may be the next event that fits extends a partial signature."""
+class NextGrowth(SignatureGrowth):
+    """Over one block only what may be the next event that fits extends a partial signature."""
 
     def children(self, prefixes: Prefixes) -> Iterator[Prefixes]:
         states = prefixes.states

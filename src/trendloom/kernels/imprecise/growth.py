@@ -27,8 +27,8 @@ CHUNK = 1 << 18
 """Most entries (rows x length) of a matrix of partial signatures."""
 
 
-class Growth:
-    """Growth of signatures over one block: each event that fits, and may come later, extends a partial signature."""
+class SignatureGrowth:
+    """Over one block each event that fits, and may come later, extends a partial signature."""
 
     def __init__(self, extensions: Extensions, chunk: int = CHUNK) -> None:
         self.extensions, self.machine, self.chunk = extensions, extensions.machine, chunk

@@ -64,7 +64,7 @@ class RivalSearch:
 
     def of(self, signatures: Prefixes) -> tuple[Rivals, Array]:
         """The rivals of complete signatures, and which of these can be matches in spite of them."""
-        asked = _Signatures(self, signatures)
+        asked = _AskedSignatures(self, signatures)
         found = _merged([*asked.forbidden_by_nots(), *asked.followers()])
         good = np.ones(len(signatures), np.bool_)
         good[found.row[asked.surely_in_gap(found) & found.forbidden & (found.excused_by == 0)]] = False
@@ -83,7 +83,7 @@ def excuse_bits(machine: Machine) -> dict[int, int]:
     return {scope: 1 << at for at, scope in enumerate(scopes)}
 
 
-class _Signatures:
+class _AskedSignatures:
     """Complete signatures of equal length that are asked for rivals, with the times their events can have."""
 
     def __init__(self, search: RivalSearch, signatures: Prefixes) -> None:

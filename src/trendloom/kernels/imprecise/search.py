@@ -15,7 +15,7 @@ from trendloom.kernels.ground.windows import check_range
 from trendloom.kernels.imprecise.block import IntervalBlock
 from trendloom.kernels.imprecise.extension import Extensions
 from trendloom.kernels.imprecise.followers import NextGrowth
-from trendloom.kernels.imprecise.growth import CHUNK, Growth
+from trendloom.kernels.imprecise.growth import CHUNK, SignatureGrowth
 from trendloom.kernels.imprecise.prefixes import Prefixes
 from trendloom.kernels.imprecise.rivals import RivalSearch
 from trendloom.kernels.imprecise.signatures import Signatures
@@ -64,10 +64,10 @@ def signatures_of(
                 yield found
 
 
-def _way_to_grow(tests: Extensions, chunk: int) -> Growth | SignatureWalk:
+def _way_to_grow(tests: Extensions, chunk: int) -> SignatureGrowth | SignatureWalk:
     if tests.machine.spec.earliest:
         return NextGrowth(tests, chunk)
-    return SignatureWalk(tests, chunk) if can_walk(tests) else Growth(tests, chunk)
+    return SignatureWalk(tests, chunk) if can_walk(tests) else SignatureGrowth(tests, chunk)
 
 
 def _with_rivals(complete: Prefixes, search: RivalSearch, window: Window, grain: int) -> FoundSignatures:

@@ -56,7 +56,7 @@ class WalkTables(NamedTuple):
     bar: float
 
 
-class WalkState(NamedTuple):
+class WalkPlace(NamedTuple):
     """Where a walk stands: row d is the partial signature of d events, and the candidate to be tried next for it.
 
     `depth`: one number, the length of the partial signature; below zero when all is done.
@@ -164,11 +164,11 @@ def _tables(tests: Extensions) -> WalkTables:
     )
 
 
-def _beginning(tables: WalkTables, deepest: int, points: int) -> WalkState:
+def _beginning(tables: WalkTables, deepest: int, points: int) -> WalkPlace:
     size = deepest + 1
     event, step, state_of, least, latest, move, at = np.zeros((7, size), np.int64)
     masses = np.zeros((size, points) if tables.bar > 0 else (1, 1))
-    state = WalkState(np.zeros(1, np.int64), event, step, state_of, least, latest, move, at, masses)
+    state = WalkPlace(np.zeros(1, np.int64), event, step, state_of, least, latest, move, at, masses)
     state.state[0] = len(tables.accepts)
     state.least[0], state.latest[0] = -FAR, FAR
     state.move[0], state.at[0] = tables.begin[-2], -1
@@ -179,7 +179,7 @@ def _beginning(tables: WalkTables, deepest: int, points: int) -> WalkState:
 
 
 @njit(nogil=True)
-def walk(tables: WalkTables, walked: WalkState, buffer: WalkBuffer, points: PointMasses) -> int:
+def walk(tables: WalkTables, walked: WalkPlace, buffer: WalkBuffer, points: PointMasses) -> int:
     """Go on until the buffer is full or all is done; returns how many signatures it holds. O(1) per candidate."""
     # names of their own: reading an array out of a bundle costs more than a candidate
     begin, targets, positions, repeats = tables.begin, tables.target, tables.position, tables.repeats
@@ -215,12 +215,13 @@ def walk(tables: WalkTables, walked: WalkState, buffer: WalkBuffer, points: Poin
             if least > last_point[event] or ended >= FAR or ended - start >= span:
                 at += 1
                 continue
+            if repeats[move] and _is_bound(events, depth, event):
+                at += 1
+                continue
             if accepted and (rows == len(found_least) or used + length > len(found_events)):
                 places[depth], walked.depth[0] = at, depth
                 return rows
             at += 1
-            if repeats[move] and _is_bound(events, depth, event):
-                continue
             events[length], steps[length], states[length] = event, tables.step[move], target
             leasts[length], latests[length] = least, start
             if tables.bar > 0 and not _is_likely(tables, walked, length, points):
@@ -265,7 +266,7 @@ def _is_bound(events: Array, depth: int, event: int) -> bool:
 
 
 @njit(**INSIDE)
-def _is_likely(tables: WalkTables, walked: WalkState, length: int, points: PointMasses) -> bool:
+def _is_likely(tables: WalkTables, walked: WalkPlace, length: int, points: PointMasses) -> bool:
     """Whether the partial signature of this length is in order often enough: as `in_order.go_on`. O(points)."""
     event, masses, values = walked.event[length], walked.masses, points.values
     first, last, share = tables.first_point[event], tables.last_point[event], points.share[event]
