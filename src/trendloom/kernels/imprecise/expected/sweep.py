@@ -116,8 +116,8 @@ def _most_windows(events: LikelyPoints, windows: SlidingPoints, key: int) -> int
 
 @njit(**LEAN)
 def _sweep_key(
-    events: LikelyPoints, weighed: WeighedEvents, windows: SlidingPoints, room: SweepRoom, key: int, found: SweptWindows,
-    count: int,
+    events: LikelyPoints, weighed: WeighedEvents, windows: SlidingPoints, room: SweepRoom, key: int,
+    found: SweptWindows, count: int,
 ) -> int:  # fmt: skip
     """Note the windows of a key after `count` others; gives how many there are then."""
     following, end = events.key_starts[key], events.key_starts[key + 1]
