@@ -58,9 +58,11 @@ def test_python_names_parameters_and_the_command_flags(tmp_path: Path) -> None:
 def test_refusals_in_explain_are_spelled_alike(tmp_path: Path) -> None:
     (tmp_path / "events.csv").write_text("low,high,type\n1,2,A\n")
     events = str(tmp_path / "events.csv")
-    assert 'engine="reference" runs it' in tl.explain("PATTERN A", events, time_low="low", time_high="high")
+    nots = ", ".join(f"NOT B n{number}, A a{number}" for number in range(9))
+    query = f"PATTERN SEQ(A a, {nots}) SEMANTICS skip-till-next-match"
+    assert 'engine="reference" runs it' in tl.explain(query, events, time_low="low", time_high="high")
     flags = ["-e", events, "--time-low", "low", "--time-high", "high"]
-    assert "--engine reference runs it" in CliRunner().invoke(app, ["explain", "-", *flags], input="PATTERN A").stdout
+    assert "--engine reference runs it" in CliRunner().invoke(app, ["explain", "-", *flags], input=query).stdout
 
 
 def test_a_task_on_spark_takes_the_door_of_its_driver_along() -> None:

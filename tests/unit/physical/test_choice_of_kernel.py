@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+from fractions import Fraction
 
 import pytest
 from tests.property.strategies import SCHEMA
 
 from trendloom.errors import PlanError
+from trendloom.kernels.clock import Certain
 from trendloom.kernels.ground.spec import Detection
+from trendloom.kernels.imprecise.kernel import ImpreciseKernel
 from trendloom.kernels.runs.kernel import RunsKernel
 from trendloom.lang.parser import parse_query
 from trendloom.model.imprecision import Imprecision
@@ -174,10 +177,38 @@ def test_plans_travel() -> None:
 IMPRECISE = Schema(
     (Column("type", Kind.STRING), Column("lo", Kind.INT), Column("hi", Kind.INT)), imprecision=Imprecision("lo", "hi")
 )
+IMPRECISE_LONGEST = Imprecision("lo", "hi").longest
 
 
-def test_missing_features_are_refused_by_name() -> None:
-    with pytest.raises(PlanError, match="imprecise time") as caught:
-        physical_of("PATTERN A CONFIDENCE >= 0.5", IMPRECISE)
+MANY_NOTS = (
+    "PATTERN SEQ(A a, " + ", ".join(f"NOT B n{i}, A a{i}" for i in range(9)) + ") SEMANTICS skip-till-next-match"
+)
+
+
+def test_imprecise_times_have_algorithms_of_their_own() -> None:
+    found = physical_of("PATTERN SEQ(A a, B b) WITHIN 5 CONFIDENCE >= 0.5", IMPRECISE)
+    assert isinstance(found.kernel, ImpreciseKernel)
+    assert (found.kernel.threshold, found.kernel.slack) == (Fraction(1, 2), IMPRECISE_LONGEST)
+    assert found.chosen.algorithm.startswith("signatures")
+
+
+def test_patterns_that_signatures_cannot_express_are_refused_by_name() -> None:
+    with pytest.raises(PlanError, match="does not take skip-till-next-match with more than 8 NOTs") as caught:
+        physical_of(MANY_NOTS, IMPRECISE)
     assert caught.value.line == 1
     assert "reference" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("query", "certain"),
+    [
+        ("PATTERN SEQ(A a, B b) WITHIN 5", Certain.LAST),
+        ("PATTERN SEQ(A a, B b) SEMANTICS skip-till-next-match WITHIN 5", Certain.LATEST),
+        ("PATTERN SEQ(A a, NOT X x, B b) WITHIN 5", Certain.LATEST),
+        ("PATTERN SEQ(A a, NOT X x) WITHIN 5", Certain.FIRST),
+        ("PATTERN SEQ(A a, NOT X x) WITHIN 5 SLIDE 5", Certain.WINDOW),
+    ],
+)
+def test_when_matches_of_imprecise_time_are_certain(query: str, certain: Certain) -> None:
+    clock = physical_of(query, IMPRECISE).kernel.clock
+    assert (clock.certain, clock.slack) == (certain, IMPRECISE_LONGEST)

@@ -247,9 +247,11 @@ def test_the_reference_engine_executes_the_definitions() -> None:
 
 
 def test_a_refusal_is_shown_with_the_template() -> None:
-    imprecise = bind(parse_query("PATTERN A"), replace(SCHEMA, imprecision=Imprecision("time", "time")))
+    nots = ", ".join(f"NOT B n{number}, A a{number}" for number in range(9))
+    query = parse_query(f"PATTERN SEQ(A a, {nots}) SEMANTICS skip-till-next-match")
+    imprecise = bind(query, replace(SCHEMA, imprecision=Imprecision("time", "time")))
     lines = draw(describe_physical(imprecise, describe_toy_execution))
-    assert lines[1] == "├─ refused  imprecise time cannot be run by this engine yet"
+    assert lines[1].startswith("├─ refused  with imprecise time the search does not take skip-till-next-match")
     assert lines[2].startswith("├─ hint     ")
     assert lines[3] == "└─ template"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from trendloom.errors import PlanError
+from trendloom.errors import PlanError, option
 from trendloom.kernels.ground.machine import Machine, Step
 from trendloom.kernels.imprecise.extension import scopes_crossed
 from trendloom.kernels.imprecise.rivals import CLASSES, excuse_bits
@@ -57,5 +57,5 @@ def _in_line(one: Step, other: Step) -> bool:
 def _refusal(what: str) -> PlanError:
     return PlanError(
         f"with imprecise time the search does not take {what}",
-        hint="use skip-till-any-match, a simpler pattern, or the reference engine for few events",
+        hint=f"use skip-till-any-match or a simpler pattern; {option('engine', 'reference')} runs it on small streams",
     )
