@@ -96,7 +96,7 @@ def best_again(strata: Strata, low: Array, high: Array, k: int) -> BestPaths:
     groups = groups_of(strata, low, high)
     groups = groups._replace(begin=np.arange(len(low) + 1), pivot=np.full(len(low), -1), overlaps=False)
     order = Order(SUM, k + 1, k + 2, np.zeros(1, strata.weight.dtype))
-    return BestPaths(*rank_windows(strata, low, high, k, groups, order, order))
+    return BestPaths(*rank_windows(strata, low, high, k, groups, order, order, np.empty(0, strata.weight.dtype)))
 
 
 def compare(

@@ -77,7 +77,8 @@ def empty_paths(strata: Strata, most: int, sides: int, roots: int) -> PartialPat
     """Room for one or two sides of at most `most` entries in all strata, with the tables of so many roots."""
     positions = len(strata.begin) - 1
     room = roots * (most + most // (FAN - 1) + positions * 24)
-    ends, begins = _joints(strata)
+    ends, begins = np.empty(len(strata.event), np.int32), np.empty(len(strata.event), np.int32)
+    fill_joints(strata, ends, begins)
     return PartialPaths(
         np.zeros((2, 2, positions), np.int64), np.zeros((2, 3, positions + 1, positions), np.int64), ends, begins,
         np.empty(sides * room, strata.weight.dtype), np.empty(sides * room, np.int32), room,
@@ -85,10 +86,9 @@ def empty_paths(strata: Strata, most: int, sides: int, roots: int) -> PartialPat
 
 
 @njit(**INSIDE)
-def _joints(strata: Strata) -> Any:
+def fill_joints(strata: Strata, ends: Array, begins: Array) -> None:
     """See `PartialPaths`. One pass over all entries."""
     begin, event, tie_end = strata.begin, strata.event, strata.tie_end
-    ends, begins = np.empty(len(event), np.int32), np.empty(len(event), np.int32)
     for t in range(len(begin) - 2):
         at, until = begin[t + 1], begin[t + 2]
         for entry in range(begin[t], begin[t + 1]):
@@ -98,7 +98,6 @@ def _joints(strata: Strata) -> Any:
                 at += 1
             begins[entry] = at
         ends[at:until] = begin[t + 1]
-    return ends, begins
 
 
 @njit(**INSIDE, forceinline=True)

@@ -17,6 +17,7 @@ See "CPR: Complex Pattern Ranking for Evaluating Top-k Pattern Queries over Even
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,10 @@ from trendloom.kernels.ranking.windows_of_strata import groups_of, rank_windows
 __all__ = ["GREATEST", "SUM", "BestPaths", "Strata", "best_paths", "best_spans"]
 
 Array = np.ndarray[Any, Any]
+
+
+ENOUGH_TO_GUESS = 4
+"""In fewer windows, events are not summed up to find promising ones."""
 
 
 class BestPaths(NamedTuple):
@@ -57,7 +62,8 @@ def best_paths(strata: Strata, low: Array, high: Array, k: int, fold: int) -> Be
         shared = _for_pivots(strata, alone)
         if not np.isfinite(shared.slack[0]):
             groups = groups._replace(pivot=np.full_like(groups.pivot, -1))
-    return BestPaths(*rank_windows(strata, low, high, k, groups, alone, shared))
+    margin = _margin(strata, fold) if len(low) >= ENOUGH_TO_GUESS else np.empty(0, strata.weight.dtype)
+    return BestPaths(*rank_windows(strata, low, high, k, groups, alone, shared, margin))
 
 
 def best_spans(strata: Strata, key_starts: Array, horizon: Array, k: int, fold: int) -> BestPaths:
@@ -67,6 +73,17 @@ def best_spans(strata: Strata, key_starts: Array, horizon: Array, k: int, fold: 
     """
     alone = Order(fold, k + 1, k + 2, np.zeros(1, strata.weight.dtype))
     return BestPaths(*rank_spans(strata, key_starts, horizon, k, alone, _for_pivots(strata, alone)))
+
+
+def _margin(strata: Strata, fold: int) -> Array:
+    """By how much a weight can differ from what a bound of sums says of it; nothing where sums have no bound."""
+    kind = strata.weight.dtype
+    if fold != SUM or kind.kind != "f":
+        return np.zeros(1, kind)
+    parts = [strata.weight[begin:end] for begin, end in pairwise(strata.begin.tolist())]
+    total = sum(max(part.max(), -part.min()) for part in parts if len(part))
+    margin = np.array([(len(parts) + 3) * 2.0**-51 * total])
+    return margin if np.isfinite(margin[0]) else margin[:0]
 
 
 def _for_pivots(strata: Strata, order: Order) -> Order:

@@ -49,11 +49,31 @@ from trendloom.kernels.ranking.path_search import (
     empty_search,
     most_taken,
 )
+from trendloom.kernels.ranking.promising_events import (
+    FAR,
+    PromisingEvents,
+    choose_events,
+    enter_window,
+    lowest_score,
+    no_events_yet,
+    remember_guess,
+)
+from trendloom.kernels.ranking.tries import (
+    AMONG_FEW,
+    BY_PIVOT,
+    FROM_KNOWN,
+    NEXT,
+    is_due,
+    no_tries_yet,
+    note_try,
+)
 
 Array = np.ndarray[Any, Any]
 
 WORTH_SHARING = 1.5
 """Tables around a pivot are filled where windows have so many times the events they cover, for each of their roots."""
+GUESSES = 3
+"""So many bounds are tried before all events are looked at."""
 NOTHING = np.int64(-1)
 """Before all events."""
 
@@ -101,50 +121,136 @@ def groups_of(strata: Strata, low: Array, high: Array) -> Groups:
 
 
 @njit(nogil=True)
-def rank_windows(strata: Strata, low: Array, high: Array, k: int, groups: Groups, alone: Order, shared: Order) -> Any:
-    """Windows of a group with a pivot go by `shared`, others by `alone`.
-
-    What did not help is tried again only after some groups (`trust`) or windows (`hope`), more each time.
-    """
+def rank_windows(
+    strata: Strata, low: Array, high: Array, k: int, groups: Groups, alone: Order, shared: Order, margin: Array
+) -> Any:
+    """Paths are looked for among promising events, if there is a `margin`; else by pivots with `shared`, else `alone`."""
     positions = len(strata.begin) - 1
     shares = len(groups.pivot) > 0 and groups.pivot.max() >= 0
     paths = empty_paths(strata, groups.most, 2 if shares else 1, positions if shares else 1)
     takes = most_taken(groups.most, positions, max(alone.patience, shared.patience))
     search = empty_search(strata, positions + 1, takes)
     known = no_paths_yet(strata, min(alone.want, takes))
+    some = no_events_yet(strata, groups.most, margin)
     rows, offsets, more = empty_ranking(strata, 64), np.zeros(len(low) + 1, np.int64), np.zeros(len(low), np.bool_)
-    window = np.zeros(5, np.int64)
-    trust, doubt, hope, pause = 0, 1, 0, 1
+    window, tries = np.zeros(5, np.int64), no_tries_yet()
+    tries[AMONG_FEW, NEXT] = 1 if len(margin) else len(low)
     for group in range(len(groups.pivot)):
-        pivot, end = groups.pivot[group] if group >= trust else -1, groups.begin[group + 1]
-        order = shared if pivot >= 0 else alone
-        if pivot >= 0:
-            set_events(window, low[groups.begin[group]], pivot, pivot, 1, positions + 1)
-            fill_side(strata, paths, BEFORE, window, order.fold)
-            set_events(window, pivot, high[end - 1], high[end - 1], 0, positions)
-            fill_side(strata, paths, AFTER, window, order.fold)
+        pivot, end, filled = groups.pivot[group], groups.begin[group + 1], False
         for w in range(groups.begin[group], end):
-            set_events(window, low[w], high[w], high[w], 0, 1)
-            if pivot < 0:
-                fill_side(strata, paths, AFTER, window, order.fold)
-            done = False
+            new = NOTHING
             if groups.overlaps and w > 0 and low[w - 1] <= low[w] < high[w - 1] <= high[w]:
                 drop_before(known, low[w])
-                left = known.state[KNOWN]
-                if w >= hope and (2 * left > k or (left > 0 and known.state[IS_BOUNDED] == 0)):
-                    done = _search_window(strata, paths, search, known, window, high[w - 1], pivot, order)
-                    done = done and (search.tally[BOUNDED] == 0 or left + search.tally[FOUND] > k)
-                    pause = 1 if done else min(2 * pause, 16)
-                    hope = w + pause
-            while not done:
+                new = high[w - 1]
+            else:
                 forget_paths(known)
-                done = _search_window(strata, paths, search, known, window, NOTHING, pivot, order)
-                if not done:
-                    pivot, order, trust, doubt = -1, alone, group + 1 + doubt, min(2 * doubt, 64)
-                    fill_side(strata, paths, AFTER, window, order.fold)
-            merge_found(known, search, 2 * order.want)
+            done, want = False, alone.want
+            set_events(window, low[w], high[w], high[w], 0, 1)
+            if is_due(tries, AMONG_FEW, w):
+                done = _search_few(strata, some, search, known, window, new, k, alone)
+                note_try(tries, AMONG_FEW, w, done)
+            found_few = done
+            if not done and pivot >= 0 and is_due(tries, BY_PIVOT, w):
+                if not filled:
+                    _fill_around(strata, paths, low[groups.begin[group]], pivot, high[end - 1], shared.fold)
+                    filled = True
+                done, want = (
+                    _search_all(strata, paths, search, known, window, new, pivot, k, tries, w, shared),
+                    shared.want,
+                )
+                note_try(tries, BY_PIVOT, w, done)
+            if not done:
+                filled, want = False, alone.want
+                fill_side(strata, paths, AFTER, window, alone.fold)
+                _search_all(strata, paths, search, known, window, new, NOTHING, k, tries, w, alone)
+            merge_found(known, search, 2 * want)
+            if not found_few and len(margin) and known.state[IS_BOUNDED] == 1:
+                remember_guess(strata, some, low[w], high[w], known.bound[0], alone.fold)
             rows = append_best(known, k, rows, offsets, more, w)
     return offsets, rows.scores[: offsets[-1]], rows.events[: offsets[-1]], more
+
+
+@njit(**INSIDE)
+def _fill_around(strata: Strata, paths: PartialPaths, low: int, pivot: int, high: int, fold: int) -> None:
+    """Fill the tables of both sides of a pivot."""
+    events, positions = np.zeros(5, np.int64), len(strata.begin) - 1
+    set_events(events, low, pivot, pivot, 1, positions + 1)
+    fill_side(strata, paths, BEFORE, events, fold)
+    set_events(events, pivot, high, high, 0, positions)
+    fill_side(strata, paths, AFTER, events, fold)
+
+
+@njit(**INSIDE)
+def _search_few(
+    strata: Strata,
+    some: PromisingEvents,
+    search: PathSearch,
+    known: KnownPaths,
+    window: Array,
+    new: int,
+    k: int,
+    order: Order,
+) -> bool:
+    """Find the best paths of a window among promising events; if that is not possible, no paths are known."""
+    left = known.state[KNOWN]
+    if new >= 0 and known.state[IS_BOUNDED] == 1 and 2 * left > k:
+        if not enter_window(strata, some, window[0], window[1], new):
+            begin_search(search, left, 1, known.bound[0], order)
+        elif choose_events(strata, some, known.bound[0], order.fold):
+            _search_chosen(some, search, known, window, order)
+        else:
+            left = 0
+        if left > 0 and left + search.tally[FOUND] > k:
+            return True
+    forget_paths(known)
+    if not enter_window(strata, some, window[0], window[1], NOTHING):
+        begin_search(search, 0, 0, known.bound[0], order)
+        return True
+    lowest = lowest_score(some, order.fold)
+    for _ in range(GUESSES):
+        known.state[IS_BOUNDED], known.bound[0] = 1, lowest + some.guess[0]
+        if not (0 <= some.guess[0] < FAR) or not choose_events(strata, some, known.bound[0], order.fold):
+            break
+        _search_chosen(some, search, known, window, order)
+        if search.tally[FOUND] > k:
+            some.guess[0] = search.bound[0] - lowest
+            return True
+        some.guess[0] *= 2
+    forget_paths(known)
+    return False
+
+
+@njit(**INSIDE)
+def _search_chosen(some: PromisingEvents, search: PathSearch, known: KnownPaths, window: Array, order: Order) -> None:
+    """Find the best paths of the events that are chosen."""
+    fill_side(some.strata, some.paths, AFTER, window, order.fold)
+    _search_window(some.strata, some.paths, search, known, window, NOTHING, NOTHING, order)
+
+
+@njit(**INSIDE)
+def _search_all(
+    strata: Strata,
+    paths: PartialPaths,
+    search: PathSearch,
+    known: KnownPaths,
+    window: Array,
+    new: int,
+    pivot: int,
+    k: int,
+    tries: Array,
+    w: int,
+    order: Order,
+) -> bool:
+    """Find the best paths of a window by the tables of all its events; whether the search ended."""  # fmt: skip
+    left = known.state[KNOWN]
+    if new >= 0 and is_due(tries, FROM_KNOWN, w) and (2 * left > k or (left > 0 and known.state[IS_BOUNDED] == 0)):
+        done = _search_window(strata, paths, search, known, window, new, pivot, order)
+        done = done and (search.tally[BOUNDED] == 0 or left + search.tally[FOUND] > k)
+        note_try(tries, FROM_KNOWN, w, done)
+        if done:
+            return True
+    forget_paths(known)
+    return bool(_search_window(strata, paths, search, known, window, NOTHING, pivot, order))
 
 
 @njit(**INSIDE)
