@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.ranking.few_paths import collect_few
 from trendloom.kernels.ranking.known_paths import (
     IS_BOUNDED,
     KNOWN,
@@ -63,6 +64,7 @@ from trendloom.kernels.ranking.tries import (
     BY_PIVOT,
     FROM_KNOWN,
     NEXT,
+    PAUSE,
     is_due,
     no_tries_yet,
     note_try,
@@ -150,7 +152,7 @@ def rank_windows(
                 done = _search_few(strata, some, search, known, window, new, k, alone)
                 note_try(tries, AMONG_FEW, w, done)
             found_few = done
-            if not done and pivot >= 0 and is_due(tries, BY_PIVOT, w):
+            if not done and pivot >= 0 and is_due(tries, BY_PIVOT, w) and (len(margin) == 0 or tries[AMONG_FEW, PAUSE] > 0):
                 if not filled:
                     _fill_around(strata, paths, low[groups.begin[group]], pivot, high[end - 1], shared.fold)
                     filled = True
@@ -224,7 +226,9 @@ def _search_few(
 def _search_chosen(some: PromisingEvents, search: PathSearch, known: KnownPaths, window: Array, order: Order) -> None:
     """Find the best paths of the events that are chosen."""
     fill_side(some.strata, some.paths, AFTER, window, order.fold)
-    _search_window(some.strata, some.paths, search, known, window, NOTHING, NOTHING, order)
+    begin_search(search, known.state[KNOWN], known.state[IS_BOUNDED], known.bound[0], order)
+    if not collect_few(some.strata, some.paths, search, order):
+        _search_window(some.strata, some.paths, search, known, window, NOTHING, NOTHING, order)
 
 
 @njit(**INSIDE)
