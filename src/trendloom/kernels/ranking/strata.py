@@ -17,7 +17,6 @@ See "CPR: Complex Pattern Ranking for Evaluating Top-k Pattern Queries over Even
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,9 +79,9 @@ def _margin(strata: Strata, fold: int) -> Array:
     kind = strata.weight.dtype
     if fold != SUM or kind.kind != "f":
         return np.zeros(1, kind)
-    parts = [strata.weight[begin:end] for begin, end in pairwise(strata.begin.tolist())]
-    total = sum(max(part.max(), -part.min()) for part in parts if len(part))
-    margin = np.array([(len(parts) + 3) * 2.0**-51 * total])
+    greatest = max(strata.weight.max(initial=0.0), -strata.weight.min(initial=0.0))
+    positions = len(strata.begin) - 1
+    margin = np.array([(positions + 3) * 2.0**-51 * positions * greatest])
     return margin if np.isfinite(margin[0]) else margin[:0]
 
 

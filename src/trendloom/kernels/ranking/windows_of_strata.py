@@ -34,6 +34,7 @@ from trendloom.kernels.ranking.partial_paths import (
     PartialPaths,
     Strata,
     empty_paths,
+    fill_joints,
     fill_side,
     first_entry,
     set_events,
@@ -56,6 +57,7 @@ from trendloom.kernels.ranking.promising_events import (
     choose_events,
     enter_window,
     lowest_score,
+    make_first_guess,
     no_events_yet,
     remember_guess,
 )
@@ -136,7 +138,8 @@ def rank_windows(
     some = no_events_yet(strata, groups.most, margin)
     rows, offsets, more = empty_ranking(strata, 64), np.zeros(len(low) + 1, np.int64), np.zeros(len(low), np.bool_)
     window, tries = np.zeros(5, np.int64), no_tries_yet()
-    tries[AMONG_FEW, NEXT] = 1 if len(margin) else len(low)
+    tries[AMONG_FEW, NEXT] = 0 if len(margin) else len(low)
+    linked = False
     for group in range(len(groups.pivot)):
         pivot, end, filled = groups.pivot[group], groups.begin[group + 1], False
         for w in range(groups.begin[group], end):
@@ -152,6 +155,9 @@ def rank_windows(
                 done = _search_few(strata, some, search, known, window, new, k, alone)
                 note_try(tries, AMONG_FEW, w, done)
             found_few = done
+            if not done and not linked:
+                fill_joints(strata, paths)
+                linked = True
             if not done and pivot >= 0 and is_due(tries, BY_PIVOT, w) and (len(margin) == 0 or tries[AMONG_FEW, PAUSE] > 0):
                 if not filled:
                     _fill_around(strata, paths, low[groups.begin[group]], pivot, high[end - 1], shared.fold)
@@ -209,13 +215,15 @@ def _search_few(
         begin_search(search, 0, 0, known.bound[0], order)
         return True
     lowest = lowest_score(some, order.fold)
+    if some.guess[0] < 0:
+        make_first_guess(some)
     for _ in range(GUESSES):
         known.state[IS_BOUNDED], known.bound[0] = 1, lowest + some.guess[0]
         if not (0 <= some.guess[0] < FAR) or not choose_events(strata, some, known.bound[0], order.fold):
             break
         _search_chosen(some, search, known, window, order)
         if search.tally[FOUND] > k:
-            some.guess[0] = search.bound[0] - lowest
+            some.guess[0] = 1.5 * (search.bound[0] - lowest)
             return True
         some.guess[0] *= 2
     forget_paths(known)
