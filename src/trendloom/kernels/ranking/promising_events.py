@@ -33,6 +33,8 @@ Array = np.ndarray[Any, Any]
 
 SHARE = 4
 """More than one of so many events of a window are not few."""
+SAMPLE = 64
+"""Events of a position by which it is judged."""
 FAR = 2.0**60
 """Bounds that are further above the least weights are not used: integers might overflow."""
 
@@ -58,16 +60,33 @@ class PromisingEvents(NamedTuple):
 
 @njit(nogil=True)
 def no_events_yet(strata: Strata, most: int, margin: Array) -> PromisingEvents:
-    """For windows of at most so many entries; without a margin there is no room. One pass over all entries."""
-    positions, use = len(strata.begin) - 1, len(margin) > 0
+    """For windows of at most so many entries. One pass over all entries, unless there is no use in them."""
+    positions, use = len(strata.begin) - 1, len(margin) > 0 and not _many_are_least(strata)
     room = most // SHARE + FAN * positions if use else 0
     begin = np.zeros(positions + 1, np.int64)
     some = Strata(begin, np.empty(room, np.int32), np.empty(room, strata.weight.dtype), strata.tie_end)
     least = _least_of_groups(strata.weight[: len(strata.weight) if use else 0])
+    floor, guess = np.empty(positions, strata.weight.dtype), np.full(1, -1, strata.weight.dtype)
     return PromisingEvents(
-        margin, least, _least_of_groups(least), strata.begin[:-1].copy(), strata.begin[:-1].copy(),
-        np.empty(positions, strata.weight.dtype), np.full(1, -1, strata.weight.dtype), some, empty_paths(some, room, 1, 1),
+        margin, least, _least_of_groups(least), strata.begin[:-1].copy(), strata.begin[:-1].copy(), floor, guess,
+        some, empty_paths(some, room, 1, 1),
     )  # fmt: skip
+
+
+@njit(nogil=True)
+def can_be_few(some: PromisingEvents) -> bool:
+    return len(some.least) > 0
+
+
+@njit(**INSIDE)
+def _many_are_least(strata: Strata) -> bool:
+    """Whether so many events of a position have its least weight that promising ones are not few, by a sample."""
+    for t in range(len(strata.begin) - 1):
+        step = max(1, (strata.begin[t + 1] - strata.begin[t]) // SAMPLE)
+        some = strata.weight[strata.begin[t] : strata.begin[t + 1] : step]
+        if len(some) >= SAMPLE and np.sum(some == some.min()) * SHARE > len(some):
+            return True
+    return False
 
 
 @njit(**INSIDE)
@@ -123,6 +142,8 @@ def lowest_score(some: PromisingEvents, fold: int) -> Any:
 def choose_events(strata: Strata, some: PromisingEvents, bound: Any, fold: int) -> bool:
     """Put all events into `some.strata` that are in paths that score at most the bound; whether they are few."""
     above, size = bound - lowest_score(some, fold), 0
+    if above > FAR:
+        return False
     chosen, room, entries = some.strata, len(some.strata.event), 0
     for t in range(len(some.floor)):
         entries += some.end[t] - some.begin[t]

@@ -25,7 +25,7 @@ from trendloom.kernels.compiled import njit
 from trendloom.kernels.ranking.partial_paths import GREATEST, SUM, Strata
 from trendloom.kernels.ranking.path_search import Order
 from trendloom.kernels.ranking.spans_of_strata import rank_spans
-from trendloom.kernels.ranking.windows_of_strata import groups_of, rank_windows
+from trendloom.kernels.ranking.windows_of_strata import Orders, groups_of, rank_windows
 
 __all__ = ["GREATEST", "SUM", "BestPaths", "Strata", "best_paths", "best_spans"]
 
@@ -55,14 +55,13 @@ def best_paths(strata: Strata, low: Array, high: Array, k: int, fold: int) -> Be
     """
     groups = groups_of(strata, low, high)
     some = k + k // 2 + 5 if groups.overlaps else k + 1
-    alone = Order(fold, some, some + 1, np.zeros(1, strata.weight.dtype))
-    shared = alone
+    few = shared = Order(fold, some, some + 1, np.zeros(1, strata.weight.dtype))
     if np.any(groups.pivot >= 0):
-        shared = _for_pivots(strata, alone)
+        shared = _for_pivots(strata, few)
         if not np.isfinite(shared.slack[0]):
             groups = groups._replace(pivot=np.full_like(groups.pivot, -1))
     margin = _margin(strata, fold) if len(low) >= ENOUGH_TO_GUESS else np.empty(0, strata.weight.dtype)
-    return BestPaths(*rank_windows(strata, low, high, k, groups, alone, shared, margin))
+    return BestPaths(*rank_windows(strata, low, high, k, groups, Orders(few, few._replace(want=k + 1), shared), margin))
 
 
 def best_spans(strata: Strata, key_starts: Array, horizon: Array, k: int, fold: int) -> BestPaths:

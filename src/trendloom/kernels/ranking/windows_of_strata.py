@@ -23,6 +23,7 @@ from trendloom.kernels.ranking.known_paths import (
     append_best,
     drop_before,
     forget_paths,
+    lower_bound,
     merge_found,
     no_paths_yet,
 )
@@ -54,6 +55,7 @@ from trendloom.kernels.ranking.path_search import (
 from trendloom.kernels.ranking.promising_events import (
     FAR,
     PromisingEvents,
+    can_be_few,
     choose_events,
     enter_window,
     lowest_score,
@@ -65,7 +67,6 @@ from trendloom.kernels.ranking.tries import (
     AMONG_FEW,
     BY_PIVOT,
     FROM_KNOWN,
-    NEXT,
     PAUSE,
     is_due,
     no_tries_yet,
@@ -78,6 +79,8 @@ WORTH_SHARING = 1.5
 """Tables around a pivot are filled where windows have so many times the events they cover, for each of their roots."""
 GUESSES = 3
 """So many bounds are tried before all events are looked at."""
+SURE = 1.5
+"""How much further than in the last window the first of them is above the lowest score."""
 NOTHING = np.int64(-1)
 """Before all events."""
 
@@ -124,58 +127,159 @@ def groups_of(strata: Strata, low: Array, high: Array) -> Groups:
     return Groups(begin[: count + 1], pivot[:count], most, events > 3 * covered)
 
 
+class Orders(NamedTuple):
+    """What searches go by: among promising events, by tables of one window, and by tables around a pivot."""
+
+    few: Order
+    alone: Order
+    shared: Order
+
+
+class WindowSearch(NamedTuple):
+    """What is needed to rank windows one after the other.
+
+    `paths`: tables of all events, `some`: promising ones, `tries`: what has helped so far. `at`: the window, the end of
+    the one before if its paths are known, the pivot of its group, and whether tables around that are filled.
+    `events`: for `fill_side`.
+    """
+
+    paths: PartialPaths
+    some: PromisingEvents
+    search: PathSearch
+    known: KnownPaths
+    tries: Array
+    at: Array
+    events: Array
+
+
+NUMBER, NEW, PIVOT, LINKED, FILLED = range(5)
+"""What `at` holds; LINKED: whether joints are filled."""
+
+
 @njit(nogil=True)
-def rank_windows(
-    strata: Strata, low: Array, high: Array, k: int, groups: Groups, alone: Order, shared: Order, margin: Array
-) -> Any:
-    """Paths are looked for among promising events, if there is a `margin`; else by pivots with `shared`, else `alone`."""
-    positions = len(strata.begin) - 1
-    shares = len(groups.pivot) > 0 and groups.pivot.max() >= 0
-    paths = empty_paths(strata, groups.most, 2 if shares else 1, positions if shares else 1)
-    takes = most_taken(groups.most, positions, max(alone.patience, shared.patience))
-    search = empty_search(strata, positions + 1, takes)
-    known = no_paths_yet(strata, min(alone.want, takes))
-    some = no_events_yet(strata, groups.most, margin)
+def rank_windows(strata: Strata, low: Array, high: Array, k: int, groups: Groups, orders: Orders, margin: Array) -> Any:
+    """Paths are looked for among promising events if there is a `margin`, else in all events."""
+    here = _no_windows_yet(strata, groups, orders, margin)
+    known, at = here.known, here.at
     rows, offsets, more = empty_ranking(strata, 64), np.zeros(len(low) + 1, np.int64), np.zeros(len(low), np.bool_)
-    window, tries = np.zeros(5, np.int64), no_tries_yet()
-    tries[AMONG_FEW, NEXT] = 0 if len(margin) else len(low)
-    linked = False
     for group in range(len(groups.pivot)):
-        pivot, end, filled = groups.pivot[group], groups.begin[group + 1], False
-        for w in range(groups.begin[group], end):
-            new = NOTHING
+        begin, end = groups.begin[group], groups.begin[group + 1]
+        at[PIVOT], at[FILLED] = groups.pivot[group], 0
+        for w in range(begin, end):
+            at[NUMBER], at[NEW] = w, NOTHING
             if groups.overlaps and w > 0 and low[w - 1] <= low[w] < high[w - 1] <= high[w]:
                 drop_before(known, low[w])
-                new = high[w - 1]
+                at[NEW] = high[w - 1]
             else:
                 forget_paths(known)
-            done, want = False, alone.want
-            set_events(window, low[w], high[w], high[w], 0, 1)
-            if is_due(tries, AMONG_FEW, w):
-                done = _search_few(strata, some, search, known, window, new, k, alone)
-                note_try(tries, AMONG_FEW, w, done)
-            found_few = done
-            if not done and not linked:
-                fill_joints(strata, paths)
-                linked = True
-            if not done and pivot >= 0 and is_due(tries, BY_PIVOT, w) and (len(margin) == 0 or tries[AMONG_FEW, PAUSE] > 0):
-                if not filled:
-                    _fill_around(strata, paths, low[groups.begin[group]], pivot, high[end - 1], shared.fold)
-                    filled = True
-                done, want = (
-                    _search_all(strata, paths, search, known, window, new, pivot, k, tries, w, shared),
-                    shared.want,
-                )
-                note_try(tries, BY_PIVOT, w, done)
-            if not done:
-                filled, want = False, alone.want
-                fill_side(strata, paths, AFTER, window, alone.fold)
-                _search_all(strata, paths, search, known, window, new, NOTHING, k, tries, w, alone)
-            merge_found(known, search, 2 * want)
-            if not found_few and len(margin) and known.state[IS_BOUNDED] == 1:
-                remember_guess(strata, some, low[w], high[w], known.bound[0], alone.fold)
+            set_events(here.events, low[w], high[w], high[w], 0, 1)
+            if not _search_few(strata, here, k, orders.few):
+                _search_all(strata, here, low[begin], high[end - 1], k, orders)
             rows = append_best(known, k, rows, offsets, more, w)
     return offsets, rows.scores[: offsets[-1]], rows.events[: offsets[-1]], more
+
+
+@njit(nogil=True)
+def _no_windows_yet(strata: Strata, groups: Groups, orders: Orders, margin: Array) -> WindowSearch:
+    positions = len(strata.begin) - 1
+    shares = len(groups.pivot) > 0 and groups.pivot.max() >= 0
+    takes = most_taken(groups.most, positions, max(orders.few.patience, orders.shared.patience))
+    return WindowSearch(
+        empty_paths(strata, groups.most, 2 if shares else 1, positions if shares else 1),
+        no_events_yet(strata, groups.most, margin), empty_search(strata, positions + 1, takes),
+        no_paths_yet(strata, min(orders.few.want, takes)), no_tries_yet(), np.zeros(5, np.int64), np.zeros(5, np.int64),
+    )  # fmt: skip
+
+
+@njit(**INSIDE)
+def _search_few(strata: Strata, here: WindowSearch, k: int, order: Order) -> bool:
+    """Find the best paths of a window among promising events, if it is likely that these are few."""
+    if not can_be_few(here.some) or not is_due(here.tries, AMONG_FEW, here.at[NUMBER]):
+        return False
+    done = _search_few_new(strata, here, k, order) or _search_by_guess(strata, here, k, order)
+    note_try(here.tries, AMONG_FEW, here.at[NUMBER], done)
+    if done:
+        merge_found(here.known, here.search, 2 * order.want)
+    return done
+
+
+@njit(**INSIDE)
+def _search_few_new(strata: Strata, here: WindowSearch, k: int, order: Order) -> bool:
+    """Find the paths that end with a new event and can be among the best; whether enough are known then."""
+    some, known, events = here.some, here.known, here.events
+    if here.at[NEW] < 0 or known.state[IS_BOUNDED] == 0 or 2 * known.state[KNOWN] <= k:
+        return False
+    if not enter_window(strata, some, events[0], events[1], here.at[NEW]):
+        begin_search(here.search, known.state[KNOWN], 1, known.bound[0], order)
+        return bool(known.state[KNOWN] > k)
+    lower_bound(known, lowest_score(some, order.fold) + some.guess[0])
+    if not choose_events(strata, some, known.bound[0], order.fold):
+        return False
+    _search_chosen(here, order)
+    return bool(known.state[KNOWN] + here.search.tally[FOUND] > k)
+
+
+@njit(**INSIDE)
+def _search_by_guess(strata: Strata, here: WindowSearch, k: int, order: Order) -> bool:
+    """Find the paths that score at most what is guessed; whether they are enough. If not, no paths are known."""
+    some, known, guess = here.some, here.known, here.some.guess
+    forget_paths(known)
+    if not enter_window(strata, some, here.events[0], here.events[1], NOTHING):
+        begin_search(here.search, 0, 0, known.bound[0], order)
+        return True
+    lowest = lowest_score(some, order.fold)
+    if guess[0] < 0:
+        make_first_guess(some)
+    for _ in range(GUESSES):
+        if not 0 <= guess[0] < FAR:
+            break
+        known.state[IS_BOUNDED], known.bound[0] = 1, lowest + guess[0]
+        if not choose_events(strata, some, known.bound[0], order.fold):
+            break
+        _search_chosen(here, order)
+        if here.search.tally[FOUND] > k:
+            guess[0] = SURE * (here.search.bound[0] - lowest)
+            return True
+        guess[0] *= 2
+    forget_paths(known)
+    return False
+
+
+@njit(**INSIDE)
+def _search_chosen(here: WindowSearch, order: Order) -> None:
+    """Find the best paths of the events that are chosen."""
+    some, known = here.some, here.known
+    fill_side(some.strata, some.paths, AFTER, here.events, order.fold)
+    begin_search(here.search, known.state[KNOWN], known.state[IS_BOUNDED], known.bound[0], order)
+    if not collect_few(some.strata, some.paths, here.search, order):
+        _search_window(some.strata, some.paths, here.search, known, here.events, NOTHING, NOTHING, order)
+
+
+@njit(**INSIDE)
+def _search_all(strata: Strata, here: WindowSearch, low: int, high: int, k: int, orders: Orders) -> None:
+    """Find the best paths of a window by tables of all its events, around a pivot if that has helped so far.
+
+    `low`, `high`: where the windows of its group begin and end.
+    """
+    at, tries, want = here.at, here.tries, orders.shared.want
+    if at[LINKED] == 0:
+        fill_joints(strata, here.paths)
+        at[LINKED] = 1
+    done, guesses = False, can_be_few(here.some)
+    if at[PIVOT] >= 0 and is_due(tries, BY_PIVOT, at[NUMBER]) and (not guesses or tries[AMONG_FEW, PAUSE] > 0):
+        if at[FILLED] == 0:
+            _fill_around(strata, here.paths, low, at[PIVOT], high, orders.shared.fold)
+            at[FILLED] = 1
+        done = _search_tables(strata, here, at[PIVOT], k, orders.shared)
+        if not done:
+            note_try(tries, BY_PIVOT, at[NUMBER], False)
+    if not done:
+        at[FILLED], want = 0, orders.alone.want
+        fill_side(strata, here.paths, AFTER, here.events, orders.alone.fold)
+        _search_tables(strata, here, NOTHING, k, orders.alone)
+    merge_found(here.known, here.search, 2 * want)
+    if guesses and here.known.state[IS_BOUNDED] == 1:
+        remember_guess(strata, here.some, here.events[0], here.events[1], here.known.bound[0], orders.few.fold)
 
 
 @njit(**INSIDE)
@@ -189,80 +293,19 @@ def _fill_around(strata: Strata, paths: PartialPaths, low: int, pivot: int, high
 
 
 @njit(**INSIDE)
-def _search_few(
-    strata: Strata,
-    some: PromisingEvents,
-    search: PathSearch,
-    known: KnownPaths,
-    window: Array,
-    new: int,
-    k: int,
-    order: Order,
-) -> bool:
-    """Find the best paths of a window among promising events; if that is not possible, no paths are known."""
+def _search_tables(strata: Strata, here: WindowSearch, pivot: int, k: int, order: Order) -> bool:
+    """Find the best paths by tables that are filled, beginning with those known; whether the search ended."""
+    known, at, tries = here.known, here.at, here.tries
     left = known.state[KNOWN]
-    if new >= 0 and known.state[IS_BOUNDED] == 1 and 2 * left > k:
-        if not enter_window(strata, some, window[0], window[1], new):
-            begin_search(search, left, 1, known.bound[0], order)
-        elif choose_events(strata, some, known.bound[0], order.fold):
-            _search_chosen(some, search, known, window, order)
-        else:
-            left = 0
-        if left > 0 and left + search.tally[FOUND] > k:
-            return True
-    forget_paths(known)
-    if not enter_window(strata, some, window[0], window[1], NOTHING):
-        begin_search(search, 0, 0, known.bound[0], order)
-        return True
-    lowest = lowest_score(some, order.fold)
-    if some.guess[0] < 0:
-        make_first_guess(some)
-    for _ in range(GUESSES):
-        known.state[IS_BOUNDED], known.bound[0] = 1, lowest + some.guess[0]
-        if not (0 <= some.guess[0] < FAR) or not choose_events(strata, some, known.bound[0], order.fold):
-            break
-        _search_chosen(some, search, known, window, order)
-        if search.tally[FOUND] > k:
-            some.guess[0] = 1.5 * (search.bound[0] - lowest)
-            return True
-        some.guess[0] *= 2
-    forget_paths(known)
-    return False
-
-
-@njit(**INSIDE)
-def _search_chosen(some: PromisingEvents, search: PathSearch, known: KnownPaths, window: Array, order: Order) -> None:
-    """Find the best paths of the events that are chosen."""
-    fill_side(some.strata, some.paths, AFTER, window, order.fold)
-    begin_search(search, known.state[KNOWN], known.state[IS_BOUNDED], known.bound[0], order)
-    if not collect_few(some.strata, some.paths, search, order):
-        _search_window(some.strata, some.paths, search, known, window, NOTHING, NOTHING, order)
-
-
-@njit(**INSIDE)
-def _search_all(
-    strata: Strata,
-    paths: PartialPaths,
-    search: PathSearch,
-    known: KnownPaths,
-    window: Array,
-    new: int,
-    pivot: int,
-    k: int,
-    tries: Array,
-    w: int,
-    order: Order,
-) -> bool:
-    """Find the best paths of a window by the tables of all its events; whether the search ended."""  # fmt: skip
-    left = known.state[KNOWN]
-    if new >= 0 and is_due(tries, FROM_KNOWN, w) and (2 * left > k or (left > 0 and known.state[IS_BOUNDED] == 0)):
-        done = _search_window(strata, paths, search, known, window, new, pivot, order)
-        done = done and (search.tally[BOUNDED] == 0 or left + search.tally[FOUND] > k)
-        note_try(tries, FROM_KNOWN, w, done)
+    helps = 2 * left > k or (left > 0 and known.state[IS_BOUNDED] == 0)
+    if helps and at[NEW] >= 0 and is_due(tries, FROM_KNOWN, at[NUMBER]):
+        done = _search_window(strata, here.paths, here.search, known, here.events, at[NEW], pivot, order)
+        done = done and (here.search.tally[BOUNDED] == 0 or left + here.search.tally[FOUND] > k)
+        note_try(tries, FROM_KNOWN, at[NUMBER], done)
         if done:
             return True
     forget_paths(known)
-    return bool(_search_window(strata, paths, search, known, window, NOTHING, pivot, order))
+    return bool(_search_window(strata, here.paths, here.search, known, here.events, NOTHING, pivot, order))
 
 
 @njit(**INSIDE)
