@@ -1,9 +1,11 @@
 """The k best matches of a sequence of single events, in windows that may overlap, or under a bound on their span.
 
 Idea: a window that no other overlaps needs one pass over its events, which finds the best partial path up to each of
-them (`partial_paths`); the k best paths come out of that one by one (`path_search`). Windows that overlap share tables
-around a pivot, and a window takes over what the one before it has found (`windows_of_strata`). A bound on the span is
-a window per first event; only those first events are opened whose best path is among the k best (`spans_of_strata`).
+them (`partial_paths`); the k best paths come out of that one by one (`path_search`). Of many windows most need less: by
+the scores of the last one, few of their events can be in the best paths (`promising_events`), and few paths are found
+depth first (`few_paths`). Else windows that overlap share tables around a pivot; in any case a window takes over what
+the one before it has found (`windows_of_strata`). A bound on the span is a window per first event;
+only those first events are opened whose best path is among the k best (`spans_of_strata`).
 
 Scores of doubles are exact: folding from left to right is monotone, so tables filled forwards hold the very doubles.
 Tables before a pivot add in another order; what they say is right up to a slack of positions · 2⁻⁵¹ · (Σ greatest

@@ -1,6 +1,8 @@
-"""The k best paths of windows that may overlap: tables around pivots, and what the window before has found.
+"""The k best paths of windows that may overlap: among few events, by tables around pivots, and from what was found.
 
-Windows are put in groups with a pivot inside all of them: the begin of the group's last window. Tables before and after
+A window is first looked at through its promising events, by a bound that the last window suggests; as long as that
+works, no table of all events is filled. Where it does not (many equal weights, light events that do not fit together),
+windows are put in groups with a pivot inside all of them: the begin of the group's last window. Tables before and after
 it, filled once, give the best paths of every window of the group. From window to window all paths that
 score less than a bound are known. Those that begin too early are dropped, those that end with a new event are looked
 for, and when fewer than k are left, all are looked for again: most paths are found once, in however many windows.
