@@ -21,7 +21,7 @@ from benchmarks.ranking_baselines import DIJKSTRA, STRATIFIED, count_matches, en
 from benchmarks.report import Curve, Report, race
 from trendloom.kernels.ranking.path_search import Order
 from trendloom.kernels.ranking.strata import SUM, BestPaths, Strata, best_paths, best_spans
-from trendloom.kernels.ranking.windows_of_strata import groups_of, rank_windows
+from trendloom.kernels.ranking.windows_of_strata import Orders, groups_of, rank_windows
 
 Array = np.ndarray[Any, Any]
 
@@ -96,7 +96,9 @@ def best_again(strata: Strata, low: Array, high: Array, k: int) -> BestPaths:
     groups = groups_of(strata, low, high)
     groups = groups._replace(begin=np.arange(len(low) + 1), pivot=np.full(len(low), -1), overlaps=False)
     order = Order(SUM, k + 1, k + 2, np.zeros(1, strata.weight.dtype))
-    return BestPaths(*rank_windows(strata, low, high, k, groups, order, order))
+    return BestPaths(
+        *rank_windows(strata, low, high, k, groups, Orders(order, order, order), np.empty(0, strata.weight.dtype))
+    )
 
 
 def compare(

@@ -41,6 +41,8 @@ MORE = {
     "WHERE [key] GROUP BY key WITHIN 1 minute",
     "COUNT(*), next": "RETURN key, COUNT(*) PATTERN SEQ(A a, B b+, C c) SEMANTICS skip-till-next-match WHERE [key] "
     f"GROUP BY key {SLIDING}",
+    "the best, sliding": f"RETURN a.id, b.id, c.id PATTERN SEQ(A a, B b, C c) WHERE [key] {SLIDING} "
+    "RANK BY a.price + b.price + c.price DESC LIMIT 10",
 }
 """Kinds that are compiled ahead as well."""
 

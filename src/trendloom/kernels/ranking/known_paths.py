@@ -59,6 +59,15 @@ def drop_before(known: KnownPaths, event: int) -> None:
 
 
 @njit(**INSIDE)
+def lower_bound(known: KnownPaths, bound: Any) -> None:
+    """Drop the paths that score more than a bound, which becomes that of the others, unless there is a lower one."""
+    if known.state[IS_BOUNDED] == 0 or bound < known.bound[0]:
+        known.state[IS_BOUNDED], known.bound[0] = 1, bound
+    while known.state[KNOWN] > 0 and known.paths.scores[known.state[KNOWN] - 1] > known.bound[0]:
+        known.state[KNOWN] -= 1
+
+
+@njit(**INSIDE)
 def merge_found(known: KnownPaths, search: PathSearch, most: int) -> None:
     """Add what a search has found, which began with their bound, and keep at most so many."""
     paths, found = known.paths, search.found
@@ -73,14 +82,15 @@ def merge_found(known: KnownPaths, search: PathSearch, most: int) -> None:
         else:
             new -= 1
             copy_path(found, new, paths, at)
-    known.state[IS_BOUNDED], known.bound[0] = search.tally[BOUNDED], search.bound[0]
+    known.state[IS_BOUNDED], known.bound[0], known.state[KNOWN] = (
+        search.tally[BOUNDED],
+        search.bound[0],
+        min(size, most),
+    )
     if size >= most:
-        size = most
-        if known.state[IS_BOUNDED] == 0 or paths.scores[most - 1] < known.bound[0]:
-            known.state[IS_BOUNDED], known.bound[0] = 1, paths.scores[most - 1]
-    while known.state[IS_BOUNDED] == 1 and size > 0 and paths.scores[size - 1] > known.bound[0]:
-        size -= 1
-    known.state[KNOWN] = size
+        lower_bound(known, paths.scores[most - 1])
+    elif known.state[IS_BOUNDED] == 1:
+        lower_bound(known, known.bound[0])
 
 
 @njit(**INSIDE)

@@ -74,10 +74,13 @@ def folded(fold: int, left: Any, right: Any) -> Any:
 
 @njit(nogil=True)
 def empty_paths(strata: Strata, most: int, sides: int, roots: int) -> PartialPaths:
-    """Room for one or two sides of at most `most` entries in all strata, with the tables of so many roots."""
+    """Room for one or two sides of at most `most` entries in all strata, with the tables of so many roots.
+
+    Before tables are filled, joints are: see `fill_joints`.
+    """
     positions = len(strata.begin) - 1
     room = roots * (most + most // (FAN - 1) + positions * 24)
-    ends, begins = _joints(strata)
+    ends, begins = np.empty(len(strata.event), np.int32), np.empty(len(strata.event), np.int32)
     return PartialPaths(
         np.zeros((2, 2, positions), np.int64), np.zeros((2, 3, positions + 1, positions), np.int64), ends, begins,
         np.empty(sides * room, strata.weight.dtype), np.empty(sides * room, np.int32), room,
@@ -85,10 +88,9 @@ def empty_paths(strata: Strata, most: int, sides: int, roots: int) -> PartialPat
 
 
 @njit(**INSIDE)
-def _joints(strata: Strata) -> Any:
-    """See `PartialPaths`. One pass over all entries."""
-    begin, event, tie_end = strata.begin, strata.event, strata.tie_end
-    ends, begins = np.empty(len(event), np.int32), np.empty(len(event), np.int32)
+def fill_joints(strata: Strata, paths: PartialPaths) -> None:
+    """Set `ends` and `begins`. One pass over all entries."""
+    begin, event, tie_end, ends, begins = strata.begin, strata.event, strata.tie_end, paths.ends, paths.begins
     for t in range(len(begin) - 2):
         at, until = begin[t + 1], begin[t + 2]
         for entry in range(begin[t], begin[t + 1]):
@@ -98,7 +100,6 @@ def _joints(strata: Strata) -> Any:
                 at += 1
             begins[entry] = at
         ends[at:until] = begin[t + 1]
-    return ends, begins
 
 
 @njit(**INSIDE, forceinline=True)

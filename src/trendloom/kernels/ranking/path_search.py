@@ -245,6 +245,19 @@ def _split(strata: Strata, paths: PartialPaths, search: PathSearch, candidate: i
     search.tally[TAKEN] += 1
 
 
+@njit(**INSIDE, forceinline=True)
+def keep_path(strata: Strata, search: PathSearch, score: Any, want: int) -> None:
+    """Put the path under way among those found; the last one leaves if there are enough."""
+    found, at = search.found, min(search.tally[FOUND], want - 1)
+    while at > 0 and found.scores[at - 1] > score:
+        copy_path(found, at - 1, found, at)
+        at -= 1
+    found.scores[at] = score
+    for t in range(len(search.entries)):
+        found.events[at, t] = strata.event[search.entries[t]]
+    search.tally[FOUND] = min(search.tally[FOUND] + 1, want)
+
+
 @njit(**INSIDE)
 def collect_paths(strata: Strata, paths: PartialPaths, search: PathSearch, order: Order) -> bool:
     """Find the best paths of a search: all that score less than its bound, and some that equal it.
@@ -263,14 +276,7 @@ def collect_paths(strata: Strata, paths: PartialPaths, search: PathSearch, order
         candidate = _pop(search)
         score = _take(strata, paths, search, candidate, order.fold)
         if tally[BOUNDED] == 0 or score < search.bound[0] or (not full and score == search.bound[0]):
-            at = min(tally[FOUND], want - 1)
-            while at > 0 and found.scores[at - 1] > score:
-                copy_path(found, at - 1, found, at)
-                at -= 1
-            found.scores[at] = score
-            for t in range(len(search.entries)):
-                found.events[at, t] = strata.event[search.entries[t]]
-            tally[FOUND] = min(tally[FOUND] + 1, want)
+            keep_path(strata, search, score, want)
             if tally[FOUND] == want and (tally[BOUNDED] == 0 or found.scores[want - 1] < search.bound[0]):
                 tally[BOUNDED], search.bound[0] = 1, found.scores[want - 1]
                 if slack == 0:

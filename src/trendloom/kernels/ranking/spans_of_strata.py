@@ -33,6 +33,7 @@ from trendloom.kernels.ranking.partial_paths import (
     PartialPaths,
     Strata,
     empty_paths,
+    fill_joints,
     fill_side,
     first_entry,
     folded,
@@ -68,6 +69,7 @@ def rank_spans(strata: Strata, key_starts: Array, horizon: Array, k: int, alone:
     positions, keys = len(strata.begin) - 1, len(key_starts) - 1
     most = _most_entries(strata, horizon)
     paths = empty_paths(strata, most, 2, positions)
+    fill_joints(strata, paths)
     takes = most_taken(most, positions, max(alone.patience, shared.patience))
     search, known = empty_search(strata, positions * most, takes), no_paths_yet(strata, alone.want)
     rows, offsets, more = empty_ranking(strata, 64), np.zeros(keys + 1, np.int64), np.zeros(keys, np.bool_)

@@ -1,9 +1,11 @@
 """The k best matches of a sequence of single events, in windows that may overlap, or under a bound on their span.
 
 Idea: a window that no other overlaps needs one pass over its events, which finds the best partial path up to each of
-them (`partial_paths`); the k best paths come out of that one by one (`path_search`). Windows that overlap share tables
-around a pivot, and a window takes over what the one before it has found (`windows_of_strata`). A bound on the span is
-a window per first event; only those first events are opened whose best path is among the k best (`spans_of_strata`).
+them (`partial_paths`); the k best paths come out of that one by one (`path_search`). Of many windows most need less: by
+the scores of the last one, few of their events can be in the best paths (`promising_events`), and few paths are found
+depth first (`few_paths`). Else windows that overlap share tables around a pivot; in any case a window takes over what
+the one before it has found (`windows_of_strata`). A bound on the span is a window per first event;
+only those first events are opened whose best path is among the k best (`spans_of_strata`).
 
 Scores of doubles are exact: folding from left to right is monotone, so tables filled forwards hold the very doubles.
 Tables before a pivot add in another order; what they say is right up to a slack of positions · 2⁻⁵¹ · (Σ greatest
@@ -25,11 +27,15 @@ from trendloom.kernels.compiled import njit
 from trendloom.kernels.ranking.partial_paths import GREATEST, SUM, Strata
 from trendloom.kernels.ranking.path_search import Order
 from trendloom.kernels.ranking.spans_of_strata import rank_spans
-from trendloom.kernels.ranking.windows_of_strata import groups_of, rank_windows
+from trendloom.kernels.ranking.windows_of_strata import Orders, groups_of, rank_windows
 
 __all__ = ["GREATEST", "SUM", "BestPaths", "Strata", "best_paths", "best_spans"]
 
 Array = np.ndarray[Any, Any]
+
+
+ENOUGH_TO_GUESS = 4
+"""In fewer windows, events are not summed up to find promising ones."""
 
 
 class BestPaths(NamedTuple):
@@ -51,13 +57,13 @@ def best_paths(strata: Strata, low: Array, high: Array, k: int, fold: int) -> Be
     """
     groups = groups_of(strata, low, high)
     some = k + k // 2 + 5 if groups.overlaps else k + 1
-    alone = Order(fold, some, some + 1, np.zeros(1, strata.weight.dtype))
-    shared = alone
+    few = shared = Order(fold, some, some + 1, np.zeros(1, strata.weight.dtype))
     if np.any(groups.pivot >= 0):
-        shared = _for_pivots(strata, alone)
+        shared = _for_pivots(strata, few)
         if not np.isfinite(shared.slack[0]):
             groups = groups._replace(pivot=np.full_like(groups.pivot, -1))
-    return BestPaths(*rank_windows(strata, low, high, k, groups, alone, shared))
+    margin = _margin(strata, fold) if len(low) >= ENOUGH_TO_GUESS else np.empty(0, strata.weight.dtype)
+    return BestPaths(*rank_windows(strata, low, high, k, groups, Orders(few, few._replace(want=k + 1), shared), margin))
 
 
 def best_spans(strata: Strata, key_starts: Array, horizon: Array, k: int, fold: int) -> BestPaths:
@@ -67,6 +73,17 @@ def best_spans(strata: Strata, key_starts: Array, horizon: Array, k: int, fold: 
     """
     alone = Order(fold, k + 1, k + 2, np.zeros(1, strata.weight.dtype))
     return BestPaths(*rank_spans(strata, key_starts, horizon, k, alone, _for_pivots(strata, alone)))
+
+
+def _margin(strata: Strata, fold: int) -> Array:
+    """By how much a weight can differ from what a bound of sums says of it; nothing where sums have no bound."""
+    kind = strata.weight.dtype
+    if fold != SUM or kind.kind != "f":
+        return np.zeros(1, kind)
+    greatest = max(strata.weight.max(initial=0.0), -strata.weight.min(initial=0.0))
+    positions = len(strata.begin) - 1
+    margin = np.array([(positions + 3) * 2.0**-51 * positions * greatest])
+    return margin if np.isfinite(margin[0]) else margin[:0]
 
 
 def _for_pivots(strata: Strata, order: Order) -> Order:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +12,21 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trendloom.kernels.columns.segments import tie_ends
-from trendloom.kernels.ranking.strata import GREATEST, SUM, BestPaths, Strata, best_paths, best_spans
+from trendloom.kernels.ranking import windows_of_strata
+from trendloom.kernels.ranking.strata import (
+    ENOUGH_TO_GUESS,
+    GREATEST,
+    SUM,
+    BestPaths,
+    Strata,
+    best_paths,
+    best_spans,
+)
 
 Array = np.ndarray[Any, Any]
 Path = tuple[int, ...]
+DEEP = "TRENDLOOM_EXAMPLES" in os.environ
+"""Then kernels are compiled, and cannot be watched."""
 
 
 class Events(NamedTuple):
@@ -166,6 +179,38 @@ def test_long_windows(dtype: str, levels: int) -> None:
     for at, begin in enumerate(low):
         expected = best_by_table(events.strata, begin, begin + 200, 7)
         assert found.scores[found.offsets[at] : found.offsets[at + 1]].tolist() == expected
+
+
+SHAPES: dict[str, Any] = {
+    "even": lambda random, at: random.random(len(at)),
+    "rising": lambda random, at: at * 0.01 + random.random(len(at)),
+    "falling": lambda random, at: -at * 0.01 + random.random(len(at)),
+    "tenths": lambda random, at: random.integers(0, 40, len(at)) * 0.1,
+    "integers": lambda random, at: random.integers(-30, 30, len(at)),
+    "mostly the least": lambda random, at: np.maximum(random.integers(-9, 3, len(at)), 0),
+    "jumps": lambda random, at: random.random(len(at)) + 1e9 * (at > 200),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("window", "step"), [(150, 150), (150, 15), (60, 7)])
+def test_promising_events_of_windows(shape: str, window: int, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of which few events matter, whose guesses are good, too low or too high."""
+    random, tried = np.random.default_rng(3), Counter[bool]()
+    looked = windows_of_strata.choose_events
+    monkeypatch.setattr(
+        windows_of_strata, "choose_events", lambda *some: tried.update([found := looked(*some)]) or found
+    )
+    weight = np.stack([SHAPES[shape](random, np.arange(400)) for _ in range(3)])
+    events = many(400, weight, ties=2)
+    low = np.arange(0, 400 - window + 1, step) // 2 * 2
+    found = best_paths(events.strata, low, low + window, 4, SUM)
+    for at, begin in enumerate(low):
+        expected = best_by_table(events.strata, begin, begin + window, 5)
+        assert found.scores[found.offsets[at] : found.offsets[at + 1]].tolist() == expected[:4]
+        assert found.more[at] == (expected[4] == expected[3])
+    if not DEEP and len(low) >= ENOUGH_TO_GUESS and shape != "mostly the least":
+        assert tried[True]
 
 
 def test_large_sums_are_exact() -> None:
