@@ -32,7 +32,9 @@ def counted(table: pa.Table) -> Counter[str]:
 def cases_with_rows(outputs: tuple[str, ...], seed: int) -> list[ImpreciseCase]:
     def keep(case: ImpreciseCase) -> ImpreciseCase | None:
         try:
-            return case if "time_grain" not in case.options and len(tl.run(case.query, case.table(), **BOUNDS)) else None
+            return (
+                case if "time_grain" not in case.options and len(tl.run(case.query, case.table(), **BOUNDS)) else None
+            )
         except (BindError, PlanError):
             return None
 
@@ -112,6 +114,6 @@ def test_a_live_stream_gives_what_a_batch_gives(spark: Any, tmp_path: Path) -> N
 
 def test_what_is_wrong_with_times_is_said_by_tasks(spark: Any) -> None:
     table = pa.table({"type": ["A", "B"], "low": [1, 5], "high": [3, 4]})
-    with pytest.raises(Exception, match="ends before it begins|above high|before") as caught:
-        detect(spark.createDataFrame(table), "PATTERN SEQ(A a, B b)", time_low="low", time_high="high").toArrow()
-    assert isinstance(caught.value, DataError) or "low" in str(caught.value)
+    df = spark.createDataFrame(table)
+    with pytest.raises(DataError, match="before it begins"):
+        detect(df, "PATTERN SEQ(A a, B b)", time_low="low", time_high="high", time_unit="s").toArrow()
