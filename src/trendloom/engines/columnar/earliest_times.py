@@ -23,7 +23,7 @@ def has_time(events: pa.Table, schema: Schema) -> Array:
 def earliest_times(events: pa.Table, schema: Schema) -> Array:
     """The ticks of events that all have a time."""
     if schema.imprecise:
-        return intervals_of(events, schema).low
+        return intervals_of(events, schema, numbered=False).low
     return ticks(events[schema.time], schema.axis)
 
 

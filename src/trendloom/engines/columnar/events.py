@@ -148,7 +148,7 @@ def stream_of_table(plan: Plan, table: pa.Table, tied: Tied | None = None) -> St
     table = without_nan(table)
     kinds = dict.fromkeys(table.column_names, Kind.INT) | {one.name: one.kind for one in plan.schema.columns}
     if plan.schema.imprecise:
-        intervals = intervals_of(table, plan.schema)
+        intervals = intervals_of(table, plan.schema, numbered=False)
         return Stream(table, kinds, intervals.low, intervals=intervals)
     times = table[plan.schema.time]
     if times.null_count:

@@ -58,7 +58,7 @@ def _why(wanted: Wanted) -> str:
     order = (
         "an event fits one component: all in the order of the query"
         if len(set(kinds)) == len(kinds)
-        else "an event may fit several components: each in any state"
+        else "an event may fit several components: all in the order of the query as well"
     )
     return f"times are imprecise, {wanted.plan.semantics.value}; {order}, events sorted by their earliest times"
 

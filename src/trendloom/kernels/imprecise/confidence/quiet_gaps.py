@@ -3,7 +3,8 @@
     a_j(t') = p_j(t') · sum of a_{j-1}(t) · Q_j(t, t') over t < t',    Q_j(t, t') = product of P(f <= t) + P(f >= t')
 
 over the plain rivals f of the gap. Gaps are open: a rival at the very time of an event is not between any. Gaps without
-rivals take a running sum. Cost: O(length · points² · rivals of a gap).
+rivals take a running sum. Cost: O(length · points² · rivals of a gap) for a signature, and O(length · points²) for each
+of its boxes.
 """
 
 from __future__ import annotations
@@ -29,39 +30,63 @@ from trendloom.kernels.imprecise.confidence.watched import FIRST_PLAIN, LINK, Ri
 Array = np.ndarray[Any, Any]
 
 
+KEPT = 1 << 22
+"""Most numbers of tables over two neighbours that are kept from one box of a signature to the next."""
+
+
 class BoxedSignature(NamedTuple):
-    """A signature in a box, with its rivals."""
+    """A signature in a box, with its rivals; `whole` is where its events can lie at all."""
 
     points: PointMasses
     rows: RivalRows
     watched: Watched
     events: Array
+    whole: Array
     box: Array
     limits: TimeLimits
 
 
 class Room(NamedTuple):
-    """Vectors over the points of an event, and a matrix over those of two neighbours."""
+    """Vectors over the points of an event, and matrices over those of two neighbours: one for each gap that a signature
+    may have, `filled` or not, or a single one for all.
+    """
 
     vector: Array
     spare: Array
     up_to: Array
     onwards: Array
     quiet: Array
+    filled: Array
 
 
 @njit(**INSIDE)
-def room_for(width: int, rivals: bool, share: Array) -> Room:
-    """Room for events of so many points, of the type of their shares."""
+def room_for(width: int, gaps: int, share: Array) -> Room:
+    """Room for events of so many points and signatures of so many gaps, of the type of their shares."""
     vectors = np.zeros((4, width), share.dtype)
-    size = width if rivals else 0
-    return Room(vectors[0], vectors[1], vectors[2], vectors[3], np.zeros((size, size), share.dtype))
+    tables = gaps if 0 < gaps * width * width <= KEPT else 1
+    quiet = np.zeros((tables, width, width), share.dtype)
+    return Room(vectors[0], vectors[1], vectors[2], vectors[3], quiet, np.zeros(tables, np.bool_))
 
 
 @njit(**INSIDE)
-def fill_quiet(points: PointMasses, rows: RivalRows, watched: Watched, box: Array, gap: int, room: Room) -> None:
-    """For each pair of times of the events around a gap: how likely its plain rivals are not in between."""
-    quiet, begin, end = room.quiet, box[gap - 1, LOW], box[gap, LOW]
+def quiet_table(scene: BoxedSignature, gap: int, room: Room) -> Array:
+    """For each pair of times, in the box, of the events around a gap: how likely its plain rivals are outside."""
+    box, whole = scene.box, scene.whole
+    if len(room.filled) == 1:
+        fill_quiet(scene.points, scene.rows, scene.watched, box, gap, room, room.quiet[0])
+        return room.quiet[0, 0:, 0:]
+    if not room.filled[gap - 1]:
+        fill_quiet(scene.points, scene.rows, scene.watched, whole, gap, room, room.quiet[gap - 1])
+        room.filled[gap - 1] = True
+    return room.quiet[gap - 1, box[gap - 1, LOW] - whole[gap - 1, LOW] :, box[gap, LOW] - whole[gap, LOW] :]
+
+
+@njit(**INSIDE)
+def fill_quiet(
+    points: PointMasses, rows: RivalRows, watched: Watched, box: Array, gap: int, room: Room, quiet: Array
+) -> None:
+    """Fill the table of a gap in a box."""
+    begin, end = box[gap - 1, LOW], box[gap, LOW]
     height, width = box[gap - 1, HIGH] - begin + 1, box[gap, HIGH] - end + 1
     quiet[:height, :width] = 1
     rival = watched.gaps[gap, FIRST_PLAIN]
@@ -93,7 +118,7 @@ def weigh_quiet(scene: BoxedSignature, room: Room) -> tuple[Any, int]:
 
     Where a gap at either end depends on the first event, the box has one point for that.
     """
-    points, rows, watched, events, box, limits = scene
+    points, rows, watched, events, _, box, limits = scene
     last, vector, spare = len(events) - 1, room.vector, room.spare
     load_masses(points, events[0], box[0, LOW], box[0, HIGH], vector)
     if not limits.bare and watched.gaps[0, FIRST_PLAIN] >= 0:
@@ -104,8 +129,7 @@ def weigh_quiet(scene: BoxedSignature, room: Room) -> tuple[Any, int]:
             before, now = (box[j - 1, LOW], box[j - 1, HIGH]), (box[j, LOW], box[j, HIGH])
             go_on(points, events[j], before, now, vector, spare)
         else:
-            fill_quiet(points, rows, watched, box, j, room)
-            _go_on_quietly(points, events[j], box, j, room, vector, spare)
+            _go_on_quietly(points, events[j], box, j, quiet_table(scene, j, room), room.onwards, vector, spare)
         vector, spare = spare, vector
     ends = watched.gaps[last + 1, FIRST_PLAIN] >= 0 or watched.gaps[0, FIRST_PLAIN] >= 0
     total, latest = points.share[0] * 0, box[last, LOW] - 1
@@ -134,9 +158,11 @@ def quiet_ends(
 
 
 @njit(**INSIDE)
-def _go_on_quietly(points: PointMasses, event: int, box: Array, j: int, room: Room, vector: Array, into: Array) -> None:
+def _go_on_quietly(
+    points: PointMasses, event: int, box: Array, j: int, quiet: Array, masses: Array, vector: Array, into: Array
+) -> None:
     before, begin = box[j - 1, LOW], box[j, LOW]
-    width, quiet, masses = box[j, HIGH] - begin + 1, room.quiet, room.onwards
+    width = box[j, HIGH] - begin + 1
     load_masses(points, event, begin, box[j, HIGH], masses)
     into[:width] = 0
     for one in range(box[j - 1, HIGH] - before + 1):

@@ -17,7 +17,13 @@ import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.imprecise.confidence.points import FAR, HIGH, LOW, mass_at, mass_outside, mass_within
-from trendloom.kernels.imprecise.confidence.quiet_gaps import BoxedSignature, Room, fill_quiet, quiet_at_end, quiet_ends
+from trendloom.kernels.imprecise.confidence.quiet_gaps import (
+    BoxedSignature,
+    Room,
+    quiet_at_end,
+    quiet_ends,
+    quiet_table,
+)
 from trendloom.kernels.imprecise.confidence.watched import (
     BIT,
     BITS,
@@ -84,13 +90,13 @@ def weigh_sweep(scene: BoxedSignature, room: Room) -> tuple[Any, int]:
         _open(scene, tracked, point, layer[point - box[0, LOW] : point - box[0, LOW] + 1])
     for gap in range(1, length):
         later[: box[gap, HIGH] - box[gap, LOW] + 1] = 0
-        fill_quiet(scene.points, scene.rows, scene.watched, box, gap, room)
+        quiet = quiet_table(scene, gap, room)
         _enter_gap(scene, tracked, gap)
         for place in range(box[gap - 1, HIGH] - box[gap - 1, LOW] + 1):
             if _has_weight(layer[place]):
                 walk.now[:] = 0
                 walk.now[0] = layer[place]
-                _walk_through(scene, tracked, gap, place, room.quiet, walk, later)
+                _walk_through(scene, tracked, gap, place, quiet, walk, later)
         layer, later = later, layer
     total, latest = share[0] * 0, -FAR
     for point in range(box[length - 1, LOW], box[length - 1, HIGH] + 1):
@@ -146,7 +152,7 @@ def _enter_gap(scene: BoxedSignature, tracked: Tracked, gap: int) -> None:
 @njit(**INSIDE)
 def _open(scene: BoxedSignature, tracked: Tracked, point: int, weights: Array) -> None:
     """The weights when the first event lies at a point."""
-    points, rows, watched, events, box, limits = scene
+    points, rows, watched, events, _, box, limits = scene
     weights[:] = 0
     weights[0, 0] = mass_at(points, events[0], point)
     horizon = box[len(events) - 1, HIGH] - limits.span if limits.bare else limits.first - 1
@@ -169,7 +175,7 @@ def _open(scene: BoxedSignature, tracked: Tracked, point: int, weights: Array) -
 @njit(**INSIDE)
 def _close(scene: BoxedSignature, tracked: Tracked, point: int, weights: Array) -> Any:
     """The whole weight when the last event lies at a point; spends the weights."""
-    points, rows, watched, events, box, limits = scene
+    points, rows, watched, events, _, box, limits = scene
     length = len(events)
     end = box[0, LOW] + limits.span if limits.bare else limits.last + 1
     for at in range(len(tracked.spans)):

@@ -114,7 +114,7 @@ def _weigh_rivals(
     """Those with rivals, up to sweeps."""
     offsets = signatures.offsets
     whole, box = _empty_boxes(offsets)
-    room, watched = room_for(width, True, points.share), empty_watch(largest(rows.offsets), len(box))
+    room, watched = room_for(width, len(box) - 1, points.share), empty_watch(largest(rows.offsets), len(box))
     for number in range(len(offsets) - 1):
         events, limits = signatures.events[offsets[number] : offsets[number + 1]], _limits_of(signatures, number)
         if not _frame(points, events, limits, whole):
@@ -125,8 +125,8 @@ def _weigh_rivals(
             continue
         _note_precision(points, events, rows, watched, weights, number)
         if weights.notes[number, 1] == DONE:
-            scene = BoxedSignature(points, rows, watched, events, box, limits)
-            _sum_boxes(weigh_quiet, scene, whole, room, weights, number)
+            scene = BoxedSignature(points, rows, watched, events, whole, box, limits)
+            _sum_boxes(weigh_quiet, scene, room, weights, number)
 
 
 @njit(nogil=True)
@@ -141,15 +141,14 @@ def _weigh_sweeps(
     """Those of some numbers, by sweeps."""
     offsets = signatures.offsets
     whole, box = _empty_boxes(offsets)
-    room, watched = room_for(width, True, points.share), empty_watch(largest(rows.offsets), len(box))
+    room, watched = room_for(width, len(box) - 1, points.share), empty_watch(largest(rows.offsets), len(box))
     for number in numbers:
         events, limits = signatures.events[offsets[number] : offsets[number + 1]], _limits_of(signatures, number)
         _frame(points, events, limits, whole)
         sort_rivals(points, rows, number, len(events), whole, limits, watched)
         weights.notes[number, 1] = DONE
-        _sum_boxes(
-            weigh_sweep, BoxedSignature(points, rows, watched, events, box, limits), whole, room, weights, number
-        )
+        scene = BoxedSignature(points, rows, watched, events, whole, box, limits)
+        _sum_boxes(weigh_sweep, scene, room, weights, number)
 
 
 @njit(**INSIDE)
@@ -272,11 +271,10 @@ def _note_precision(
 
 
 @njit(**INSIDE, cache=False)
-def _sum_boxes(
-    box_mass: Any, scene: BoxedSignature, whole: Array, room: Room, weights: WeighedSignatures, number: int
-) -> None:
+def _sum_boxes(box_mass: Any, scene: BoxedSignature, room: Room, weights: WeighedSignatures, number: int) -> None:
     """Confidence, least start and greatest end with rivals. `box_mass` weighs a box."""
-    last, span, tally = len(scene.events) - 1, scene.limits.span, scene.watched.tally
+    last, span, tally, whole = len(scene.events) - 1, scene.limits.span, scene.watched.tally, scene.whole
+    room.filled[:] = False
     total, low, high = scene.points.share[0] * 0, FAR, -FAR
     begin = whole[0, LOW]
     while begin <= whole[0, HIGH]:
@@ -291,7 +289,7 @@ def _sum_boxes(
                     total += mass
                     high = max(high, latest)
                     if starts[0] < low:
-                        low = min(low, _least_start(box_mass, scene, whole, room, starts, ends))
+                        low = min(low, _least_start(box_mass, scene, room, starts, ends))
             first_end = ends[1] + 1
         begin = starts[1] + 1
     if total > 0:
@@ -301,12 +299,12 @@ def _sum_boxes(
 
 @njit(**INSIDE, cache=False)
 def _least_start(
-    box_mass: Any, scene: BoxedSignature, whole: Array, room: Room, starts: tuple[int, int], ends: tuple[int, int]
+    box_mass: Any, scene: BoxedSignature, room: Room, starts: tuple[int, int], ends: tuple[int, int]
 ) -> int:
     """The least start in a box of weight."""
     for start in range(starts[0], starts[1]):
         if mass_at(scene.points, scene.events[0], start) > 0 and narrow(
-            whole, scene.box, len(scene.events), (start, start), ends
+            scene.whole, scene.box, len(scene.events), (start, start), ends
         ):
             mass, _ = box_mass(scene, room)
             if mass > 0:
