@@ -22,30 +22,35 @@ TABLE = pa.table(
         "other": [1, 2, 3],
     }
 )
-OPTIONS = {"time_error": "off", "time_probability": "p", "engine": "reference"}
 VALUES = "RETURN b.id AS b PATTERN SEQ(A a, B b)"
 
 
+@pytest.fixture(params=["local", "reference"])
+def options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """How `TABLE` is read, by each engine."""
+    return {"time_error": "off", "time_probability": "p", "engine": request.param}
+
+
 @pytest.mark.parametrize("query", ["PATTERN SEQ(A a, B b)", VALUES, "RETURN COUNT(*) AS n PATTERN SEQ(A a, B b)"])
-def test_parquet_gives_what_a_table_gives(query: str, tmp_path: Path) -> None:
+def test_parquet_gives_what_a_table_gives(query: str, tmp_path: Path, options: dict[str, Any]) -> None:
     pq.write_table(TABLE, tmp_path / "events.parquet")
-    rows = tl.run(query, TABLE, **OPTIONS)
+    rows = tl.run(query, TABLE, **options)
     assert rows.num_rows
-    assert tl.run(query, tmp_path / "events.parquet", **OPTIONS).to_pylist() == rows.to_pylist()
+    assert tl.run(query, tmp_path / "events.parquet", **options).to_pylist() == rows.to_pylist()
 
 
-def test_rows_of_values() -> None:
-    assert tl.run(VALUES, TABLE, **OPTIONS).to_pylist() == [
-        {"b": "b1", "confidence": (0.25 * 3 + 0.5 * 2 + 0.25) / 3, "time_low": 1, "time_high": 4},
+def test_rows_of_values(options: dict[str, Any]) -> None:
+    assert tl.run(VALUES, TABLE, **options).to_pylist() == [
+        {"b": "b1", "confidence": pytest.approx((0.25 * 3 + 0.5 * 2 + 0.25) / 3), "time_low": 1, "time_high": 4},
         {"b": "b2", "confidence": 1.0, "time_low": 1, "time_high": 6},
     ]
 
 
-def test_expected_values_are_doubles() -> None:
+def test_expected_values_are_doubles(options: dict[str, Any]) -> None:
     query = "RETURN COUNT(*) AS n, SUM(b.other) AS s, PROBABILITY(*) AS p PATTERN SEQ(A a, B b)"
-    rows = tl.run(query, TABLE, **OPTIONS)
+    rows = tl.run(query, TABLE, **options)
     assert rows.schema.types == [pa.float64()] * 3
-    assert rows.to_pylist() == [{"n": 5 / 3, "s": 13 / 3, "p": 1.0}]
+    assert rows.to_pylist() == [pytest.approx({"n": 5 / 3, "s": 13 / 3, "p": 1.0})]
 
 
 def test_windows_have_the_type_of_the_bounds() -> None:
@@ -99,7 +104,7 @@ def test_wrong_intervals_are_refused_by_check_too() -> None:
         tl.check("PATTERN A", TABLE, time_error="off", time_points=2)
 
 
-def test_a_workload_has_expected_and_listed_matches() -> None:
+def test_a_workload_has_expected_and_listed_matches(options: dict[str, Any]) -> None:
     text = f"QUERY one: {VALUES} QUERY two: RETURN COUNT(*) AS n PATTERN A a"
-    rows = tl.run(text, TABLE, **OPTIONS)
+    rows = tl.run(text, TABLE, **options)
     assert [row["query"] for row in rows.to_pylist()] == ["one", "one", "two"]
