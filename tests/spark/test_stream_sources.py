@@ -91,7 +91,8 @@ def test_live_times_in_text_are_of_the_given_zone(
     (folder / name).write_text(text)
     zone: dict[str, Any] = {"time": "at", "time_zone": "Europe/Berlin"}
     query = "RETURN a.at PATTERN A a WHERE a.at >= '2024-07-01 12:00:00' WITHIN 1 hour"
-    events = open_source(spark, source_of(str(folder), schema=ZONED), **zone)
+    source = source_of(str(folder), schema=ZONED)
+    events = open_source(spark, source, times=(zone["time"],), time_zone=zone["time_zone"])
     (live,) = taken(detect(events, query, watermark="0 seconds", buckets=1, **zone)).to_pylist()
     (once,) = tl.run(query, folder / name, **zone).to_pylist()
     assert live["a.at"].astimezone(UTC) == once["a.at"].astimezone(UTC) == IN_BERLIN

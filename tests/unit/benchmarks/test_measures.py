@@ -117,7 +117,7 @@ def test_imprecise_time() -> None:
     imprecise.measure_search(report, 500, 1)
     imprecise.measure_confidences(report, 40, 1)
     imprecise.measure_growth(report, (200, 400), 1)
-    imprecise.measure_tools(report, 900, 1)
+    imprecise.measure_tools(report, 6_000, 1)  # a tenth of them still has matches
     imprecise.measure_engine(report, 500, 1)
     imprecise.measure_expected(report, 200, 1)
     assert all_checked(report)

@@ -27,10 +27,12 @@ def test_explain_without_events_says_what_it_assumes(trendloom: Command) -> None
 
 def test_explain_of_a_feature_without_algorithm_is_no_error(trendloom: Command) -> None:
     bounds = ("--time-low", "time", "--time-high", "time")
-    result = trendloom("explain", "-", "--events", "events.csv", *bounds, text="PATTERN A")
+    nots = ", ".join(f"NOT B n{number}, A a{number}" for number in range(9))
+    query = f"PATTERN SEQ(A a, {nots}) SEMANTICS skip-till-next-match"
+    result = trendloom("explain", "-", "--events", "events.csv", *bounds, text=query)
     assert result.exit_code == 0
     assert "refused" in result.stdout
-    assert "--engine reference" in result.stdout
+    assert "hint" in result.stdout
 
 
 def test_explain_of_a_bad_query_is_an_error(trendloom: Command) -> None:

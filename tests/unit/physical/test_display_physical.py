@@ -253,7 +253,7 @@ def test_a_refusal_is_shown_with_the_template() -> None:
     lines = draw(describe_physical(imprecise, describe_toy_execution))
     assert lines[1].startswith("├─ refused  with imprecise time the search does not take skip-till-next-match")
     assert lines[2].startswith("├─ hint     ")
-    assert lines[3] == "└─ template"
+    assert "├─ template" in lines
 
 
 # ---------------------------------------------------------------------------------------------- rankings
