@@ -60,7 +60,8 @@ COMPILED = ("tests/property/test_large_aggregates.py", "tests/property/test_loca
 """Tests of compiled kernels, whatever they take to compile."""
 OF_ALL_KINDS = ("tests/property/", "tests/conformance/", "tests/spark/", "tests/cluster/",
                 "tests/unit/kernels/ranking/", "tests/docs/test_examples.py::test_trend_counts",
-                "tests/docs/test_ranked_examples.py",
+                "tests/docs/test_ranked_examples.py", "tests/docs/test_imprecise_examples.py",
+                "tests/unit/kernels/imprecise/", "tests/unit/benchmarks/test_measures.py::test_imprecise",
                 "tests/unit/benchmarks/test_measures.py::test_ranking")  # fmt: skip
 """Tests of so many queries that kernels are interpreted, and compiled in a deep run."""
 AS_USERS = ("tests/unit/kernels/test_interpreted.py", "tests/unit/engines/test_first_answers.py",
