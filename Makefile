@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-stream test test-deep check style lint format bench soak docs clean
+.PHONY: help setup demo demo-stream dashboard test test-deep check style lint format bench soak docs clean
 
 # Where set-up put things, and the Java it found; sourced before every command.
 IN := source .venv/env.sh &&
@@ -20,6 +20,9 @@ demo: setup ## find patterns in real server metrics, on Spark
 
 demo-stream: setup ## feed the metrics as a live stream, and see patterns appear
 	@$(IN) python examples/demo_stream.py
+
+dashboard: setup ## a page over the metrics: see what queries gave, ask why, try queries
+	@$(IN) python examples/dashboard.py
 
 style: setup
 	@$(IN) ruff check .

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from benchmarks.compiled import njit
 
 Array = np.ndarray[Any, Any]
 
@@ -22,7 +23,7 @@ A_BIT = np.uint8(1)
 # ------------------------------------------------------------------------------ SEQ(A+, B), skip-till-any-match
 
 
-@njit(cache=True, nogil=True)
+@njit
 def walk(fits: Array, low: Array, high: Array) -> Array:
     """SEQ(A+, B) in doubles: an A doubles the open trends and adds one, a B closes a copy of each. No branch."""
     out = np.empty(len(low))
@@ -36,7 +37,7 @@ def walk(fits: Array, low: Array, high: Array) -> Array:
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit
 def walk_wide(fits: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """The same in integers of two words, without looking for overflow: (low words, high words)."""
     lows, highs = np.empty(len(low), np.uint64), np.empty(len(low), np.uint64)
@@ -54,7 +55,7 @@ def walk_wide(fits: Array, low: Array, high: Array) -> tuple[Array, Array]:
     return lows, highs
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(fastmath=True)
 def walk_lanes(fits: Array, low: Array, high: Array, lanes: int) -> Array:
     """SEQ(A+, B) in doubles with one lane per open window: what an event costs where windows share nothing."""
     out = np.zeros(len(low))
@@ -83,7 +84,7 @@ def start_of_walk() -> Array:
     return np.zeros(3)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def walk_on(state: Array, fits: Array) -> None:
     """SEQ(A+, B) over a chunk of a stream without end: open and closed · 2^exponent, scaled down when they grow."""
     open_, closed, exponent = state[0], state[1], state[2]
@@ -114,7 +115,7 @@ def exact(words: tuple[Array, Array]) -> Array:
 # --------------------------------------------------------------------- S+ with S.price < NEXT(S).price, any match
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(fastmath=True)
 def increasing_by_scan(price: Array) -> float:
     """The number of rising subsequences by trying every predecessor, in plain doubles: O(n²), a few pairs per cycle."""
     count = np.empty(len(price))
@@ -128,7 +129,7 @@ def increasing_by_scan(price: Array) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(fastmath=True)
 def log_increasing_by_scan(price: Any) -> Any:
     """The same at any size, as a base-10 logarithm: mantissa · 2^(500 · exponent), two passes per event."""
     mantissa, exponent = np.empty(len(price)), np.empty(len(price), np.int64)
@@ -156,7 +157,7 @@ def log_increasing(price: Array) -> float:
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _increasing(below: Any, size: Any) -> Any:
     """`below[e]`: how many prices are below that of e. Numbers are mantissa · 2^exponent, of which each has its own."""
     mantissa, exponent = np.zeros(size + 1), np.zeros(size + 1, np.int64)
@@ -175,7 +176,7 @@ def _increasing(below: Any, size: Any) -> Any:
     return total, total_exponent
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _sum(a: Any, a_exponent: Any, b: Any, b_exponent: Any) -> Any:
     if b == 0.0 or (a != 0.0 and a_exponent > b_exponent + 500):
         return a, a_exponent
@@ -192,7 +193,7 @@ def _sum(a: Any, a_exponent: Any, b: Any, b_exponent: Any) -> Any:
 # ------------------------------------------------------------------------------------------- runs, by hand
 
 
-@njit(cache=True, nogil=True)
+@njit
 def runs(fits: Array, low: Array, high: Array) -> Array:
     """SEQ(A+, B) under next, and under contiguous where other events (no bit at all) end every run: matches."""
     out = np.empty(len(low), np.int64)
@@ -207,7 +208,7 @@ def runs(fits: Array, low: Array, high: Array) -> Array:
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit
 def rising_contiguous(price: Any, low: Any, high: Any) -> Any:
     """S+ with S.price < NEXT(S).price under contiguous: matches."""
     out = np.empty(len(low), np.int64)
@@ -221,7 +222,7 @@ def rising_contiguous(price: Any, low: Any, high: Any) -> Any:
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit
 def rising_next(price: Array, low: Array, high: Array) -> Array:
     """The same under skip-till-next-match: events that wait for a greater price are a stack of falling prices."""
     out = np.empty(len(low), np.int64)

@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from benchmarks.compiled import njit
 from benchmarks.imprecise_confidences import FAR, Signatures, enumerated, first_from, latest_next, longer, revise
 from benchmarks.imprecise_streams import Uncertain
 
@@ -43,7 +43,7 @@ def by_selectivity(stream: Uncertain) -> Array:
     return np.argsort(stream.of_key[-1] - stream.of_key[0], kind="stable")
 
 
-@njit(cache=True)
+@njit
 def _in_order(stream: Any, within: int, order: Array, latest: Array) -> Array:
     keys, length = stream.of_key.shape
     found, count = np.empty((64, length), np.int64), 0
@@ -79,7 +79,7 @@ def _in_order(stream: Any, within: int, order: Array, latest: Array) -> Array:
     return found[:count]
 
 
-@njit(cache=True)
+@njit
 def _holds(picked: Array, event: int) -> bool:
     for other in picked:  # noqa: SIM110 (Numba compiles a loop faster than a generator)
         if other == event:
@@ -87,7 +87,7 @@ def _holds(picked: Array, event: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@njit
 def _reach(stream: Any, picked: Array, position: int, within: int, lower: Array, upper: Array) -> tuple[int, int]:
     """Between which times an event must begin to be bound at a position."""
     low, high, some = -FAR, FAR, -1
@@ -103,7 +103,7 @@ def _reach(stream: Any, picked: Array, position: int, within: int, lower: Array,
     return low - stream.most + 1, high
 
 
-@njit(cache=True)
+@njit
 def _from_any_state(stream: Any, within: int, latest: Array) -> Array:
     keys, length = stream.of_key.shape
     found, count = np.empty((64, length), np.int64), 0
@@ -146,7 +146,7 @@ def _from_any_state(stream: Any, within: int, latest: Array) -> Array:
     return found[:count]
 
 
-@njit(cache=True)
+@njit
 def _next_event(stream: Any, key: int, cursor: Array) -> int:
     """The event that comes next, of all components."""
     least = -1
@@ -157,7 +157,7 @@ def _next_event(stream: Any, key: int, cursor: Array) -> int:
     return least
 
 
-@njit(cache=True)
+@njit
 def _without_dead(runs: Array, uppers: Array, alive: int, now: int, within: int) -> int:
     """Keep the runs that somebody who begins now or later can extend: how many."""
     kept = 0
@@ -176,7 +176,7 @@ def _without_dead(runs: Array, uppers: Array, alive: int, now: int, within: int)
     return kept
 
 
-@njit(cache=True)
+@njit
 def _is_full(picked: Array) -> bool:
     for event in picked:  # noqa: SIM110 (Numba compiles a loop faster than a generator)
         if event < 0:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from benchmarks.compiled import njit
 from benchmarks.imprecise_streams import Uncertain
 
 Array = np.ndarray[Any, Any]
@@ -66,7 +66,7 @@ def latest_next(stream: Uncertain, following: bool) -> Array:
     return latest
 
 
-@njit(cache=True)
+@njit
 def _set_latest_next(stream: Any, latest: Array) -> None:
     keys, length = stream.of_key.shape
     for key in range(keys - 1):
@@ -80,7 +80,7 @@ def _set_latest_next(stream: Any, latest: Array) -> None:
                 latest[position, event] = least[first_from(stream, begin, end, stream.high[event] + 1) - begin]
 
 
-@njit(cache=True)
+@njit
 def first_from(stream: Any, begin: int, end: int, time: int) -> int:
     """The first of these members that begins at a time or after it."""
     while begin < end:
@@ -92,7 +92,7 @@ def first_from(stream: Any, begin: int, end: int, time: int) -> int:
     return begin
 
 
-@njit(cache=True)
+@njit
 def longer(rows: Array) -> Array:
     """The same rows, with room for as many again."""
     longer = np.empty((2 * len(rows), *rows.shape[1:]), rows.dtype)
@@ -103,7 +103,7 @@ def longer(rows: Array) -> Array:
 # ------------------------------------------------------------------------------------------------------- bounds
 
 
-@njit(cache=True)
+@njit
 def revise(stream: Any, picked: Array, within: int, latest: Array, lower: Array, upper: Array) -> bool:
     """The valid bounds of a partial match (-1: not bound yet) in four passes; whether none is empty."""
     length, first, last = len(picked), -1, -1
@@ -140,7 +140,7 @@ def revise(stream: Any, picked: Array, within: int, latest: Array, lower: Array,
     return bool(lower[first] <= upper[first] and room >= last - first)
 
 
-@njit(cache=True)
+@njit
 def free_of_rivals(stream: Any, key: int, position: int, event: int, before: int, after: int) -> float:
     """How likely no other event of a component lies strictly between two times."""
     free = 1.0
@@ -161,7 +161,7 @@ def free_of_rivals(stream: Any, key: int, position: int, event: int, before: int
 # -------------------------------------------------------------------------------------------------- enumeration
 
 
-@njit(cache=True)
+@njit
 def _enumerated(stream: Any, events: Array, within: int, following: bool) -> Any:
     count, length = events.shape
     confidence = np.zeros(count)
@@ -185,7 +185,7 @@ def _enumerated(stream: Any, events: Array, within: int, following: bool) -> Any
     return confidence, lows, highs
 
 
-@njit(cache=True)
+@njit
 def _key_of(stream: Any, guess: int, event: int) -> int:
     """The key of an event that fits the first component."""
     keys = len(stream.of_key) - 1
@@ -197,7 +197,7 @@ def _key_of(stream: Any, guess: int, event: int) -> int:
     return -1
 
 
-@njit(cache=True)
+@njit
 def _set_free(stream: Any, key: int, picked: Array, lower: Array, upper: Array, free: Array) -> None:
     """Per gap and pair of points of its ends: how likely no rival lies in it."""
     for p in range(1, len(picked)):
@@ -207,7 +207,7 @@ def _set_free(stream: Any, key: int, picked: Array, lower: Array, upper: Array, 
                 free[p, before - lower[p - 1], after - lower[p]] = here
 
 
-@njit(cache=True)
+@njit
 def _sum_of_points(lower: Array, upper: Array, within: int, free: Array, following: bool) -> Any:
     """The sum of the factors of all sequences of points, and the least and latest times of those above zero."""
     length = len(lower)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from benchmarks.compiled import njit
 from benchmarks.imprecise_confidences import Signatures, free_of_rivals, latest_next, longer
 from benchmarks.imprecise_streams import Uncertain
 
@@ -32,7 +32,7 @@ class Points(NamedTuple):
     event: Array
 
 
-@njit(cache=True)
+@njit
 def _points(stream: Any, key: int) -> Any:
     length = stream.of_key.shape[1]
     begin = np.zeros(length + 1, np.int64)
@@ -55,7 +55,7 @@ def _points(stream: Any, key: int) -> Any:
     return Points(begin, time, event_of)
 
 
-@njit(cache=True)
+@njit
 def _by_points(stream: Any, within: int, latest: Array, following: bool) -> Any:
     keys, length = stream.of_key.shape
     events, weights = np.empty((64, length), np.int64), np.zeros(64)
@@ -102,7 +102,7 @@ def _by_points(stream: Any, within: int, latest: Array, following: bool) -> Any:
     return events[:count], weights[:count], lows[:count], highs[:count]
 
 
-@njit(cache=True)
+@njit
 def _may_follow(picked: Array, depth: int, event: int, time: int, latest: Array, following: bool) -> bool:
     if following:
         return bool(time <= latest[depth - 1, picked[depth - 1]])
@@ -112,7 +112,7 @@ def _may_follow(picked: Array, depth: int, event: int, time: int, latest: Array,
     return True
 
 
-@njit(cache=True)
+@njit
 def _after(times: Array, begin: int, end: int, time: int) -> int:
     while begin < end:
         middle = (begin + end) // 2
@@ -123,7 +123,7 @@ def _after(times: Array, begin: int, end: int, time: int) -> int:
     return begin
 
 
-@njit(cache=True)
+@njit(wraps=True)
 def _slot(slots: Array, events: Array, picked: Array) -> int:
     """Where a signature is, or would be."""
     code = np.uint64(1469598103934665603)
@@ -141,7 +141,7 @@ def _slot(slots: Array, events: Array, picked: Array) -> int:
     return place
 
 
-@njit(cache=True)
+@njit
 def _rehashed(events: Array) -> Array:
     slots = np.full(4 * _power(len(events)), -1)
     for row in range(len(events)):
@@ -149,7 +149,7 @@ def _rehashed(events: Array) -> Array:
     return slots
 
 
-@njit(cache=True)
+@njit
 def _power(count: int) -> int:
     power = 1
     while power < count:

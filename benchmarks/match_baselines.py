@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from benchmarks.compiled import njit
 from benchmarks.trend_columns import BUFFER, CHECKSUM, TRENDS, Found, count_one, found, prepare, ranges, room
 
 Array = np.ndarray[Any, Any]
@@ -94,7 +94,7 @@ def run_cloning_matches(
     return found(state, out, ends, counts, int(built))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _clone(
     time: Any,
     kind: Any,
@@ -138,7 +138,7 @@ def _clone(
     return created
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _take(links: Any, held: Any, alive: int, sealed: int, oldest: int, event: int, value: float, rule: int) -> Any:
     """Clone every run that the B extends, behind the others: the new number of runs, and how many were expired."""
     expired = 0
@@ -163,7 +163,7 @@ def _take(links: Any, held: Any, alive: int, sealed: int, oldest: int, event: in
     return alive, expired
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _end(
     links: Any,
     held: Any,
@@ -202,7 +202,7 @@ def _end(
     return expired
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _remove(links: Any, held: Any, alive: int, sealed: int, oldest: int) -> Any:
     """Close the gaps of expired runs. A run and the one it was cloned from began with the same A: both go or stay."""
     place = np.empty(alive, np.int32)
@@ -222,7 +222,7 @@ def _remove(links: Any, held: Any, alive: int, sealed: int, oldest: int) -> Any:
     return kept, kept_sealed if sealed < alive else kept
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _more_runs(links: Any, held: Any, alive: int, sealed: int) -> Any:
     size = len(links)
     while size < alive + sealed + 1:

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from benchmarks.compiled import njit
 from trendloom.lang import tree
 from trendloom.lang.parser import parse_query
 from trendloom.plan.bind import conjuncts
@@ -85,7 +85,7 @@ def nested_matches(search: Search) -> NestedMatches:
 # ------------------------------------------------------------------------------------------------- the algorithm
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _search_all(search: Any, total: Any) -> None:
     """Each event of the last component triggers a search.
 
@@ -111,7 +111,7 @@ def _search_all(search: Any, total: Any) -> None:
             total[CHECKSUM] += search.row[rows[place]]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _process(search: Any, frames: Any, bound: Any, cursor: Any, rows: Any, total: Any) -> Any:
     """processQuery: the bindings of a SEQ between two times, joined with those of each SEQ nested in it.
 
@@ -142,7 +142,7 @@ def _process(search: Any, frames: Any, bound: Any, cursor: Any, rows: Any, total
         _take_result(nodes, nested, node, frames, bound, rows)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _bind_components(search: Any, node: int, frames: Any, bound: Any, cursor: Any, rows: Any, total: Any) -> Any:
     """computeSingleQuery, evaluatePredicate: backwards from the last component, which is bound in the outermost SEQ."""
     time, stack, stack_start, components = search.time, search.stack, search.stack_start, search.components
@@ -189,7 +189,7 @@ def _bind_components(search: Any, node: int, frames: Any, bound: Any, cursor: An
     return rows
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _next_row(nodes: Any, node: int, frames: Any, bound: Any, rows: Any) -> None:
     """Turn to the next binding of a SEQ; what is nested in it goes behind what was joined."""
     frame = frames[node]
@@ -202,7 +202,7 @@ def _next_row(nodes: Any, node: int, frames: Any, bound: Any, rows: Any) -> None
             bound[first + place] = rows[frame[BASE] + frame[AT] * width + place]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _take_result(nodes: Any, nested: Any, node: int, frames: Any, bound: Any, rows: Any) -> None:
     """What a nested SEQ decides: the binding is rejected, or the next nested one is computed."""
     at = frames[node, NESTED]
@@ -214,7 +214,7 @@ def _take_result(nodes: Any, nested: Any, node: int, frames: Any, bound: Any, ro
     frames[node, NESTED] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _finish(nodes: Any, node: int, frames: Any, rows: Any) -> None:
     """Put the results of a SEQ where its bindings were."""
     frame = frames[node]
@@ -227,7 +227,7 @@ def _finish(nodes: Any, node: int, frames: Any, rows: Any) -> None:
     frame[SIZE] = frame[JOINED]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _events_before(time: Any, stack: Any, begin: int, end: int, high: int) -> Any:
     """Where the events before a time end in a part of the stack."""
     while begin < end:
@@ -239,7 +239,7 @@ def _events_before(time: Any, stack: Any, begin: int, end: int, high: int) -> An
     return begin
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _passes(value: Any, test: Any, constant: Any, begin: int, end: int, bound: Any) -> Any:
     """Whether some of the predicates are true."""
     for at in range(begin, end):
@@ -261,7 +261,7 @@ def _passes(value: Any, test: Any, constant: Any, begin: int, end: int, bound: A
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _join(nodes: Any, nested: Any, node: int, frames: Any, rows: Any) -> Any:
     """A binding beside every combination of what is nested in it, behind what was joined before."""
     frame = frames[node]
@@ -293,7 +293,7 @@ def _join(nodes: Any, nested: Any, node: int, frames: Any, rows: Any) -> Any:
     return rows
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _with_room(rows: Any, size: int) -> Any:
     """The buffer, or a copy that is large enough."""
     if size <= len(rows):

@@ -13,6 +13,8 @@ Windows (4.5): two sequences of three events each, the second after the first, b
 each window overlaps half of the one before, or nine tenths. Both recomputations are shown, with sequences kept (nTMM)
 and started again; which of them is quicker depends on what it takes to enumerate a sequence.
 
+Queries with MERGE, from events to rows: `benchmarks/merged_queries.py`.
+
 `python -m benchmarks.rank_joins` runs all.
 """
 
@@ -26,8 +28,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from benchmarks.compiled import njit
+from benchmarks.merged_queries import measure_merged_queries
 from benchmarks.rank_join_baselines import Gradient, JoinedAgain, Ratios, StartedAgain, Statistics
 from benchmarks.report import Report, race
 from trendloom.kernels.interpreted import compiled_first
@@ -61,6 +64,7 @@ def measure_rank_joins(report: Report, *, quick: bool = False) -> None:
             measure_schedules(report, setting, 1 if quick else 2)
         measure_windows(report, quick=quick)
         measure_parts(report, quick=quick)
+        measure_merged_queries(report, quick=quick)
 
 
 # ---------------------------------------------------------------------------------------------------- schedules

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from benchmarks.compiled import njit
 from trendloom.kernels.ranking.strata import Strata
 
 Array = np.ndarray[Any, Any]

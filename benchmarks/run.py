@@ -12,7 +12,9 @@ sharing; 1,000 queries on Spark), `unsafe` (a nested query whose conditions keep
 `nesting` (nested sequences beside Algorithm 1 of NEEL+), `shortcuts` (what it is worth to know values beforehand),
 `ranking` (the k best matches beside listing all, Yen's algorithm and k-DSSP), `joins` (rank joins by schedule, windows
 that move, nonlinear preferences), `imprecise` (times that are not exact, beside points, passes, runs from any state and
-the enumeration of points).
+the enumeration of points), `explanation` (features and rewards of a diagnosis beside plain loops),
+`diagnosing` (a diagnosis out of an archive, and beside a live stream of many queries),
+`diagnosis` (reasons of simulated anomalies beside other ways to explain them).
 """
 
 from __future__ import annotations
@@ -28,8 +30,11 @@ import trendloom as tl
 from benchmarks.aggregation import measure_aggregation
 from benchmarks.cores import measure_cores
 from benchmarks.decorrelation import measure_decorrelation
+from benchmarks.diagnosing import measure_diagnosing
+from benchmarks.diagnosis import measure_diagnosis
 from benchmarks.end_to_end import measure_end_to_end
 from benchmarks.exists import measure_exists
+from benchmarks.explanation import measure_explanation
 from benchmarks.growth import measure_growth
 from benchmarks.imprecise import measure_imprecise
 from benchmarks.live import measure_live
@@ -66,6 +71,9 @@ MEASURES = {
     "ranking": measure_ranking,
     "joins": measure_rank_joins,
     "imprecise": measure_imprecise,
+    "explanation": measure_explanation,
+    "diagnosing": measure_diagnosing,
+    "diagnosis": measure_diagnosis,
 }
 PARTS = ("detection", "trends", *MEASURES, "spark")
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from benchmarks.compiled import njit
 from benchmarks.sharing_streams import SharingWorkload, Word
 
 Array = np.ndarray[Any, Any]
@@ -107,12 +107,12 @@ def rows_of_prefixes(found: PrefixCounts, events: ArrangedEvents, workload: Shar
 # -------------------------------------------------------------------------------------------------- kernels
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _place(update: Any) -> Any:
     return np.int64((1 << PLACE_BITS) - 1) - (update & np.int64((1 << PLACE_BITS) - 1))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _count_tumbling(key: Any, time: Any, updates: Any, length: int, within: int, found: Any) -> Any:
     """One counter per prefix; a window of a key ends with the first event after it."""
     counts = np.zeros(length, np.uint64)
@@ -135,7 +135,7 @@ def _count_tumbling(key: Any, time: Any, updates: Any, length: int, within: int,
     return found[:rows]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _count_sliding(key: Any, time: Any, updates: Any, length: int, within: int, slide: int, found: Any) -> Any:
     """A column of counters per START event, those alive from `low` to `high`; also how many were alive at most."""
     size = 1 << 10

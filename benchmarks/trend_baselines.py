@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from benchmarks.compiled import njit
 from benchmarks.trend_columns import BUFFER, CHECKSUM, EQUAL, TRENDS, Columns, Found, count_one, found, prepare, room
 
 Array = np.ndarray[Any, Any]
@@ -50,7 +50,7 @@ def _events(columns: Columns, number: int) -> tuple[Array, Array, Array, int]:
     return columns.time[part], columns.left[part], columns.right[part], columns.kind
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _keep_all(time: Any, left: Any, right: Any, kind: int, most_cells: int) -> Any:
     """All complete trends of one range: one row of `cells` each. Less than 0 of them: there was no room."""
     cells, length = np.empty((64, 16), np.int32), np.zeros(64, np.int32)
@@ -74,7 +74,7 @@ def _keep_all(time: Any, left: Any, right: Any, kind: int, most_cells: int) -> A
     return cells, length, kept
 
 
-@njit(cache=True, nogil=True)
+@njit
 def adjacent(time: Any, left: Any, right: Any, kind: int, earlier: Any, later: Any) -> Any:
     """Whether two events may stand side by side in a trend."""
     if time[earlier] >= time[later]:
@@ -82,7 +82,7 @@ def adjacent(time: Any, left: Any, right: Any, kind: int, earlier: Any, later: A
     return left[earlier] == right[later] if kind == EQUAL else left[earlier] < right[later]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _prefixes(rule: Any, event: int, cells: Any, length: Any, kept: int, prefix: Any, inside: Any) -> Any:
     """The length of the longest prefix of each trend that the event fits, and a mark on all events before its last."""
     time, left, right, kind = rule
@@ -100,7 +100,7 @@ def _prefixes(rule: Any, event: int, cells: Any, length: Any, kept: int, prefix:
     return fits, longest
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _extend(cells: Any, length: Any, kept: int, event: int, prefix: Any, inside: Any, seen_by: Any, seen: Any) -> Any:
     """Append the event to whole trends in place and to other prefixes in new rows, once to each prefix."""
     total, mask = kept, len(seen) - 1
@@ -128,7 +128,7 @@ def _extend(cells: Any, length: Any, kept: int, event: int, prefix: Any, inside:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _same_prefix(cells: Any, prefix: Any, one: int, other: int) -> bool:
     if prefix[one] != prefix[other]:
         return False
@@ -138,7 +138,7 @@ def _same_prefix(cells: Any, prefix: Any, one: int, other: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _more_rows(cells: Any, length: Any, kept: int) -> Any:
     """Room for twice the trends, as much as one event can make of them; a power of two."""
     room_for = len(cells)
@@ -153,7 +153,7 @@ def _more_rows(cells: Any, length: Any, kept: int) -> Any:
     return rows, sizes, np.empty(len(rows), np.int32)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _wider(cells: Any, kept: int) -> Any:
     """Room for trends of twice the length."""
     wide = np.empty((len(cells), 2 * cells.shape[1]), np.int32)
@@ -163,7 +163,7 @@ def _wider(cells: Any, kept: int) -> Any:
     return wide
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _give_rows(cells: Any, length: Any, kept: int, low: int, out: Any, ends: Any, state: Any) -> None:
     for row in range(kept):
         size = length[row]
@@ -196,7 +196,7 @@ def sase_stack_trends(columns: Columns, *, buffer: int = BUFFER) -> Found:
     return found(state, out, ends, counts, int(built))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def stack_pointers(time: Any, left: Any, right: Any, kind: int) -> Any:
     """Pointers of event e: `pointers[first[e] : first[e + 1]]`; `last[e]`: nothing points to e.
 
@@ -226,7 +226,7 @@ def stack_pointers(time: Any, left: Any, right: Any, kind: int) -> Any:
     return first, pointers, last
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _longer(pointers: Any, total: int, more: int) -> Any:
     long = np.empty(2 * len(pointers) + more, np.int32)
     for place in range(total):
@@ -234,7 +234,7 @@ def _longer(pointers: Any, total: int, more: int) -> Any:
     return long
 
 
-@njit(cache=True, nogil=True)
+@njit
 def walk_stack(first: Any, pointers: Any, last: Any, low: int, out: Any, ends: Any, state: Any) -> None:
     """Every path from a last event back to a first one, written in time order.
 
@@ -288,7 +288,7 @@ def exhaustive_partitioning(cpu: Array, mem: Array, limit: float) -> list[int] |
     return None if cuts[0] < 0 else [int(cut) for cut in cuts[1 : 1 + cuts[0]]]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _try_all(cpu: Any, mem: Any, limit: float) -> Any:
     """The number of cuts, then the cuts; -1: no plan fits."""
     last = len(cpu) - 1

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from benchmarks.compiled import njit
 from trendloom.kernels.ground.matches import Matches
 
 Array = np.ndarray[Any, Any]
@@ -126,7 +126,7 @@ def prepare(buffer: int, low: Array, high: Array) -> tuple[Array, Array, Array, 
     return np.zeros(6, np.int64), np.zeros(buffer, np.int32), np.zeros(buffer + 1, np.int32), counts
 
 
-@njit(cache=True, nogil=True)
+@njit
 def room(size: int, out: Any, state: Any) -> Any:
     """Where a trend of this size goes: behind the others, or, once they were taken away, to the front."""
     if state[AT] + size > len(out):
@@ -135,7 +135,7 @@ def room(size: int, out: Any, state: Any) -> Any:
     return state[AT]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def count_one(size: int, ends: Any, state: Any) -> None:
     state[AT] += size
     state[FILLED] += 1

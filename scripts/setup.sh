@@ -123,6 +123,11 @@ install_java() {
     apt_install openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless || true
 }
 
+# Tests of the dashboard drive a browser; without one they are skipped, and say so.
+install_browser() {
+    command -v chromium >/dev/null || apt_install chromium || say "no chromium: tests of the dashboard will be skipped"
+}
+
 ensure_java() {
     java_home=$(find_java_home) || fail "No Java 17 or later found. Install one, or set JAVA_HOME:" \
         "apt-get install openjdk-17-jre-headless" "JAVA_HOME=/path/to/java17 make setup"
@@ -152,7 +157,7 @@ if is_installed; then
     install_java
 else
     make_environment
-    install_java & # while pip waits for its packages
+    { install_java && install_browser; } & # while pip waits for its packages
     trap 'wait' EXIT
     install_packages
     wait

@@ -61,8 +61,7 @@ COMPILED = ("tests/property/test_large_aggregates.py", "tests/property/test_loca
 OF_ALL_KINDS = ("tests/property/", "tests/conformance/", "tests/spark/", "tests/cluster/",
                 "tests/unit/kernels/ranking/", "tests/docs/test_examples.py::test_trend_counts",
                 "tests/docs/test_ranked_examples.py", "tests/docs/test_imprecise_examples.py",
-                "tests/unit/kernels/imprecise/", "tests/unit/benchmarks/test_measures.py::test_imprecise",
-                "tests/unit/benchmarks/test_measures.py::test_ranking")  # fmt: skip
+                "tests/unit/kernels/imprecise/", "tests/unit/benchmarks/")  # fmt: skip
 """Tests of so many queries that kernels are interpreted, and compiled in a deep run."""
 AS_USERS = ("tests/unit/kernels/test_interpreted.py", "tests/unit/engines/test_first_answers.py",
             "tests/unit/engines/test_trend_limits.py")  # fmt: skip
@@ -116,7 +115,7 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 LONG_SETUP = ("tests/cluster/", "tests/packaging/", "tests/spark/test_connect.py",
-              "tests/unit/engines/test_first_answers.py")  # fmt: skip
+              "tests/unit/engines/test_first_answers.py", "tests/dashboard/", "tests/unit/dashboard/")  # fmt: skip
 """Tests that share what takes long to set up: one process makes it, once."""
 LIVE = ("tests/spark/test_stream_", "tests/spark/test_live_", "tests/spark/test_changing_workload.py")
 """Tests of live streams, which have a session of their own."""

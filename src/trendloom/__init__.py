@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 from trendloom import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from os import PathLike
 
     import pyarrow as pa
+
+    from trendloom.explanation.diagnosis import Diagnosis
+    from trendloom.io.archive import Archive
 
 __version__ = "0.1.0"
 
@@ -176,4 +179,46 @@ def expand(
     return expanded(text, row, with_times_of_index(events, time), options)
 
 
-__all__ = ["__version__", "check", "errors", "expand", "explain", "run"]
+def diagnose(
+    archive: str | PathLike[str] | Archive,
+    *,
+    query: str | None = None,
+    partition: Mapping[str, object] | None = None,
+    abnormal: Sequence[object],
+    reference: Sequence[object] | None = None,
+    related_by: str | Sequence[str] | None = None,
+    windows: int | str | Sequence[int | str] = ("30 s",),
+    functions: str | Sequence[str] | None = None,
+    features: Mapping[str, Callable[..., object]] | None = None,
+    engine: str = "local",
+    time_zone: str | None = None,
+    master: str | None = None,
+    progress: Callable[[str, float], None] | None = None,
+    save_as: str | None = None,
+) -> Diagnosis:
+    """Why a stretch of a query's chart is abnormal: a formula over features of the archived events, with their rewards.
+
+    `archive`: a folder that `trendloom archive`, `trendloom stream` or `trendloom.spark.archive` wrote. `query` and
+    `partition` ({attribute: value}) say whose chart was looked at. `abnormal`: [(from, to), ...], times as text,
+    datetimes or whole numbers; an interval begins at `from` and ends before `to`. `reference`: the same for what is
+    normal, ({attribute: value}, from, to) in another partition; if not given, the rest of the partition.
+    Features that also separate such periods in related partitions, those that agree in the dimensions `related_by` (all
+    if not given), are false positives. `windows`: the lengths over which features are made. `functions`: some of count,
+    mean, min, max, deviation, change; `features`: {name: function} of your own, each of (values, starts, ends), one
+    number per stretch of values. `engine`: "local" or "spark", where features are made. `progress` hears what is being
+    done and the share that is behind. `save_as` keeps the reason in the archive as a monitor.
+    """
+    from trendloom.engines.diagnosis.door import DiagnosisWatch, diagnose_archive
+    from trendloom.engines.diagnosis.request import DiagnosisRequest, marked_intervals, names_in, unheard, windows_in
+    from trendloom.io.archive import Archive, open_archive
+
+    request = DiagnosisRequest(
+        query, dict(partition or {}), marked_intervals(abnormal, "abnormal"),
+        marked_intervals(reference, "reference", elsewhere=True), names_in(related_by), windows_in(windows),
+        names_in(functions), dict(features or {}), engine, time_zone, master,
+    )  # fmt: skip
+    opened = archive if isinstance(archive, Archive) else open_archive(Path(archive))
+    return diagnose_archive(opened, request, watch=DiagnosisWatch(progress or unheard), save_as=save_as)
+
+
+__all__ = ["__version__", "check", "diagnose", "errors", "expand", "explain", "run"]

@@ -177,6 +177,10 @@ class StateError(RunError):
     """What a live stream has stored cannot be read, or belongs to something else: trying again would not help."""
 
 
+class ArchiveWarning(UserWarning):
+    """Something of an archive is damaged, and was left out."""
+
+
 @dataclass(frozen=True)
 class QueryWarning:
     """Something that is allowed but probably not meant."""

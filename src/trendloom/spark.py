@@ -13,11 +13,21 @@ functions for `foreachBatch` that write every row exactly once, `metrics_of` tel
     query = rows.writeStream.option("checkpointLocation", "state").foreachBatch(to_sqlite("rows.db", "matches")).start()
     metrics_of(query).late
 
+`archive` puts a batch of events, and the rows of queries over them, into a folder by type and time:
+
+    archive(spark.read.parquet("events"), text, "plant", keep="30 days")
+
+`watch` looks for reasons that a diagnosis kept as monitors (`trendloom.diagnose(..., save_as="memory_low")`):
+
+    watch(spark.read.parquet("events"), "plant", "memory_low")
+
 Needs the extra `spark`. Any session of your own works too, classic or through Spark Connect.
 """
 
 from __future__ import annotations
 
+from trendloom.engines.spark.archiving.archive import archive
+from trendloom.engines.spark.archiving.watch import watch
 from trendloom.engines.spark.detect import detect
 from trendloom.engines.spark.live.database import to_database, to_sqlite
 from trendloom.engines.spark.live.metrics import Metrics, metrics_of
@@ -27,6 +37,7 @@ from trendloom.engines.spark.session import session
 
 __all__ = [
     "Metrics",
+    "archive",
     "detect",
     "events_of_kafka",
     "metrics_of",
@@ -35,4 +46,5 @@ __all__ = [
     "to_jsonl",
     "to_parquet",
     "to_sqlite",
+    "watch",
 ]

@@ -23,7 +23,7 @@ EXAMPLES = ROOT / "examples"
 # their events are elsewhere, or have no precise time
 SPECIAL = (
     "nab", "demo_stream", "quickstart", "clock_drift", "trend_counts", "long_rises", "taxi_workload", "nesting",
-    "loans", "ranking", "imprecise_time",
+    "loans", "ranking", "imprecise_time", "nab_monitors",
 )  # fmt: skip
 A_FEW = ("realAWSCloudwatch/iio_us-east-1_i-a2eb1cd9_NetworkIn", "realAWSCloudwatch/ec2_network_in_257a54")
 WITH_EVENTS = sorted(path for path in EXAMPLES.glob("*.tql") if path.stem not in SPECIAL)

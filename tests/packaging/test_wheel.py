@@ -64,6 +64,7 @@ def test_the_wheel_holds_the_grammar_the_types_and_the_licence(wheel: Path):
         names = archive.namelist()
     assert "trendloom/lang/grammar.lark" in names
     assert "trendloom/py.typed" in names
+    assert {"trendloom/dashboard/assets/page.js", "trendloom/dashboard/assets/style.css"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if not name.startswith(("trendloom/", "trendloom-"))]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,16 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from trendloom.errors import Door, OptionError, QueryError, QueryNote, QueryWarning, TrendloomError, at_door
+from trendloom.errors import (
+    ArchiveWarning,
+    Door,
+    OptionError,
+    QueryError,
+    QueryNote,
+    QueryWarning,
+    TrendloomError,
+    at_door,
+)
 
 BAD_QUERY_OR_OPTIONS = 2
 BAD_DATA_OR_FAILED_RUN = 1
@@ -110,6 +120,19 @@ def tell_warnings(warnings: Iterable[QueryWarning | str], query: str | None = No
             tell_note(str(warning))
         else:
             errors_console().print(_marked(f"warning{of}", "bold yellow", str(warning)))
+
+
+@contextmanager
+def warnings_told(*, quiet: bool) -> Iterator[None]:
+    """Warnings of Python's that are meant for users, as other warnings are told, when the block is over."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield
+        finally:
+            if not quiet:
+                tell_warnings(str(one.message) for one in told if one.category in (UserWarning, ArchiveWarning))
 
 
 def tell_note(text: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from trendloom.cli.console import INTERRUPTED, errors_console, tell_note, tell_refusal, tell_warnings
+from trendloom.cli.console import INTERRUPTED, errors_console, tell_note, tell_refusal, tell_warnings, warnings_told
 from trendloom.cli.query import read_query
 from trendloom.cli.spark_output import spark_prints_into
 from trendloom.cli.watch import Screen, console_of, show_table, watching
@@ -31,8 +30,11 @@ from trendloom.engines.spark.live.targets import Target, check_file, check_folde
 from trendloom.errors import OptionError, QueryWarning, TrendloomError
 
 if TYPE_CHECKING:
-    from trendloom.engines.spark.live.changing import ChangingWorkload
+    from trendloom.engines.spark.archiving.live import LiveArchive
+    from trendloom.engines.spark.live.changing import ChangingWorkload, Passage
     from trendloom.engines.spark.live.metrics import Metrics
+    from trendloom.engines.spark.live.service import Renewal
+    from trendloom.model.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Request:
     late_to: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     watched: str | None = None  # the file that the queries are of, if it may change
+    archive: LiveArchive | None = None  # where all events and rows are kept
 
     @property
     def on_connect(self) -> bool:
@@ -61,6 +64,8 @@ class Request:
         Setting(self.watermark, self.buckets, self.late_to)
         if self.watched is not None:
             self._check_watched()
+        if self.archive is not None:
+            self._check_archive()
         if self.on_connect and self.target.kind == "console":
             raise OptionError(
                 "rows of Spark Connect do not come to this console", hint="give another sink: its place is the server's"
@@ -73,6 +78,21 @@ class Request:
         columns = known_columns(self.source, self.options.time_columns, notes)
         if columns is not None:
             check_live(queries, columns, self.options)
+            if self.archive is not None:
+                self.archive.check(queries, columns, self.options)
+
+    def _check_archive(self) -> None:
+        """Refuse what does not go together with an archive."""
+        if self.on_connect:
+            raise OptionError(
+                "a stream through Spark Connect cannot be archived: its folders are the server's",
+                hint="run the command where the server is, with another --master",
+            )
+        if self.target.kind == "memory":
+            raise OptionError(
+                "rows in memory are not archived: batches are committed by a sink that lasts",
+                hint="give another sink: parquet:FOLDER, jsonl:FOLDER, sqlite:FILE/TABLE or console",
+            )
 
     def _check_watched(self) -> None:
         """Refuse what does not go together with a workload that changes."""
@@ -100,31 +120,58 @@ class Report:
     quiet: bool = False
     debug: bool = False
 
+    def check(self) -> None:
+        """Refuse files that cannot be written."""
+        for file in filter(None, (self.metrics, self.log)):
+            check_file(file)
+
 
 def serve_request(request: Request, report: Report) -> None:
     """Serve a stream; ends when it is stopped, or when all is read (available-now)."""
     request.check()
-    for file in filter(None, (report.metrics, report.log)):
-        check_file(file)
+    report.check()
     if not report.quiet:
         tell_note("starting Spark")
-    stop = Event()
     voice = WorkloadVoice(request.watched, report.quiet)
-    with _warnings_told(quiet=report.quiet), spark_prints_into(report.log, debug=report.debug):
+    with warnings_told(quiet=report.quiet), spark_prints_into(report.log, debug=report.debug):
         workload, schema, spark = _opened(request, voice)
     voice.begin()
-    show = console_of(report.format, schema, stop)
-    sink = request.target.sink(show)
-    screen = Screen(wanted=not report.quiet, metrics=report.metrics, name=_name(request))
+    renewal = None if request.on_connect or request.service.memory is not None else workload
+    opened = OpenedStream(workload.rows, schema, spark, renewal, workload.passage)
+    serve_opened(opened, stream_name(request.source, request.target), request.target, request.service, report)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedStream:
+    """Rows of a stream that has not begun, what the columns of its events mean, and its session.
+
+    `renewal` decides when it goes on with other rows; `passage` keeps its events and rows in an archive.
+    """
+
+    rows: Any
+    schema: Schema
+    spark: Any
+    renewal: Renewal | None = None
+    passage: Passage | None = None
+
+
+def serve_opened(opened: OpenedStream, name: str, target: Target, service: Service, report: Report) -> None:
+    """Serve a stream that is opened until its end, or until somebody stops it, and say how it went."""
+    stop = Event()
+    show = console_of(report.format, opened.schema, stop)
+    passage = opened.passage
+    sink = target.sink(show) if passage is None else passage.sink(target.sink(show))
+    screen = Screen(wanted=not report.quiet, metrics=report.metrics, name=name)
     try:
         with _stopped_by_signals(stop), watching(screen) as watch:
-            renewal = None if request.on_connect or request.service.memory is not None else workload
-            end = serve(workload.rows, sink, request.service, stop, watch, renewal)
+            end = serve(opened.rows, sink, service, stop, watch, opened.renewal)
+            if passage is not None:
+                passage.close()
     except KeyboardInterrupt:
         errors_console().print("[yellow]stopped at once[/]: the batch under way is done again at the next start")
         raise typer.Exit(INTERRUPTED) from None
-    if request.service.memory is not None:
-        show_table(spark.table(request.service.memory).toArrow(), schema)
+    if service.memory is not None:
+        show_table(opened.spark.table(service.memory).toArrow(), opened.schema)
     if not report.quiet:
         tell_note(_totals(end, stopped=stop.is_set()))
     if show.broken:
@@ -133,6 +180,7 @@ def serve_request(request: Request, report: Report) -> None:
 
 def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, Any, Any]:
     """The workload over a stream of events, planned; what the columns of the events mean; and the session."""
+    from trendloom.engines.spark.archiving.live import ArchivePassage
     from trendloom.engines.spark.live.changing import ChangingWorkload, WorkloadWatch
     from trendloom.spark import session
 
@@ -153,6 +201,7 @@ def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, A
         WorkloadWatch(voice.warn, voice.refuse),
         look=None if file is None else partial(read_query, file),
         heeded=request.text,
+        passage=None if request.archive is None else ArchivePassage(request.archive, options.numeric),
     )
     workload.first_rows()
     if notes is not None:
@@ -185,8 +234,8 @@ class WorkloadVoice:
         tell_refusal(error, f"a change of {self.file}")
 
 
-def _name(request: Request) -> str:
-    return f"{request.source.kind}:{request.source.place} → {request.target.kind}:{request.target.place}".rstrip(":")
+def stream_name(source: EventSource, target: Target) -> str:
+    return f"{source.kind}:{source.place} → {target.kind}:{target.place}".rstrip(":")
 
 
 def _totals(end: Metrics, *, stopped: bool) -> str:
@@ -221,14 +270,3 @@ def _stopped_by_signals(stop: Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def _warnings_told(*, quiet: bool) -> Iterator[None]:
-    """Warnings about the query, as other commands tell them."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)
-        yield
-    if not quiet:
-        tell_warnings(str(one.message) for one in told if one.category is UserWarning)

@@ -13,7 +13,8 @@ from typing import Annotated
 import typer
 
 from trendloom import __version__
-from trendloom.cli import check, explain, run, stream, warm
+from trendloom.cli import archive, check, dashboard, diagnose, explain, monitor, run, stream, warm
+from trendloom.cli.intervals import IntervalCommand
 
 EXAMPLES = r"""
 [bold]Try[/]
@@ -56,13 +57,25 @@ def _trendloom(
 
 app.command(epilog=run.EPILOG)(run.run)
 app.command(epilog=stream.EPILOG)(stream.stream)
+app.command(epilog=archive.EPILOG)(archive.archive)
 app.command(epilog=check.EPILOG)(check.check)
 app.command(epilog=explain.EPILOG)(explain.explain)
+app.command(epilog=diagnose.EPILOG, cls=IntervalCommand)(diagnose.diagnose)
+app.command(epilog=monitor.EPILOG)(monitor.monitor)
+app.command(epilog=dashboard.EPILOG)(dashboard.dashboard)
 app.command(epilog=warm.EPILOG)(warm.warm)
+
+
+GIVING_WAY = ("diagnose",)
+"""Commands that let live streams on the same machine go first."""
 
 
 def main() -> None:
     """The entry point of the command."""
+    if sys.argv[1:2] and sys.argv[1] in GIVING_WAY:
+        from trendloom.engines.diagnosis.priority import give_way
+
+        give_way()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without box characters still shows the rest
     app(prog_name="trendloom")

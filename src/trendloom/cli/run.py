@@ -101,7 +101,7 @@ def run(
         )  # fmt: skip
         unsorted: list[bool] = []
         with progress(wanted=not quiet) as shown:
-            rows = answers(text, events, options, _watch(shown, unsorted, quiet=quiet, debug=debug))
+            rows = answers(text, events, options, watch_of(shown, unsorted, quiet=quiet, debug=debug))
             rows = rows if drawn is None else drawn.watched(rows)
             shown.say("looking for matches")
             counts = [0] * len(rows)
@@ -135,7 +135,8 @@ def _of_query(answer: Answer) -> str:
     return "" if answer.plan.name is None else f"query {answer.plan.name}: "
 
 
-def _watch(shown: Shown, unsorted: list[bool], *, quiet: bool, debug: bool) -> Watch:
+def watch_of(shown: Shown, unsorted: list[bool], *, quiet: bool, debug: bool) -> Watch:
+    """What a run tells while it is under way."""
     from trendloom.engines.answers import Watch
 
     def warn(warning: QueryWarning, query: str | None) -> None:

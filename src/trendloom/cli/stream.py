@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from trendloom.cli.query import STANDARD_INPUT, read_query
 from trendloom.errors import OptionError
 
 STREAM = "Stream"
+ARCHIVE = "Archive"
 EPILOG = """
 [bold]Examples[/]
 
@@ -23,6 +25,8 @@ EPILOG = """
 
   trendloom stream all.tql --source kafka:broker:9092/trades --schema "time timestamp, type string, price double"
   --sink parquet:rows --checkpoint state --trigger "5 seconds" --late-to late --metrics trendloom.prom
+
+  trendloom stream --monitor memory_low --archive history --source parquet:checks --sink jsonl:alerts --checkpoint watch
 
 Ctrl-C ends the stream in good order; started again with the same --checkpoint, it goes on where it was.
 """
@@ -106,6 +110,35 @@ def stream(
             help="Parquet of events that came too late, have no time or cannot be read.",
         ),
     ] = None,
+    archive: Annotated[
+        str | None,
+        typer.Option(
+            "--archive", metavar="FOLDER", rich_help_panel=ARCHIVE, show_default=False,
+            help="Keep all events of the source and all rows of the queries there, by type and time.",
+        ),
+    ] = None,
+    monitor: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--monitor", metavar="NAME", rich_help_panel=ARCHIVE, show_default=False,
+            help="Instead of queries: watch for a reason that `trendloom diagnose --save-as NAME` kept in the archive, "
+            "which then is only read; may be repeated. Rows are alerts.",
+        ),
+    ] = None,
+    archive_chunk: Annotated[
+        str,
+        typer.Option(
+            "--archive-chunk", metavar="DURATION", rich_help_panel=ARCHIVE,
+            help="The stretch of time that a file of the archive holds.",
+        ),
+    ] = "1h",
+    archive_keep: Annotated[
+        str | None,
+        typer.Option(
+            "--archive-keep", metavar="AGE", rich_help_panel=ARCHIVE, show_default=False,
+            help="Drop what is older than that, e.g. 30d, counted from the newest event; else nothing is dropped.",
+        ),
+    ] = None,
     trigger: Annotated[
         str | None,
         typer.Option(
@@ -174,46 +207,80 @@ def stream(
 
         require_spark()
         from trendloom.cli.live import Report, Request, serve_request
+        from trendloom.cli.live_monitors import MonitorRequest, serve_monitors
         from trendloom.engines.options import Options, columns_named
+        from trendloom.engines.spark.archiving.live import LiveArchive
         from trendloom.engines.spark.live.service import Service
         from trendloom.engines.spark.live.setting import absolute
         from trendloom.engines.spark.live.sources import source_of
         from trendloom.engines.spark.live.targets import target_of
+        from trendloom.io.archive.settings import local_root
 
         settings = _pairs(conf, "--conf") | ({"spark.jars.packages": packages} if packages else {})
         target = target_of(sink)
+        if archive is None and archive_keep is not None:
+            raise OptionError("--archive-keep is for an archive, and there is none", hint="give --archive FOLDER")
         memory = target.place if target.kind == "memory" else None
         if format is not None and target.kind != "console":
             raise OptionError("--format is for rows on the console", hint="leave it out, or give --sink console")
+        events = source_of(source, schema=schema, max_files=max_files, options=_pairs(option, "--option"))
+        options = Options(
+            "spark",
+            time,
+            type,
+            time_unit,
+            time_low,
+            time_high,
+            numeric=numeric.value,
+            query=query,
+            master=master,
+            order=columns_named(order),
+            time_zone=time_zone,
+            time_error=time_error,
+            time_probability=time_probability,
+            time_grain=time_grain,
+            time_points=time_points,
+        )
+        service = Service(absolute(checkpoint), trigger, retries, memory=memory)
+        report = Report(format.value if format else None, metrics, log, quiet=quiet, debug=debug)
+        if monitor:
+            kept = _archive_of_monitors(archive, query_file or watch, late_to)
+            serve_monitors(
+                MonitorRequest(tuple(monitor), kept, events, target, options, service, watermark, settings), report
+            )
+            return
+        file = _file_of(query_file, watch)
+        name = None if file == STANDARD_INPUT else Path(file).stem
         request = Request(
-            text=read_query(_file_of(query_file, watch)),
-            source=source_of(source, schema=schema, max_files=max_files, options=_pairs(option, "--option")),
+            text=read_query(file),
+            source=events,
             target=target,
-            options=Options(
-                "spark",
-                time,
-                type,
-                time_unit,
-                time_low,
-                time_high,
-                numeric=numeric.value,
-                query=query,
-                master=master,
-                order=columns_named(order),
-                time_zone=time_zone,
-                time_error=time_error,
-                time_probability=time_probability,
-                time_grain=time_grain,
-                time_points=time_points,
-            ),
-            service=Service(absolute(checkpoint), trigger, retries, memory=memory),
+            options=options,
+            service=service,
             watermark=watermark,
             buckets=buckets,
             late_to=None if late_to is None else absolute(late_to),
             settings=settings,
             watched=watch,
+            archive=None if archive is None else LiveArchive(local_root(archive), archive_chunk, archive_keep, name),
         )
-        serve_request(request, Report(format.value if format else None, metrics, log, quiet=quiet, debug=debug))
+        serve_request(request, report)
+
+
+def _archive_of_monitors(archive: str | None, queries: str | None, late_to: str | None) -> str:
+    """The archive that keeps monitors; what does not go together with them is refused."""
+    if archive is None:
+        raise OptionError("which archive keeps the monitor?", hint="give --archive FOLDER")
+    if queries is not None:
+        raise OptionError(
+            f"a stream runs queries ({queries}) or monitors, not both", hint="start two, each with its own --checkpoint"
+        )
+    if late_to is not None:
+        raise OptionError(
+            "late events are put aside for queries, not for monitors",
+            hint="leave out --late-to, or wait longer: --watermark",
+        )
+    return archive
 
 
 def _file_of(query_file: str | None, watched: str | None) -> str:

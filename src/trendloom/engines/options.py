@@ -86,8 +86,9 @@ class Options:
     def imprecise(self) -> ImpreciseOptions:
         """The options of imprecise time; refuses what contradicts itself."""
         return ImpreciseOptions(
-            self.time_low, self.time_high, self.time_error, self.time_probability, self.time_grain, self.time_points
-        )
+            self.time_low, self.time_high, self.time_error, self.time_probability, self.time_grain, self.time_points,
+            self.time,
+        )  # fmt: skip
 
     @property
     def limits(self) -> Limits:

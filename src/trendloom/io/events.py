@@ -78,7 +78,7 @@ def prepare(
     unit = short_unit(time_unit)
     if time_zone is not None:
         zone_named(time_zone)
-    imprecise = ImpreciseOptions(time_low, time_high, time_error, time_probability, time_grain, time_points)
+    imprecise = ImpreciseOptions(time_low, time_high, time_error, time_probability, time_grain, time_points, time)
     bounds = imprecise.bounds
     if table.num_columns == 0 and table.num_rows == 0:  # an empty file of JSON lines: no events, so no columns either
         table = pa.table({name: pa.nulls(0) for name in dict.fromkeys([*(bounds or (time,)), type])})

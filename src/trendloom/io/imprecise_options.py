@@ -17,10 +17,13 @@ from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis
 DURATION = re.compile(r"(-?)\s*(\d+(?:\.\d*)?|\.\d+)\s*([^\W\d_]*)")
 """A number with a unit behind it, or with none; what looks otherwise is the name of a column."""
 
+USUAL_TIME = "time"
+"""The column of times where the caller names none."""
+
 
 @dataclass(frozen=True)
 class ImpreciseOptions:
-    """The options of imprecise time, as the caller wrote them; None: not given."""
+    """The options of imprecise time, as the caller wrote them; None: not given. `time`: the column of one time."""
 
     low: str | None = None
     high: str | None = None
@@ -28,6 +31,7 @@ class ImpreciseOptions:
     probability: str | None = None
     grain: str | None = None
     points: int | None = None
+    time: str = USUAL_TIME
 
     def __post_init__(self) -> None:
         if (self.low is None) != (self.high is None):
@@ -38,9 +42,16 @@ class ImpreciseOptions:
                 "times have bounds of their own or an error, not both",
                 hint=f"leave out {option('time_error')}, or {option('time_low')} and {option('time_high')}",
             )
+        if self.low is not None and self.time != USUAL_TIME:
+            raise OptionError(
+                "times have bounds of their own or are in one column, not both",
+                hint=f"leave out {option('time')}, or {option('time_low')} and {option('time_high')}",
+            )
         _refuse_alone(self)
         if self.points is not None and self.points < 1:
-            raise OptionError(f"{option('time_points')} must be at least 1")
+            raise OptionError(
+                f"{option('time_points')} must be at least 1", hint=f"leave it out: {MOST_POINTS:,} points are allowed"
+            )
         if self.grain is not None:
             _duration(self.grain, "time_grain")
         if self.error is not None:

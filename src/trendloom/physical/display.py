@@ -186,6 +186,8 @@ def _templates(plan: Plan) -> Iterator[Branch]:
 def _dependence(plan: Plan, scope: Scope) -> str:
     if scope.number == 0:
         return ""
+    if plan.schema.imprecise:
+        return "its events are rivals: how likely none lies in the gap is part of the confidence of each match"
     if scope.like is not None:
         return f"the same as NOT {scope.like}: evaluated once"
     if scope.absence is not None:

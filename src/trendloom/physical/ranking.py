@@ -32,7 +32,7 @@ def scoring_of(plan: Plan, names: tuple[str, ...]) -> Scoring | None:
     )
 
 
-WITHOUT_LISTING = ("best paths", "rank join", "parts")
+WITHOUT_LISTING = ("best paths", "branches", "rank join", "parts")
 """Candidates that rank matches without listing all of them: where none takes a plan, EXPLAIN says why."""
 
 

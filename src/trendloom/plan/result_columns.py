@@ -43,7 +43,7 @@ def refuse_clashing_columns(plans: Sequence[Plan], hint: str | None = None) -> N
     """Refuse queries whose rows do not fit one table, by names and places of all of them."""
     named: dict[str, list[ResultColumn]] = {}
     for plan in plans:
-        for column in _columns(plan):
+        for column in columns_of(plan):
             if column.kind is not Kind.NULL:
                 named.setdefault(column.name, []).append(column)
     clashing = [some for some in named.values() if len({column.kind for column in some}) > 1]
@@ -66,7 +66,7 @@ def _way_out(clashing: list[list[ResultColumn]]) -> str:
     return "rename columns that differ with AS"
 
 
-def _columns(plan: Plan) -> Iterator[ResultColumn]:
+def columns_of(plan: Plan) -> Iterator[ResultColumn]:
     """The columns that can be called like those of another query, and be something else there."""
     query = plan.query
     given = plan.group_by if isinstance(plan.output, Aggregation) else plan.partition

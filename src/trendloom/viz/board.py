@@ -27,7 +27,8 @@ from trendloom.plan.display import show_preference
 from trendloom.plan.logical import Plan
 from trendloom.plan.ranking import RANK, SCORE
 from trendloom.viz.canvas import check_picture, colours, require_matplotlib, save, style
-from trendloom.viz.timeline import Mark, Span, are_short, draw_lanes, draw_legend, label_time, since_first
+from trendloom.viz.lanes import draw_lanes, draw_legend, label_time
+from trendloom.viz.timeline import Mark, Span, are_short, since_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

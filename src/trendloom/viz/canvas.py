@@ -1,4 +1,4 @@
-"""What all pictures share: a palette that colour-blind readers can tell apart, an empty figure, and saving it.
+"""What all pictures share: a palette that colour-blind readers can tell apart, the pen for shapes, and saving a figure.
 
 Figures are made without pyplot, so drawing changes no global state and needs no display. The ending of the file name
 chooses SVG or PNG; the same input gives the same SVG, byte for byte.
@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trendloom.errors import OptionError
+from trendloom.viz.shapes import Arrow, Disc, Dot, Drawing, Shape, Words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8C6D31", "#5E4FA2", "#7F7F7F")
@@ -20,6 +22,7 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8C6D31", "#5
 
 FORBIDDEN = "#D55E00"
 INK = "#222222"
+NOTE = "#555555"
 FAINT = "#9AA0A6"
 GRID = "#E6E8EB"
 
@@ -68,3 +71,63 @@ def save(figure: Figure, target: Path) -> Path:
     metadata = {"Date": None} if target.suffix.lower() == ".svg" else {"Software": None}
     figure.savefig(target, dpi=160, metadata=metadata, facecolor="white", bbox_inches="tight", pad_inches=0.15)
     return target
+
+
+# ------------------------------------------------------------------------------------------------- shapes
+
+
+def paint(axes: Axes, drawing: Drawing) -> None:
+    """Put shapes into axes. One unit is one inch in every picture, so circles and letters keep their proportion."""
+    for shape in drawing.shapes:
+        _paint_one(axes, shape)
+    (left, low), (right, high) = drawing.low, drawing.high
+    axes.set_xlim(left, right)
+    axes.set_ylim(low, high)
+    axes.figure.set_size_inches(right - left, high - low)  # type: ignore[union-attr]
+
+
+def _paint_one(axes: Axes, shape: Shape) -> None:
+    from matplotlib.patches import Circle
+
+    match shape:
+        case Disc():
+            look = {"facecolor": shape.fill, "edgecolor": shape.rim, "linewidth": shape.width}
+            axes.add_patch(Circle(shape.centre, shape.radius, zorder=shape.level, **look))
+        case Arrow():
+            _paint_arrow(axes, shape)
+        case Dot():
+            x, y = shape.centre
+            axes.plot([x], [y], marker="o", markersize=4, color=shape.colour, zorder=3)
+        case Words():
+            _paint_words(axes, shape)
+
+
+def _paint_arrow(axes: Axes, arrow: Arrow) -> None:
+    from matplotlib.patches import FancyArrowPatch
+    from matplotlib.path import Path as Curve
+
+    step = {2: Curve.LINETO, 3: Curve.CURVE3, 4: Curve.CURVE4}[len(arrow.points)]
+    axes.add_patch(
+        FancyArrowPatch(
+            path=Curve(list(arrow.points), [Curve.MOVETO] + [step] * (len(arrow.points) - 1)),
+            arrowstyle="-|>,head_length=5,head_width=2.6",
+            color=arrow.colour,
+            linestyle=(0, (4, 2)) if arrow.dashed else "solid",
+            linewidth=1.3,
+            zorder=2,
+        )
+    )
+
+
+def _paint_words(axes: Axes, words: Words) -> None:
+    given: dict[str, Any] = {"ha": "center", "va": words.upright, "fontsize": words.size}
+    if words.colour is not None:
+        given["color"] = words.colour
+    if words.bold:
+        given["fontweight"] = "bold"
+    if words.box is not None:
+        fill, rim = words.box
+        given["bbox"] = {"boxstyle": "round,pad=0.3", "facecolor": fill, "edgecolor": rim, "linewidth": 1.0}
+    if words.level is not None:
+        given["zorder"] = words.level
+    axes.text(*words.place, words.text, **given)

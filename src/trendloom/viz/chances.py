@@ -23,7 +23,7 @@ from trendloom.pattern.algebra import atoms
 from trendloom.plan.logical import Plan
 from trendloom.viz.board import named_values
 from trendloom.viz.canvas import GRID, check_picture, colours, require_matplotlib, save, style
-from trendloom.viz.timeline import draw_legend, label_time
+from trendloom.viz.lanes import draw_legend, label_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

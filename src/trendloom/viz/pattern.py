@@ -2,6 +2,7 @@
 
 Positions stand from left to right by the longest way that leads to them, alternatives above each other; arrows that
 go on run straight, or over what stands between; arrows that go back (Kleene) run below. Cost: edges × positions.
+`drawing_of` says what is drawn, as data: files and the page show the same.
 """
 
 from __future__ import annotations
@@ -9,19 +10,25 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from trendloom.viz.canvas import FAINT, FORBIDDEN, INK, check_picture, colours, require_matplotlib, save, style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from trendloom.viz.canvas import (
+    FAINT,
+    FORBIDDEN,
+    INK,
+    NOTE,
+    check_picture,
+    colours,
+    paint,
+    require_matplotlib,
+    save,
+    style,
+)
+from trendloom.viz.shapes import Arrow, Disc, Dot, Drawing, Point, Shape, Words
 
 RADIUS = 0.34
 STEP = 1.9  # between columns
 ROW = 1.35  # between alternatives
 LINE = 0.17  # of a note
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -63,29 +70,29 @@ def draw_pattern(
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    places = layout(nodes, edges)
+    drawing = drawing_of(nodes, edges)
     with rc_context(style()):
         figure = Figure()
         axes = figure.add_axes((0, 0, 1, 1))
         axes.axis("off")
-        tops = _draw_edges(axes, edges, places)
-        lowest = _draw_nodes(axes, nodes, places)
-        ends = _draw_ends(axes, nodes, edges, places)
-        _fit(axes, [*places.values(), *tops, *lowest, *ends])
+        paint(axes, drawing)
         if title:
             axes.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=12)
         if caption:
-            axes.text(0, 0, caption, transform=axes.transAxes, va="top", fontsize=9, color="#555555", linespacing=1.5)
+            axes.text(0, 0, caption, transform=axes.transAxes, va="top", fontsize=9, color=NOTE, linespacing=1.5)
         return save(figure, target)
 
 
-def _fit(axes: Axes, points: Sequence[Point]) -> None:
-    """One unit is one inch in every picture, so that circles and letters keep their proportion."""
+def drawing_of(nodes: Sequence[PatternNode], edges: Sequence[PatternEdge]) -> Drawing:
+    """The pattern as shapes, with room around them for names and notes."""
+    places = layout(nodes, edges)
+    arrows, tops = _arrows(edges, places)
+    circles, lowest = _circles(nodes, places)
+    ends, tips = _ends(nodes, edges, places)
+    points = [*places.values(), *tops, *lowest, *tips]
     left, right = min(x for x, _ in points) - 1.1, max(x for x, _ in points) + 1.1
     low, high = min(y for _, y in points) - 0.75, max(y for _, y in points) + 0.6
-    axes.set_xlim(left, right)
-    axes.set_ylim(low, high)
-    axes.figure.set_size_inches(right - left, high - low)  # type: ignore[union-attr]
+    return Drawing((*arrows, *circles, *ends), (left, low), (right, high))
 
 
 def layout(nodes: Sequence[PatternNode], edges: Sequence[PatternEdge]) -> dict[int, Point]:
@@ -102,31 +109,31 @@ def layout(nodes: Sequence[PatternNode], edges: Sequence[PatternEdge]) -> dict[i
     return places
 
 
-# ------------------------------------------------------------------------------------------------ drawing
+# ------------------------------------------------------------------------------------------------- shapes
 
 
-def _draw_nodes(axes: Axes, nodes: Sequence[PatternNode], places: Mapping[int, Point]) -> list[Point]:
-    """Draws the circles and gives the points that need room for more than one line of text below them."""
-    from matplotlib.patches import Circle
-
+def _circles(nodes: Sequence[PatternNode], places: Mapping[int, Point]) -> tuple[list[Shape], list[Point]]:
+    """The positions, and the points that need room for more than one line of text below them."""
+    shapes: list[Shape] = []
     lowest: list[Point] = []
     palette = colours(node.variable for node in sorted(nodes, key=lambda each: each.id))
     for node in nodes:
         place, colour = places[node.id], palette[node.variable]
         if node.accepts:
-            axes.add_patch(Circle(place, RADIUS + 0.07, facecolor="white", edgecolor=colour, linewidth=1.6, zorder=3))
-        axes.add_patch(Circle(place, RADIUS, facecolor=colour + "26", edgecolor=colour, linewidth=1.8, zorder=4))
+            shapes.append(Disc(place, RADIUS + 0.07, colour, "white", 1.6, level=3))
+        shapes.append(Disc(place, RADIUS, colour, colour + "26"))
         size = 11 if len(node.variable) <= 6 else 8
-        axes.text(*place, node.variable, ha="center", va="center", fontsize=size, fontweight="bold", zorder=5)
+        shapes.append(Words(place, node.variable, size, bold=True, level=5))
         below = [node.type if node.type != node.variable else None, node.note]
         text = "\n".join(line for line in below if line)
-        axes.text(place[0], place[1] - RADIUS - 0.13, text, ha="center", va="top", fontsize=8.5, color="#555555")
+        shapes.append(Words((place[0], place[1] - RADIUS - 0.13), text, 8.5, "top", NOTE))
         lowest.append((place[0], place[1] - LINE * text.count("\n")))
-    return lowest
+    return shapes, lowest
 
 
-def _draw_edges(axes: Axes, edges: Sequence[PatternEdge], places: Mapping[int, Point]) -> list[Point]:
-    """Draws the arrows and gives the top of each, its notes included."""
+def _arrows(edges: Sequence[PatternEdge], places: Mapping[int, Point]) -> tuple[list[Shape], list[Point]]:
+    """The steps, and the top of each, its notes included."""
+    shapes: list[Shape] = []
     tops: list[Point] = []
     loops = frozenset(edge.source for edge in edges if edge.source == edge.target)
     for edge in edges:
@@ -134,11 +141,13 @@ def _draw_edges(axes: Axes, edges: Sequence[PatternEdge], places: Mapping[int, P
             continue
         start, end = places[edge.source], places[edge.target]
         if edge.source == edge.target:
-            middle = _loop(axes, start, edge)
+            points, middle = _loop(start)
         else:
-            middle = _arrow(axes, start, end, _bend(edge, places, loops), edge)
-        tops.append(_annotate(axes, middle, edge))
-    return tops
+            points, middle = _curve(start, end, _bend(edge, places, loops))
+        notes, top = _notes(middle, edge, crowded=edge.source in loops or edge.target in loops)
+        shapes += [_arrow(points, forbidden=bool(edge.forbids)), *notes]
+        tops.append(top)
+    return shapes, tops
 
 
 def _bend(edge: PatternEdge, places: Mapping[int, Point], loops: Container[int | None]) -> float:
@@ -159,14 +168,16 @@ def _near(place: Point, start: Point, end: Point) -> bool:
     return abs(start[1] + share * (end[1] - start[1]) - place[1]) < RADIUS + 0.2
 
 
-def _arrow(axes: Axes, start: Point, end: Point, bend: float, edge: PatternEdge) -> Point:
-    """A curve from rim to rim; gives the point where a note belongs."""
-    from matplotlib.path import Path as Curve
+def _arrow(points: tuple[Point, ...], *, forbidden: bool) -> Arrow:
+    return Arrow(points, FORBIDDEN if forbidden else INK, dashed=forbidden)
 
+
+def _curve(start: Point, end: Point, bend: float) -> tuple[tuple[Point, ...], Point]:
+    """A curve from rim to rim, and the point where a note belongs."""
     peak = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2 + 2 * bend)
     first, last = _rim(start, peak), _rim(end, peak)
-    _stroke(axes, Curve([first, peak, last], [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3]), edge)
-    return (first[0] + 2 * peak[0] + last[0]) / 4, (first[1] + 2 * peak[1] + last[1]) / 4
+    middle = (first[0] + 2 * peak[0] + last[0]) / 4, (first[1] + 2 * peak[1] + last[1]) / 4
+    return (first, peak, last), middle
 
 
 def _rim(centre: Point, towards: Point) -> Point:
@@ -176,61 +187,47 @@ def _rim(centre: Point, towards: Point) -> Point:
     return centre[0] + along[0] * reach, centre[1] + along[1] * reach
 
 
-def _loop(axes: Axes, place: Point, edge: PatternEdge) -> Point:
-    from matplotlib.path import Path as Curve
-
+def _loop(place: Point) -> tuple[tuple[Point, ...], Point]:
     x, y = place
     rim = RADIUS + 0.09
-    points = [
+    points = (
         (x - 0.2, y + rim - 0.06),
         (x - 0.55, y + rim + 0.55),
         (x + 0.55, y + rim + 0.55),
         (x + 0.2, y + rim - 0.06),
-    ]
-    _stroke(axes, Curve(points, [Curve.MOVETO, Curve.CURVE4, Curve.CURVE4, Curve.CURVE4]), edge)
-    return x, y + rim + 0.42
-
-
-def _stroke(axes: Axes, curve: object, edge: PatternEdge) -> None:
-    from matplotlib.patches import FancyArrowPatch
-
-    axes.add_patch(
-        FancyArrowPatch(
-            path=curve,  # type: ignore[arg-type]
-            arrowstyle="-|>,head_length=5,head_width=2.6",
-            color=FORBIDDEN if edge.forbids else INK,
-            linestyle=(0, (4, 2)) if edge.forbids else "solid",
-            linewidth=1.3,
-            zorder=2,
-        )
     )
+    return points, (x, y + rim + 0.42)
 
 
-def _annotate(axes: Axes, middle: Point, edge: PatternEdge) -> Point:
-    """The notes of an arrow; a NOT that is wider than the arrow stands above the circles at its ends."""
+def _notes(middle: Point, edge: PatternEdge, *, crowded: bool) -> tuple[list[Shape], Point]:
+    """The notes of an arrow and their top; a NOT that is wider than the arrow stands above the circles at its ends.
+
+    `crowded`: a loop stands on one of these, and the NOT above it.
+    """
     x, y = middle
+    shapes: list[Shape] = []
     if edge.forbids:
         lines = edge.forbids.split("\n")
         wide = len(lines) > 1 or len(lines[0]) > 15
-        y += RADIUS + 0.22 if wide and edge.source != edge.target else 0.16
-        _forbid(axes, (x, y + LINE * len(lines) / 2), edge.forbids)
+        y += RADIUS + (0.62 if crowded else 0.22) if wide and edge.source != edge.target else 0.16
+        shapes.append(_forbidden((x, y + LINE * len(lines) / 2), edge.forbids))
         y += LINE * len(lines) + 0.1
     if edge.note:
         y += 0.12
-        axes.text(x, y, edge.note, ha="center", va="bottom", fontsize=8, color="#555555")
+        shapes.append(Words((x, y), edge.note, 8, "bottom", NOTE))
         y += LINE * len(edge.note.split("\n"))
-    return x, y - LINE
+    return shapes, (x, y - LINE)
 
 
-def _forbid(axes: Axes, place: Point, text: str) -> None:
-    box = {"boxstyle": "round,pad=0.3", "facecolor": "#FDEEE6", "edgecolor": FORBIDDEN, "linewidth": 1.0}
-    axes.text(*place, text, ha="center", va="center", fontsize=8.5, color="#A33F00", bbox=box, zorder=6)
+def _forbidden(place: Point, text: str) -> Words:
+    return Words(place, text, 8.5, colour="#A33F00", box=("#FDEEE6", FORBIDDEN), level=6)
 
 
-def _draw_ends(
-    axes: Axes, nodes: Sequence[PatternNode], edges: Sequence[PatternEdge], places: Mapping[int, Point]
-) -> list[Point]:
-    """Where a match may begin, and NOTs before and after it; gives the tips of the latter."""
+def _ends(
+    nodes: Sequence[PatternNode], edges: Sequence[PatternEdge], places: Mapping[int, Point]
+) -> tuple[list[Shape], list[Point]]:
+    """Where a match may begin, and NOTs before and after it; also the tips of the latter."""
+    shapes: list[Shape] = []
     tips: list[Point] = []
     leading = {edge.target: edge.forbids for edge in edges if edge.source is None}
     trailing = {edge.source: edge.forbids for edge in edges if edge.target is None}
@@ -238,21 +235,20 @@ def _draw_ends(
     for node in nodes:
         x, y = places[node.id]
         if node.starts:
-            _tail(axes, (x - RADIUS - 0.62, y), (x - RADIUS - 0.08, y), leading.get(node.id))
+            shapes += _tail((x - RADIUS - 0.62, y), (x - RADIUS - 0.08, y), leading.get(node.id))
         if trailing.get(node.id):
             slant = 0.35 if node.id in goes_on else 0.0  # beside the arrows that lead on
             start = (x + RADIUS + 0.16 - slant * 0.35, y + slant)
             tips.append((start[0] + 0.54, start[1] + slant))
-            _tail(axes, start, tips[-1], trailing[node.id], after=True)
-    return tips
+            shapes += _tail(start, tips[-1], trailing[node.id], after=True)
+    return shapes, tips
 
 
-def _tail(axes: Axes, start: Point, end: Point, forbids: str | None, *, after: bool = False) -> None:
-    from matplotlib.path import Path as Curve
-
-    edge = PatternEdge(None, None, forbids)
-    _stroke(axes, Curve([start, end], [Curve.MOVETO, Curve.LINETO]), edge)
+def _tail(start: Point, end: Point, forbids: str | None, *, after: bool = False) -> list[Shape]:
+    shapes: list[Shape] = [_arrow((start, end), forbidden=bool(forbids))]
     if not after:
-        axes.plot([start[0]], [start[1]], marker="o", markersize=4, color=FORBIDDEN if forbids else FAINT, zorder=3)
+        shapes.append(Dot(start, FORBIDDEN if forbids else FAINT))
     if forbids:
-        _forbid(axes, (end[0] + 0.1, end[1] + 0.34) if after else (start[0], start[1] + 0.34), forbids)
+        place = (end[0] + 0.1, end[1] + 0.34) if after else (start[0], start[1] + 0.34)
+        shapes.append(_forbidden(place, forbids))
+    return shapes

@@ -101,7 +101,7 @@ def test_exclusive_numbers_exclude_each_other() -> None:
 
 
 def test_tools() -> None:
-    events = tool_moves(600, tools=5)
+    events = tool_moves(200, tools=2)
     stream, ids = moves(events)
-    assert sorted(ids) == list(range(600))
+    assert sorted(ids) == list(range(200))
     all_ways(stream, 600, following=True)

@@ -13,6 +13,8 @@ from click.testing import Result
 
 from trendloom.cli.live import WorkloadVoice, _stopped_by_signals
 from trendloom.errors import BindError, QueryNote, QueryWarning, Span
+from trendloom.io.archive import create_archive
+from trendloom.model.time import TimeAxis
 
 Command = Callable[..., Result]
 
@@ -186,3 +188,56 @@ def test_a_first_signal_ends_a_stream_in_good_order_and_a_second_at_once(number:
     finally:
         logging.disable(logging.NOTSET)
     assert signal.getsignal(number) is before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--monitor", "m"], "which archive keeps the monitor?"),
+        (["--monitor", "m", "--archive", "a", "q.tql"], "queries (q.tql) or monitors, not both"),
+        (["--monitor", "m", "--archive", "a", "--watch", "q.tql"], "queries (q.tql) or monitors, not both"),
+        (["--monitor", "m", "--archive", "a", "--late-to", "late"], "not for monitors"),
+        (["--monitor", "m", "--archive", "a", "--watermark", "soon"], "'soon' is not a delay"),
+        (["--monitor", "m", "--archive", "a", "--time-error", "1s"], "monitors need precise times"),
+        (["--monitor", "m", "--archive", "a", "--master", "sc://host:1"], "do not run through Spark Connect"),
+    ],
+)
+def test_monitors_that_cannot_be_watched(trendloom: Command, folder: Path, words: list[str], message: str) -> None:
+    (folder / "days").mkdir()
+    (folder / "days" / "1.csv").write_text("time,type\n1,A\n")
+    refused(trendloom("stream", "--source", "days", "--checkpoint", "state", *words), BAD_OPTIONS, message)
+
+
+def test_a_monitor_that_the_archive_does_not_have(trendloom: Command, folder: Path) -> None:
+    (folder / "days").mkdir()
+    (folder / "days" / "1.csv").write_text("time,type\n1,A\n")
+    words = ("stream", "--source", "days", "--checkpoint", "state", "--monitor", "m", "--archive", "kept")
+    refused(trendloom(*words), BAD_DATA, "there is no archive kept")
+    create_archive(folder / "kept", axis=TimeAxis.integer("s"))
+    refused(trendloom(*words), BAD_OPTIONS, "has no monitor 'm'")
+
+
+# ---------------------------------------------------------------------------------------------------- archives
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--archive-keep", "1d"], "give --archive FOLDER"),
+        (["--archive", "s3://bucket/a"], "mount it"),
+        (["--archive", "days"], "days is there, and is not an archive"),
+        (["--archive", "new", "--sink", "memory:rows"], "rows in memory are not archived"),
+        (["--archive", "new", "--archive-chunk", "soon"], "--archive-chunk 1h"),
+        (["--archive", "new", "--master", "sc://host"], "Spark Connect"),
+    ],
+)
+def test_an_archive_that_cannot_be(stream: Command, words: list[str], message: str, folder: Path) -> None:
+    sink = {} if "--sink" in words else {"sink": "parquet:rows"}
+    refused(stream(*words, **sink), BAD_OPTIONS, message)
+    assert not (folder / "new").exists()
+
+
+def test_a_query_without_a_time_cannot_be_archived(stream: Command, folder: Path) -> None:
+    text = "RETURN COUNT(a[]) AS n PATTERN A+ a[] WITHIN 5"
+    refused(stream("--archive", "new", sink="parquet:rows", text=text), BAD_OPTIONS, "add a time to RETURN")
+    assert not (folder / "new").exists()

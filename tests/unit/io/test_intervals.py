@@ -250,6 +250,7 @@ class TestOptions:
         [
             ({"time_low": "lo"}, "both bounds"),
             ({"time_low": "lo", "time_high": "hi", "time_error": "1s"}, "bounds of their own or an error"),
+            ({"time": "id", "time_low": "lo", "time_high": "hi"}, "bounds of their own or are in one column"),
             ({"time_grain": "1s"}, "time_grain= is for imprecise time"),
             ({"time_points": 7}, "time_points= is for imprecise time"),
             ({"time_probability": "p"}, "time_probability= is for imprecise time"),

@@ -192,6 +192,50 @@ def test_imprecise_times_have_algorithms_of_their_own() -> None:
     assert found.chosen.algorithm.startswith("signatures")
 
 
+ONE_GAP = "can lie in one gap"
+SWEEP = "a sweep over time"
+
+
+@pytest.mark.parametrize(
+    ("query", "algorithm", "why", "confidence"),
+    [
+        ("SEQ(A a, B b)", "walk", "an event fits one component", "sums over points"),
+        ("SEQ(A a, A+ b[])", "walk", "may fit several places, of 'a' and 'b'", "sums over points"),
+        ("SEQ(A{2} a[], B b)", "walk", "may fit several places, of 'a':", "sums over points"),
+        ("SEQ(A a, A b) WHERE a.lo < 1 AND b.lo > 3", "walk", "an event fits one component", "sums over points"),
+        ("SEQ(A a, B b) WHERE a.lo < b.lo", "extend", "conditions link events", "sums over points"),
+        ("SEQ(A a, NOT X x, A b)", "walk", "may fit several places", ONE_GAP),
+        ("SEQ(A a, NOT X x, A b, NOT X y)", "walk", "no condition links", SWEEP),
+        (f"SEQ(A a, NOT X x, B b) {NEXT}", "extend", "what comes next", ONE_GAP),
+        (f"SEQ(A a, A b) {NEXT}", "extend", "what comes next", SWEEP),
+        (f"SEQ(A a, B+ b[]) {NEXT}", "extend", "an event fits one component", SWEEP),
+        (f"SEQ(A a, B b?, C c) {NEXT}", "extend", "an event fits one component", SWEEP),
+        (f"SEQ(A a, NOT A x, B b) {NEXT}", "extend", "an event fits one component", SWEEP),
+    ],
+)
+def test_what_explain_says_of_imprecise_times(query: str, algorithm: str, why: str, confidence: str) -> None:
+    chosen = physical_of(f"PATTERN {query}", IMPRECISE).chosen
+    notes = {note.label: note for note in chosen.notes}
+    assert chosen.algorithm.startswith(f"signatures: {algorithm} ")
+    assert why in chosen.why
+    assert confidence in notes["confidence"].text
+    assert ("exponential" in chosen.cost) == (confidence == SWEEP)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "pruned"),
+    [
+        ("", ["by time"]),
+        ("WITHIN 5", ["by time", "by what must follow"]),
+        (f"{NEXT} WITHIN 5", ["by time", "by what must follow", "by what surely came"]),
+        ("CONFIDENCE >= 0.5", ["by time", "by confidence"]),
+    ],
+)
+def test_what_explain_says_is_pruned(clauses: str, pruned: list[str]) -> None:
+    (note, _) = physical_of(f"PATTERN SEQ(A a, B b) {clauses}", IMPRECISE).chosen.notes
+    assert [branch.label for branch in note.below] == pruned
+
+
 def test_patterns_that_signatures_cannot_express_are_refused_by_name() -> None:
     with pytest.raises(PlanError, match="does not take skip-till-next-match with more than 8 NOTs") as caught:
         physical_of(MANY_NOTS, IMPRECISE)

@@ -256,6 +256,14 @@ def test_a_refusal_is_shown_with_the_template() -> None:
     assert "├─ template" in lines
 
 
+def test_a_not_of_imprecise_times_has_rivals() -> None:
+    query = parse_query("PATTERN SEQ(A a, NOT B b, A c, NOT B d)")
+    imprecise = bind(query, replace(SCHEMA, imprecision=Imprecision("time", "time")))
+    shown = [line for line in draw(describe_physical(imprecise, describe_toy_execution)) if line.startswith("├─ NOT")]
+    assert len(shown) == 2
+    assert all("its events are rivals" in line for line in shown)
+
+
 # ---------------------------------------------------------------------------------------------- rankings
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.imprecise.confidence.in_order import prefix_error
 from trendloom.kernels.imprecise.confidence.points import BEGIN, END, PointMasses, masses_of
 from trendloom.kernels.imprecise.extension import Extensions
@@ -83,9 +84,14 @@ class WalkBuffer(NamedTuple):
     latest: Array
 
 
+def is_for_walks(spec: Detection) -> bool:
+    """Whether a pattern is one for a walk: every event that fits counts, and nothing is asked of two of them."""
+    return not spec.earliest and not spec.scopes[0].rules
+
+
 def can_walk(tests: Extensions) -> bool:
-    """Whether the pattern is one for a walk: every event that fits counts, and nothing is asked of two of them."""
-    if tests.machine.spec.earliest or tests.growing or tests.final:
+    """Whether a pattern is one for a walk, and what a threshold needs fits in memory."""
+    if not is_for_walks(tests.machine.spec):
         return False
     return tests.threshold is None or _deepest(tests) * tests.block.most_points <= MOST_MASSES
 

@@ -90,16 +90,35 @@ def empty_paths(strata: Strata, most: int, sides: int, roots: int) -> PartialPat
 @njit(**INSIDE)
 def fill_joints(strata: Strata, paths: PartialPaths) -> None:
     """Set `ends` and `begins`. One pass over all entries."""
-    begin, event, tie_end, ends, begins = strata.begin, strata.event, strata.tie_end, paths.ends, paths.begins
+    for t in range(len(strata.begin) - 2):
+        _join_strata(strata, paths, (strata.begin[t], strata.begin[t + 1]), (strata.begin[t + 1], strata.begin[t + 2]))
+
+
+@njit(**INSIDE)
+def fill_joints_between(strata: Strata, paths: PartialPaths, low: int, high: int) -> None:
+    """The same for the entries of the events from `low` to `high` - 1, which no event of equal time surrounds."""
+    begin, event = strata.begin, strata.event
+    first = first_entry(event, begin[0], begin[1], low, begin[0])
+    end = first_entry(event, first, begin[1], high, first)
     for t in range(len(begin) - 2):
-        at, until = begin[t + 1], begin[t + 2]
-        for entry in range(begin[t], begin[t + 1]):
-            after = tie_end[event[entry]]
-            while at < until and event[at] < after:
-                ends[at] = entry
-                at += 1
-            begins[entry] = at
-        ends[at:until] = begin[t + 1]
+        next_first = first_entry(event, begin[t + 1], begin[t + 2], low, begin[t + 1])
+        next_end = first_entry(event, next_first, begin[t + 2], high, next_first)
+        _join_strata(strata, paths, (first, end), (next_first, next_end))
+        first, end = next_first, next_end
+
+
+@njit(**INSIDE)
+def _join_strata(strata: Strata, paths: PartialPaths, some: tuple[int, int], later: tuple[int, int]) -> None:
+    """Join entries of a stratum with entries of the next one."""
+    event, tie_end, ends, begins = strata.event, strata.tie_end, paths.ends, paths.begins
+    at, until = later
+    for entry in range(some[0], some[1]):
+        after = tie_end[event[entry]]
+        while at < until and event[at] < after:
+            ends[at] = entry
+            at += 1
+        begins[entry] = at
+    ends[at:until] = some[1]
 
 
 @njit(**INSIDE, forceinline=True)

@@ -40,7 +40,7 @@ def scored(matches: Matches, scores: Vector, *, descending: bool) -> Scored:
     unknown = np.zeros(len(matches), np.bool_) if scores.valid is None else ~scores.valid
     merit = scores.values
     if descending:
-        merit = ~merit if merit.dtype == np.int64 else -merit
+        merit = -merit if merit.dtype == np.float64 else ~merit  # of integers of any size, so that all compare
     return Scored(matches, np.where(unknown, merit.dtype.type(0) if merit.dtype != object else 0, merit), unknown)
 
 

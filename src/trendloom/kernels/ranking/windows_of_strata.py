@@ -37,7 +37,7 @@ from trendloom.kernels.ranking.partial_paths import (
     PartialPaths,
     Strata,
     empty_paths,
-    fill_joints,
+    fill_joints_between,
     fill_side,
     first_entry,
     set_events,
@@ -154,8 +154,8 @@ class WindowSearch(NamedTuple):
     events: Array
 
 
-NUMBER, NEW, PIVOT, LINKED, FILLED = range(5)
-"""What `at` holds; LINKED: whether joints are filled."""
+NUMBER, NEW, PIVOT, FILLED, JOINED_FROM, JOINED_TO = range(6)
+"""What `at` holds; joints are filled for the events from JOINED_FROM to JOINED_TO - 1."""
 
 
 @njit(nogil=True)
@@ -189,7 +189,7 @@ def _no_windows_yet(strata: Strata, groups: Groups, orders: Orders, margin: Arra
     return WindowSearch(
         empty_paths(strata, groups.most, 2 if shares else 1, positions if shares else 1),
         no_events_yet(strata, groups.most, margin), empty_search(strata, positions + 1, takes),
-        no_paths_yet(strata, min(orders.few.want, takes)), no_tries_yet(), np.zeros(5, np.int64), np.zeros(5, np.int64),
+        no_paths_yet(strata, min(orders.few.want, takes)), no_tries_yet(), np.zeros(6, np.int64), np.zeros(5, np.int64),
     )  # fmt: skip
 
 
@@ -242,7 +242,10 @@ def _search_by_guess(strata: Strata, here: WindowSearch, k: int, order: Order) -
         if here.search.tally[FOUND] > k:
             guess[0] = SURE * (here.search.bound[0] - lowest)
             return True
-        guess[0] *= 2
+        if guess[0] > 0:
+            guess[0] *= 2
+        else:  # the best paths of the last window all had the lowest score there is
+            make_first_guess(some)
     forget_paths(known)
     return False
 
@@ -264,9 +267,7 @@ def _search_all(strata: Strata, here: WindowSearch, low: int, high: int, k: int,
     `low`, `high`: where the windows of its group begin and end.
     """
     at, tries, want = here.at, here.tries, orders.shared.want
-    if at[LINKED] == 0:
-        fill_joints(strata, here.paths)
-        at[LINKED] = 1
+    _fill_new_joints(strata, here.paths, at, low, high)
     done, guesses = False, can_be_few(here.some)
     if at[PIVOT] >= 0 and is_due(tries, BY_PIVOT, at[NUMBER]) and (not guesses or tries[AMONG_FEW, PAUSE] > 0):
         if at[FILLED] == 0:
@@ -282,6 +283,16 @@ def _search_all(strata: Strata, here: WindowSearch, low: int, high: int, k: int,
     merge_found(here.known, here.search, 2 * want)
     if guesses and here.known.state[IS_BOUNDED] == 1:
         remember_guess(strata, here.some, here.events[0], here.events[1], here.known.bound[0], orders.few.fold)
+
+
+@njit(**INSIDE)
+def _fill_new_joints(strata: Strata, paths: PartialPaths, at: Array, low: int, high: int) -> None:
+    """Fill the joints of some events, less those that were filled for the events before."""
+    if low < at[JOINED_FROM] or low > at[JOINED_TO]:
+        at[JOINED_FROM], at[JOINED_TO] = low, low
+    if high > at[JOINED_TO]:
+        fill_joints_between(strata, paths, at[JOINED_TO], high)
+        at[JOINED_TO] = high
 
 
 @njit(**INSIDE)

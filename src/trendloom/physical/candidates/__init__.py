@@ -8,6 +8,7 @@ from __future__ import annotations
 from trendloom.physical.candidate import Candidate
 from trendloom.physical.candidates import (
     best_paths,
+    branches,
     by_event,
     expansion,
     expected,
@@ -30,6 +31,7 @@ CANDIDATES: tuple[Candidate, ...] = (
     trend_graph.CANDIDATE,
     spines.CANDIDATE,
     best_paths.CANDIDATE,
+    branches.CANDIDATE,
     rank_join.CANDIDATE,
     parts.CANDIDATE,
     runs.CANDIDATE,

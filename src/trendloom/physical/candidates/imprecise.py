@@ -9,17 +9,18 @@ from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.imprecise.kernel import ImpreciseKernel
 from trendloom.kernels.imprecise.supported import check_supported
+from trendloom.kernels.imprecise.walk import is_for_walks
 from trendloom.model.semantics import Semantics
 from trendloom.physical.candidate import Candidate, Choice, Wanted
+from trendloom.physical.exclusive import overlapping
 from trendloom.physical.search import ADDED_UP
 from trendloom.plan.display import Branch
 
-ALGORITHM = "signatures: extend partial matches by the bounds of their times, many at a time, then weigh each match"
+WALK = "signatures: walk from event to event by the bounds of their times, compiled, then weigh each match"
+GROWTH = "signatures: extend partial matches by the bounds of their times, many at a time, then weigh each match"
 COST = "O(partial matches that can still end in time); for each match O(length · points) to weigh it"
-COST_WITH_RIVALS = (
-    "O(candidates tried); for each match O(length · points² · rivals) to weigh it, "
-    "and exponential in the rivals that may lie in several of its gaps"
-)
+COST_WITH_RIVALS = "O(candidates tried); for each match O(length · points² · rivals) to weigh it"
+IN_SEVERAL_GAPS = "exponential in the rivals that may lie in several of its gaps"
 ADDED_UP_LATER = "two steps: find the matches, then add up their confidences per group and window"
 AS_FOUND = "matches with their confidence and times as they are found, sorted where they fit in memory"
 
@@ -34,9 +35,10 @@ def search(wanted: Wanted) -> Choice:
     assert how is not None
     _refuse(wanted)
     kernel = ImpreciseKernel(detection, whole_windows=wanted.aggregates, threshold=plan.confidence, slack=how.longest)
-    cost = COST_WITH_RIVALS if _has_rivals(detection) else COST
-    notes = (Branch("pruning", below=tuple(_pruned(wanted))), Branch("confidence", _weighed(detection)))
-    return Choice(kernel, ALGORITHM, _why(wanted), cost, ADDED_UP_LATER if wanted.aggregates else AS_FOUND, notes=notes)
+    notes = (Branch("pruning", below=tuple(_pruned(wanted))), Branch("confidence", _weighed(wanted)))
+    algorithm = WALK if is_for_walks(detection) else GROWTH
+    result = ADDED_UP_LATER if wanted.aggregates else AS_FOUND
+    return Choice(kernel, algorithm, _why(wanted), _cost(wanted), result, notes=notes)
 
 
 def _refuse(wanted: Wanted) -> None:
@@ -53,14 +55,34 @@ def _has_rivals(detection: Detection) -> bool:
     return detection.earliest or len(detection.scopes) > 1
 
 
+def _cost(wanted: Wanted) -> str:
+    if not _has_rivals(wanted.detection):
+        return COST
+    return COST_WITH_RIVALS if _in_one_gap(wanted) else f"{COST_WITH_RIVALS}, and {IN_SEVERAL_GAPS}"
+
+
 def _why(wanted: Wanted) -> str:
-    kinds = [place.type for place in wanted.detection.places if place.scope == 0]
-    order = (
-        "an event fits one component: all in the order of the query"
-        if len(set(kinds)) == len(kinds)
-        else "an event may fit several components: all in the order of the query as well"
-    )
-    return f"times are imprecise, {wanted.plan.semantics.value}; {order}, events sorted by their earliest times"
+    """Why in the order of the query, and why in this way."""
+    detection = wanted.detection
+    found = overlapping(wanted.plan, detection.places, _positions(detection))
+    if found is None:
+        fits = "an event fits one component: all in the order of the query"
+    else:
+        one, other = (f"'{detection.places[position].variable}'" for position in found)
+        of = one if one == other else f"{one} and {other}"
+        fits = f"an event may fit several places, of {of}: all in the order of the query as well"
+    if is_for_walks(detection):
+        way = "no condition links events"
+    elif detection.earliest:
+        way = "what comes next is found for many partial matches at once"
+    else:
+        way = "conditions link events, and are tested on whole columns"
+    return f"times are imprecise, {wanted.plan.semantics.value}; {fits}, events sorted by their earliest times; {way}"
+
+
+def _positions(detection: Detection) -> list[int]:
+    """Those of the pattern itself, NOTs left out."""
+    return [position for position, place in enumerate(detection.places) if place.scope == 0]
 
 
 def _pruned(wanted: Wanted) -> Iterator[Branch]:
@@ -86,10 +108,24 @@ def _rarest(wanted: Wanted) -> str:
     return f": {rare} is the rarest type, with {types.get(rare, 0.0):,.0f} events"
 
 
-def _weighed(detection: Detection) -> str:
-    if not _has_rivals(detection):
+def _weighed(wanted: Wanted) -> str:
+    if not _has_rivals(wanted.detection):
         return "sums over points in order, O(length · points), for each start where the window binds"
-    return "factors for every two neighbouring points; a sweep over time where events may lie in several gaps"
+    factors = "factors for every two neighbouring points"
+    if _in_one_gap(wanted):
+        return f"{factors}: what must not come between can lie in one gap of a match alone"
+    return f"{factors}; a sweep over time where events may lie in several gaps"
+
+
+def _in_one_gap(wanted: Wanted) -> bool:
+    """Whether every event that decides about a match can lie in one of its gaps only: the types tell."""
+    detection = wanted.detection
+    if not detection.earliest:
+        deciding = [position for position, place in enumerate(detection.places) if place.scope]
+        return overlapping(wanted.plan, detection.places, deciding) is None
+    follow = detection.scopes[0].template.follow
+    chain = not detection.plural and all(len(follow[position]) <= 1 for position in _positions(detection))
+    return chain and overlapping(wanted.plan, detection.places, range(len(detection.places))) is None
 
 
 CANDIDATE = Candidate("signatures", consider)

@@ -188,6 +188,7 @@ SHAPES: dict[str, Any] = {
     "tenths": lambda random, at: random.integers(0, 40, len(at)) * 0.1,
     "integers": lambda random, at: random.integers(-30, 30, len(at)),
     "mostly the least": lambda random, at: np.maximum(random.integers(-9, 3, len(at)), 0),
+    "tied, then even": lambda random, at: np.where(at < 200, at % 20 != 0, 1.0) * random.random(len(at)),
     "jumps": lambda random, at: random.random(len(at)) + 1e9 * (at > 200),
 }
 
@@ -211,6 +212,18 @@ def test_promising_events_of_windows(shape: str, window: int, step: int, monkeyp
         assert found.more[at] == (expected[4] == expected[3])
     if not DEEP and len(low) >= ENOUGH_TO_GUESS and shape != "mostly the least":
         assert tried[True]
+
+
+@pytest.mark.skipif(DEEP, reason="compiled kernels cannot be watched")
+def test_a_window_of_ties_does_not_spoil_the_guess_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables: list[object] = []
+    monkeypatch.setattr(windows_of_strata, "_search_all", lambda *some: tables.append(some))
+    weight = np.stack([SHAPES["tied, then even"](np.random.default_rng(4), np.arange(800)) for _ in range(3)])
+    low = np.arange(0, 800, 200)
+    found = best_paths(many(800, weight).strata, low, low + 200, 4, SUM)
+    assert found.scores[:4].tolist() == [0.0] * 4
+    assert found.scores[4] > 0.0
+    assert not tables
 
 
 def test_large_sums_are_exact() -> None:

@@ -8,9 +8,9 @@ stream is stopped.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from trendloom.engines.live.taking import Queries, Taken, take_queries
 from trendloom.engines.looking.statistics.from_batches import Figures, figures_at
@@ -19,6 +19,7 @@ from trendloom.engines.spark.live.detect import LivePlan, open_live, plan_live
 from trendloom.engines.spark.live.drift import DriftWatch
 from trendloom.engines.spark.live.manifest import agreement_of
 from trendloom.engines.spark.live.setting import Setting
+from trendloom.engines.spark.live.sinks import Sink
 from trendloom.engines.telling import Warn, tell_warnings
 from trendloom.errors import QueryNote, TrendloomError
 from trendloom.physical.sharing import SharingQuestion
@@ -33,6 +34,26 @@ class WorkloadWatch:
 
     warn: Warn
     refused: Callable[[TrendloomError], None]
+
+
+class Passage(Protocol):
+    """What all events and all rows of a stream pass on their way, and come out of as they were."""
+
+    def of_events(self, plan: LivePlan) -> DataFrame:
+        """The events of a planned workload; raises what makes the workload impossible, before anything is touched."""
+        ...
+
+    def of_rows(self, rows: DataFrame) -> DataFrame:
+        """The rows of the workload whose events passed last."""
+        ...
+
+    def sink(self, sink: Sink) -> Sink:
+        """The sink of the stream, which also sees to what passed in a batch."""
+        ...
+
+    def close(self) -> None:
+        """The stream has ended."""
+        ...
 
 
 @dataclass
@@ -53,6 +74,7 @@ class ChangingWorkload:
     waiting: str | None = None  # a text that is taken if the next look finds the same
     pending: LivePlan | None = None
     searching: Thread | None = None
+    passage: Passage | None = None
 
     def first_rows(self) -> DataFrame:
         """Plan the workload and note it down in its checkpoint."""
@@ -157,7 +179,11 @@ class ChangingWorkload:
         return plan_live(self.events, queries, self.options.for_queries(queries), figures)
 
     def _opened(self, plan: LivePlan) -> DataFrame:
-        self.rows, news = open_live(plan, self.setting, self.checkpoint)
+        passing = plan
+        if self.passage is not None:
+            passing = replace(plan, frame=replace(plan.frame, df=self.passage.of_events(plan)))
+        rows, news = open_live(passing, self.setting, self.checkpoint)
+        self.rows = rows if self.passage is None else self.passage.of_rows(rows)
         self.plan, self.queries = plan, tuple(one.query for one in plan.workload.bound)
         self._search_on()
         for note in news:

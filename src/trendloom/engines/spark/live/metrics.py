@@ -153,13 +153,15 @@ def after(before: Metrics, report: dict[str, Any]) -> Metrics:
     rows = sum(max(0, int(source.get("numInputRows", 0))) for source in report.get("sources", []))
     read = int(_observed(report, READ).get("rows", rows))  # where tasks read files, Spark counts the files
     states = report.get("stateOperators", [])
+    # Spark's own aggregations (monitors) drop what comes late; they count it after adding up what came together
+    dropped = sum(int(state.get("numRowsDroppedByWatermark", 0)) for state in states)
     told = report.get("eventTime", {}).get("watermark")
     watermark = None if told is None else _seconds(told)
     return Metrics(
         batch=int(report["batchId"]),
         batches=before.batches + 1,
         events=before.events + read,
-        late=before.late + int(counted.get("late", 0)),
+        late=before.late + int(counted.get("late", 0)) + dropped,
         untimed=before.untimed + int(counted.get("untimed", 0)),
         results=before.results + results,
         batch_events=read,

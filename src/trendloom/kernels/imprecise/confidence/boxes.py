@@ -29,7 +29,7 @@ class TimeLimits(NamedTuple):
     bare: bool
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def tighten(box: Array, length: int, span: int) -> bool:
     """Leave each event only the points that others leave it; says whether all have some.
 
@@ -46,7 +46,7 @@ def tighten(box: Array, length: int, span: int) -> bool:
     return in_order(box, length)
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def in_order(box: Array, length: int) -> bool:
     """The same without a span."""
     for j in range(1, length):
@@ -59,7 +59,7 @@ def in_order(box: Array, length: int) -> bool:
     return possible
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def narrow(whole: Array, box: Array, length: int, starts: tuple[int, int], ends: tuple[int, int]) -> bool:
     """Make `box` the part of another where the first and the last event lie between two points each."""
     for j in range(length):

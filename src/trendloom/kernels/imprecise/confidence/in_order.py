@@ -2,7 +2,11 @@
 
     a_1(t) = p_1(t),    a_j(t) = p_j(t) · sum of a_{j-1}(t') over t' < t,    and the sum of a_n is the answer.
 
-Cost: O(length · points). After H. Zhang, *High-Performance Complex Event Processing for Decision Analytics*, chapter 3.
+Where no window cuts, the sums of the first events are the same whatever comes after them, so signatures that begin with
+the same events, which stand one after the other, share them.
+
+Cost: O(length · points); O(points) for every event that is not shared. After H. Zhang, *High-Performance Complex Event
+Processing for Decision Analytics*, chapter 3.
 """
 
 from __future__ import annotations
@@ -14,7 +18,16 @@ import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.imprecise.block import IntervalBlock
-from trendloom.kernels.imprecise.confidence.points import HIGH, LOW, PointMasses, load_masses, mass_at, masses_of
+from trendloom.kernels.imprecise.confidence.points import (
+    BEGIN,
+    END,
+    HIGH,
+    LOW,
+    PointMasses,
+    load_masses,
+    mass_at,
+    masses_of,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -66,7 +79,7 @@ def _extend(points: PointMasses, previous: Array, base: Array, events: Array, ro
             sums[row] += rows[row, point]
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def go_on(
     points: PointMasses, event: int, before: tuple[int, int], now: tuple[int, int], vector: Array, into: Array
 ) -> None:
@@ -81,7 +94,7 @@ def go_on(
             total += vector[point - before[0]]
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def mass_in_order(points: PointMasses, events: Array, box: Array, vector: Array, spare: Array) -> Any:
     """The probability that events lie in order and in their box."""
     load_masses(points, events[0], box[0, LOW], box[0, HIGH], vector)
@@ -96,7 +109,46 @@ def mass_in_order(points: PointMasses, events: Array, box: Array, vector: Array,
     return total
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
+def mass_of_sums(points: PointMasses, events: Array, box: Array, last: int, shared: int, sums: Array) -> Any:
+    """The probability that events lie in order from the lower ends of their box on, none after the point `last`.
+
+    Row j of `sums` is for the j-th event, from its lower end on: how likely is it that all up to it are in order, and
+    it lies at that point or before? Those of the first `shared` events are there already.
+    """
+    before = points.bounds[events[0], LOW], points.bounds[events[0], HIGH]
+    for j in range(len(events)):
+        now = box[j, LOW], min(points.bounds[events[j], HIGH], last)
+        if j == 0 and shared == 0:
+            load_masses(points, events[0], now[0], now[1], sums[0])
+            for place in range(1, now[1] - now[0] + 1):
+                sums[0, place] += sums[0, place - 1]
+        elif j >= shared:
+            _sum_on(points, events[j], before, now, sums[j - 1], sums[j])
+        before = now
+    return sums[len(events) - 1, before[1] - before[0]]
+
+
+@njit(**INSIDE, forceinline=True)
+def _sum_on(
+    points: PointMasses, event: int, before: tuple[int, int], now: tuple[int, int], earlier: Array, into: Array
+) -> None:
+    """The sums of an event, at points of its interval that are `now`, out of those of the one before it."""
+    share, begin = points.share[event], points.bounds[event, BEGIN]
+    alike = begin == points.bounds[event, END]
+    begin += now[0] - points.bounds[event, LOW]
+    shift, count = now[0] - 1 - before[0], now[1] - now[0] + 1
+    growing = max(min(count, before[1] - now[0] + 2), 0)
+    total, whole = share * 0, earlier[before[1] - before[0]]
+    for place in range(growing):
+        total += (share if alike else points.values[begin + place] * share) * earlier[place + shift]
+        into[place] = total
+    for place in range(growing, count):
+        total += (share if alike else points.values[begin + place] * share) * whole
+        into[place] = total
+
+
+@njit(**INSIDE, forceinline=True)
 def first_point(points: PointMasses, event: int, first: int, last: int) -> int:
     """The first point between two where an event can lie, or the one after them."""
     while first <= last and mass_at(points, event, first) == 0:
@@ -104,7 +156,7 @@ def first_point(points: PointMasses, event: int, first: int, last: int) -> int:
     return first
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def last_point(points: PointMasses, event: int, first: int, last: int) -> int:
     """The last point between two where an event can lie, or the one before them."""
     while last >= first and mass_at(points, event, last) == 0:

@@ -91,7 +91,7 @@ def mass_at(points: PointMasses, event: int, point: int) -> Any:
     return points.values[begin + point - points.bounds[event, LOW]] * points.share[event]
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def load_masses(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
     """The probabilities that an event lies at each point from `first` to `last`. O(points)."""
     bounds, share, values = points.bounds, points.share[event], points.values

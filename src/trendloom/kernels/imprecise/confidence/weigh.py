@@ -17,7 +17,7 @@ import numpy as np
 
 from trendloom.kernels.compiled import INSIDE, njit
 from trendloom.kernels.imprecise.confidence.boxes import TimeLimits, narrow, tighten
-from trendloom.kernels.imprecise.confidence.in_order import first_point, last_point, mass_in_order
+from trendloom.kernels.imprecise.confidence.in_order import first_point, last_point, mass_in_order, mass_of_sums
 from trendloom.kernels.imprecise.confidence.points import FAR, HIGH, LOW, PointMasses, mass_at
 from trendloom.kernels.imprecise.confidence.quiet_gaps import BoxedSignature, Room, room_for, weigh_quiet
 from trendloom.kernels.imprecise.confidence.sweep import weigh_sweep
@@ -99,12 +99,52 @@ def _weigh_orders(points: PointMasses, signatures: SignatureRows, width: int, we
     """Those without rivals."""
     offsets = signatures.offsets
     whole, box = _empty_boxes(offsets)
-    vectors = np.zeros((2, width), points.share.dtype)
-    vector, spare = vectors[0], vectors[1]
+    vectors, sums = np.zeros((2, width), points.share.dtype), np.zeros((len(box), width), points.share.dtype)
+    summed = -1  # whose sums these are
     for number in range(len(offsets) - 1):
-        events = signatures.events[offsets[number] : offsets[number + 1]]
-        if _frame(points, events, _limits_of(signatures, number), whole):
-            _weigh_order(points, events, signatures.span, whole, box, vector, spare, weights, number)
+        events, limits = signatures.events[offsets[number] : offsets[number + 1]], _limits_of(signatures, number)
+        if not _frame(points, events, limits, whole):
+            continue
+        if _is_cut(points, events, limits) or _is_certain(points, events, whole, signatures.span):
+            _weigh_order(points, events, signatures.span, whole, box, vectors[0], vectors[1], weights, number)
+        elif _is_fit(points, events, weights, number):
+            mass = mass_of_sums(points, events, whole, limits.last, _shared(signatures, summed, number), sums)
+            _set_order(points, events, whole, mass, weights, number)
+            summed = number
+
+
+@njit(**INSIDE, forceinline=True)
+def _is_cut(points: PointMasses, events: Array, limits: TimeLimits) -> bool:
+    """Whether the span binds: the first event may be so early, and the last so late, that they are too far apart."""
+    first, last = events[0], events[len(events) - 1]
+    begin, end = max(points.bounds[first, LOW], limits.first), min(points.bounds[last, HIGH], limits.last)
+    return end - begin >= limits.span
+
+
+@njit(**INSIDE, forceinline=True)
+def _shared(signatures: SignatureRows, one: int, other: int) -> int:
+    """With how many equal events two signatures begin; none if they are in different windows, or there is no first."""
+    if one < 0:
+        return 0
+    if len(signatures.window) and np.any(signatures.window[one] != signatures.window[other]):
+        return 0
+    offsets, events, count = signatures.offsets, signatures.events, 0
+    most = min(offsets[one + 1] - offsets[one], offsets[other + 1] - offsets[other])
+    while count < most and events[offsets[one] + count] == events[offsets[other] + count]:
+        count += 1
+    return count
+
+
+@njit(**INSIDE, forceinline=True)
+def _set_order(
+    points: PointMasses, events: Array, whole: Array, mass: Any, weights: WeighedSignatures, number: int
+) -> None:
+    """The confidence where no span binds; who begins earlier or ends later is in order too."""
+    last = len(events) - 1
+    if mass > 0:
+        weights.confidence[number] = mass
+        weights.times[number, LOW] = first_point(points, events[0], whole[0, LOW], whole[0, HIGH])
+        weights.times[number, HIGH] = last_point(points, events[last], whole[last, LOW], whole[last, HIGH])
 
 
 @njit(nogil=True)
@@ -167,14 +207,14 @@ def largest(offsets: Array) -> int:
     return most
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def _limits_of(signatures: SignatureRows, number: int) -> TimeLimits:
     if len(signatures.window):
         return TimeLimits(signatures.span, signatures.window[number, 0], signatures.window[number, 1], False)
     return TimeLimits(signatures.span, -FAR, FAR, signatures.span < FAR)
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def _frame(points: PointMasses, events: Array, limits: TimeLimits, whole: Array) -> bool:
     """Where the events of a signature can lie; says whether it is possible at all."""
     for j in range(len(events)):
@@ -212,7 +252,7 @@ def _weigh_order(
         weights.times[number, LOW], weights.times[number, HIGH] = low, high
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def _is_certain(points: PointMasses, events: Array, whole: Array, span: int) -> bool:
     """Whether events are in order in all worlds, and in their window and span."""
     last = len(events) - 1
@@ -225,7 +265,7 @@ def _is_certain(points: PointMasses, events: Array, whole: Array, span: int) -> 
     return whole[last, HIGH] - whole[0, LOW] < span
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, forceinline=True)
 def _is_fit(points: PointMasses, events: Array, weights: WeighedSignatures, number: int) -> bool:
     """Note how many roundings lie between the masses of events and a confidence at most; says if doubles are fit.
 

@@ -1,67 +1,53 @@
 """The best combinations of sequences that are ranked each on its own, under the contract every kernel keeps.
 
-Every operand of AND or SEQ is a component that gives its best sequences when it is asked (`strata`); a rank join reads
-them no further than the best combinations need. Where there are few combinations, listing them is faster.
-Cost: for each window and key the accesses of the join; see `rank_join`.
+Every operand of AND or SEQ gives its best sequences when it is asked (`sequences`); a rank join reads them no further
+than the best combinations need (`rank_join`). What is joined on its own is an arena (`arenas`): a window, a key, or
+a stretch of time where a bound on spans cuts a key. Arenas with few combinations are listed, all of them together,
+which is faster; so a Python loop goes over large ones alone (`arena_search`).
+Cost: for each large arena the accesses of the join; see `rank_join`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations, pairwise
-from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
 
 from trendloom.expr.evaluate import evaluate
-from trendloom.expr.nodes import Attribute, Expr, Fold
+from trendloom.expr.nodes import Attribute, Expr
 from trendloom.expr.vectors import Vector, at_scale, is_true, to_doubles
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ground.matches import Matches, join
 from trendloom.kernels.ground.spec import Rule
 from trendloom.kernels.ground.windows import check_range
-from trendloom.kernels.ranking.cells.boards import Ranges
 from trendloom.kernels.ranking.cells.weights import strata_of, weighing_of
-from trendloom.kernels.ranking.cells.windows import ranges_of
-from trendloom.kernels.ranking.joins.components import ProducedComponent
+from trendloom.kernels.ranking.joins.arena_search import ArenaSearch
+from trendloom.kernels.ranking.joins.arenas import arenas_of, combinations_in
+from trendloom.kernels.ranking.joins.equalities import EqualSides, equalities_of, key_columns
 from trendloom.kernels.ranking.joins.merging import MergeName
-from trendloom.kernels.ranking.joins.rank_join import JoinConditions, RankJoin
+from trendloom.kernels.ranking.joins.operand import JoinBranch, JoinOperand
+from trendloom.kernels.ranking.joins.rank_join import JoinConditions
+from trendloom.kernels.ranking.joins.sequences import RankedOperand, WeighedBranch
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
-from trendloom.kernels.ranking.select import best_of, together
-from trendloom.kernels.ranking.strata import SUM, Strata, best_paths
 
 Array = np.ndarray[Any, Any]
 
-FEW = 1 << 18
-"""Combinations of events in a window up to which all of them are listed."""
+LITTLE = 1 << 18
+"""Combinations in a block up to which all of them are listed: that needs no further kernels."""
 MOST_WEIGHT = 2**50
-"""Integers that are folded stay below this: their sums and means are exact."""
-FIRST = 64
-"""Sequences that a component makes at first; then twice as many each time."""
-
-
-@dataclass(frozen=True)
-class JoinOperand:
-    """A sequence of single events: its positions in order, and its preference, which grows with the fold or falls.
-
-    `within`: its events lie in the last so many ticks of a window; None: in all of it.
-    """
-
-    positions: tuple[int, ...]
-    variables: tuple[str, ...]
-    preference: Expr
-    fold: Fold
-    falling: bool
-    within: int | None = None
+"""Integers that are folded or merged stay below this: their sums and means are exact."""
 
 
 @dataclass(frozen=True)
 class RankJoinKernel(RankingKernel):
     """`in_order`: operands follow each other, else they are of any order and have no event in common.
 
-    `rules`: conditions on events of several operands. `listing`: what ranks few matches, and numbers without a score.
+    `rules`: conditions on events of several operands. `listing`: what ranks few matches, and those without a score.
     """
 
     operands: tuple[JoinOperand, ...]
@@ -73,70 +59,63 @@ class RankJoinKernel(RankingKernel):
         return replace(self, listing=self.listing.within(memory))
 
     def best(self, block: Block) -> Matches:
+        search = self._search(block)
+        return self.listing.best(block) if search is None else search.best()
+
+    def effort(self, block: Block) -> Mapping[str, float]:
+        search = self._search(block)
+        return self.listing.effort(block) if search is None else search.effort()
+
+    def _search(self, block: Block) -> ArenaSearch | None:
+        """The search of a block; None: it has few combinations, or numbers that only listing can deal with."""
         if not len(block):
-            return join([])
-        check_range(block.time, self.detection.window)
-        ranges, start = ranges_of(block, self.detection.window)
-        if self._combinations(block, ranges).sum() <= FEW:
-            return self.listing.best(block)
-        weighed = [self._weighed(operand, block) for operand in self.operands]
-        known = [one for one in weighed if one is not None]
-        if len(known) < len(weighed):
-            return self.listing.best(block)
-        found = list(self._boards(block, ranges, start, known))
-        if any(one is None for one in found):
-            return self.listing.best(block)
-        scored = [self.scored(block, one) for one in found if one is not None and len(one)]
-        return best_of(together(scored), block, self.scoring).matches if scored else join([])
-
-    def _combinations(self, block: Block, ranges: Ranges) -> Array:
-        """By window at most how many combinations of events there are."""
-        found = np.ones(len(ranges.low))
-        with np.errstate(over="ignore"):
-            for operand in self.operands:
-                for position in operand.positions:
-                    members = block.members[position]
-                    found *= np.searchsorted(members, ranges.high) - np.searchsorted(members, ranges.low)
-        return found
-
-    def _weighed(self, operand: JoinOperand, block: Block) -> _Weighed | None:
-        """The events of an operand and what they add, less being better; None: that is NULL, or too large."""
-        descending = self.scoring.descending != operand.falling
-        found = weighing_of(
-            operand.fold, self.detection, block, len(operand.positions), descending=descending, most=MOST_WEIGHT
-        )
-        if found is None or found.blanks:
             return None
-        return _Weighed(strata_of(found, block, operand.positions), found.sign, found.scale)
+        window = self.detection.window
+        check_range(block.time, window)
+        arenas = arenas_of(block, window, self.operands, overall=self.scoring.overall)
+        number = combinations_in(arenas, self.operands, block)
+        if number.sum() <= LITTLE:
+            return None
+        ranked, blanks = [], False
+        for operand in self.operands:
+            weighed = [self._weighed(branch, block) for branch in operand.branches]
+            known = [one[0] for one in weighed if one is not None]
+            if len(known) < len(weighed):
+                return None
+            blanks |= any(one is not None and one[1] for one in weighed)
+            ranked.append(RankedOperand(operand, known, self._reach(operand, block), self.score_type))
+        return ArenaSearch(self, block, arenas, number, ranked, self._conditions(block), blanks=blanks)
 
-    def _boards(
-        self, block: Block, ranges: Ranges, start: Array | None, weighed: Sequence[_Weighed]
-    ) -> Iterator[Matches | None]:
-        """The best of each window; None: more tie than are looked at, or a score is NULL."""
-        for board in range(len(ranges.low)):
-            low, high = int(ranges.low[board]), int(ranges.high[board])
-            components = []
-            for operand, events in zip(self.operands, weighed, strict=True):
-                begin = low
-                if operand.within is not None and start is not None:
-                    assert self.detection.window.within is not None
-                    end = start[board] + self.detection.window.within
-                    key = block.key[low : low + 1] if low < len(block) else np.zeros(1, np.int64)
-                    begin = max(low, int(block.not_before(key, np.array([end - operand.within]))[0]))
-                components.append(_RankedSequences(operand, events, begin, high, self._score))
-            joined = RankJoin(
-                [ProducedComponent(one.more, len(one.operand.positions), perf_counter) for one in components],
-                self._merge(),
-                self._conditions(block),
-                type_=np.float64 if self._in_doubles else np.int64,
-            )
-            rows = joined.best(self.scoring.limit, ties=True)
-            if rows.more or any(one.blank for one in components):
-                yield None
-                return
-            yield self._matches(block, rows.events, None if start is None else start[board])
+    def _weighed(self, branch: JoinBranch, block: Block) -> tuple[WeighedBranch, bool] | None:
+        """The events of a branch and what they add, less being better, and whether some have no value.
 
-    def _merge(self) -> MergeName:
+        None: numbers are too large.
+        """
+        descending = self.scoring.descending != branch.falling
+        found = weighing_of(
+            branch.fold, self.detection, block, len(branch.positions), descending=descending, most=MOST_WEIGHT
+        )
+        if found is None:
+            return None
+        strata = strata_of(found, block, branch.positions)
+        return WeighedBranch(branch, strata, found.sign, found.scale, self._score), found.blanks
+
+    def _reach(self, operand: JoinOperand, block: Block) -> Array | None:
+        """By event where sequences end that begin with it, where spans are bounded; windows that slide bound none."""
+        window = self.detection.window
+        bounds = [bound for bound in (window.within, operand.within) if bound is not None]
+        if window.sliding or not bounds:
+            return None
+        return block.not_before(block.key, block.time + min(bounds))
+
+    @cached_property
+    def orders(self) -> int:
+        """In how many orders the events of a match could come, of which the pattern takes one."""
+        lengths = [min(len(branch.positions) for branch in operand.branches) for operand in self.operands]
+        return math.factorial(sum(lengths)) if self.in_order else math.prod(map(math.factorial, lengths))
+
+    @property
+    def merge(self) -> MergeName:
         """The function of scores that are turned around where the greatest are best."""
         turned: dict[str, MergeName] = {"min": "max", "max": "min"}
         merge = self.scoring.merge
@@ -145,26 +124,46 @@ class RankJoinKernel(RankingKernel):
             return "sum" if merge == "sum" else "avg"
         return turned[merge] if self.scoring.descending else ("min" if merge == "min" else "max")
 
-    def _score(self, operand: JoinOperand, folds: Vector) -> Vector:
-        """Scores of an operand in the kind of the merged ones, turned so that less is better."""
-        vector = evaluate(operand.preference, lambda _: folds).broadcast(len(folds))
+    def _score(self, branch: JoinBranch, folds: Vector) -> Vector:
+        """Scores of a branch in the kind of the merged ones, turned so that less is better; NULL: it is too large."""
+        vector = evaluate(branch.preference, lambda _: folds).broadcast(len(folds))
+        exact = vector.values.dtype == np.int64
         vector = to_doubles(vector) if self._in_doubles else at_scale(vector, self.scoring.scale)
+        if exact and vector.values.dtype != object:
+            fits = np.abs(vector.values) < MOST_WEIGHT
+            vector = replace(vector, valid=fits if vector.valid is None else fits & vector.valid)
         return replace(vector, values=-vector.values) if self.scoring.descending else vector
 
-    @property
+    @cached_property
     def _in_doubles(self) -> bool:
-        return self.scoring.merge == "avg" or any(not operand.preference.kind.exact for operand in self.operands)
+        return self.scoring.merge == "avg" or any(not one.kind.exact for one in self.scoring.preferences)
+
+    @property
+    def score_type(self) -> Any:
+        return np.float64 if self._in_doubles else np.int64
+
+    # ------------------------------------------------------------------------------------------- conditions
+
+    @cached_property
+    def equalities(self) -> tuple[EqualSides, ...]:
+        """What is equal in all operands of a match."""
+        return equalities_of(self.rules, self.operands)
 
     def _conditions(self, block: Block) -> JoinConditions:
-        pairs = tuple(combinations(range(len(self.operands)), 2))
-        residual = self._residual(block) if self.rules else None
+        keys: Sequence[Callable[[Array], Array]] = ()
+        said: frozenset[Rule] = frozenset()
+        if self.equalities:
+            columns, said = key_columns(self.equalities, self.operands, block)
+            keys = columns.functions()
+        rules = [rule for rule in self.rules if rule not in said]
+        residual = self._residual(block, rules) if rules else None
+        numbers = range(len(self.operands))
         if self.in_order:
-            before = tuple(pairwise(range(len(self.operands))))
-            return JoinConditions(before=before, tie_end=block.tie_end, residual=residual)
-        return JoinConditions(apart=pairs, residual=residual)
+            return JoinConditions(keys, tuple(pairwise(numbers)), (), block.tie_end, residual)
+        return JoinConditions(keys, apart=tuple(combinations(numbers, 2)), residual=residual)
 
-    def _residual(self, block: Block) -> Callable[[Sequence[Array]], Array]:
-        """Which combinations pass the conditions on events of several operands."""
+    def _residual(self, block: Block, rules: Sequence[Rule]) -> Callable[[Sequence[Array]], Array]:
+        """Which combinations pass conditions on events of several operands: of events that are not bound, any do."""
         place = {
             variable: (number, column)
             for number, operand in enumerate(self.operands)
@@ -172,63 +171,30 @@ class RankJoinKernel(RankingKernel):
         }
 
         def passes(events: Sequence[Array]) -> Array:
+            def bound(variable: str) -> Array:
+                number, column = place[variable]
+                return events[number][:, column]
+
             def leaf(expr: Expr) -> Vector:
                 assert isinstance(expr, Attribute)
-                number, column = place[expr.variable]
-                return block.columns[expr.column].take(events[number][:, column])
+                return block.columns[expr.column].take(bound(expr.variable))
 
             good = np.ones(len(events[0]), np.bool_)
-            for rule in self.rules:
-                good &= is_true(evaluate(rule.expr, leaf))
+            for rule in rules:
+                lacking = np.logical_or.reduce([bound(name) < 0 for name in rule.shape.variables])
+                good &= is_true(evaluate(rule.expr, leaf)) | lacking
             return good
 
         return passes
 
-    def _matches(self, block: Block, events: Array, start: int | None) -> Matches:
+    def matches_of(self, block: Block, events: Array, start: Array | None) -> Matches:
         """Combinations as matches: events in the order of time, of equal times in that of operands."""
         positions = np.array([position for operand in self.operands for position in operand.positions], np.int32)
-        order = np.argsort(block.instant[events], axis=1, kind="stable")
-        rows, length = events.shape
-        offsets = np.arange(rows + 1, dtype=np.int64) * length
-        flat = np.take_along_axis(events, order, axis=1).reshape(-1)
-        starts = None if start is None else np.full(rows, start)
-        return Matches(offsets, flat, positions[order].reshape(-1), starts)
-
-
-@dataclass(frozen=True, eq=False)
-class _Weighed:
-    """Events of an operand with what they add to its fold, times `sign`; `scale`: digits after the point."""
-
-    strata: Strata
-    sign: int
-    scale: int
-
-
-class _RankedSequences:
-    """The sequences of an operand in a window, best first: made anew, twice as many, when more are asked for."""
-
-    def __init__(
-        self, operand: JoinOperand, weighed: _Weighed, low: int, high: int,
-        score: Callable[[JoinOperand, Vector], Vector],
-    ) -> None:  # fmt: skip
-        self.operand, self.weighed, self.score = operand, weighed, score
-        self.low, self.high = np.array([low]), np.array([high])
-        self.made, self.given, self.blank, self.all_made = 0, 0, False, False
-        self.scores, self.events = np.zeros(0), np.zeros((0, len(operand.positions)), np.int64)
-
-    def more(self, count: int) -> tuple[Array, Array]:
-        """The next best sequences, with their scores."""
-        wanted = self.given + count
-        while self.made < wanted and not self.all_made:
-            self._make(max(FIRST, 2 * self.made, wanted))
-        some = slice(self.given, min(wanted, self.made))
-        self.given = some.stop
-        return self.scores[some], self.events[some]
-
-    def _make(self, count: int) -> None:
-        found = best_paths(self.weighed.strata, self.low, self.high, count, SUM)
-        folds = Vector(self.operand.fold.kind, found.scores * self.weighed.sign, scale=self.weighed.scale)
-        scores = self.score(self.operand, folds)
-        self.blank |= scores.valid is not None and not scores.valid.all()
-        self.scores, self.events = scores.values, found.events
-        self.made, self.all_made = len(self.scores), len(self.scores) < count
+        if not len(events):
+            return join([])
+        missing = events < 0
+        instant = np.where(missing, np.iinfo(np.int64).max, block.instant[events])
+        order = np.argsort(instant, axis=1, kind="stable")
+        kept = ~np.take_along_axis(missing, order, axis=1)
+        offsets = np.r_[0, np.cumsum(kept.sum(axis=1))].astype(np.int64)
+        return Matches(offsets, np.take_along_axis(events, order, axis=1)[kept], positions[order][kept], start)

@@ -20,6 +20,7 @@ was read, so that a join reads at most a sixteenth more than it has to.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +76,7 @@ class JoinConditions:
 
 @dataclass(frozen=True)
 class RankedRows:
-    """The best results, best first. `more`: there are others with the score of the last one."""
+    """The best results, best first. `more`: there are others with the score of the last one, or it gave up."""
 
     scores: Array
     events: Array  # by result: the positions of the first component, then those of the second, ...
@@ -99,8 +100,9 @@ class RankJoin:
         random_access: bool = False,
         type_: Any = np.float64,
         spare: int = 1,
+        patience: float = math.inf,
     ) -> None:
-        """`spare`: how many times the results asked for are kept."""
+        """`spare`: how many times the results asked for are kept. `patience`: combinations after which it gives up."""
         self.components = list(components)
         self.merge = MERGES.index(merge)
         self.conditions = conditions or JoinConditions()
@@ -118,6 +120,7 @@ class RankJoin:
         self._room = Combinations(np.empty(ROOM, self._type), np.empty((ROOM, count), np.int64))
         self.progress = JoinProgress(self.frontier, count)
         self._given, self._asked, self._first_batch = 0, 0, FIRST_BATCH
+        self._patience, self._tested = patience, 0
         self._askable = [each for each in components if isinstance(each, AskableComponent)] if random_access else []
         if random_access and len(self._askable) < count:
             raise TypeError("random access needs components that can be asked for keys")
@@ -130,6 +133,8 @@ class RankJoin:
         self._asked = k
         self._keep_at_least(k, most)
         while not self._is_certain(k, most):
+            if self._tested > self._patience:
+                return RankedRows(self.results.scores[:0], np.zeros((0, self.positions), np.int64), more=True)
             if self._is_short(k):
                 self._join_again(self.results.size)
             else:
@@ -157,6 +162,11 @@ class RankJoin:
         some = slice(self._given, None)
         self._given = len(found.scores)
         return Entries(found.scores[some], found.events[some])
+
+    def expect(self, depths: Sequence[int]) -> None:
+        """Read components in larger steps at first, as one that has to read them so far will."""
+        self.progress.before = list(depths)
+        self._first_batch = max(FIRST_BATCH, sum(depths) // (NEXT_SHARE * len(depths)))
 
     def expire(self, low: int) -> None:
         """Drop what has events before `low`; components start again, with entries that they have not given before.
@@ -301,8 +311,9 @@ class RankJoin:
 
     def _join_all(self) -> None:
         room = self._room
-        while not self.store.joined:
+        while not self.store.joined and self._tested <= self._patience:
             found = self.store.join(self._limits(), room)
+            self._tested += found
             if found:
                 self._take(room.scores[:found].copy(), room.rows[:found].copy())
 

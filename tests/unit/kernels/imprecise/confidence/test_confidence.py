@@ -24,6 +24,7 @@ from trendloom.kernels.imprecise.confidence.chances import _in_doubles as in_dou
 from trendloom.kernels.imprecise.confidence.chances import chances, exact_chances, rounding_error
 from trendloom.kernels.imprecise.confidence.in_order import prefix_error, prefix_masses, surely_below
 from trendloom.kernels.imprecise.confidence.watched import MOST_AT_ONCE
+from trendloom.kernels.imprecise.signatures import Signatures
 
 KINDS = {
     "in order": some_cases(),
@@ -77,6 +78,36 @@ def test_signatures_of_a_chunk_do_not_disturb_each_other(cases: list[Case]) -> N
     found, kept = chances(signatures, block, None)
     for number, case in enumerate(alike):
         expected = case.answer()
+        assert bool(kept[number]) == (expected is not None)
+        if expected is not None:
+            assert found.confidence[number] == pytest.approx(float(expected[0]), rel=1e-12)
+            assert (found.low[number], found.high[number]) == expected[1:]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(imprecise(0, 3), imprecise(1, 3), imprecise(2, 4)), min_size=1, max_size=2),
+    st.sampled_from([None, 2, 4, 7]),
+    st.sampled_from([[], [(0, 4)], [(0, 4), (1, 5)]]),
+)
+def test_signatures_that_begin_alike_share_sums(
+    some: list[tuple[Imprecise, ...]], span: int | None, windows: list[tuple[int, int]]
+) -> None:
+    """All choices of one event for each place, so that neighbours have their first one or two events in common."""
+    by_place = list(zip(*some, strict=True))
+    count = len(some)
+    chosen = list(itertools.product(range(count), repeat=3))
+    numbers = [[place * count + one for place, one in enumerate(choice)] for choice in chosen]
+    span = None if windows else span
+    taken = [windows[number % len(windows)] if windows else None for number in range(len(chosen))]
+    together = Signatures(
+        np.arange(0, 3 * len(chosen) + 1, 3), np.concatenate(numbers), np.zeros(3 * len(chosen), np.int32),
+        np.array(taken) if windows else None, span, None,
+    )  # fmt: skip
+    found, kept = chances(together, block_of(list(itertools.chain.from_iterable(by_place))), None)
+    for number, choice in enumerate(chosen):
+        events = tuple(by_place[place][one] for place, one in enumerate(choice))
+        expected = Case(events, span=span, window=taken[number]).answer()
         assert bool(kept[number]) == (expected is not None)
         if expected is not None:
             assert found.confidence[number] == pytest.approx(float(expected[0]), rel=1e-12)

@@ -1,0 +1,221 @@
+"""`trendloom diagnose`: why was this stretch of a chart abnormal? A table of features, and a sentence."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trendloom.cli import options as o
+from trendloom.cli.archived import open_archive_at
+from trendloom.cli.console import output_console, progress, reporting, tell_note, warnings_told
+from trendloom.cli.intervals import attributes_of, interval_of
+from trendloom.cli.picture import check_target
+from trendloom.cli.spark_output import spark_prints_into
+
+if TYPE_CHECKING:
+    from trendloom.explanation.diagnosis import CandidateFeature, Diagnosis
+
+EPILOG = """
+[bold]Examples[/]
+
+  trendloom diagnose --archive history --query queue --partition job=j7 --abnormal '2024-01-31 12:00' '2024-01-31 12:20'
+
+  trendloom diagnose --archive history --query queue --partition job=j7 --abnormal 1200 2400
+  --reference job=j6 1100 2900 --related-by program,dataset --picture why.svg --save-as memory_low
+
+An interval begins at FROM and ends before TO. Without --reference, the rest of the partition is the reference.
+"""
+MARKING = "Annotation"
+SHOWN = 20
+"""Features in the table beside those that are kept."""
+
+
+class DiagnosisEngine(StrEnum):
+    local = "local"
+    spark = "spark"
+
+
+class DiagnosisFormat(StrEnum):
+    table = "table"
+    json = "json"
+
+
+def diagnose(
+    archive: Annotated[
+        str,
+        typer.Option(
+            "--archive", "-a", metavar="FOLDER", rich_help_panel=o.INPUT, show_default=False,
+            help="Events and results, as `trendloom archive` or `trendloom stream --archive` wrote them.",
+        ),
+    ],
+    abnormal: Annotated[
+        list[str],
+        typer.Option(
+            "--abnormal", metavar="FROM TO", rich_help_panel=MARKING, show_default=False,
+            help="What is to be explained; times as text or whole numbers; may be repeated.",
+        ),
+    ],
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query", metavar="NAME", rich_help_panel=MARKING, show_default=False,
+            help="The archived query whose chart was looked at; not needed where there is one.",
+        ),
+    ] = None,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--partition", metavar="KEY=VALUE", rich_help_panel=MARKING, show_default=False,
+            help="The partition of the chart; repeated where it has several attributes.",
+        ),
+    ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reference", metavar="[KEY=VALUE] FROM TO", rich_help_panel=MARKING, show_default=False,
+            help="What is normal, here or in another partition; may be repeated. Default: the rest of the partition.",
+        ),
+    ] = None,
+    related_by: Annotated[
+        str | None,
+        typer.Option(
+            "--related-by", metavar="DIMENSION,...", rich_help_panel=MARKING, show_default=False,
+            help="Partitions that agree in these are related: what separates the intervals there as well is a false "
+            "positive. Default: all dimensions of the archive.",
+        ),
+    ] = None,
+    windows: Annotated[
+        list[str],
+        typer.Option(
+            "--window", "--windows", metavar="LENGTH", rich_help_panel=MARKING,
+            help="Features are over windows of this length; may be repeated.",
+        ),
+    ] = ["30 s"],  # noqa: B006
+    functions: Annotated[
+        str | None,
+        typer.Option(
+            "--functions", metavar="NAME,...", rich_help_panel=MARKING, show_default=False,
+            help="Only these of count, mean, min, max, deviation, change.",
+        ),
+    ] = None,
+    time_zone: o.TimeZone = None,
+    engine: Annotated[
+        DiagnosisEngine,
+        typer.Option("--engine", rich_help_panel=o.ENGINE, help="Where features are made: this process, or Spark."),
+    ] = DiagnosisEngine.local,
+    master: o.Master = None,
+    format: Annotated[
+        DiagnosisFormat, typer.Option("--format", "-f", rich_help_panel=o.OUTPUT, help="For people, or for programs.")
+    ] = DiagnosisFormat.table,
+    all_: Annotated[
+        bool, typer.Option("--all", rich_help_panel=o.OUTPUT, help=f"All features in the table, not the best {SHOWN}.")
+    ] = False,
+    picture: Annotated[
+        str | None,
+        typer.Option(
+            "--picture", metavar="FILE", rich_help_panel=o.OUTPUT, show_default=False,
+            help="Draw each kept feature, abnormal and reference coloured; .svg or .png.",
+        ),
+    ] = None,
+    save_as: Annotated[
+        str | None,
+        typer.Option(
+            "--save-as", metavar="NAME", rich_help_panel=o.OUTPUT, show_default=False,
+            help="Keep the reason as a monitor in the archive: `trendloom monitor NAME`, `trendloom stream --monitor`.",
+        ),
+    ] = None,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:  # fmt: skip
+    """Say why a stretch of a query's chart is abnormal, from the archived events."""
+    with reporting(debug=debug):
+        from trendloom.engines.diagnosis.door import DiagnosisWatch, diagnose_archive
+        from trendloom.engines.diagnosis.monitors import find_monitor
+        from trendloom.engines.diagnosis.request import DiagnosisRequest, marked_intervals, names_in
+
+        target = None if picture is None else check_target(picture)
+        request = DiagnosisRequest(
+            query,
+            attributes_of(partition, "--partition"),
+            marked_intervals([interval_of(one, "--abnormal")[1:] for one in abnormal], "abnormal"),
+            marked_intervals([interval_of(one, "--reference") for one in reference or ()], "reference", elsewhere=True),
+            names_in(related_by),
+            tuple(windows),
+            names_in(functions),
+            engine=engine.value,
+            time_zone=time_zone,
+            master=master,
+        )
+        with warnings_told(quiet=quiet):
+            opened = open_archive_at(archive)
+            with progress(wanted=not quiet) as shown:
+                watch = DiagnosisWatch(
+                    lambda what, share: shown.say(f"{what} ({share:.0%})"),
+                    lambda: spark_prints_into(None, debug=debug),
+                )
+                found = diagnose_archive(opened, request, watch=watch, save_as=save_as)
+        monitor = None if save_as is None else find_monitor(opened, save_as)
+        text = None if monitor is None else monitor.query(opened.axis)
+        if format is DiagnosisFormat.json:
+            told = found.to_json() | ({} if monitor is None else {"monitor": monitor.to_json() | {"query": text}})
+            sys.stdout.write(json.dumps(told, indent=2) + "\n")
+        else:
+            show_diagnosis(found, output_console(), everything=all_)
+        if target is not None:
+            from trendloom.viz.reasons import draw_reasons
+
+            draw_reasons(found, target, dated=opened.axis.timestamp)
+        if not quiet:
+            _tell(found, text, picture)
+
+
+def _tell(found: Diagnosis, query: str | None, picture: str | None) -> None:
+    for note in found.notes:
+        tell_note(note)
+    if query is not None:
+        tell_note("the language can say this monitor, too:\n" + query.rstrip())
+    if picture is not None:
+        tell_note(f"drawn: {picture}")
+
+
+# ------------------------------------------------------------------------------------------------- the table
+
+
+def show_diagnosis(found: Diagnosis, console: Console, *, everything: bool) -> None:
+    """The features that were kept and the best of the others, and the reason in a sentence."""
+    shown = list(found.candidates) if everything else shortened(found.candidates)
+    validated = any(one.validated is not None for one in found.candidates)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table.add_column("feature", overflow="fold")
+    table.add_column("reward", justify="right")
+    if validated:
+        table.add_column("related", justify="right")
+    table.add_column("abnormal", overflow="fold")
+    table.add_column("kept, or why not", overflow="fold")
+    for one in shown:
+        over = [] if not validated else [Text("" if one.validated is None else f"{one.validated:.2f}")]
+        verdict = Text("kept", "bold green") if one.kept else Text(one.why, "dim")
+        name = Text(one.feature.name, "bold" if one.kept else "")
+        table.add_row(name, Text(f"{one.reward:.2f}"), *over, Text(found.boundary(one.feature)), verdict)
+    console.print(table)
+    hidden = len(found.candidates) - len(shown)
+    counted = f"{len(found.candidates):,} features, {len(found.kept):,} kept"
+    console.print(Text(counted + (f", {hidden:,} not shown (--all shows them)" if hidden else ""), "dim"))
+    console.print()
+    console.print(Text(found.sentence), soft_wrap=True)
+
+
+def shortened(candidates: Sequence[CandidateFeature]) -> list[CandidateFeature]:
+    """Those that are kept, and the best of the others, in order."""
+    others = [one for one in candidates if not one.kept][:SHOWN]
+    chosen = {id(one) for one in others}
+    return [one for one in candidates if one.kept or id(one) in chosen]

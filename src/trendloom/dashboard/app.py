@@ -1,0 +1,138 @@
+"""The application: both pages in one frame, guarded, with everything it shows served by itself."""
+
+from __future__ import annotations
+
+from dash import ClientsideFunction, Dash, Input, Output, dcc, html, set_props
+from flask import Flask, Response, abort, send_file
+
+from trendloom.dashboard import monitor_page, workbench_page
+from trendloom.dashboard.access import Access, guard
+from trendloom.dashboard.archives import Archives
+from trendloom.dashboard.desk import Desk
+from trendloom.dashboard.errands import Errands
+from trendloom.dashboard.parts import aria, choices, trouble
+from trendloom.dashboard.workbench import Workbench
+from trendloom.errors import TrendloomError
+
+INDEX = """<!DOCTYPE html>
+<html lang="en">
+    <head>
+        {%metas%}
+        <title>{%title%}</title>
+        {%favicon%}
+        {%css%}
+    </head>
+    <body>
+        {%app_entry%}
+        <footer>
+            {%config%}
+            {%scripts%}
+            {%renderer%}
+        </footer>
+    </body>
+</html>"""
+TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+
+
+def make_app(archives: Archives, errands: Errands, access: Access) -> Dash:
+    """The application over some archives; `app.server` is what serves it."""
+    app = Dash(
+        __name__,
+        server=Flask("trendloom.dashboard"),  # type: ignore[arg-type]
+        assets_folder="assets",
+        title="Trendloom",
+        update_title="",
+        serve_locally=True,
+        compress=False,
+        index_string=INDEX,
+        add_log_handler=False,
+        enable_mcp=False,
+        on_error=_tell_error,
+        meta_tags=[
+            {"name": "viewport", "content": "width=device-width, initial-scale=1"},
+            {"name": "color-scheme", "content": "light dark"},
+        ],
+    )
+    desk = Desk(archives, errands)
+    app.layout = _layout(archives, errands)
+    monitor_page.wire(app, desk)
+    workbench_page.wire(app, desk)
+    _wire_frame(app)
+    _serve_downloads(app.server, Workbench(desk))
+    guard(app.server, access, app.csp_hashes())
+    return app
+
+
+def _tell_error(error: Exception) -> None:
+    """Whatever no action has answered for is told at the top of the page, which goes on."""
+    unexpected = TrendloomError(f"unexpected {type(error).__name__}", hint="load the page again")
+    set_props("frame-said", {"children": trouble(error if isinstance(error, TrendloomError) else unexpected)})
+
+
+def _layout(archives: Archives, errands: Errands) -> html.Div:
+    names = list(archives)
+    return html.Div(
+        [
+            html.A("Skip to the page", href="#main", className="skip"),
+            dcc.Location(id="place", refresh=False),
+            html.Header(
+                [
+                    html.Span("Trendloom", className="brand"),
+                    html.Nav(
+                        [
+                            dcc.Link("Monitor", href="/", id="to-monitor"),
+                            dcc.Link("Workbench", href="/workbench", id="to-workbench"),
+                        ],
+                        **aria(label="Pages"),
+                    ),
+                    html.Div(
+                        [
+                            html.Label("Archive", htmlFor="archive"),
+                            dcc.Dropdown(id="archive", options=choices(names), value=names[0], clearable=False),
+                        ],
+                        className="field inline",
+                    ),
+                    html.Button("Theme", id="theme-switch", className="quiet"),
+                ]
+            ),
+            html.Main(
+                [
+                    html.H1(id="heading"),
+                    html.Div(id="frame-said", role="alert"),
+                    monitor_page.layout(),
+                    workbench_page.layout(errands.allowance.seconds),
+                ],
+                id="main",
+                tabIndex=-1,
+            ),
+        ],
+        id="frame",
+    )
+
+
+def _wire_frame(app: Dash) -> None:
+    """What the browser does by itself: which page is seen, and in which light."""
+    app.clientside_callback(
+        ClientsideFunction("trendloom", "turnTo"),
+        Output("monitor-page", "hidden"),
+        Output("workbench-page", "hidden"),
+        Output("to-monitor", "className"),
+        Output("to-workbench", "className"),
+        Output("heading", "children"),
+        Input("place", "pathname"),
+    )
+    app.clientside_callback(
+        ClientsideFunction("trendloom", "light"),
+        Output("theme-switch", "children"),
+        Input("theme-switch", "n_clicks"),
+    )
+
+
+def _serve_downloads(server: Flask, workbench: Workbench) -> None:
+    @server.get("/download/<name>/<format>")
+    def download(name: str, format: str) -> Response:
+        try:
+            found = workbench.download(name, format)
+        except TrendloomError as error:
+            abort(Response(f"{error}\n", 404, mimetype="text/plain"))
+        return send_file(found, mimetype=TYPES[format], as_attachment=True, download_name=f"rows.{format}")

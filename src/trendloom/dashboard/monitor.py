@@ -1,0 +1,267 @@
+"""The page "Monitor": the chart of a query's results, stretches of it marked, and the reason why they differ.
+
+Here is what each action answers, as plain functions of what the browser sends; `monitor_page` draws the page and wires
+them. Whatever a browser sends may be wrong or made up, so it is looked up again each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dash import html
+
+from trendloom.dashboard.archives import opened_quietly
+from trendloom.dashboard.desk import Desk
+from trendloom.dashboard.errands import Errand
+from trendloom.dashboard.figures import empty, reason_figure, series_figure
+from trendloom.dashboard.inquiries import Question, Reason, find_reason, keep_reason
+from trendloom.dashboard.marks import Marks, Stretch, selected_stretch, shown_tick, tick_at
+from trendloom.dashboard.parts import aria, graph, message, notes, table
+from trendloom.dashboard.series import (
+    PartitionChoice,
+    find_partition,
+    partition_choices,
+    proposed_window,
+    query_named,
+    series_of,
+    value_names,
+)
+from trendloom.errors import OptionError
+from trendloom.explanation.diagnosis import CandidateFeature, Diagnosis
+from trendloom.io.archive import Archive, ArchivedQuery
+from trendloom.model.time import TimeAxis
+from trendloom.viz.reasons import charts_of
+
+MONITOR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+BEST_REJECTED = 25
+SECONDS = 120.0
+"""A diagnosis may take longer than a query: it reads every type."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the visitor has chosen, as the browser sends it."""
+
+    archive: object
+    query: object
+    partition: object
+    value: object = None
+
+    @property
+    def chart(self) -> str:
+        """The chart that marks belong to; the value drawn makes no difference to what was marked."""
+        return "\n".join(map(str, (self.archive, self.query, self.partition)))
+
+
+@dataclass(frozen=True)
+class ChosenSeries:
+    """The same, looked up."""
+
+    archive: Archive
+    damaged: tuple[str, ...]
+    query: ArchivedQuery
+    partition: PartitionChoice
+
+    @property
+    def axis(self) -> TimeAxis:
+        return self.archive.axis
+
+
+@dataclass(frozen=True)
+class Monitoring:
+    """The actions of the page."""
+
+    desk: Desk
+
+    # ----------------------------------------------------------------------------------------- choosing
+
+    def queries(self, archive: object) -> list[str]:
+        """The queries whose results are archived."""
+        return list(self.desk.archives.open(archive).archive.queries())
+
+    def partitions(self, archive: object, query: object) -> list[PartitionChoice]:
+        opened = self.desk.archives.open(archive).archive
+        return partition_choices(opened, query_named(opened, query))
+
+    def values(self, archive: object, query: object) -> tuple[str, ...]:
+        return value_names(query_named(self.desk.archives.open(archive).archive, query))
+
+    def look_up(self, chosen: Chosen) -> ChosenSeries:
+        """What was chosen, if it is there."""
+        opened = self.desk.archives.open(chosen.archive)
+        query = query_named(opened.archive, chosen.query)
+        partition = find_partition(partition_choices(opened.archive, query), chosen.partition)
+        return ChosenSeries(opened.archive, opened.damaged, query, partition)
+
+    def version(self, archive: object) -> str:
+        """Changes when the archive does."""
+        files = self.desk.archives.open(archive).archive.files
+        return f"{len(files)}:{hash(files)}"
+
+    # ------------------------------------------------------------------------------------------- the chart
+
+    def chart(self, chosen: Chosen, kept: Any) -> tuple[Any, str, list[html.Div]]:
+        """The figure, a window that suits it, and what to tell."""
+        found = self.look_up(chosen)
+        curve = series_of(found.archive, found.query, found.partition, chosen.value)
+        dated = found.axis.timestamp
+        said = notes(f"{path} is damaged and left out" for path in found.damaged)
+        if not len(curve.times):
+            return empty("this partition has no results yet"), proposed_window(curve, dated=dated), said
+        marks = Marks.from_json(kept, chosen.chart)
+        return (
+            series_figure(curve, marks.spans(dated=dated), _digest(chosen.chart, curve.name)),
+            proposed_window(curve, dated=dated),
+            said,
+        )
+
+    # ------------------------------------------------------------------------------------------- marking
+
+    def mark_selected(self, chosen: Chosen, kept: Any, kind: str, selected: Any) -> Marks | None:
+        """What was dragged over, marked; None where nothing was."""
+        axis = self.look_up(chosen).axis
+        stretch = selected_stretch(selected, axis)
+        return None if stretch is None else Marks.from_json(kept, chosen.chart).with_mark(kind, *stretch)
+
+    def mark_typed(self, chosen: Chosen, kept: Any, kind: str, low: object, high: object) -> Marks:
+        """What was typed, marked."""
+        axis = self.look_up(chosen).axis
+        if not str(low or "").strip() or not str(high or "").strip():
+            raise OptionError("an interval needs two times", hint="fill in both From and To")
+        return Marks.from_json(kept, chosen.chart).with_mark(kind, tick_at(low, axis), tick_at(high, axis))
+
+    def listed(self, chosen: Chosen, kept: Any) -> list[html.Li]:
+        """The marks, each with a button that removes it."""
+        axis = self.look_up(chosen).axis
+        return [
+            _listed(number, kind, one, axis)
+            for number, (kind, one) in enumerate(Marks.from_json(kept, chosen.chart).listed())
+        ]
+
+    # ---------------------------------------------------------------------------------------- the reason
+
+    def ask(self, chosen: Chosen, kept: Any, window: object) -> str:
+        """Send for the reason; gives the errand's name."""
+        found = self.look_up(chosen)
+        marks = Marks.from_json(kept, chosen.chart)
+        if not marks.abnormal:
+            raise OptionError("nothing is marked as abnormal", hint="drag over the chart, or type From and To")
+        question = Question(
+            found.archive.root,
+            found.query.name,
+            dict(found.partition.key),
+            marks.abnormal,
+            marks.reference,
+            windows_in(window),
+        )
+        return self.desk.errands.send(find_reason, question, seconds=SECONDS)
+
+    def reason(self, name: str | None) -> tuple[Errand, Any]:
+        """How the errand stands, and what to show of it."""
+        errand = self.desk.errands.look(name)
+        if errand.state == "running":
+            return errand, message("busy", errand.said)
+        if errand.state != "done":
+            return errand, message("error", errand.said, errand.hint)
+        dated = opened_quietly(errand.answer.question.root).archive.axis.timestamp
+        return errand, shown_reason(errand.answer.diagnosis, dated=dated)
+
+    def save(self, reason: str | None, name: object) -> str:
+        """Keep a reason that was found as a monitor; gives the errand's name."""
+        wanted = monitor_name(name)
+        found = self.desk.errands.look(reason).answer
+        if not isinstance(found, Reason):
+            raise OptionError("there is no reason to keep yet", hint="ask why first")
+        if wanted in opened_quietly(found.question.root).archive.monitors():
+            raise OptionError(f"there is a monitor '{wanted}' already", hint="choose another name")
+        return self.desk.errands.send(keep_reason, found, wanted, seconds=SECONDS)
+
+    def saved(self, name: str | None) -> tuple[Any, bool]:
+        """What to tell of a monitor that is being saved, and whether that is over."""
+        found = self.desk.errands.look(name)
+        if found.state == "running":
+            return message("busy", found.said), False
+        if found.state != "done":
+            return message("error", found.said, found.hint), True
+        return message("good", f"the monitor is saved: {found.answer}"), True
+
+
+def _digest(*texts: str) -> str:
+    """A name for the chart that holds nothing of the data."""
+    return hashlib.sha256("\n".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _listed(number: int, kind: str, one: Stretch, axis: TimeAxis) -> html.Li:
+    text = f"{kind}: {shown_tick(one[0], axis)} to {shown_tick(one[1], axis)}"
+    remove = html.Button(
+        "×", id={"type": "unmark", "place": number}, className="remove", **aria(label=f"Remove {text}")
+    )
+    return html.Li([html.Span(text), remove], className=f"mark {kind}")
+
+
+def monitor_name(given: object) -> str:
+    """A name that can be a file's wherever the archive goes."""
+    name = str(given or "").strip()
+    if not MONITOR_NAME.fullmatch(name):
+        raise OptionError(
+            f"'{name}' cannot be the name of a monitor" if name else "a monitor needs a name",
+            hint="use up to 64 letters, digits, dots, dashes and underscores, a letter or digit first",
+        )
+    return name
+
+
+def windows_in(given: object) -> tuple[str, ...]:
+    """Window sizes as typed, with commas between them."""
+    found = tuple(part.strip() for part in str(given or "").split(",") if part.strip())
+    if not found or len(found) > 6:
+        raise OptionError("features need a window", hint="for example 30 s, or 30 s, 5 min; six at most")
+    return found
+
+
+# ---------------------------------------------------------------------------------------------- reasons shown
+
+
+def shown_reason(diagnosis: Diagnosis, *, dated: bool) -> list[Any]:
+    """The sentence, a chart for each kept feature, and the table of all that was looked at."""
+    kept = html.Div(
+        [_feature(number, chart) for number, chart in enumerate(charts_of(diagnosis, dated=dated))], className="reasons"
+    )
+    rejected = [one for one in diagnosis.candidates if not one.kept]
+    shown = [*diagnosis.kept, *rejected[:BEST_REJECTED]]
+    more = len(diagnosis.candidates) - len(shown)
+    caption = f"{len(diagnosis.kept)} kept of {len(diagnosis.candidates):,} features"
+    caption += f"; the best {len(shown)} are listed" if more else ""
+    columns = ["Feature", "Reward", "Over related", "Abnormal values", "Kept, or why not"]
+    rows = table(columns, [_row(diagnosis, one) for one in shown], caption=caption)
+    return [
+        html.P(diagnosis.sentence, className="sentence", id="sentence"),
+        *notes(diagnosis.notes),
+        kept,
+        html.Details([html.Summary("All that was looked at, and why the rest was not kept"), rows], id="candidates"),
+    ]
+
+
+def _row(diagnosis: Diagnosis, one: CandidateFeature) -> Sequence[Any]:
+    why = "kept" if one.kept else one.why
+    return one.feature.name, round(one.reward, 3), _rounded(one.validated), diagnosis.boundary(one.feature) or "–", why
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 3)
+
+
+def _feature(number: int, chart: Any) -> html.Figure:
+    told = [
+        html.Strong(chart.name),
+        html.Span(f" {chart.boundary}"),
+        html.Span(f"reward {chart.reward:.2f}", className="hint"),
+    ]
+    described = f"{chart.name} over time; abnormal where {chart.boundary or 'unbounded'}"
+    return html.Figure(
+        [html.Figcaption(told), graph(f"reason-{number}", reason_figure(chart), described=described)],
+        className="reason",
+    )

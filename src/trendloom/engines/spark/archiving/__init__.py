@@ -1,0 +1,1 @@
+"""Archives written by Spark: of a batch of events at once, and of a live stream batch by batch."""

@@ -1,0 +1,165 @@
+"""Features: a number per window, made of the events of one type; the words in which reasons are given.
+
+A feature says of which events (a type, or those of it whose text column has one value: a *category*), of which
+attribute and by which function its numbers are. A `FeatureTable` holds the numbers of many features over the same
+windows as one matrix, so that whatever is asked of all features is asked at once.
+
+Numbers are rounded to 40 bits (about 12 digits): a mean depends on the order of addition in its last bits, and whether
+two windows have *equal* values decides how well a feature separates them. So neither the order of rows nor the engine
+that adds changes a reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trendloom.errors import DataError
+
+Floats = npt.NDArray[np.float64]
+Ticks = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
+
+FUNCTIONS = ("count", "mean", "min", "max", "deviation", "change")
+"""What is made of the events of a window. `deviation`: the population standard deviation; `change`: the last value
+minus the first (of equal times the greatest value is last and the least is first)."""
+
+SIMPLEST = ("mean", "count", "min", "max", "change", "deviation")
+"""The same, in the order in which people take them for an answer; functions of the user follow."""
+
+BITS = 40
+WORDS = {"min": "least ", "max": "greatest ", "deviation": "spread of ", "change": "change of "}
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature. `category`: a column and its value; `attribute` None: of the events themselves (their count).
+
+    `window`: ticks; `length`: the same as people write it, which says nothing new and so does not tell features apart.
+    """
+
+    type: str
+    attribute: str | None
+    function: str
+    category: tuple[str, str] | None = None
+    window: int = 0
+    length: str = field(default="", compare=False)
+
+    @property
+    def source(self) -> str:
+        """The events and their attribute: `DataIO[node = n3].size`."""
+        where = "" if self.category is None else f"[{self.category[0]} = {self.category[1]}]"
+        return f"{self.type}{where}" + ("" if self.attribute is None else f".{self.attribute}")
+
+    @property
+    def name(self) -> str:
+        """`CPUUsage.idle mean over 30 s`."""
+        return f"{self.source} {self.function} over {self.length or self.window}"
+
+    @property
+    def words(self) -> str:
+        """What it measures, in words: `free memory`, `number of TaskStart events (node n3)`."""
+        where = "" if self.category is None else f" ({self.category[0]} {self.category[1]})"
+        if self.attribute is None:
+            return f"number of {self.type} events{where}"
+        what = f"{_in_words(self.attribute)} {_in_words(self.type)}"
+        if self.function == "count":
+            return f"number of values of {what}{where}"
+        return WORDS.get(self.function, "" if self.function == "mean" else f"{self.function} of ") + what + where
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Simple features first, then by name: a total order of the features of a diagnosis."""
+        simple = SIMPLEST.index(self.function) if self.function in SIMPLEST else len(SIMPLEST)
+        return (self.category is not None, simple, self.window, self.source, self.function)
+
+    def __lt__(self, other: Feature) -> bool:
+        return self.place < other.place
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "type": self.type,
+            "attribute": self.attribute,
+            "function": self.function,
+            "category": None if self.category is None else list(self.category),
+            "window": self.window,
+            "length": self.length,
+        }
+
+    @staticmethod
+    def from_json(found: Mapping[str, Any]) -> Feature:
+        category = found["category"]
+        return Feature(
+            found["type"],
+            found["attribute"],
+            found["function"],
+            None if category is None else (category[0], category[1]),
+            found["window"],
+            found.get("length", ""),
+        )
+
+
+def _in_words(name: str) -> str:
+    """`usagePercent` and `usage_percent` are both `usage percent`; abbreviations stay as they are."""
+    parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name.replace("_", " ")).split()
+    return " ".join(part if part.isupper() else part.lower() for part in parts)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTable:
+    """`values[f, w]`: the number of feature f in the window that starts at `starts[w]`; NaN: it has none there.
+
+    Windows are [k·window, (k + 1)·window), ascending, not necessarily one after the other.
+    """
+
+    features: tuple[Feature, ...]
+    window: int
+    starts: Ticks
+    values: Floats
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def length(self) -> str:
+        """The window as people write it."""
+        return next((f.length for f in self.features if f.length), str(self.window))
+
+    def rows(self, features: Iterable[Feature]) -> npt.NDArray[np.intp]:
+        """Where features stand; one that is not there is an error."""
+        places = {feature: place for place, feature in enumerate(self.features)}
+        wanted = list(features)
+        missing = [feature.name for feature in wanted if feature not in places]
+        if missing:
+            raise DataError(
+                f"the events give no feature '{missing[0]}'",
+                hint=f"there are {len(places):,} features over {self.length}; its type or value may be missing",
+            )
+        return np.array([places[feature] for feature in wanted], np.intp)
+
+    def take(self, features: Sequence[Feature]) -> FeatureTable:
+        """Some features only, in the order asked for."""
+        return FeatureTable(tuple(features), self.window, self.starts, self.values[self.rows(features)])
+
+    def within(self, low: int, high: int) -> Truths:
+        """Which windows lie whole inside [low, high)."""
+        return np.asarray((self.starts >= low) & (self.starts + self.window <= high))
+
+    def at(self, times: Ticks) -> Floats:
+        """All features at points of time: those of the window that holds each; NaN where no window does."""
+        places = np.searchsorted(self.starts, times, side="right") - 1
+        held = (places >= 0) & (times < self.starts[places] + self.window) if len(self.starts) else places > 0
+        found = np.full((len(self.features), len(times)), np.nan)
+        found[:, held] = self.values[:, places[held]]
+        return found
+
+
+def rounded(values: Floats) -> Floats:
+    """Numbers of 40 bits: equal where they differ by rounding only (but for the few that lie at a border)."""
+    mantissa, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(np.round(mantissa * 2.0**BITS), exponent - BITS))

@@ -1,0 +1,152 @@
+"""Equalities between operands, as keys of a join: entries that do not agree never meet.
+
+Conditions `a.id = c.ref` link the two sides. What is linked is a class, and a class with a side in every operand is
+a column of the key: a number for every event, such that events that are equal have the same number. NULL is equal to
+nothing, so its numbers differ by operand. Numbers of an integer and a double that are equal are the same, but not the
+other way round, so then the condition is tested as well; otherwise the key says it all.
+
+Cost: O(events) for each column of the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from trendloom.expr.evaluate import evaluate
+from trendloom.expr.nodes import Attribute, Comparison, Expr, variables
+from trendloom.expr.vectors import Vector, aligned, to_doubles, unify
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.ground.spec import Rule
+from trendloom.kernels.ranking.joins.operand import JoinOperand
+from trendloom.model.schema import Kind
+
+Array = np.ndarray[Any, Any]
+
+Side = tuple[int, Expr]
+"""An operand, and an expression over one of its events."""
+
+
+@dataclass(frozen=True)
+class EqualSides:
+    """Expressions, one for each operand, that are equal in every match; `rules` say so, and nothing else."""
+
+    sides: tuple[Expr, ...]
+    rules: tuple[Rule, ...]
+
+
+def equalities_of(rules: Sequence[Rule], operands: Sequence[JoinOperand]) -> tuple[EqualSides, ...]:
+    """The classes of equal expressions that have a side in every operand."""
+    classes: list[tuple[set[Side], list[Rule]]] = []
+    for rule in rules:
+        sides = _sides(rule.expr, operands)
+        if sides is None:
+            continue
+        joined = [one for one in classes if one[0] & sides]
+        classes = [one for one in classes if one not in joined]
+        classes.append((sides.union(*(one[0] for one in joined)), [*(r for one in joined for r in one[1]), rule]))
+    found = []
+    for several, stated in classes:
+        by_operand = dict(sorted(several, key=lambda side: (side[0], str(side[1]))))
+        if len(by_operand) == len(operands) > 1:
+            simple = len(several) == len(operands)
+            exprs = tuple(by_operand[number] for number in range(len(operands)))
+            found.append(EqualSides(exprs, tuple(stated) if simple else ()))
+    return tuple(found)
+
+
+def _sides(expr: Expr, operands: Sequence[JoinOperand]) -> set[Side] | None:
+    """Both sides of an equality of two operands; None: it is something else, or a match may lack a side."""
+    if not isinstance(expr, Comparison) or expr.operator != "=":
+        return None
+    found: set[Side] = set()
+    for side in (expr.left, expr.right):
+        names = variables(side)
+        owners = [n for n, one in enumerate(operands) if len(one.branches) == 1 and names <= set(one.variables)]
+        if len(names) != 1 or len(owners) != 1:
+            return None
+        found.add((owners[0], side))
+    return found if len({number for number, _ in found}) == 2 else None
+
+
+@dataclass(frozen=True, eq=False)
+class KeyColumns:
+    """By operand columns of numbers by event, and the column of an entry that holds the event of each."""
+
+    numbers: tuple[tuple[Array, ...], ...]
+    places: tuple[tuple[int, ...], ...]
+
+    def functions(self) -> list[Callable[[Array], Array]]:
+        """For each operand the function from the events of entries to their keys."""
+        return [self._function(operand) for operand in range(len(self.numbers))]
+
+    def _function(self, operand: int) -> Callable[[Array], Array]:
+        columns, places = self.numbers[operand], self.places[operand]
+
+        def keys(events: Array) -> Array:
+            return np.stack([one[events[:, at]] for one, at in zip(columns, places, strict=True)], axis=1)
+
+        return keys
+
+
+def key_columns(
+    equalities: Sequence[EqualSides], operands: Sequence[JoinOperand], block: Block
+) -> tuple[KeyColumns, frozenset[Rule]]:
+    """The key of a block's events, and the rules that it makes superfluous."""
+    numbers: list[list[Array]] = [[] for _ in operands]
+    places: list[list[int]] = [[] for _ in operands]
+    said: set[Rule] = set()
+    for equality in equalities:
+        columns, exact = _numbered([_values(expr, block) for expr in equality.sides])
+        said |= set(equality.rules) if exact else set()
+        for number, (expr, some) in enumerate(zip(equality.sides, columns, strict=True)):
+            (name,) = variables(expr)
+            numbers[number] += some
+            places[number] += [operands[number].variables.index(name)] * len(some)
+    return KeyColumns(tuple(map(tuple, numbers)), tuple(map(tuple, places))), frozenset(said)
+
+
+def _values(expr: Expr, block: Block) -> Vector:
+    def leaf(one: Expr) -> Vector:
+        assert isinstance(one, Attribute)
+        return block.columns[one.column]
+
+    return evaluate(expr, leaf).broadcast(len(block))
+
+
+def _numbered(vectors: list[Vector]) -> tuple[list[list[Array]], bool]:
+    """For each vector columns of integers that are equal where the values are, and whether only there."""
+    valid = [_known(vector) for vector in vectors]
+    exact = len({vector.values.dtype == np.float64 for vector in vectors}) == 1
+    vectors = aligned(vectors)
+    if any(vector.dictionary is not None for vector in vectors):
+        vectors = unify(vectors)
+    if not exact:
+        vectors = [to_doubles(replace(vector, valid=None)) for vector in vectors]
+    values = [_integers(vector.values) for vector in vectors]
+    if any(some.dtype == object for some in values):
+        dense = np.unique(np.concatenate([some.astype(object) for some in values]), return_inverse=True)[1]
+        values = np.split(dense.reshape(-1), len(values))
+    if all(some.all() for some in valid):
+        return [[some] for some in values], exact
+    columns = [
+        [np.where(known, some, 0), np.where(known, 0, -1 - number)]
+        for number, (some, known) in enumerate(zip(values, valid, strict=True))
+    ]
+    return columns, exact
+
+
+def _known(vector: Vector) -> Array:
+    if vector.kind is Kind.NULL:
+        return np.zeros(len(vector), np.bool_)
+    return np.ones(len(vector), np.bool_) if vector.valid is None else vector.valid
+
+
+def _integers(values: Array) -> Array:
+    """Numbers as integers, one for each value."""
+    if values.dtype == np.float64:
+        return np.ascontiguousarray(values + 0.0).view(np.int64)  # −0.0 is 0.0
+    return values if values.dtype == object else values.astype(np.int64)

@@ -1,0 +1,228 @@
+"""The sequences of an operand in many arenas, best first: made for all arenas at once, and more of one on demand.
+
+One call of `strata` ranks the sequences of many windows, which share what they have in common. How many are made for
+each is what the joins before have read. A join that needs more of an arena has them made for this arena alone, twice as
+many each time. The branches of an OR are ranked each on its own and merged: of those lists no more is certain than up
+to the last entry of any that is not complete.
+
+Cost: that of `strata` for the arenas; O(entries) to merge branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from trendloom.expr.vectors import Vector
+from trendloom.kernels.ranking.joins.components import Entries, ranges
+from trendloom.kernels.ranking.joins.key_numbers import KeyNumbers
+from trendloom.kernels.ranking.joins.operand import JoinBranch, JoinOperand
+from trendloom.kernels.ranking.strata import SUM, BestPaths, Strata, best_paths, best_spans
+
+Array = np.ndarray[Any, Any]
+
+FIRST = 64
+"""Sequences that are made of an arena at first."""
+HELD = 1 << 19
+"""Sequences that are held of all arenas of a turn."""
+MOST = 1 << 22
+"""Sequences of one arena: a join that wants more of them looks at almost everything."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeighedBranch:
+    """Events of a branch with what they add to its fold, times `sign`; `scale`: digits after the point.
+
+    `score`: of folds, smaller better.
+    """
+
+    branch: JoinBranch
+    strata: Strata
+    sign: int
+    scale: int
+    score: Callable[[JoinBranch, Vector], Vector]
+
+    def scores(self, found: BestPaths) -> Vector:
+        return self.score(self.branch, Vector(self.branch.fold.kind, found.scores * self.sign, scale=self.scale))
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceLists:
+    """The best sequences of arenas: those of arena i from `offsets[i]` on, in order. `complete`: there are no more.
+
+    `blank`: some have no score, or none that fits.
+    """
+
+    offsets: Array
+    scores: Array
+    events: Array
+    complete: Array
+    blank: Array
+
+    def of(self, number: int) -> tuple[Array, Array]:
+        some = slice(self.offsets[number], self.offsets[number + 1])
+        return self.scores[some], self.events[some]
+
+
+class RankedOperand:
+    """An operand over the events of a block. `reach`: by event where sequences that begin there end; None: anywhere."""
+
+    def __init__(
+        self, operand: JoinOperand, branches: Sequence[WeighedBranch], reach: Array | None, type_: Any
+    ) -> None:
+        self.operand, self._branches, self._reach, self._type = operand, branches, reach, type_
+        self._taken, self._made = 0.0, 0
+
+    @property
+    def cost(self) -> float:
+        """Of a sequence, in seconds, as measured so far."""
+        return self._taken / self._made if self._made else 1.0
+
+    def make(self, low: Array, high: Array, count: int) -> SequenceLists:
+        """The `count` best of each stretch of events, which come in order; fewer where branches hold each other up."""
+        begin = perf_counter()
+        found = [self._listed(number, low, high, count) for number in range(len(self._branches))]
+        lists = found[0] if len(found) == 1 else _merged(found)
+        self._taken += perf_counter() - begin
+        self._made += len(lists.scores)
+        return lists
+
+    def _listed(self, number: int, low: Array, high: Array, count: int) -> SequenceLists:
+        weighed = self._branches[number]
+        if self._reach is None:
+            paths = best_paths(weighed.strata, low, high, count, SUM)
+        else:
+            paths = _paths_of_spans(weighed.strata, low, high, self._reach, count)
+        scores = weighed.scores(paths)
+        size = np.diff(paths.offsets)
+        events = np.full((len(paths.scores), len(self.operand.positions)), -1, np.int64)
+        events[:, self.operand.columns(number)] = paths.events
+        arena = np.repeat(np.arange(len(low)), size)
+        blank = np.zeros(len(low), np.bool_)
+        if scores.values.dtype == object:
+            blank[arena] = True
+            return SequenceLists(paths.offsets, np.zeros(len(arena), self._type), events, size < count, blank)
+        if scores.valid is not None:
+            blank[arena[~scores.valid]] = True
+        return SequenceLists(paths.offsets, scores.values.astype(self._type, copy=False), events, size < count, blank)
+
+
+def _paths_of_spans(strata: Strata, low: Array, high: Array, reach: Array, count: int) -> BestPaths:
+    """The best of stretches of which each overlaps the next one at most: every second one is looked at together."""
+    halves = [
+        _paths_apart(strata, low[some], high[some], reach, count) for some in (slice(0, None, 2), slice(1, None, 2))
+    ]
+    number = np.concatenate(
+        [np.repeat(2 * np.arange(len(one.more)) + half, np.diff(one.offsets)) for half, one in enumerate(halves)]
+    )
+    order = np.argsort(number, kind="stable")
+    offsets = np.r_[0, np.cumsum(np.bincount(number, minlength=len(low)))].astype(np.int64)
+    scores, events = (np.concatenate([getattr(one, name) for one in halves])[order] for name in ("scores", "events"))
+    return BestPaths(offsets, scores, events, np.zeros(len(low), np.bool_))
+
+
+def _paths_apart(strata: Strata, low: Array, high: Array, reach: Array, count: int) -> BestPaths:
+    """The best of stretches that have no event in common, by numbers of events that begin with the first of them."""
+    positions = len(strata.begin) - 1
+    nothing = BestPaths(
+        np.zeros(len(low) + 1, np.int64), strata.weight[:0], np.zeros((0, positions), np.int32),
+        np.zeros(len(low), np.bool_),
+    )  # fmt: skip
+    if not len(low):
+        return nothing
+    since, until = int(low[0]), int(high[-1])
+    kept = [_inside(strata, position, low, high) for position in range(positions)]
+    if not all(map(len, kept)):
+        return nothing
+    entries = np.concatenate(kept)
+    stretch = np.searchsorted(low, np.arange(since, until), side="right") - 1
+    local = Strata(
+        np.cumsum([0, *map(len, kept)]), strata.event[entries] - np.int32(since), strata.weight[entries],
+        strata.tie_end[since:until] - since,
+    )  # fmt: skip
+    horizon = np.minimum(reach[since:until], high[stretch]) - since
+    borders = np.stack([low, high], axis=1).reshape(-1) - since  # stretches, and the gaps between them
+    found = best_spans(local, borders, horizon, count, SUM)
+    size = np.diff(found.offsets)[::2]
+    return BestPaths(np.r_[0, np.cumsum(size)], found.scores, found.events + np.int32(since), found.more[::2])
+
+
+def _inside(strata: Strata, position: int, low: Array, high: Array) -> Array:
+    """The entries of a position that lie in stretches without common events."""
+    events = strata.event[strata.begin[position] : strata.begin[position + 1]]
+    return strata.begin[position] + ranges(np.searchsorted(events, low), np.searchsorted(events, high))
+
+
+def _merged(found: Sequence[SequenceLists]) -> SequenceLists:
+    """Lists of several branches as one: up to the worst score that all of them have reached."""
+    arenas = len(found[0].complete)
+    arena = np.concatenate([np.repeat(np.arange(arenas), np.diff(one.offsets)) for one in found])
+    scores = np.concatenate([one.scores for one in found])
+    events = np.concatenate([one.events for one in found])
+    worst = np.full(arenas, np.inf if scores.dtype == np.float64 else np.iinfo(np.int64).max, scores.dtype)
+    for one in found:
+        open_ = np.flatnonzero(~one.complete)  # these have entries
+        worst[open_] = np.minimum(worst[open_], one.scores[one.offsets[open_ + 1] - 1])
+    order = np.lexsort((scores, arena))
+    order = order[scores[order] <= worst[arena[order]]]
+    offsets = np.searchsorted(arena[order], np.arange(arenas + 1)).astype(np.int64)
+    complete = np.logical_and.reduce([one.complete for one in found])
+    blank = np.logical_or.reduce([one.blank for one in found])
+    return SequenceLists(offsets, scores[order], events[order], complete, blank)
+
+
+class ListedSequences:
+    """A component: the sequences of an operand in one arena after the other, best first.
+
+    A turn is a number of arenas whose lists are made together; `read` is how many entries of a list were looked at.
+    `blank`: some have no score, or there are too many.
+    """
+
+    def __init__(self, ranked: RankedOperand, lists: SequenceLists, low: Array, high: Array, number: int) -> None:
+        self._ranked, self._lists, self._low, self._high = ranked, lists, low, high
+        self.positions = len(ranked.operand.positions)
+        self._enter(number)
+
+    def _enter(self, number: int) -> None:
+        self._number, self.read = number, 0
+        self._scores, self._events = self._lists.of(number)
+        self._complete, self.blank = bool(self._lists.complete[number]), bool(self._lists.blank[number])
+
+    @property
+    def exhausted(self) -> bool:
+        return self._complete and self.read >= len(self._scores)
+
+    @property
+    def cost(self) -> float:
+        return self._ranked.cost
+
+    def pull(self, count: int) -> Entries:
+        self._have(self.read + count)
+        some = slice(self.read, self.read + count)
+        self.read = min(some.stop, len(self._scores))
+        return Entries(self._scores[some], self._events[some])
+
+    def _have(self, count: int) -> None:
+        """Have so many entries in the list, if there are.
+
+        Of sequences with equal scores, a longer list may have others first. So what there is stays, and what is new
+        comes behind it, where it belongs: a list has all that is better than its last entry.
+        """
+        wanted = max(FIRST, len(self._scores))
+        while len(self._scores) < count and not self._complete:
+            wanted = max(2 * wanted, count)
+            if wanted > MOST:
+                self._complete = self.blank = True
+                return
+            some = slice(self._number, self._number + 1)
+            found = self._ranked.make(self._low[some], self._high[some], wanted)
+            known = KeyNumbers(self.positions)
+            known.numbers(self._events)
+            new = known.known(found.events) < 0
+            self._scores = np.concatenate([self._scores, found.scores[new]])
+            self._events = np.concatenate([self._events, found.events[new]])
+            self._complete, self.blank = bool(found.complete[0]), self.blank or bool(found.blank[0])
