@@ -72,23 +72,22 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture
-def troubles() -> list[str]:
-    """What browsers complain of; a test ends with none."""
-    return []
-
-
-@pytest.fixture
-def visit(chromium: Any, troubles: list[str]) -> Iterator[Any]:
-    """Opens pages, each in a browser of its own."""
+def visit(chromium: Any) -> Iterator[Any]:
+    """Opens pages, each in a browser of its own, and fails if a browser complains of anything but what is `expected`."""
     contexts = []
+    troubles: list[str] = []
 
-    def opened(address: str, **settings: Any) -> Any:
+    def opened(address: str, *, expected: str | None = None, **settings: Any) -> Any:
+        def complain(said: str) -> None:
+            if expected is None or expected not in said:
+                troubles.append(said)
+
         context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **settings})
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(20_000)
-        page.on("console", lambda said: troubles.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("console", lambda said: complain(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: complain(str(error)))
         page.goto(address)
         return page
 
