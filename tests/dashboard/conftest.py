@@ -73,7 +73,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def visit(chromium: Any) -> Iterator[Any]:
-    """Opens pages, each in a browser of its own, and fails if a browser complains of anything but what is `expected`."""
+    """Opens pages, each in a browser of its own, and fails if one complains of anything but what is `expected`."""
     contexts = []
     troubles: list[str] = []
 
