@@ -33,7 +33,7 @@ QUERY = """QUERY latency:
 
 def make_archive(root: Path) -> Path:
     """Events, and the results of one query over them."""
-    archive_locally(ArchiveRequest(root, QUERY, "history"), _events(), Options())
+    archive_locally(ArchiveRequest(root, QUERY, "history"), events_of_nodes(), Options())
     return root
 
 
@@ -45,7 +45,7 @@ def add_results(root: Path) -> None:
     write_results(root, "more", open_archive(root).queries()["latency"], rows)
 
 
-def _events() -> pa.Table:
+def events_of_nodes() -> pa.Table:
     random = np.random.default_rng(5)
     times = BEGIN + np.arange(STEPS) * STEP
     wrong = (np.arange(STEPS) >= LOW) & (np.arange(STEPS) < HIGH)

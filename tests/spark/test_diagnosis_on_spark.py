@@ -15,9 +15,10 @@ import trendloom as tl
 from trendloom.engines.diagnosis.monitors import Grade, Monitor, keep_monitor, run_monitor
 from trendloom.engines.diagnosis.reading import WindowedSpace, features_of_archive
 from trendloom.engines.diagnosis.request import unheard
+from trendloom.engines.spark.archiving import features
 from trendloom.engines.spark.archiving.features import features_on_spark
 from trendloom.engines.spark.archiving.monitors import archive_alerts, panes_of
-from trendloom.errors import OptionError
+from trendloom.errors import ArchiveWarning, OptionError, RunError
 from trendloom.explanation.features import Feature, FeatureTable
 from trendloom.explanation.formula import Formula, Operator, Predicate
 from trendloom.explanation.space import FeatureSpace, LeftOut, windows_within
@@ -34,17 +35,25 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
 def both(
     spark: Any, archive: Archive, spans: Sequence[tuple[int, int]], window: int, space: FeatureSpace
 ) -> tuple[FeatureTable, FeatureTable]:
-    starts = windows_within(spans, window)
-    (here,) = features_of_archive(archive, [WindowedSpace(window, starts, space)], unheard)
-    return here, features_on_spark(spark, archive, starts, window, space)
+    asked = [WindowedSpace(window, windows_within(spans, window), space)]
+    (here,), (there,) = features_of_archive(archive, asked, unheard), features_on_spark(spark, archive, asked)
+    return here, there
 
 
 def agree(here: FeatureTable, there: FeatureTable) -> None:
     assert sorted(one.name for one in there.features) == sorted(one.name for one in here.features)
     assert np.array_equal(here.starts, there.starts)
-    np.testing.assert_allclose(there.take(here.features).values, here.values, rtol=1e-9, atol=1e-12, equal_nan=True)
+    assert np.array_equal(there.take(here.features).values, here.values, equal_nan=True), "bit by bit"
 
 
+@pytest.fixture
+def in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few events make many pieces, as a large archive would."""
+    monkeypatch.setattr(features, "FEW_EVENTS", 20)
+    monkeypatch.setattr(features, "PIECES_PER_CORE", 20)
+
+
+@pytest.mark.usefixtures("in_small_pieces")
 def test_features_of_stretches_with_a_series_left_out(spark: Any, archive: Archive) -> None:
     out = [
         LeftOut("Step", "size", ((("job", "j3"),),)),
@@ -79,6 +88,7 @@ def odd_events() -> pa.Table:
     )
 
 
+@pytest.mark.usefixtures("in_small_pieces")
 def test_features_of_odd_events_with_dates(spark: Any, tmp_path: Path) -> None:
     """In two commits whose columns have different types."""
     events, scale = odd_events(), 1_000_000
@@ -95,8 +105,39 @@ def test_features_of_odd_events_with_dates(spark: Any, tmp_path: Path) -> None:
 
 
 def test_windows_without_events(spark: Any, archive: Archive) -> None:
-    nothing = features_on_spark(spark, archive, np.array([900_000, 900_030]), 30, FeatureSpace())
-    assert len(nothing) == 0
+    here, there = both(spark, archive, [(900_000, 900_060)], 30, FeatureSpace())
+    agree(here, there)
+    assert not there.values.any(), "types count nothing there"
+
+
+def spread(values: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    return np.maximum.reduceat(values, begins) - np.minimum.reduceat(values, begins)
+
+
+@pytest.mark.usefixtures("in_small_pieces")
+def test_several_sizes_functions_of_the_user_and_a_damaged_chunk(spark: Any, tmp_path: Path) -> None:
+    archive = archive_of_runs(tmp_path / "archive")
+    files = [file for file in archive.files if file.kind == "events" and file.of == "Load"]
+    broken = archive.root / files[1].path
+    broken.write_bytes(bytes(len(broken.read_bytes())))
+    sizes = [
+        WindowedSpace(size, windows_within([archive.span], size), FeatureSpace(extra={"spread": spread}))
+        for size in (30, 70)
+    ]
+    with pytest.warns(ArchiveWarning, match="is damaged and left out"):
+        here = features_of_archive(open_archive(archive.root), sizes, unheard)
+    with pytest.warns(ArchiveWarning, match="is damaged and left out") as told:
+        there = features_on_spark(spark, archive, sizes)
+    assert len(told) == 1, "however many tasks met it"
+    for one, other in zip(here, there, strict=True):
+        agree(one, other)
+        assert any(feature.function == "spread" for feature in other.features)
+
+
+def test_a_function_of_the_user_that_fails_on_spark(spark: Any, archive: Archive) -> None:
+    asked: dict[str, Any] = {"partition": {"job": "j3"}, "abnormal": [ABNORMAL], "engine": "spark"}
+    with pytest.raises(RunError, match=r"feature function 'own' failed on .*: TypeError"):
+        tl.diagnose(archive, features={"own": len}, **asked)
 
 
 def test_the_reason_is_the_same_on_spark(spark: Any, archive: Archive) -> None:

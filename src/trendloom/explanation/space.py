@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,7 @@ import pyarrow.compute as pc
 from trendloom.errors import DataError, OptionError, option
 from trendloom.explanation.features import FUNCTIONS, Feature, FeatureTable, Floats, Ticks, Truths
 from trendloom.explanation.measures import Places, UserFunction, WindowedRows, check_functions, measure, windowed_rows
-
-MOST_VALUES = 20
-"""Of a text column, over all windows: with more it is no category."""
+from trendloom.explanation.parts import MOST_VALUES, AttributeFacts, CategoryFacts, FeaturePart, TypeFacts
 
 Partition = tuple[tuple[str, Any], ...]
 
@@ -95,15 +94,25 @@ def features_at(
     tables: Mapping[str, pa.Table], time: str, starts: Ticks, window: int, space: FeatureSpace
 ) -> FeatureTable:
     """All features over given windows, whose starts ascend; events in none of them count for nothing."""
+    return features_in_part(tables, time, starts, window, space, whole=True).table
+
+
+def features_in_part(
+    tables: Mapping[str, pa.Table], time: str, starts: Ticks, window: int, space: FeatureSpace, *, whole: bool
+) -> FeaturePart:
+    """The same; where these are not the `whole` of the windows, what may be a feature of the whole, and why."""
     check_functions(space.functions, space.extra)
     blocks: list[Floats] = []
     features: list[Feature] = []
+    facts: dict[str, TypeFacts] = {}
     for type_, table in tables.items():
-        for feature, block in _of_type(type_, table, time, starts, window, space):
+        making = _FeatureMaking(type_, _typed_rows(type_, table, time, starts, window), time, starts, window, space)
+        facts[type_] = making.facts(whole=whole)
+        for feature, block in making.features(facts[type_]):
             features.append(feature)
             blocks.append(block)
     values = np.array(blocks) if blocks else np.zeros((0, len(starts)))
-    return FeatureTable(tuple(features), window, starts, values)
+    return FeaturePart(FeatureTable(tuple(features), window, starts, values), facts)
 
 
 # ------------------------------------------------------------------------------------------ events of one type
@@ -131,9 +140,9 @@ class TypedRows:
         return TypedRows(self.table, rows, self.times[begin:end], self.places[begin:end])
 
     def numbers(self, name: str) -> Floats:
-        """A numeric column as doubles, NaN where it has no value."""
+        """A numeric column as doubles, NaN where it has no value; of long ids the nearest ones."""
         column = self.table.column(name)
-        found = np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
+        found = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
         return found if self.rows is None else np.asarray(found[self.rows])
 
 
@@ -155,29 +164,80 @@ class GroupedRows:
         return column if self.order is None else column[self.order]
 
 
-def _of_type(
-    type_: str, table: pa.Table, time: str, starts: Ticks, window: int, space: FeatureSpace
-) -> Iterator[tuple[Feature, Floats]]:
-    events = _typed_rows(type_, table, time, starts, window)
-    hidden = {name: _hidden(events, type_, name, space.left_out) for name in (None, *table.column_names)}
-    groupings = [_grouped(events, len(starts), None), *_categories(events, time, len(starts), space)]
-    measured = Feature(type_, None, "count", None, window, space.length)
-    if "count" in space.functions and not _is_all(hidden[None]):
-        for grouping in groupings:
-            yield from _counts(measured, grouping, np.ones(len(events.times), bool), hidden[None], len(starts))
-    for name in table.column_names:
-        if name in (time, *space.categories, *space.keys) or not is_number(table.schema.field(name).type):
-            continue
-        numbers = events.numbers(name)
-        lacking = np.isnan(numbers)
-        if lacking.all():
-            continue
-        attribute = replace(measured, attribute=name)
-        for grouping in groupings:
-            if "count" in space.functions and lacking.any() and not _is_all(_either(hidden[name], hidden[None])):
-                yield from _counts(attribute, grouping, ~lacking, _either(hidden[name], hidden[None]), len(starts))
-            shown = lacking if hidden[name] is None else lacking | hidden[name]
-            yield from _measures(attribute, grouping, numbers, shown, len(starts), space)
+@dataclass(frozen=True, eq=False)
+class _FeatureMaking:
+    """Makes the features of one type."""
+
+    type: str
+    events: TypedRows
+    time: str
+    starts: Ticks
+    window: int
+    space: FeatureSpace
+
+    def facts(self, *, whole: bool) -> TypeFacts:
+        """What is known before the numbers are read; `features` adds the attributes, each before it is measured."""
+        count, uncounted = len(self.events.times), self._hidden[None]
+        told = count if uncounted is None else int(np.count_nonzero(~uncounted))
+        return TypeFacts(count, told, {name: _values(column) for name, column in self._texts.items()}, {}, whole)
+
+    def features(self, facts: TypeFacts) -> Iterator[tuple[Feature, Floats]]:
+        """The numbers of each feature in each window."""
+        windows, counting = len(self.starts), "count" in self.space.functions
+        groupings = [_grouped(self.events, windows, None)]
+        groupings += [
+            _grouped(self.events, windows, (name, column))
+            for name, column in self._texts.items()
+            if facts.is_category(name)
+        ]
+        measured = Feature(self.type, None, "count", None, self.window, self.space.length)
+        if counting and facts.is_counted(None):
+            for grouping in groupings:
+                everything = np.ones(len(self.events.times), bool)
+                yield from _counts(measured, grouping, everything, self._hidden[None], windows)
+        for name in self._attributes:
+            numbers, hidden = self.events.numbers(name), self._hidden[name]
+            lacking, uncounted = np.isnan(numbers), _either(hidden, self._hidden[None])
+            facts.attributes[name] = _attribute_facts(lacking, uncounted)
+            attribute = replace(measured, attribute=name)
+            for grouping in groupings:
+                if counting and facts.is_counted(name):
+                    yield from _counts(attribute, grouping, ~lacking, uncounted, windows)
+                shown = lacking if hidden is None else lacking | hidden
+                yield from _measures(attribute, grouping, numbers, shown, windows, self.space)
+
+    @cached_property
+    def _attributes(self) -> list[str]:
+        """The numeric columns."""
+        never = (self.time, *self.space.categories, *self.space.keys)
+        return [one.name for one in self.events.table.schema if one.name not in never and is_number(one.type)]
+
+    @cached_property
+    def _texts(self) -> dict[str, pa.DictionaryArray]:
+        """The columns that may be categories, encoded."""
+        never = (self.time, *self.space.keys)
+        names = [
+            one.name
+            for one in self.events.table.schema
+            if one.name not in never and (one.name in self.space.categories or is_text(one.type))
+        ]
+        columns = {name: self.events.column(name) for name in names}
+        return {
+            name: (column if is_text(column.type) else column.cast(pa.string())).dictionary_encode()
+            for name, column in columns.items()
+        }
+
+    @cached_property
+    def _hidden(self) -> dict[str | None, Truths | None]:
+        """Of which events each column (None: the event itself) is left out."""
+        names = (None, *self.events.table.column_names)
+        return {name: _hidden(self.events, self.type, name, self.space.left_out) for name in names}
+
+
+def _attribute_facts(lacking: Truths, uncounted: Truths | None) -> AttributeFacts:
+    there = ~lacking
+    told = there if uncounted is None else there & ~uncounted
+    return AttributeFacts(int(np.count_nonzero(there)), int(np.count_nonzero(told)))
 
 
 def _typed_rows(type_: str, table: pa.Table, time: str, starts: Ticks, window: int) -> TypedRows:
@@ -208,17 +268,10 @@ def _ticks(type_: str, table: pa.Table, time: str) -> Ticks:
 # ----------------------------------------------------------------------------------------------- categories
 
 
-def _categories(events: TypedRows, time: str, windows: int, space: FeatureSpace) -> Iterator[GroupedRows]:
-    """Groupings by columns with few values. One value that all events have says nothing new."""
-    for name in events.table.column_names:
-        kind = events.table.schema.field(name).type
-        if name == time or name in space.keys or not (name in space.categories or is_text(kind)):
-            continue
-        column = events.column(name)
-        encoded = (column if is_text(kind) else column.cast(pa.string())).dictionary_encode()
-        count = len(encoded.dictionary)
-        if 0 < count <= MOST_VALUES and (count > 1 or encoded.null_count):
-            yield _grouped(events, windows, (name, encoded))
+def _values(column: pa.DictionaryArray) -> CategoryFacts:
+    """What decides whether a column is a category; one value too many is enough to know."""
+    some = column.dictionary[: MOST_VALUES + 1].to_pylist()
+    return CategoryFacts(frozenset(str(value) for value in some), bool(column.null_count))
 
 
 def _grouped(events: TypedRows, windows: int, by: tuple[str, pa.DictionaryArray] | None) -> GroupedRows:
@@ -335,7 +388,3 @@ def _either(one: Truths | None, other: Truths | None) -> Truths | None:
     if one is None or other is None:
         return other if one is None else one
     return one | other
-
-
-def _is_all(hidden: Truths | None) -> bool:
-    return hidden is not None and len(hidden) > 0 and bool(hidden.all())

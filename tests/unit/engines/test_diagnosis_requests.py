@@ -77,7 +77,6 @@ def refused(archive: Archive, wrong: dict[str, Any]) -> TrendloomError:
         ({"windows": "0 s"}, "at least 1", "longer"),
         ({"functions": "maximum"}, "no feature function 'maximum'", "did you mean 'max'?"),
         ({"features": {"mean": len}}, "'mean' is a feature function already", "another name"),
-        ({"features": {"own": len}, "engine": "spark"}, "run in this process only", 'engine="local"'),
         ({"engine": "sparc"}, "no engine 'sparc'", "did you mean 'spark'?"),
         ({"save_as": " "}, "needs a name", "for example"),
     ],

@@ -273,3 +273,10 @@ def test_a_feature_that_is_not_there() -> None:
     table = feature_table({"CPU": usage()}, "time", 0, 20, 10, length="10 s")
     with pytest.raises(DataError, match=r"no feature 'Disk\.free mean over 10 s'"):
         table.take([Feature("Disk", "free", "mean", None, 10, "10 s")])
+
+
+def test_long_ids_are_numbers_like_others() -> None:
+    events = pa.table({"time": [1, 2], "id": [2**62 + 1, 2**62 + 3], "big": pa.array([0, 2**64 - 1], pa.uint64())})
+    found = feature_table({"T": events}, "time", 0, 10, 10, functions=["max"])
+    assert row(found, "T.id max") == [2.0**62]
+    assert row(found, "T.big max") == [2.0**64]

@@ -204,11 +204,8 @@ def _tables(
     watch.progress("starting Spark", 0.0)
     with watch.starting():
         spark = session(request.master, name="trendloom diagnose")
-    found = []
-    for number, one in enumerate(asked):
-        watch.progress(f"features over {one.space.length}, on Spark", OF_READING * number / len(asked))
-        found.append(features_on_spark(spark, archive, one.starts, one.window, one.space))
-    return tuple(found)
+    watch.progress("features, on Spark", 0.1 * OF_READING)
+    return features_on_spark(spark, archive, asked)
 
 
 def _first_part(progress: Progress) -> Progress:

@@ -7,7 +7,7 @@ type is read. Cost: the events of the windows, read once, and added up for each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from trendloom.engines.diagnosis.request import Progress
 from trendloom.explanation.features import FeatureTable, Ticks
-from trendloom.explanation.space import FeatureSpace, features_at, is_number, is_text
+from trendloom.explanation.parts import FeaturePart
+from trendloom.explanation.space import FeatureSpace, features_in_part, is_number, is_text
 from trendloom.io.archive import Archive
 
 Span = tuple[int, int]
@@ -31,19 +32,27 @@ class WindowedSpace:
 
 
 def features_of_archive(
-    archive: Archive, asked: Sequence[WindowedSpace], progress: Progress, types: Iterable[str] | None = None
+    archive: Archive, asked: Sequence[WindowedSpace], progress: Progress
 ) -> tuple[FeatureTable, ...]:
-    """A table for each window size; `types` None: of all types."""
-    names = list(archive.types() if types is None else types)
-    keys = {name for one in asked for out in one.space.left_out for part in out.partitions for name, _ in part}
-    spans = spans_of_windows(asked, archive.chunk)
+    """A table for each window size."""
+    names = list(archive.types())
     parts: list[list[FeatureTable]] = [[] for _ in asked]
     for number, name in enumerate(names):
         progress(f"features of {name} ({number + 1} of {len(names)} types)", number / len(names))
-        table = events_within(archive, name, spans, _columns(archive, name, asked, keys))
-        for one, found in zip(asked, parts, strict=True):
-            found.append(features_at({name: table}, archive.time, one.starts, one.window, one.space))
+        for found, part in zip(parts, type_features(archive, name, asked, whole=True), strict=True):
+            found.append(part.table)
     return tuple(joined(one, found) for one, found in zip(asked, parts, strict=True))
+
+
+def type_features(
+    archive: Archive, name: str, asked: Sequence[WindowedSpace], *, whole: bool
+) -> tuple[FeaturePart, ...]:
+    """The features of one type for each window size; `whole`: these are all windows of the diagnosis."""
+    keys = {key for one in asked for out in one.space.left_out for part in out.partitions for key, _ in part}
+    events = events_within(archive, name, spans_of_windows(asked, archive.chunk), _columns(archive, name, asked, keys))
+    return tuple(
+        features_in_part({name: events}, archive.time, one.starts, one.window, one.space, whole=whole) for one in asked
+    )
 
 
 def joined(asked: WindowedSpace, parts: Sequence[FeatureTable]) -> FeatureTable:

@@ -59,11 +59,6 @@ class DiagnosisRequest:
             raise OptionError("nothing is marked as abnormal", hint=f"give {option('abnormal')} with two times")
         if not self.windows:
             raise OptionError("features need a window", hint=f"e.g. {option('windows', WINDOW)}")
-        if self.features and self.engine == "spark":
-            raise OptionError(
-                "functions of your own run in this process only",
-                hint=f"leave them out, or use {option('engine', 'local')}",
-            )
 
 
 def marked_intervals(given: object, name: str, *, elsewhere: bool = False) -> tuple[MarkedInterval, ...]:

@@ -28,7 +28,7 @@ from trendloom.plan.logical import Plan
 from trendloom.plan.statistics import KeySpread, Origin, Statistics
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 Spread = tuple["DataFrame", Partial]
 
@@ -230,8 +230,13 @@ def counted(rows: DataFrame, plan: Plan) -> Statistics:
 
 
 def cores(df: DataFrame) -> int:
+    """How many tasks run at a time."""
+    return cores_of(df.sparkSession)
+
+
+def cores_of(spark: SparkSession) -> int:
     """How many tasks run at a time; over Spark Connect nobody says, so as many as shuffles have partitions."""
     try:
-        return int(df.sparkSession.sparkContext.defaultParallelism)
+        return int(spark.sparkContext.defaultParallelism)
     except Exception:
-        return int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or "2")
+        return int(spark.conf.get("spark.sql.shuffle.partitions") or "2")

@@ -47,7 +47,7 @@ class Archive:
     root: Path
     settings: ArchiveSettings
     files: tuple[ArchivedFile, ...]
-    damaged: list[str] = field(default_factory=list)  # paths of what was left out, in the order in which it was found
+    damaged: dict[str, str] = field(default_factory=dict)  # paths of what was left out and why, as they were found
 
     # ------------------------------------------------------------------------------------------ what it is for
 
@@ -163,6 +163,13 @@ class Archive:
 
         return self._asked(ask)
 
+    def leave_out(self, path: str, problem: str) -> None:
+        """Note that a file is damaged and was left out; a warning says so, once."""
+        if path not in self.damaged:
+            self.damaged[path] = problem
+            message = f"archive {self.root}: {path} is damaged and left out: {problem}"
+            warnings.warn(message, ArchiveWarning, stacklevel=5)
+
     # ---------------------------------------------------------------------------------------------- inside
 
     def _asked(self, ask: Callable[[Archive], _Answer]) -> _Answer:
@@ -244,14 +251,11 @@ class Archive:
         return pa.schema(list(kinds.items())).empty_table()
 
     def _leave_out(self, file: ArchivedFile, problem: str) -> None:
-        self._tell_damaged([file.path], problem)
+        self.leave_out(file.path, problem)
 
-    def _tell_damaged(self, paths: Iterable[str], problem: str = "it cannot be read") -> None:
+    def _tell_damaged(self, paths: Iterable[str]) -> None:
         for path in paths:
-            if path not in self.damaged:
-                self.damaged.append(path)
-                message = f"archive {self.root}: {path} is damaged and left out: {problem}"
-                warnings.warn(message, ArchiveWarning, stacklevel=4)
+            self.leave_out(path, "it cannot be read")
 
 
 def _low(file: ArchivedFile) -> int:
@@ -286,7 +290,7 @@ def open_archive(root: str | Path) -> Archive:
     archive = Archive(root, settings, tuple(file for file in log.files if file.path not in missing))
     archive._tell_damaged(log.damaged)
     for path, problem in missing.items():
-        archive._tell_damaged([path], problem)
+        archive.leave_out(path, problem)
     return archive
 
 

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 
 from trendloom.engines.diagnosis.monitors import Monitor
 from trendloom.engines.options import Options
-from trendloom.engines.spark.archiving.features import sources_of, union_of
+from trendloom.engines.spark.archiving.sources import sources_of, union_of
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.live.earliest import clock_of
