@@ -15,6 +15,7 @@ import typer
 from trendloom import __version__
 from trendloom.cli import archive, check, dashboard, diagnose, explain, monitor, run, stream, warm
 from trendloom.cli.intervals import IntervalCommand
+from trendloom.cli.starting import prepare
 
 EXAMPLES = r"""
 [bold]Try[/]
@@ -66,16 +67,9 @@ app.command(epilog=dashboard.EPILOG)(dashboard.dashboard)
 app.command(epilog=warm.EPILOG)(warm.warm)
 
 
-GIVING_WAY = ("diagnose",)
-"""Commands that let live streams on the same machine go first."""
-
-
 def main() -> None:
     """The entry point of the command."""
-    if sys.argv[1:2] and sys.argv[1] in GIVING_WAY:
-        from trendloom.engines.diagnosis.priority import give_way
-
-        give_way()
+    prepare(sys.argv[1:])
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without box characters still shows the rest
     app(prog_name="trendloom")

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse.csgraph import connected_components
 
 from trendloom.explanation.features import Feature, Floats, Truths
 
@@ -35,7 +34,7 @@ def correlation_clusters(
 ) -> FeatureClusters:
     """The clusters of features with these values at common points of time; `apart`: as of `distances_of_classes`."""
     correlation = correlations(values)
-    _, found = connected_components(np.abs(correlation) >= threshold, directed=False)
+    found = components(np.abs(correlation) >= threshold)
     apart = np.zeros(len(features)) if apart is None else apart
     ranked = sorted(
         range(len(features)),
@@ -48,6 +47,19 @@ def correlation_clusters(
     number = np.array([order[int(cluster)] for cluster in found], np.intp)
     representative = np.array(list(best.values()), np.intp)
     return FeatureClusters(number, representative, correlation[np.arange(len(number)), representative[number]])
+
+
+def components(linked: Truths) -> npt.NDArray[np.intp]:
+    """The number of the connected component of each node, of a symmetric matrix of links; one look at each row."""
+    number = np.full(len(linked), -1, np.intp)
+    for start in range(len(linked)):
+        if number[start] < 0:
+            number[start], waiting = start, [start]
+            while waiting:
+                near = np.flatnonzero(linked[waiting.pop()] & (number < 0))
+                number[near] = start
+                waiting += near.tolist()
+    return number
 
 
 def distances_of_classes(values: Floats, abnormal: Truths) -> Floats:

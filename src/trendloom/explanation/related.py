@@ -24,8 +24,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.cluster.hierarchy import cophenet, fcluster, linkage
-from scipy.spatial.distance import squareform
 
 from trendloom.explanation.features import Floats, Ticks
 from trendloom.explanation.periods import Period
@@ -153,6 +151,9 @@ def _labels(
     """Abnormal or not for each of the others, None where it is uncertain."""
     if not others:
         return []
+    from scipy.cluster.hierarchy import fcluster, linkage  # half a second to load, and most archives have no others
+    from scipy.spatial.distance import squareform
+
     distance = distances([*annotated, *others])
     tree = linkage(squareform(distance, checks=False), "average")
     apart = _height(tree, abnormal)
@@ -184,6 +185,9 @@ def _clearly(distance: Floats, abnormal: npt.NDArray[np.bool_], settings: Settin
 
 def _height(tree: Floats, abnormal: npt.NDArray[np.bool_]) -> float:
     """Where in the tree an annotated anomaly and an annotated reference, the first leaves, meet first."""
+    from scipy.cluster.hierarchy import cophenet
+    from scipy.spatial.distance import squareform
+
     count = len(abnormal)
     meet = squareform(cophenet(tree))[:count, :count][np.ix_(abnormal, ~abnormal)]
     return float(meet.min(initial=np.inf))

@@ -5,6 +5,9 @@ before. So its first call is interpreted; when that has taken a while, another p
 it, and if it finishes first, what was interpreted is put back and the compiled kernel starts anew. Nothing is tuned:
 an answer comes after the time of the interpreter or that of the compiler, whichever is shorter.
 
+Numba takes about half a second to get ready for its first compiled function, also for one that lies on disk. So a
+kernel over a handful of events is interpreted even where its code is there, until one has taken long or was large.
+
 Interpreted numbers are NumPy's. They differ from compiled ones where a result leaves its type: a compiled sum of bytes
 is a word, NumPy's is a byte again. An interpreted kernel that overflows anywhere is therefore given up for its compiled
 form, except in functions that are marked `wraps=True`: they mean what happens to words beyond 64 bits.
@@ -35,6 +38,8 @@ from trendloom.kernels.compiler_process import Compiler, Name, tell
 VARIABLE = "TRENDLOOM_COMPILE"
 LARGEST = 1 << 23
 """Bytes of arguments up to which a kernel is interpreted at all."""
+HANDFUL = 1 << 13
+"""Bytes of arguments up to which a kernel is interpreted although its code is on disk, if none was loaded yet."""
 PATIENCE = 0.25
 """Seconds for which a kernel is interpreted before another process begins to compile it."""
 GLANCE = 0.02
@@ -76,7 +81,8 @@ class Interpretable(_Dispatcher):  # type: ignore[misc]
         if not named and mode() != "always" and not any(isinstance(one, OmittedArg) for one in arguments):
             signature = self._signature(arguments)
             if self._is_worth_interpreting(signature, arguments):
-                return Attempt(self, signature, alone=mode() == "never").run
+                return Attempt(self, signature, alone=mode() == "never", stored=self._is_stored(signature)).run
+        _loaded.set()
         return _Dispatcher._compile_for_args(self, *arguments, **named)
 
     def _signature(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -90,8 +96,10 @@ class Interpretable(_Dispatcher):  # type: ignore[misc]
         if mode() == "never":
             return True
         arrays = list(arrays_of(arguments))
-        small = sum(one.nbytes for one in arrays) <= LARGEST and not any(one.dtype.type in NARROW for one in arrays)
-        return small and not self._is_stored(signature)
+        size = sum(one.nbytes for one in arrays)
+        if size > LARGEST or any(one.dtype.type in NARROW for one in arrays):
+            return False
+        return (size <= HANDFUL and not _loaded.is_set()) or not self._is_stored(signature)
 
     def _is_stored(self, signature: tuple[Any, ...]) -> bool:
         stored: Callable[[Any], bool] | None = getattr(self._cache, "has", None)
@@ -168,15 +176,21 @@ _spent: dict[tuple[Interpretable, Any], float] = {}
 """Seconds for which kernels were interpreted, by their signatures."""
 _given_up: set[tuple[Interpretable, Any]] = set()
 """Those that are not interpreted any more in this process."""
+_loaded = threading.Event()
+"""Whether Numba is ready to run compiled code in this process."""
 
 
 @dataclass(eq=False)
 class Attempt:
-    """One interpreted call of a kernel, by the thread that made this. `alone`: nobody compiles it meanwhile."""
+    """One interpreted call of a kernel, by the thread that made this. `alone`: nobody compiles it meanwhile.
+
+    `stored`: there is compiled code on disk already.
+    """
 
     kernel: Interpretable
     signature: tuple[Any, ...]
     alone: bool
+    stored: bool = False
     thread: int = field(default_factory=threading.get_ident)
     began: float = field(default_factory=time.monotonic)
     asked: bool = False
@@ -232,13 +246,13 @@ class Attempt:
     def ask(self) -> None:
         """Have the kernel compiled when this takes long."""
         if not self.asked and not self.alone and self.spent > PATIENCE:
-            if self.kernel.name is not None:
+            if self.kernel.name is not None and not self.stored:
                 self.question = _compiler.ask(self.kernel.name, self.signature)
             self.asked = True
             tell(self.kernel.py_func.__name__)
 
     def stop(self) -> None:
-        """Stop when the kernel is compiled, or when nobody else can compile it."""
+        """Stop when the kernel is compiled, or when nobody else has to compile it, or can."""
         if self.asked and not self.stopped and (self.question is None or _compiler.is_done(self.question)):
             self.stopped = True
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread), ctypes.py_object(Overtaken))

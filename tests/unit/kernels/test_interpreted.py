@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,6 +69,43 @@ print(int(sums[0]), len(found), len(sum_int64.overloads))
 
 def test_what_takes_long_is_compiled_by_another_process_meanwhile(tmp_path: Path) -> None:
     assert run_apart(LONG, tmp_path, "auto") == [str(10 * ROUNDS), "0", "1"]
+
+
+STORED = """
+import numpy as np
+from trendloom.kernels.columns.segments import sum_int64
+def total(size):
+    sums, _ = sum_int64(np.array([0, size]), np.ones(size, np.int64), np.ones(size, np.bool_))
+    return int(sums[0]), len(sum_int64.overloads)
+for size in (5, 5000, 5):
+    print(*total(size))
+"""
+
+
+def test_a_handful_of_events_does_not_wait_for_code_that_is_stored(tmp_path: Path) -> None:
+    """More of them do, and then it is there for a handful as well."""
+    assert run_apart(STORED, tmp_path, "always")[1] == "1", "compiled, and stored"
+    assert run_apart(STORED, tmp_path, "auto") == ["5", "0", "5000", "1", "5", "1"]
+
+
+def test_a_handful_of_events_that_takes_long_is_left_to_code_that_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once: nobody compiles anything."""
+    step = 2
+
+    @njit(cache=False)
+    def climb(rounds: Any, into: Any) -> Any:
+        for _ in range(rounds):
+            into[0] += step
+        return into[0]
+
+    climb.name = ("no", "such", "kernel")
+    monkeypatch.setattr(interpreted, "_loaded", threading.Event())
+    monkeypatch.setattr(interpreted.Interpretable, "_is_stored", lambda self, signature: True)
+    asked: list[object] = []
+    monkeypatch.setattr(interpreted._compiler, "ask", lambda *given: asked.append(given))
+    assert climb(10 * ROUNDS, np.zeros(1, np.int64)) == 20 * ROUNDS
+    assert not asked
+    assert len(climb.overloads) == 1
 
 
 def test_a_kernel_that_another_process_cannot_find_is_compiled_here() -> None:
