@@ -9,6 +9,7 @@ one process more than there are cores.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -115,7 +116,8 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 LONG_SETUP = ("tests/cluster/", "tests/packaging/", "tests/spark/test_connect.py",
-              "tests/unit/engines/test_first_answers.py", "tests/dashboard/", "tests/unit/dashboard/")  # fmt: skip
+              "tests/unit/engines/test_first_answers.py", "tests/dashboard/", "tests/unit/dashboard/",
+              "tests/unit/benchmarks/test_diagnosis_measures.py")  # fmt: skip
 """Tests that share what takes long to set up: one process makes it, once."""
 LIVE = ("tests/spark/test_stream_", "tests/spark/test_live_", "tests/spark/test_changing_workload.py")
 """Tests of live streams, which have a session of their own."""
@@ -133,6 +135,10 @@ def group_of(test_id: str) -> str:
     if uses_spark(test_id) and not test_id.startswith(SPARK_APART):
         return "live" if test_id.startswith(LIVE) else "spark"
     return next((part for part in LONG_SETUP if test_id.startswith(part)), test_id)
+
+
+# Random cases make millions of small objects and hardly a cycle: looking for one was a tenth of their time.
+gc.set_threshold(100_000, 50, 100)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

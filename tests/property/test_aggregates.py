@@ -46,7 +46,7 @@ KINDS: dict[str, Aimed | Knobs] = {
     "hidden, and compared": Aimed(HIDDEN + ENTANGLED, ("operators", "distant"), semantics=(ANY,), most_events=10),
     "extreme values": Knobs(outputs=("aggregates",), extreme=True, most_atoms=3, most_conjuncts=1),
 }
-EXAMPLES = amount(26)
+EXAMPLES = amount(20)
 WITH_ROWS = 0.15
 """The least share of cases that have a row at all: comparing nothing with nothing proves little."""
 

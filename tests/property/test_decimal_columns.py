@@ -39,7 +39,7 @@ KINDS: dict[str, Aimed | Knobs] = {
     "totals of runs": Aimed(PLAIN, EVERY_CLASS, GROUPINGS, semantics=(NEXT, CONTIGUOUS)),
     "any totals": Knobs(outputs=("aggregates",)),
 }
-EXAMPLES = amount(50)
+EXAMPLES = amount(35)
 WITH_ROWS = 0.15
 """The least share of cases that have a row at all."""
 

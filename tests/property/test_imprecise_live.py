@@ -38,7 +38,7 @@ KNOBS = {
     "NOT": ImpreciseKnobs(types="AAB", conditions=False, most_events=7, most_worlds=10**6),
     "totals": ImpreciseKnobs(outputs=("totals",), most_events=8, most_worlds=10**6),
 }
-EXAMPLES = amount(60)
+EXAMPLES = amount(40)
 WITH_ROWS = 0.2
 
 

@@ -42,7 +42,7 @@ from tests.property.strategies import Row, to_table
 import trendloom as tl
 from trendloom.kernels.interpreted import interpreted_only
 
-EXAMPLES = amount(80)
+EXAMPLES = amount(50)
 EXACT_FIELDS = ("matches", "occurrences", "values", "total", "least", "greatest")
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -55,7 +55,7 @@ KNOBS = {
     "totals of remainders": Knobs(outputs=("aggregates",), hiding=True, most_conjuncts=1),
     "not in not": Knobs(outputs=("trends",), nesting=3, partitions=False, most_conjuncts=2),
 }
-EXAMPLES = amount(26)
+EXAMPLES = amount(20)
 WITH_ROWS = 0.2
 """The least share of pairs that have a row at all: comparing nothing with nothing proves little."""
 

@@ -29,7 +29,7 @@ KNOBS = {
         depth=2, kleene=1,
     ),
 }  # fmt: skip
-EXAMPLES = amount(150)
+EXAMPLES = amount(100)
 RUN = 0.1
 """The least share of queries that are not refused."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from enum import Enum
-from typing import Literal
+from typing import Literal, get_args
 
 from trendloom.model.schema import Kind
 
@@ -187,15 +187,19 @@ Expr = (
 )  # fmt: skip
 
 
+FIELDS = {node: tuple(field.name for field in fields(node)) for node in get_args(Expr)}
+"""The fields of each kind of node, found once: plans are walked thousands of times."""
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct operands of a node; a fold is a leaf."""
     found: list[Expr] = []
-    for field in fields(expr):
-        value = getattr(expr, field.name)
-        if isinstance(value, Expr):
+    for name in FIELDS[type(expr)]:
+        value = getattr(expr, name)
+        if type(value) in FIELDS:
             found.append(value)
         elif isinstance(value, tuple):
-            found.extend(part for part in value if isinstance(part, Expr))
+            found.extend(part for part in value if type(part) in FIELDS)
     return tuple(found)
 
 

@@ -1,12 +1,13 @@
 """Text to syntax tree: the doors of the language.
 
 The grammar is compiled at the first parse and kept (about a tenth of a second, once); importing this module does not
-even load Lark. A text that is not a query goes to `diagnosis`, which says why.
+even load Lark. Trees are frozen, so those of the last texts are kept, too: a workbench, a stream and a test ask for the
+same ones again and again. A text that is not a query goes to `diagnosis`, which says why.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
 
@@ -47,6 +48,7 @@ def parse_pattern(text: str) -> Pattern:
     return cast(Pattern, _parse(text, "pattern"))
 
 
+@lru_cache(maxsize=64)
 def _parse(text: str, start: str) -> Any:
     from lark.exceptions import UnexpectedInput
 

@@ -172,7 +172,7 @@ def executed(plan: Plan, table: pa.Table) -> list[object]:
     return rows_of(pa.Table.from_batches(batches))
 
 
-EXAMPLES = amount(25)
+EXAMPLES = amount(18)
 REWRITES: dict[str, Callable[[Plan], Plan]] = {
     "all": optimize,
     **{rule.__name__: rule for rule in RULES},

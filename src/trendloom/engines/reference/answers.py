@@ -39,8 +39,8 @@ def answers(
 def run(plan: Plan, events: Events, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of a query by the definitions; exact numbers only."""
     found = evaluate(plan, plain_rows(events))[:limit]
-    yield from _table(plan, events.table, found).combine_chunks().to_batches() or [
-        pa.RecordBatch.from_pylist([], _table(plan, events.table, []).schema)
+    yield from table_of_rows(plan, events.table, found).combine_chunks().to_batches() or [
+        pa.RecordBatch.from_pylist([], table_of_rows(plan, events.table, []).schema)
     ]
 
 
@@ -58,7 +58,8 @@ def plain_rows(events: Events) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def _table(plan: Plan, table: pa.Table, rows: Sequence[Row]) -> pa.Table:
+def table_of_rows(plan: Plan, table: pa.Table, rows: Sequence[Row]) -> pa.Table:
+    """Rows of the definitions as an engine gives them; `table`: the events."""
     schema = table.schema
     columns: dict[str, Any] = {}
     given = plan.group_by if isinstance(plan.output, Aggregation) else plan.partition

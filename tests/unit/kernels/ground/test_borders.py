@@ -67,7 +67,7 @@ def check(query: str, rows: tuple[Row, ...], violated: Callable[[list[Row], Row,
 def test_one_event(side: str, comparison: str, column: str) -> None:
     fits = passes(comparison, column, column)
 
-    @thorough(amount(25))
+    @thorough(amount(16))
     @given(streams(14, "ABBC"))
     def compare(rows: tuple[Row, ...]) -> None:
         query = f"PATTERN SEQ(A a, NOT B b, C c) WHERE [k] AND b.{column} {comparison} {side}.{column}"
@@ -83,7 +83,7 @@ def test_one_event(side: str, comparison: str, column: str) -> None:
 def test_equality_and_another_comparison(side: str, comparison: str) -> None:
     fits, same = passes(comparison, "x", "y"), passes("=", "g", "g")
 
-    @thorough(amount(25))
+    @thorough(amount(16))
     @given(streams(14, "ABBC"))
     def compare(rows: tuple[Row, ...]) -> None:
         query = f"PATTERN SEQ(A a, NOT B b, C c) WHERE b.g = {side}.g AND b.x {comparison} {side}.y"
