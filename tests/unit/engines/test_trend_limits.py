@@ -14,6 +14,8 @@ from trendloom.engines.answers import Watch, answers
 from trendloom.engines.columnar.memory import bytes_of, free_memory
 from trendloom.engines.options import Options
 from trendloom.errors import OptionError, RunError
+from trendloom.kernels.aggregation.counting import Count
+from trendloom.kernels.columns.block import Block
 from trendloom.kernels.complete import walk
 
 COMPLETE = "RETURN COMPLETE TRENDS PATTERN Check c+ WHERE c.destination = NEXT(c).source"
@@ -115,6 +117,37 @@ class TestForecast:
         assert bound == f"at most {2**14 - 1:,}"
         (bound,) = self.said("RETURN TRENDS PATTERN A+ WITHIN 13", ticks)
         assert bound.startswith("at most ")
+
+    def test_is_not_made_where_it_takes_longer_than_the_matches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Conditions between distant events are counted around each of one kind: 60 of them here, 120 events each."""
+        events = pa.table({"type": ["A", "B"] * 60, "time": range(120), "id": [row // 2 for row in range(120)]})
+        query = "RETURN TRENDS PATTERN SEQ(A a, A, B b) WHERE a.id < b.id"
+        counted: list[int] = []
+        steps = Count.steps
+
+        def noted(count: Count, block: Block) -> int:
+            counted.append(steps(count, block))
+            return counted[-1]
+
+        monkeypatch.setattr(Count, "steps", noted)
+        monkeypatch.setattr("trendloom.kernels.aggregation.counting.MOST_STEPS", 60 * 120)
+        (told,) = self.said(query, events)
+        assert set(counted) == {60 * 120}
+        assert int(told.replace(",", "")) == tl.run(query, events).num_rows
+        monkeypatch.setattr("trendloom.kernels.aggregation.counting.MOST_STEPS", 60 * 120 - 1)
+        assert self.said(query, events) == []
+
+    def test_does_not_delay_ranks_of_few_matches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A hundred pairs are ranked sooner than the 20,000 events around a hundred pivots are counted."""
+
+        def counted(count: Count, block: Block) -> None:
+            raise AssertionError("counted")
+
+        monkeypatch.setattr(Count, "_numbers", counted)
+        monkeypatch.setattr("trendloom.kernels.ranking.kernel.MANY", 10)
+        events = pa.table({"type": ["A", "B"] * 100, "time": range(200), "id": [row // 2 for row in range(200)]})
+        query = "RETURN a.id PATTERN AND(A a, B b) WHERE a.id = b.id AND a.time < b.time RANK BY a.id + b.id LIMIT 3"
+        assert tl.run(query, events)["a.id"].to_pylist() == [0, 1, 2]
 
 
 class TestLimit:

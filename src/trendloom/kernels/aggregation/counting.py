@@ -9,6 +9,7 @@ import numpy as np
 
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregation.aggregate import aggregate
+from trendloom.kernels.aggregation.pivots import pivoted
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected
 from trendloom.kernels.ground.spec import Detection
@@ -20,6 +21,8 @@ Array = np.ndarray[Any, Any]
 
 WORTH_COUNTING = 1e6
 """Matches that there could be at most, up to which nothing is counted first."""
+MOST_STEPS = 1e8
+"""Events that counting may look at: some seconds. Beyond, matches are counted as they are found."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +34,26 @@ class Count:
     exact: bool
 
     def expected(self, block: Block) -> Expected | None:
-        """The number of matches; None where there cannot be many. O(events), about."""
+        """The number of matches; None where there cannot be many, or counting takes too long. O(steps)."""
         found = self.by_window(block)
         return None if found is None else Expected(float(found.sum()), self.exact)
 
     def by_window(self, block: Block) -> Array | None:
-        """The numbers of all windows and keys that have any; None where there cannot be many in all."""
-        return None if crude_bound(self.detection, block) <= WORTH_COUNTING else self._numbers(block)
+        """The numbers of all windows and keys that have any; None where nothing is counted."""
+        if crude_bound(self.detection, block) <= WORTH_COUNTING or self.steps(block) > MOST_STEPS:
+            return None
+        return self._numbers(block)
 
-    def total(self, block: Block) -> Expected:
-        """The number of matches, however few."""
+    def total(self, block: Block) -> Expected | None:
+        """The number of matches, however few; None where counting takes too long."""
+        if self.steps(block) > MOST_STEPS:
+            return None
         return Expected(float(self._numbers(block).sum()), self.exact)
+
+    def steps(self, block: Block) -> int:
+        """How many events counting looks at: those around each pivot, if conditions between distant events need it."""
+        pivot = self.aggregation.pivot
+        return len(block) if pivot is None else pivoted(block, pivot, self.aggregation.detection.window)
 
     def _numbers(self, block: Block) -> Array:
         parts = [_numbers(totals.values["matches"]) for totals in aggregate(self.aggregation, block, "float")]

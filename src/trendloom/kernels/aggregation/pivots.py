@@ -32,7 +32,7 @@ CHUNK = 1 << 21
 
 def by_pivot(block: Block, pivot: Pivot, window: Window) -> Iterator[tuple[Block, Array]]:
     """Blocks with one key per pivot, and for each key that of the original block."""
-    pivots = np.unique(np.concatenate([block.members[position] for position in pivot.positions]))
+    pivots = _pivots(block, pivot)
     key = block.key[pivots]
     low, high = _reach(block, pivots, key, window)
     words = fitting_bits(block)
@@ -44,6 +44,17 @@ def by_pivot(block: Block, pivot: Pivot, window: Window) -> Iterator[tuple[Block
         some = slice(begin, end)
         yield _expanded(block, words, pivot, pivots[some], low[some], high[some]), key[some]
         begin = end
+
+
+def pivoted(block: Block, pivot: Pivot, window: Window) -> int:
+    """How many events the blocks of all pivots have together. O(pivots log events)."""
+    pivots = _pivots(block, pivot)
+    low, high = _reach(block, pivots, block.key[pivots], window)
+    return int(np.maximum(high - low, 0).sum())
+
+
+def _pivots(block: Block, pivot: Pivot) -> Array:
+    return np.unique(np.concatenate([block.members[position] for position in pivot.positions]))
 
 
 def _reach(block: Block, pivots: Array, key: Array, window: Window) -> tuple[Array, Array]:

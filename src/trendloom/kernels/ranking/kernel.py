@@ -34,6 +34,8 @@ HELD = 1 << 20
 """Matches that are held before the best of them are kept."""
 MANY = 1 << 12
 """Matches after which all of them are counted: few are listed sooner than counted."""
+STEPS_OF_A_MATCH = 8
+"""Steps of counting that take about as long as to list a match and score it."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,9 @@ class RankingKernel(SearchKernel):
         except RunError:
             return None
         figures = [Figure(name, f"{number:,.0f}") for name, number in made.items()]
-        if self.count is None:
+        total = None if self.count is None else self.count.total(state.block)
+        if total is None:
             return Built(RANKING, tuple(figures), made)
-        total = self.count.total(state.block)
         figures.insert(0, Figure(IN_ALL, f"{total}, counted without listing them"))
         spared = total.number - made[MADE]
         if spared > 0:
@@ -127,9 +129,11 @@ class ListingKernel(RankingKernel):
     def best(self, block: Block) -> Matches:
         held: list[Scored] = []
         size = count = 0
+        counter = self.search.count
+        worth_it = 0 if counter is None else max(MANY, counter.steps(block) // STEPS_OF_A_MATCH)
         for matches in self.search.all(block):
-            if count < MANY <= count + len(matches) and self.search.count is not None:
-                self._refuse_more_than_allowed(self.search.count.expected(block))
+            if counter is not None and count < worth_it <= count + len(matches):
+                self._refuse_more_than_allowed(counter.expected(block))
             count += len(matches)
             if count > self.most:
                 raise self._too_many(f"more than {self.most:,}")
