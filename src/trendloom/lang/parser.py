@@ -7,11 +7,13 @@ same ones again and again. A text that is not a query goes to `diagnosis`, which
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib import resources
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
-from trendloom.errors import ParseError
+from trendloom.errors import OptionError, ParseError
 from trendloom.lang.keywords import RESERVED
 from trendloom.lang.source import Source, attribute_span
 from trendloom.lang.tree import Expression, Pattern, Query
@@ -24,6 +26,8 @@ __all__ = ["attribute_span", "parse", "parse_expression", "parse_pattern", "pars
 
 def parse(text: str) -> tuple[Query, ...]:
     """The queries of a text: one without a name, or a workload of `QUERY name:` queries."""
+    if not isinstance(text, str):
+        raise _no_text(text)
     return cast("tuple[Query, ...]", _parse(text, "query_text"))
 
 
@@ -62,6 +66,15 @@ def _parse(text: str, start: str) -> Any:
         raise explain(_grammar(), start, source, failure) from None
     except RecursionError:
         raise _too_deep(source) from None
+
+
+def _no_text(given: object) -> OptionError:
+    hint = None
+    if isinstance(given, PurePath):
+        hint = "give its text: path.read_text()"
+    elif isinstance(given, Iterable) and not isinstance(given, bytes):
+        hint = "several queries are one text: QUERY first: ... QUERY second: ..."
+    return OptionError(f"a query must be text, not of type {type(given).__name__}", hint=hint)
 
 
 def _too_deep(source: Source) -> ParseError:

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import trendloom as tl
 from trendloom.kernels import interpreted
 from trendloom.kernels.by_types import implements, is_interpreted, lacks, operation
 from trendloom.kernels.compiled import counting_compilations, njit
@@ -57,6 +59,8 @@ def run_apart(code: str, cache: Path, mode: str) -> list[str]:
 
 LONG = f"""
 import numpy as np
+import pyarrow as pa
+import trendloom as tl
 from trendloom.kernels import interpreted
 from trendloom.kernels.columns.segments import sum_int64
 from trendloom.kernels.compiled import counting_compilations
@@ -73,6 +77,7 @@ def test_what_takes_long_is_compiled_by_another_process_meanwhile(tmp_path: Path
 
 STORED = """
 import numpy as np
+import pyarrow as pa
 from trendloom.kernels.columns.segments import sum_int64
 def total(size):
     sums, _ = sum_int64(np.array([0, size]), np.ones(size, np.int64), np.ones(size, np.bool_))
@@ -86,6 +91,31 @@ def test_a_handful_of_events_does_not_wait_for_code_that_is_stored(tmp_path: Pat
     """More of them do, and then it is there for a handful as well."""
     assert run_apart(STORED, tmp_path, "always")[1] == "1", "compiled, and stored"
     assert run_apart(STORED, tmp_path, "auto") == ["5", "0", "5000", "1", "5", "1"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "PATTERN SEQ(A a, NOT C, B b) WHERE [k] WITHIN 10",
+        "PATTERN SEQ(A a, B+ b[]) SEMANTICS skip-till-next-match",
+        "PATTERN SEQ(A, B) SEMANTICS contiguous",
+        "RETURN COMPLETE TRENDS PATTERN B b+ WHERE b.x < NEXT(b).x",
+        "RETURN COLLAPSED TRENDS PATTERN SEQ(A, B+)",
+        "RETURN COUNT(*), SUM(b.x) PATTERN SEQ(A, B b+)",
+        "RETURN k, COUNT(*) PATTERN B b+ WHERE [k] AND b.x < NEXT(b).x GROUP BY k WITHIN 10 SLIDE 5",
+        "PATTERN SEQ(A a, B b) RANK BY a.x + b.x LIMIT 3",
+        "PATTERN AND(A a, B b) RANK BY MERGE(sum, a.x, b.x) LIMIT 3",
+    ],
+)
+def test_usual_queries_over_a_handful_of_events_load_no_compiled_code(
+    query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = range(12)
+    events = pa.table({"type": list("ABBC" * 3), "time": rows, "k": [row % 2 for row in rows], "x": rows})
+    monkeypatch.setattr(interpreted, "_loaded", threading.Event())
+    monkeypatch.setattr(interpreted.Interpretable, "_is_stored", lambda self, signature: True)
+    assert tl.run(query, events).num_rows
+    assert not interpreted._loaded.is_set()
 
 
 def test_a_handful_of_events_that_takes_long_is_left_to_code_that_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,6 +265,7 @@ def test_operations_are_picked_by_type_and_by_value(extra: Any) -> None:
 
 SHORT = """
 import numpy as np
+import pyarrow as pa
 from trendloom.kernels.columns.copying import grown
 from trendloom.kernels.compiled import counting_compilations
 with counting_compilations() as found:

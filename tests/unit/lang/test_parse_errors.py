@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from trendloom.errors import ParseError
+from trendloom.errors import OptionError, ParseError
 from trendloom.lang.parser import parse, parse_expression, parse_pattern, parse_query
 
 # text, part of the message, line, column, part of the hint
@@ -199,3 +202,13 @@ def test_reserved_words_are_names_in_backquotes_after_dots_and_in_lists(word: st
     parse(f"PATTERN SEQ(A `{word}`) WHERE [{word}] AND `{word}`.{word} = 1 GROUP BY {word}")
     with pytest.raises(ParseError):
         parse(f"PATTERN SEQ(A {word})")
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [(None, None), (b"PATTERN A", None), (["PATTERN A"], "QUERY first:"), (Path("q.tql"), "read_text()")],
+)
+def test_what_is_no_text_at_all(given: Any, hint: str | None) -> None:
+    with pytest.raises(OptionError, match=f"must be text, not of type {type(given).__name__}") as caught:
+        parse_query(given)
+    assert (caught.value.hint is None) if hint is None else hint in (caught.value.hint or "")

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from trendloom.kernels.ground.first_chunk import first_chunk
 
-FIRST = 1 << 14
+Array = np.ndarray[Any, Any]
 
 
 class TrendBuffer(NamedTuple):
@@ -21,13 +21,13 @@ class TrendBuffer(NamedTuple):
 
 @dataclass
 class Chunks:
-    """`most`: entries of the largest buffer."""
+    """`most`: entries of the largest buffer, `size`: of the last one."""
 
     most: int = 1 << 21
-    size: int = FIRST
+    size: int = 0
 
     def next(self, longest: int) -> TrendBuffer:
         """A fresh buffer; one trend of `longest` events fits in any case."""
-        size = max(min(self.size, self.most), longest)
-        self.size = min(2 * self.size, max(self.most, FIRST))
+        self.size = min(2 * self.size, self.most) if self.size else first_chunk(longest, self.most)
+        size = max(self.size, longest)
         return TrendBuffer(np.zeros(size + 1, np.int64), np.empty(size, np.int32))

@@ -22,6 +22,7 @@ import numpy as np
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.copying import copy_entries
 from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.ground.first_chunk import first_chunk
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.spec import Compared, Detection
@@ -42,7 +43,6 @@ Array = np.ndarray[Any, Any]
 
 CHUNK = 1 << 22
 """Most entries (events of matches) given out at a time, unless one match alone has more."""
-FIRST_CHUNK = 1 << 16
 NEXT_START, DEPTH, FRESH, EMITTED, VISITED, DEAD_ENDS = range(6)
 """What `place` holds: how far the search has come, and what it cost."""
 EVENT, POSITION, NODE, MOVE, CURSOR, UNTIL = range(6)
@@ -163,7 +163,7 @@ class Construction:
         return int(self.place[DEAD_ENDS])
 
     def __iter__(self) -> Iterator[Matches]:
-        size = min(self.chunk, FIRST_CHUNK)
+        size = first_chunk(len(self._tables.nodes.event), self.chunk)
         while self.place[NEXT_START] < len(self._tables.starts) or self.place[DEPTH] > 0:
             buffer = MatchBuffer(np.empty(size + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.int32))
             count = int(_construct(self._tables, self._path, buffer))

@@ -17,6 +17,7 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.compiled import njit
+from trendloom.kernels.ground.first_chunk import first_chunk
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.matches import Matches
 from trendloom.kernels.ground.spec import Compared, Detection
@@ -28,8 +29,6 @@ Array = np.ndarray[Any, Any]
 
 CHUNK = 1 << 22
 """Entries (events of matches) given out at a time."""
-FIRST_CHUNK = 1 << 16
-"""The first chunk is small, and each one larger than the one before."""
 
 
 class Starts(NamedTuple):
@@ -91,7 +90,7 @@ def _chunks(runs: Runs, chunk: int) -> Iterator[tuple[Array, Array, Array]]:
     longest = int(np.diff(runs.block.key_starts).max())
     stack = np.zeros((5, longest + 1), np.int64)
     place = np.zeros(4, np.int64)  # next start; of the run under way: its depth, open places, whether its top is new
-    size = max(min(chunk, FIRST_CHUNK), longest + 1)
+    size = max(first_chunk(len(runs.block), chunk), longest + 1)
     while place[0] < len(runs.starts.event) or place[1] > 0:
         offsets, events, steps = np.zeros(size + 1, np.int64), np.empty(size, np.int64), np.empty(size, np.int32)
         count = _follow(
