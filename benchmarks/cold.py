@@ -43,8 +43,8 @@ class Counted(event.Listener):
 event.register("numba:compile", Counted())
 owner, to = os.getpid(), sys.argv.pop(1)
 atexit.register(lambda: os.getpid() == owner and json.dump(Counted.found, open(to, "w")))
-from trendloom.cli.main import main
-main()
+from trendloom.cli.starting import start
+start()
 """
 
 

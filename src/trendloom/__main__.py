@@ -1,6 +1,6 @@
 """`python -m trendloom` is `trendloom`."""
 
-from trendloom.cli.main import main
+from trendloom.cli.starting import start
 
 if __name__ == "__main__":
-    main()
+    start()

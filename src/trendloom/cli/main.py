@@ -15,7 +15,6 @@ import typer
 from trendloom import __version__
 from trendloom.cli import archive, check, dashboard, diagnose, explain, monitor, run, stream, warm
 from trendloom.cli.intervals import IntervalCommand
-from trendloom.cli.starting import prepare
 
 EXAMPLES = r"""
 [bold]Try[/]
@@ -68,8 +67,7 @@ app.command(epilog=warm.EPILOG)(warm.warm)
 
 
 def main() -> None:
-    """The entry point of the command."""
-    prepare(sys.argv[1:])
+    """Run the command that this process was called with; it has been prepared for (`starting`)."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without box characters still shows the rest
     app(prog_name="trendloom")

@@ -1,4 +1,6 @@
-"""What a process does before its command, so that answers come soon and others are not disturbed.
+"""The entry point: what a process does before its command, so that answers come soon and others are not disturbed.
+
+This comes before the command line itself is loaded, which takes a tenth of a second that a live stream may need.
 
 Arrow loads pandas, where it is installed, before it makes its first array: a third of a second for a library that no
 command needs unless Spark runs. And a diagnosis lets live streams on the same machine go first.
@@ -18,6 +20,14 @@ ALONE = ("check", "diagnose", "monitor")
 HERE = ("local", "reference")
 """Engines that run in this process."""
 NAMED = "--engine="
+
+
+def start() -> None:
+    """The command `trendloom`."""
+    prepare(sys.argv[1:])
+    from trendloom.cli.main import main
+
+    main()
 
 
 def prepare(words: Sequence[str]) -> None:

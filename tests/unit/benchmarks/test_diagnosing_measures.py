@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.diagnosing import WAYS, RepeatedDiagnosis, measure_from_archive, monitoring_queries
+import numpy as np
+import pytest
+from benchmarks.diagnosing import WAYS, RepeatedDiagnosis, measure_from_archive, monitoring_queries, rise_beside
 from benchmarks.report import Report
 
 import trendloom as tl
@@ -24,3 +26,10 @@ def test_batches_with_a_diagnosis_are_told_from_others() -> None:
     assert other.ran_during(11.0, 13.0)
     assert other.ran_during(9.0, 30.0)
     assert not other.ran_during(12.5, 19.5)
+
+
+def test_batches_beside_a_diagnosis_are_compared_with_their_neighbours() -> None:
+    """In the second half everything takes twice as long; a diagnosis adds a tenth in both."""
+    beside = np.arange(40) % 4 == 3
+    pace = np.where(np.arange(40) < 20, 1.0, 2.0)
+    assert rise_beside(pace * np.where(beside, 1.1, 1.0), beside) == pytest.approx(0.1)

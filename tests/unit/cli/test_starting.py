@@ -37,10 +37,10 @@ def test_a_local_command_does_not_load_pandas(root: Path) -> None:
     """Nor Spark; and pandas works afterwards, also through Arrow."""
     script = """
 import sys
-from trendloom.cli.main import main
+from trendloom.cli.starting import start
 sys.argv = ["trendloom", "run", "examples/quickstart.tql", "--events", "examples/events.csv", "--engine", "local"]
 try:
-    main()
+    start()
 except SystemExit as ended:
     assert not ended.code
 assert "pandas" not in sys.modules and "pyspark" not in sys.modules
