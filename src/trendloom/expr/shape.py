@@ -33,6 +33,11 @@ class Shape:
         return self.chosen | self.whole
 
     @property
+    def compares_events(self) -> bool:
+        """Whether the conjunct reads nothing but one event of each of its variables."""
+        return self.variables == self.each and self.index is None and not self.whole
+
+    @property
     def local(self) -> str | None:
         """The variable, where the conjunct speaks of one event alone."""
         if self.whole or self.pair or self.looks_back or len(self.each) + (self.index is not None) != 1:

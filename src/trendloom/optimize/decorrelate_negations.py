@@ -85,7 +85,7 @@ class _Forbidden:
     def compared(self, condition: Condition) -> Comparison | None:
         """The condition with an event of the NOT on the left and another event on the right; None: it is not such."""
         expr, shape = condition.expr, shape_of(condition.expr)
-        if not isinstance(expr, Comparison) or shape.variables != shape.each or condition.part in self.parts:
+        if not isinstance(expr, Comparison) or not shape.compares_events or condition.part in self.parts:
             return None
         left, right = variables(expr.left), variables(expr.right)
         if len(left) != 1 or len(right) != 1 or left == right or not (left | right) & self.names:

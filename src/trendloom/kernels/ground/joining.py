@@ -103,7 +103,7 @@ class Joining:
     def _is_early(self, rule: Rule) -> bool:
         """Whether a rule is about single events, one of each of its variables, and may be decided before the end."""
         plural = {name for name in rule.shape.variables - set(self.names) if name in self.machine.spec.plural}
-        return rule.early and rule.part is None and rule.shape.variables == rule.shape.each and not plural
+        return rule.early and rule.part is None and rule.shape.compares_events and not plural
 
     def _ends(self, rule: Rule) -> frozenset[int]:
         """The components that a rule speaks of."""
