@@ -108,6 +108,24 @@ class Template:
             todo.extend(more)
         return any(self.accepts[state] for state in seen)
 
+    def without_states(self, states: Collection[int]) -> Template:
+        """The template without some states and the steps into and out of them.
+
+        The states that stay keep their order and are numbered anew.
+        """
+        kept = [state for state in range(len(self.edges)) if state not in states]
+        number = {state: new for new, state in enumerate(kept)}
+
+        def renumbered(edges: Iterable[Edge]) -> tuple[Edge, ...]:
+            return tuple(replace(edge, target=number[edge.target]) for edge in edges if edge.target in number)
+
+        return Template(
+            starts=renumbered(self.starts),
+            edges=tuple(renumbered(self.edges[state]) for state in kept),
+            accepts=tuple(self.accepts[state] for state in kept),
+            position_of=tuple(self.position_of[state] for state in kept),
+        )
+
     @property
     def minimal_length(self) -> int:
         """The least number of events of a match."""

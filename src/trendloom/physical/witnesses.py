@@ -3,21 +3,19 @@
 Under skip-till-any-match a hidden event that repeats (`X x+`) makes a match of every set of events that fit, all with
 one remainder. One of them is enough, where no condition speaks of them: the last, if no NOT lies before, or the first,
 if none lies after. And where a step without NOTs leads past them (`X x*`), and no condition looks at neighbours, there
-need not be one. So the template loses these steps before an algorithm is chosen, and nobody finds such matches.
+need not be one. So the template loses the steps from such an event to itself, or its whole state, before an algorithm
+is chosen, and nobody finds such matches. Every state that is left can be reached from the start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from trendloom.kernels.ground.machine import Machine
 from trendloom.kernels.ground.spec import Detection, Scope
 from trendloom.kernels.matrices.existence import Existence
-from trendloom.pattern.template import Edge
-
-Keeps = Callable[[int | None, Edge], bool]
-"""Whether a step from a state (None: the start) stays."""
+from trendloom.pattern.template import Template
 
 
 def with_single_witnesses(detection: Detection) -> Detection:
@@ -30,16 +28,20 @@ def with_single_witnesses(detection: Detection) -> Detection:
         return detection
     asked = set().union(*(rule.shape.variables for rule in first.rules), *(s.outer for s in detection.scopes[1:]))
     unasked = {position for position in hidden if detection.places[position].variable not in asked}
-    looping = {state for state in _states(first, unasked) if _one_side_is_free(first, state)}
-    found = _keeping(detection, lambda source, edge: not (edge.target == source and source in looping))
+    looping = {state for state in _looping(first, unasked) if _one_side_is_free(first, state)}
+    found = _with_template(detection, _without_loops(first.template, looping)) if looping else detection
     if first.rules or unasked != detection.hidden:
         return found
     needless = Existence(Machine(found)).needless
-    return _keeping(found, lambda _, edge: edge.target not in needless)
+    return _with_template(found, found.scopes[0].template.without_states(needless)) if needless else found
 
 
-def _states(scope: Scope, positions: set[int]) -> Iterator[int]:
-    return (state for state, position in enumerate(scope.template.position_of) if position in positions)
+def _looping(scope: Scope, positions: set[int]) -> Iterator[int]:
+    """The states at some positions from which a step leads to themselves."""
+    template = scope.template
+    for state, position in enumerate(template.position_of):
+        if position in positions and any(edge.target == state for edge in template.edges[state]):
+            yield state
 
 
 def _one_side_is_free(scope: Scope, state: int) -> bool:
@@ -51,13 +53,16 @@ def _one_side_is_free(scope: Scope, state: int) -> bool:
     return not any(entering) or not any((*leaving, *template.accepts[state]))
 
 
-def _keeping(detection: Detection, keeps: Keeps) -> Detection:
-    """The detection without some steps of its matches."""
+def _without_loops(template: Template, states: Collection[int]) -> Template:
+    """The template without the steps from some states to themselves."""
+    edges = tuple(
+        tuple(edge for edge in edges if edge.target != state) if state in states else edges
+        for state, edges in enumerate(template.edges)
+    )
+    return replace(template, edges=edges)
+
+
+def _with_template(detection: Detection, template: Template) -> Detection:
+    """The detection with another template for the pattern itself."""
     first, *others = detection.scopes
-    template = first.template
-    edges = tuple(tuple(edge for edge in some if keeps(state, edge)) for state, some in enumerate(template.edges))
-    starts = tuple(edge for edge in template.starts if keeps(None, edge))
-    if (starts, edges) == (template.starts, template.edges):
-        return detection
-    narrowed = replace(first, template=replace(template, starts=starts, edges=edges))
-    return replace(detection, scopes=(narrowed, *others))
+    return replace(detection, scopes=(replace(first, template=template), *others))

@@ -44,13 +44,12 @@ def is_straight(machine: Machine, scope: int) -> bool:
     """Whether a match of a scope is one event for each of its components, one after the other."""
     template = machine.spec.scopes[scope].template
     last = len(template.position_of) - 1
-    straight = len(machine.starts[scope]) == 1 and all(
-        len(steps) == (state < last) and all(len(step.ways) == 1 and not step.may_tie for step in steps)
-        for state, steps in enumerate(machine.moves[scope])
-    )
+    targets = [[step.target for step in steps] for steps in (machine.starts[scope], *machine.moves[scope])]
+    chain = targets == [*([state] for state in range(last + 1)), []]
+    single = all(len(step.ways) == 1 and not step.may_tie for steps in machine.moves[scope] for step in steps)
     ends = [state for state, ways in enumerate(template.accepts) if ways]
     names = [machine.spec.places[position].variable for position in template.position_of]
-    return straight and ends == [last] and len(set(names)) == len(names)
+    return chain and single and ends == [last] and len(set(names)) == len(names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from trendloom.kernels.matrices import type_grained
 from trendloom.kernels.matrices.existence import Existence, one_per_instant
 from trendloom.lang.parser import parse_query
 from trendloom.model.schema import Column, Kind, Schema
+from trendloom.physical.detection import describe
 from trendloom.physical.plan import Physical, plan_physically
 from trendloom.plan.bind import bind
 
@@ -28,7 +29,8 @@ def physical_of(text: str) -> Physical:
 
 
 def existence_of(pattern: str) -> Existence:
-    return Existence(Machine(physical_of(f"PATTERN {pattern}").detection))
+    """The hidden states of the pattern as it is written, before a plan leaves any out."""
+    return Existence(Machine(describe(bind(parse_query(f"PATTERN {pattern}"), SCHEMA))))
 
 
 @pytest.mark.parametrize("pattern", [shape.pattern for shape in HIDDEN])
