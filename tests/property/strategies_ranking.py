@@ -22,6 +22,7 @@ TYPES = ("A", "A", "A", "A", "B", "B", "C")
 """Few types, so that there are many matches."""
 
 WINDOWS = ("", "", "", "WITHIN 5", "WITHIN 9", "WITHIN 8 SLIDE 4", "WITHIN 6 SLIDE 6", "WITHIN 5 SLIDE 2")
+BOUNDED = ("WITHIN 9", "WITHIN 5", "WITHIN 5", "WITHIN 8 SLIDE 4", "WITHIN 5 SLIDE 2")
 ROUGH = [0.1, 0.2, 0.3, -0.1, 1e16, -1e16, 1.7e308, None]
 """Doubles whose sums depend on the order of addition, and overflow."""
 
@@ -299,6 +300,7 @@ class Rankings:
     joined: bool = False
     flavours: tuple[str | None, ...] = (None,)
     rough: bool = False
+    blank: bool = False  # half of the values are NULL, and a partition has no event of the pattern
     most_events: int = 10
 
 
@@ -313,20 +315,24 @@ def ranked_cases(draw: st.DrawFn, rankings: Rankings) -> RankedCase:
         first = sum(len(one.components) for one in found)
         most = 2 if connective else 3
         found.append(draw(operands(first, most, sealed=bool(connective), windows=bool(connective))))
-    window = draw(st.sampled_from(WINDOWS))
+    window = draw(st.sampled_from(BOUNDED if rankings.blank else WINDOWS))
     found = [replace(one, within=_fitting(one.within, window)) for one in found]
     flavour = draw(st.sampled_from(rankings.flavours))
     several = [draw(preferences(one.components, flavour)) for one in found]
     everything = [component for one in found for component in one.components]
     merge = draw(st.sampled_from(["avg", "min", "max", "sum"])) if connective and draw(st.integers(0, 2)) else ""
     chosen = several if merge else [draw(preferences(everything, flavour))]
-    partition = draw(st.sampled_from(["", "k"]))
+    partition = draw(st.sampled_from(["k"] if rankings.blank else ["", "k"]))
     conditions = [f"[{partition}]"] if partition else []
     conditions += draw(conditions_on(everything)) + [text for one in chosen for text in one.where]
     where = [f"WHERE {' AND '.join(conditions)}"] if conditions else []
     events = draw(streams(rankings.most_events, TYPES).filter(lambda rows: len(rows) > rankings.most_events // 2))
     if partition:
-        events = tuple({**row, "k": draw(st.sampled_from([1, 2]))} for row in events)
+        keys = [1, 1, 1, 2] if rankings.blank else [1, 2]
+        events = tuple({**row, "k": draw(st.sampled_from(keys))} for row in events)
+    if rankings.blank:
+        changes: list[Row] = [{}, {}, {"x": None}, {"x": None, "y": None}, {"k": 3, "type": "D"}]
+        events = tuple({**row, **draw(st.sampled_from(changes))} for row in events)
     if rankings.rough:
         events = tuple({**row, "y": draw(st.sampled_from(ROUGH))} for row in events)
     shown = draw(st.sampled_from(everything)).name
@@ -337,7 +343,7 @@ def ranked_cases(draw: st.DrawFn, rankings: Rankings) -> RankedCase:
         tuple(chosen),
         merge,
         draw(st.booleans()),
-        draw(st.sampled_from([2, 1, 3, 5, 20])),
+        draw(st.sampled_from([1, 1, 2, 5] if rankings.blank else [2, 1, 3, 5, 20])),
         draw(st.sampled_from([True, False, bool(partition)])),
         draw(st.sampled_from(["TRENDS", "TRENDS", f"{shown}[first].x AS first, count({shown}[]) AS n"])),
         events if flavour is None else in_decimals(events, flavour),
@@ -368,7 +374,9 @@ KINDS = {
     "sequences": Rankings(),
     "decimals": Rankings(flavours=FLAVOURS),
     "rough doubles": Rankings(rough=True),
+    "NULL scores": Rankings(blank=True),
     "joined": Rankings(joined=True),
+    "joined NULL scores": Rankings(joined=True, blank=True),
     "joined decimals": Rankings(joined=True, flavours=FLAVOURS, semantics=(ANY,)),
 }
 """Ranked queries by what they are about."""

@@ -130,7 +130,7 @@ class _Boards:
             left[tied] = self.limit - np.bincount(board[kept], minlength=self.boards)[tied]
             best, worst = self._class_bounds(value, board, tied, in_class)
             found.append(self._first(self.weighing, best, worst, left, np.zeros((0, len(self.block)), np.bool_)))
-        missing = self.limit - np.minimum(size, self.limit)
+        missing = np.where(self.ranges.low < self.ranges.high, self.limit - np.minimum(size, self.limit), 0)
         if self.weighing.blanks and missing.any():
             found.append(self._without_scores(missing))
         found.append(self._matches(paths, order[kept]))

@@ -36,8 +36,8 @@ def spans_of(block: Block, window: Window) -> tuple[SpanBoards, int]:
     limit = horizons(block, window)
     assert limit is not None
     pane = np.floor_divide(block.time, window.within)
-    fresh = np.r_[True, (pane[1:] != pane[:-1]) | (block.key[1:] != block.key[:-1])]
-    low = np.flatnonzero(fresh)
+    fresh = (pane[1:] != pane[:-1]) | (block.key[1:] != block.key[:-1])
+    low = np.flatnonzero(np.r_[True, fresh][: len(block)])
     end = np.r_[low[1:], len(block)]
     high = block.not_before(block.key[low], (pane[low] + 2) * window.within)
     return SpanBoards(block.key_starts, limit, low, end, high), int((limit - np.arange(len(block))).max(initial=1))
