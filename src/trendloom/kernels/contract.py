@@ -60,22 +60,37 @@ Hear = Callable[[object], None]
 class Expected:
     """How many results there will be, `exact` or at most; doubles, so exact below 2^53.
 
-    `tried`: so many are looked at whatever comes of them, in words with a place for the number; `stoppable`: less, if
-    not all results are asked for.
+    `least`: a lower bound of a number that is not exact, 0 where none is known. `tried`: so many are looked at whatever
+    comes of them, in words with a place for the number; `stoppable`: less, if not all results are asked for.
     """
 
     number: float
     exact: bool
     tried: str | None = None
     stoppable: bool = True
+    least: float = 0.0
+
+    @property
+    def certain(self) -> float:
+        """So many results there are in any case."""
+        return self.number if self.exact else self.least
+
+    @property
+    def in_any_case(self) -> str:
+        """`certain` in words."""
+        return str(self) if self.exact else f"at least {_digits(self.least)}"
 
     def __str__(self) -> str:
         if np.isinf(self.number):
             return "more than 1e308" if self.exact else "unknown: the bound is beyond 1e308"
-        number = f"{int(self.number):,}" if self.number < EXACT_DOUBLE else f"{self.number:.3g}"
+        number = _digits(self.number)
         if not self.exact:
             return f"at most {number}"
         return number if self.number < EXACT_DOUBLE else f"about {number}"
+
+
+def _digits(number: float) -> str:
+    return f"{int(number):,}" if number < EXACT_DOUBLE else f"{number:.3g}"
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,15 @@
 
 Conditions that counting cannot decide are left out, and a bare WITHIN is counted in windows twice as long: then the
 number is an upper bound. So it is where EXISTS makes one of several matches, unless remainders can be counted.
+Of a bare WITHIN whose conditions all count, a lower bound is known, too (`CountInSpans`): what is certainly too much
+can be refused.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from trendloom.kernels.aggregation.counting import Count
+from trendloom.kernels.aggregation.counting import Count, CountInSpans
 from trendloom.kernels.ground.spec import Detection
 from trendloom.kernels.totals.spec import AggregationSpec, Measure
 from trendloom.model.schema import Kind
@@ -16,6 +18,9 @@ from trendloom.model.semantics import Trends
 from trendloom.model.window import Window
 from trendloom.physical.aggregation import GRAINS, by_pivot, needs_pivot
 from trendloom.physical.candidate import Wanted
+
+MOST_OVERLAPPING = 16
+"""Windows of a lower bound that hold one moment: matches that span the last part of so many of WITHIN are left out."""
 
 MATCHES = (Measure("matches", "matches", None, None, Kind.INT),)
 
@@ -30,8 +35,24 @@ def count_of_matches(wanted: Wanted) -> Count | None:
         return None  # a leading or trailing NOT looks at the window: in a longer one it sees more
     if window.spanning:
         assert window.within is not None
-        return _count(detection, replace(detection, window=Window(2 * window.within, window.within)), exact)
+        found = _count(detection, replace(detection, window=Window(2 * window.within, window.within)), exact)
+        in_spans = None if wanted.plan.output is Trends.COMPLETE else _in_spans(detection, window.within)
+        return None if found is None else replace(found, in_spans=in_spans)
     return _count(detection, detection, exact)
+
+
+def _in_spans(detection: Detection, within: int) -> CountInSpans | None:
+    """How matches that span less than `within` are counted at least; None: counting cannot decide all conditions."""
+    overlap = max(number for number in range(1, MOST_OVERLAPPING + 1) if within % number == 0)
+    slide = within // overlap
+    longer, *shorter = (
+        _count(detection, replace(detection, window=Window(width, slide)), exact=True)
+        for width in (within, within - slide)
+        if width
+    )
+    if longer is None or not longer.exact or any(one is None for one in shorter):
+        return None
+    return CountInSpans(longer.aggregation, shorter[0].aggregation if shorter and shorter[0] else None, overlap)
 
 
 def count_of_tried(detection: Detection) -> tuple[Count | None, bool]:

@@ -115,14 +115,17 @@ class Run:
 
         if len(self.parts) == 1:
             return ask(self.states[0])
-        if any(part.until is not None for part in self.parts):
-            return None
         with ThreadPoolExecutor(self.threads) as pool:
             found = list(pool.map(in_context(ask), self.states))
         known: list[Expected] = [one for one in found if one is not None]
         if len(known) < len(found):  # a sum over some of the parts would be no bound
             return None
-        return replace(known[0], number=sum(one.number for one in known))
+        number = sum(one.number for one in known)
+        if any(part.until is not None for part in self.parts):  # parts overlap in time: some matches are counted twice
+            if known[0].tried is not None:
+                return None
+            return replace(known[0], number=number, exact=False, least=max(one.least for one in known))
+        return replace(known[0], number=number, least=sum(one.least for one in known))
 
     def results(self, hear: Hear | None = None) -> Iterator[Any]:
         """All results, in the order of the parts."""

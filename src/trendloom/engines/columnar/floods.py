@@ -46,8 +46,8 @@ def refuse_floods(physical: Physical, expected: Expected | None, *, limited: boo
             expected.tried.format(replace(expected, exact=True)),
             hint=f"use a smaller window or more partition attributes; {fewer}{option('max_trends')} tries more",
         )
-    if expected.exact:
-        raise too_many(physical, str(expected))
+    if expected.certain > physical.limits.trends:
+        raise too_many(physical, expected.in_any_case)
 
 
 def too_many(physical: Physical, number: str) -> RunError:

@@ -26,17 +26,49 @@ MOST_STEPS = 1e8
 
 
 @dataclass(frozen=True)
+class CountInSpans:
+    """A lower bound of the matches that span less than w, by sliding windows of w (`longer`) and of w − slide
+    (`shorter`; None where w is the slide): w / slide = `overlap`.
+
+    A match that touches d + 1 stretches of time as long as the slide lies in `overlap` − d of the former windows and in
+    one less of the latter, if in any. So their difference counts each match with d < `overlap` once; all of these span
+    less than w, and all that span at most w − slide are among them.
+    Doubles do: the difference is no smaller than `longer` / `overlap`.
+    """
+
+    longer: AggregationSpec
+    shorter: AggregationSpec | None
+    overlap: int
+
+    def least(self, block: Block) -> float:
+        """The lower bound; of numbers beyond the doubles the largest that is certain."""
+        longer = _total(self.longer, block)
+        if np.isinf(longer):
+            return float(np.finfo(np.float64).max) / self.overlap
+        return longer if self.shorter is None else max(longer - _total(self.shorter, block), 0.0)
+
+
+@dataclass(frozen=True)
 class Count:
-    """`aggregation` counts the matches of `detection`, exactly or at most: then it leaves out what it cannot decide."""
+    """`aggregation` counts the matches of `detection`, exactly or at most: then it leaves out what it cannot decide.
+
+    `in_spans`: a lower bound of matches whose span is bounded.
+    """
 
     detection: Detection
     aggregation: AggregationSpec
     exact: bool
+    in_spans: CountInSpans | None = None
 
     def expected(self, block: Block) -> Expected | None:
         """The number of matches; None where there cannot be many, or counting takes too long. O(steps)."""
         found = self.by_window(block)
-        return None if found is None else Expected(float(found.sum()), self.exact)
+        if found is None:
+            return None
+        number = float(found.sum())
+        if self.in_spans is None or number <= WORTH_COUNTING:
+            return Expected(number, self.exact)
+        return Expected(number, self.exact, least=self.in_spans.least(block))
 
     def by_window(self, block: Block) -> Array | None:
         """The numbers of all windows and keys that have any; None where nothing is counted."""
@@ -56,8 +88,17 @@ class Count:
         return len(block) if pivot is None else pivoted(block, pivot, self.aggregation.detection.window)
 
     def _numbers(self, block: Block) -> Array:
-        parts = [_numbers(totals.values["matches"]) for totals in aggregate(self.aggregation, block, "float")]
-        return np.concatenate([np.zeros(0), *parts])
+        return _by_window(self.aggregation, block)
+
+
+def _total(aggregation: AggregationSpec, block: Block) -> float:
+    with np.errstate(over="ignore"):
+        return float(_by_window(aggregation, block).sum())
+
+
+def _by_window(aggregation: AggregationSpec, block: Block) -> Array:
+    parts = [_numbers(totals.values["matches"]) for totals in aggregate(aggregation, block, "float")]
+    return np.concatenate([np.zeros(0), *parts])
 
 
 def _numbers(amounts: Amounts | Vector) -> Array:

@@ -146,8 +146,8 @@ class ListingKernel(RankingKernel):
 
     def _refuse_more_than_allowed(self, expected: Expected | None) -> None:
         """Refuse to list matches for minutes only to find that there are too many."""
-        if expected is not None and expected.exact and expected.number > self.most:
-            raise self._too_many(str(expected))
+        if expected is not None and expected.certain > self.most:
+            raise self._too_many(expected.in_any_case)
 
     def _too_many(self, number: str) -> RunError:
         return RunError(
