@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.property.amounts import amount, at_least, thorough
 from tests.property.compare import rows_of
 from tests.property.strategies import SCHEMA, Case
-from tests.property.strategies_nesting import KINDS, nested_cases
+from tests.property.strategies_nesting import KINDS, hides_optional_beside_not, nested_cases
 
 import trendloom as tl
 from trendloom.engines import local
@@ -51,7 +51,7 @@ def run_locally(plan: Plan, table: pa.Table) -> list[object]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_rule_changes_an_answer(kind: str) -> None:
-    some = {"matched": 0, "nested": 0, "correlated": 0, "compared": 0}
+    some = {"matched": 0, "nested": 0, "correlated": 0, "compared": 0, "hiding": 0, "optional": 0}
 
     @thorough(amount(CASES))
     @given(
@@ -70,6 +70,8 @@ def test_no_rule_changes_an_answer(kind: str) -> None:
         some["compared"] += 1
         some["matched"] += bool(expected)
         some["nested"] += case.query.count("SEQ") > 1 or "NOT" in case.query
+        some["hiding"] += "EXISTS" in case.query
+        some["optional"] += hides_optional_beside_not(case.query)
         some["correlated"] += any(condition.scope for condition in plan.conditions)
         assert found == expected, f"without {sorted(rule.__name__ for rule in without)}"
 
@@ -77,3 +79,7 @@ def test_no_rule_changes_an_answer(kind: str) -> None:
     assert some["compared"] >= 0.9 * amount(CASES)
     for what in ("matched", "nested", "correlated"):
         assert some[what] >= at_least(0.1, amount(CASES)), some
+    if KINDS[kind].exists:
+        assert some["hiding"] == some["compared"], some
+    if KINDS[kind].optional:
+        assert some["optional"] >= at_least(0.5, amount(CASES)), some
