@@ -23,11 +23,12 @@ def archive_locally(request: ArchiveRequest, source: object, options: Options, w
     archiving = Archiving(request)
     if not queries:
         tell_warnings(events.warnings, (), watch.warn)
-    found = answers(request.text, InMemory(events.table), options, watch) if queries else []
-    archiving.commit_events(archiving.event_writer().events(events.table))
-    for one, answer in zip(series, found, strict=True):
-        rows, writer = one.placed(pa.Table.from_batches(list(answer.batches))), archiving.row_writer(one)
-        parts = [one.dimensions(events.table)] if one.candidates else []
-        dimensions = writer.partitions(one.query, parts)
-        archiving.commit_rows(one, [*writer.results(one.query, rows), *dimensions])
-    return archiving.end()
+    with archiving.alone(series):
+        found = answers(request.text, InMemory(events.table), options, watch) if queries else []
+        archiving.commit_events(archiving.event_writer().events(events.table))
+        for one, answer in zip(series, found, strict=True):
+            rows, writer = one.placed(pa.Table.from_batches(list(answer.batches))), archiving.row_writer(one)
+            parts = [one.dimensions(events.table)] if one.candidates else []
+            dimensions = writer.partitions(one.query, parts)
+            archiving.commit_rows(one, [*writer.results(one.query, rows), *dimensions])
+        return archiving.end()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from trendloom.engines.options import Options
 from trendloom.io.archive.archive import create_archive
 from trendloom.io.archive.commits import ArchivedFile
 from trendloom.io.archive.layout import PARTITIONS
+from trendloom.io.archive.locks import sole_writer
 from trendloom.io.archive.queries import save_query
 from trendloom.io.archive.upkeep import keep_to_retention
 from trendloom.io.archive.writing import ArchiveWriter, commit_files, writer_of
@@ -68,10 +70,15 @@ class Archived:
 
 @dataclass
 class Archiving:
-    """The commits of one request: of events, and of the rows of every query."""
+    """The commits of one request: of events, and of the rows of every query. See `alone` before any is written."""
 
     request: ArchiveRequest
     archived: Archived = field(default_factory=Archived)
+
+    def alone(self, series: Sequence[ArchivedSeries]) -> AbstractContextManager[None]:
+        """Hold the commits of events and of these queries; refuse where another process is writing one of them."""
+        writers = [self.event_writer(), *(self.row_writer(one) for one in series)]
+        return sole_writer(self.request.root.resolve(), [one.commit for one in writers])
 
     def event_writer(self) -> ArchiveWriter:
         return writer_of(self.request.root.resolve(), f"{self.request.commit}-events")

@@ -19,6 +19,8 @@ KINDS = (EVENTS, RESULTS, PARTITIONS)
 
 SETTINGS = "archive.json"
 COMMITS, SCHEMAS, QUERIES, MONITORS = "commits", "schemas", "queries", "monitors"
+COMMITTING = ".committing"
+"""The file whose lock is held from reading the commits that another one depends on until that is written."""
 LONGEST = 150
 """Characters of a quoted name: what is longer is cut. Most file systems allow 255 with all that stands around it."""
 

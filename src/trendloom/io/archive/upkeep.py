@@ -11,11 +11,9 @@ few times however many batches a chunk has: O(log of batches).
 
 from __future__ import annotations
 
-import fcntl
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -25,7 +23,8 @@ import pyarrow as pa
 
 from trendloom.io.archive.archive import Archive, open_archive
 from trendloom.io.archive.commits import ArchivedFile, Commit, Log, Replaced, newest_batches, read_log, write_commit
-from trendloom.io.archive.layout import EVENTS, KINDS, PARTITIONS, commit_path
+from trendloom.io.archive.layout import COMMITTING, EVENTS, KINDS, PARTITIONS, commit_path
+from trendloom.io.archive.locks import locked
 from trendloom.io.archive.partitions import PartitionRows
 from trendloom.io.archive.queries import AT, ArchivedQuery
 from trendloom.io.archive.reading import VanishedFile, WantedRows, read_files, schema_of_file
@@ -157,7 +156,7 @@ def _tiers(files: Files) -> list[list[ArchivedFile]]:
 
 def _changed(root: Path, change: Change) -> int:
     """Let one commit take over the files of others, as `change` says; how many files fewer there are."""
-    with _alone(root):
+    with locked(root / LOCK):  # one upkeep at a time
         log = read_log(root)
         newest = newest_batches(log.commits)
         taken = [one for one in log.commits if one.stream is None or one.batch != newest[one.stream]]
@@ -186,9 +185,10 @@ def _replaced(taken: Sequence[Commit]) -> Replaced:
 
 def _take_over(root: Path, commit: Commit, taken: Sequence[Commit], log: Log) -> bool:
     """Write the commit, unless one that it takes over was done again in the meantime: then nothing happened."""
-    if _same(root, taken):
-        write_commit(root, commit)
-        return True
+    with locked(root / COMMITTING):
+        if _same(root, taken):
+            write_commit(root, commit)
+            return True
     listed = {one.path for one in log.files}
     for file in commit.files:
         if file.path not in listed:
@@ -229,11 +229,3 @@ def _remove_empty(root: Path, folder: Path) -> None:
         except OSError:
             return
         folder = folder.parent
-
-
-@contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    """One upkeep at a time; the lock goes with the process that held it."""
-    with (root / LOCK).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

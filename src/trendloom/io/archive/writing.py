@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 
 from trendloom.errors import DataError, OptionError
 from trendloom.io.archive.commits import ArchivedFile, Commit, read_log, write_commit
-from trendloom.io.archive.layout import EVENTS, KINDS, PARTITIONS, RESULTS, data_path, quoted
+from trendloom.io.archive.layout import COMMITTING, EVENTS, KINDS, PARTITIONS, RESULTS, data_path, quoted
+from trendloom.io.archive.locks import locked, sole_writer
 from trendloom.io.archive.partitions import PartitionRows, merged_dimensions
 from trendloom.io.archive.queries import AT, ArchivedQuery, save_query
 from trendloom.io.archive.schemas import keep_schema, plain_values
@@ -153,15 +154,19 @@ def commit_files(
     """Make files a part of the archive, in place of those that the commit of this name had.
 
     False: its files are in the archive already, put together with others (see `upkeep`), and cannot be replaced.
-    `again` False: this is the first time for sure, so nobody needs to look.
+    `again` False: this is the first time for sure, so nobody needs to look. The commit has no other writer meanwhile
+    (see `locks`).
     """
     root = Path(root)
     commit = Commit(name, tuple(files), stream, batch)
-    if again and read_log(root).taken_over(commit):
+    with locked(root / COMMITTING):
+        taken_over = again and read_log(root).taken_over(commit)
+        if not taken_over:
+            write_commit(root, commit)
+    if taken_over:
         for file in commit.files:
             (root / file.path).unlink(missing_ok=True)
         return False
-    write_commit(root, commit)
     _remove_unlisted(root, commit)
     return True
 
@@ -177,7 +182,9 @@ def _remove_unlisted(root: Path, commit: Commit) -> None:
 
 def write_events(root: str | Path, commit: str, table: pa.Table) -> None:
     """Put events into the archive; events of a commit of that name are replaced."""
-    _commit_or_refuse(root, commit, writer_of(root, commit).events(table))
+    writer = writer_of(root, commit)
+    with sole_writer(writer.root, [commit]):
+        _commit_or_refuse(root, commit, writer.events(table))
 
 
 def write_results(
@@ -193,8 +200,9 @@ def write_results(
     """
     parts = [PartitionRows(partitions) if isinstance(partitions, pa.Table) else partitions] if partitions else []
     writer = writer_of(root, commit)
-    save_query(Path(root), query)
-    _commit_or_refuse(root, commit, [*writer.results(query, rows), *writer.partitions(query, parts)])
+    with sole_writer(writer.root, [commit]):
+        save_query(Path(root), query)
+        _commit_or_refuse(root, commit, [*writer.results(query, rows), *writer.partitions(query, parts)])
 
 
 def _commit_or_refuse(root: str | Path, commit: str, files: list[ArchivedFile]) -> None:

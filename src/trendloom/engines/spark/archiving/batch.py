@@ -61,15 +61,20 @@ def archive_on_spark(request: ArchiveRequest, source: object, options: Options, 
     series = request.opened(frame.schema, frame.arrow, workload, options)
     set_arrow_rows(frame.df.sparkSession)
     archiving = Archiving(request)
-    with in_our_words():
-        found = _findings(_events_written(frame, archiving.event_writer(), series))
-        archiving.commit_events(found.files)
-        rows = Findings() if workload is None else _findings(_rows_written(frame, workload, options, archiving, series))
-    dimensions = dimensions_by_query(series, found.dimensions)
-    for one in series:
-        partitions = archiving.row_writer(one).partitions(one.query, dimensions[one.query.name])
-        archiving.commit_rows(one, [*(file for file in rows.files if file.of == one.query.name), *partitions])
-    return archiving.end()
+    with archiving.alone(series):
+        with in_our_words():
+            found = _findings(_events_written(frame, archiving.event_writer(), series))
+            archiving.commit_events(found.files)
+            rows = (
+                Findings()
+                if workload is None
+                else _findings(_rows_written(frame, workload, options, archiving, series))
+            )
+        dimensions = dimensions_by_query(series, found.dimensions)
+        for one in series:
+            partitions = archiving.row_writer(one).partitions(one.query, dimensions[one.query.name])
+            archiving.commit_rows(one, [*(file for file in rows.files if file.of == one.query.name), *partitions])
+        return archiving.end()
 
 
 def _findings(told: DataFrame) -> Findings:
