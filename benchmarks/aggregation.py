@@ -16,10 +16,10 @@ from benchmarks import baselines
 from benchmarks.planned import Planned, planned
 from benchmarks.report import Report, Timing, race
 from benchmarks.workloads import stream
+from trendloom.kernels.aggregate.measures import Spans, SpanTotals
+from trendloom.kernels.aggregate.pattern_grained import pattern_grained
+from trendloom.kernels.aggregate.type_grained import type_grained
 from trendloom.kernels.columns.numbers import Doubles, Numbers, Scaled, Wides, integers, zeros
-from trendloom.kernels.matrices import type_grained
-from trendloom.kernels.totals.summing import Spans, SpanTotals
-from trendloom.kernels.waiting_runs import pattern_grained
 
 Array = np.ndarray[Any, Any]
 

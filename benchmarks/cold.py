@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from trendloom.engines.ahead.usual import USUAL, usual_events
+from trendloom.engines.precompile_queries import USUAL, usual_events
 
 EVENTS = 20_000
 COMMAND = """
@@ -43,7 +43,7 @@ class Counted(event.Listener):
 event.register("numba:compile", Counted())
 owner, to = os.getpid(), sys.argv.pop(1)
 atexit.register(lambda: os.getpid() == owner and json.dump(Counted.found, open(to, "w")))
-from trendloom.cli.starting import start
+from trendloom.cli.entry import start
 start()
 """
 

@@ -20,7 +20,7 @@ from trendloom.expr.vectors import Vector, from_arrow
 from trendloom.kernels.columns.keys import encode_keys
 from trendloom.kernels.columns.segments import count_where, sum_float, tie_ends
 from trendloom.kernels.columns.sort import sort_by_key_and_time
-from trendloom.kernels.interpreted import compiled_first
+from trendloom.kernels.jit.interpreted import compiled_first
 from trendloom.model.schema import Kind
 
 

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.many_queries import in_one_text, plain_queries
-from trendloom.engines.ahead.usual import MORE, USUAL, usual_events
+from trendloom.engines.precompile_queries import MORE, USUAL, usual_events
 
 HERE = Path(__file__).resolve().parents[1] / "src"
 SLOWER = 1.05

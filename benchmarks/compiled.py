@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trendloom.kernels.compiled import njit as njit_of_kernels
+from trendloom.kernels.jit.compiled import njit as njit_of_kernels
 
 
 def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:

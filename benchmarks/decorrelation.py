@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from benchmarks.planned import planned
 from benchmarks.report import Curve, Report, race
-from trendloom.optimize.decorrelate_negations import decorrelate_negations
+from trendloom.optimizer.decorrelate_negations import decorrelate_negations
 
 PICTURE = "counting around a correlated NOT"
 SHARES = {"A": 0.4, "B": 0.2, "C": 0.4}

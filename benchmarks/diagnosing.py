@@ -30,8 +30,8 @@ import pyarrow.parquet as pq
 import trendloom as tl
 from benchmarks.explanation import SICK, WINDOW, WINDOWS, measured_stream, names_the_cause, reason_of, table_of
 from benchmarks.report import Report, Result, race
-from trendloom.explanation.diagnosis import Diagnosis
-from trendloom.io.archive import ArchivedQuery, create_archive, write_events, write_results
+from trendloom.archive import ArchivedQuery, create_archive, write_events, write_results
+from trendloom.diagnosis.diagnosis import Diagnosis
 from trendloom.model.time import TimeAxis
 
 if TYPE_CHECKING:

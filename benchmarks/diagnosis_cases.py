@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import trendloom as tl
-from trendloom.explanation.features import Feature, FeatureTable
-from trendloom.explanation.periods import Period, labelled
-from trendloom.explanation.related import MonitoredSeries
-from trendloom.explanation.space import FeatureSpace, LeftOut, features_at, windows_within
-from trendloom.generate import (
+from trendloom.diagnosis.feature_space import FeatureSpace, LeftOut, features_at, windows_within
+from trendloom.diagnosis.features import Feature, FeatureTable
+from trendloom.diagnosis.periods import Period, labelled
+from trendloom.diagnosis.related_periods import MonitoredSeries
+from trendloom.simulate import (
     ANOMALIES,
     WORKLOADS,
     SimulatedStretch,
@@ -29,7 +29,7 @@ from trendloom.generate import (
     simulate_cluster,
     simulate_supply_chain,
 )
-from trendloom.generate.simulation import Cause
+from trendloom.simulate.simulation import Cause
 
 Array = np.ndarray[Any, Any]
 WINDOW = 30_000_000

@@ -28,8 +28,8 @@ from benchmarks import baselines
 from benchmarks.planned import planned
 from benchmarks.report import Report, Result, race
 from benchmarks.workloads import keyed_events, same_rows
-from trendloom.engines.columnar.events import build_block
-from trendloom.kernels.aggregation.aggregate import aggregate
+from trendloom.kernels.aggregate.block import aggregate
+from trendloom.runtime.blocks import build_block
 
 KEYS = 1_000
 COUNTED = "RETURN key, COUNT(*) PATTERN SEQ(A+, B) WHERE [key] GROUP BY key WITHIN {within} s SLIDE {within} s"

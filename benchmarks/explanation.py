@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from benchmarks.explanation_baselines import Key, plain_features, plain_reward
 from benchmarks.report import Curve, Report, race
-from trendloom.explanation.diagnosis import Diagnosis
-from trendloom.explanation.features import FeatureTable
-from trendloom.explanation.periods import Period
-from trendloom.explanation.reasoning import diagnose
-from trendloom.explanation.reward import rewards
-from trendloom.explanation.space import feature_table
+from trendloom.diagnosis.diagnosis import Diagnosis
+from trendloom.diagnosis.feature_space import feature_table
+from trendloom.diagnosis.features import FeatureTable
+from trendloom.diagnosis.periods import Period
+from trendloom.diagnosis.reasoning import diagnose
+from trendloom.diagnosis.reward import rewards
 
 TYPES, ATTRIBUTES = 15, 66
 WINDOW = 30_000_000

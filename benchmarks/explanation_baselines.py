@@ -1,6 +1,6 @@
 """Features, rewards and correlations as their definitions read, in plain Python: slow, and easy to believe.
 
-Shares no code with `trendloom.explanation`: dictionaries of lists, `statistics` and `math`, the worst order of a mixed
+Shares no code with `trendloom.diagnosis`: dictionaries of lists, `statistics` and `math`, the worst order of a mixed
 segment written out letter by letter.
 """
 

@@ -17,7 +17,7 @@ from benchmarks.aggregation import amounts
 from benchmarks.planned import Planned, planned
 from benchmarks.report import Curve, Report, Timing, race
 from benchmarks.workloads import stream
-from trendloom.kernels.by_event import mixed_grained
+from trendloom.kernels.aggregate.event_grained import event_grained as mixed_grained
 from trendloom.kernels.columns.numbers import Scaled, zeros
 
 RISING = "RETURN COUNT(*) PATTERN S+ WHERE S.price < NEXT(S).price WITHIN 4000000 s SLIDE 4000000 s"

@@ -37,7 +37,7 @@ from benchmarks.imprecise_streams import (
 )
 from benchmarks.on_spark import run_all
 from benchmarks.report import Curve, Report, Result, best_of, race
-from trendloom.kernels.imprecise.confidence.chances import chances
+from trendloom.kernels.uncertain.confidence.confidence import chances
 
 Array = np.ndarray[Any, Any]
 

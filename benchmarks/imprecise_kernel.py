@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from benchmarks.imprecise_confidences import Signatures as Expected
 from benchmarks.planned import planned
-from trendloom.kernels.ground.spec import Detection
-from trendloom.kernels.imprecise.block import IntervalBlock, with_intervals
-from trendloom.kernels.imprecise.confidence.chances import chances
-from trendloom.kernels.imprecise.search import signatures_of
-from trendloom.kernels.imprecise.signatures import Signatures
+from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.uncertain.block import IntervalBlock, with_intervals
+from trendloom.kernels.uncertain.confidence.confidence import chances
+from trendloom.kernels.uncertain.search import signatures_of
+from trendloom.kernels.uncertain.signatures import Signatures
 from trendloom.model.imprecision import Intervals
 
 Array = np.ndarray[Any, Any]

@@ -22,8 +22,8 @@ from benchmarks.end_to_end import peak_memory, reset_peak
 from benchmarks.planned import planned
 from benchmarks.report import Report, Result
 from benchmarks.workloads import stream
-from trendloom.kernels.aggregation.kernel import AggregationKernel
-from trendloom.kernels.totals.widen import Amounts
+from trendloom.kernels.aggregate.kernel import AggregationKernel
+from trendloom.kernels.aggregate.widening import Amounts
 
 QUERY = "RETURN COUNT(*) PATTERN SEQ(A+, B) WITHIN 1000000000 s SLIDE 1000000000 s"
 MOST_GROWTH = 0.05

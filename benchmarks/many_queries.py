@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import trendloom as tl
 from benchmarks.report import Curve, Report, Timing, race
 from benchmarks.workloads import same_rows
-from trendloom.engines.ahead.usual import usual_events
+from trendloom.engines.precompile_queries import usual_events
 
 QUERIES = 20
 SIZES = (1, 5, 20)

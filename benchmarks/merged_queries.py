@@ -20,15 +20,15 @@ import pyarrow as pa
 
 import trendloom as tl
 from benchmarks.report import Report, race
-from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.ranking.joins import arena_search, joined_arenas
 from trendloom.kernels.ranking.joins.components import Entries
 from trendloom.kernels.ranking.joins.joined_arenas import ArenaJoins
 from trendloom.kernels.ranking.joins.key_numbers import KeyNumbers
 from trendloom.kernels.ranking.joins.sequences import ListedSequences
 from trendloom.kernels.ranking.joins.sliding import SlidingJoin
-from trendloom.physical import plan as physical_plan
-from trendloom.physical.candidates import CANDIDATES
+from trendloom.planner import plan as physical_plan
+from trendloom.planner.algorithms import CANDIDATES
 
 Array = np.ndarray[Any, Any]
 

@@ -26,8 +26,8 @@ import trendloom as tl
 from benchmarks.nesting_baselines import NestedMatches, Search, nested_matches, nested_search
 from benchmarks.planned import Planned, planned
 from benchmarks.report import Report, Timing, race
-from trendloom.lang import tree
-from trendloom.lang.parser import parse_query
+from trendloom.frontend.tql import tree
+from trendloom.frontend.tql.parser import parse_query
 
 TICKERS = (
     "DELL", "MSFT", "IPIX", "INTC", "YHOO", "RIMM", "CSCO", "AMAT",

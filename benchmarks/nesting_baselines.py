@@ -26,9 +26,9 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.compiled import njit
-from trendloom.lang import tree
-from trendloom.lang.parser import parse_query
-from trendloom.plan.bind import conjuncts
+from trendloom.frontend.tql import tree
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.logical.bind import conjuncts
 
 Array = np.ndarray[Any, Any]
 

@@ -101,13 +101,13 @@ def _add(
 
 def by_path(df: DataFrame, text: str, path: str, file: FilePath) -> DataFrame | None:
     """The rows of a query computed along one path; None where the query or the data do not allow it."""
-    from trendloom.engines.options import Options
-    from trendloom.engines.reading import queries_of
     from trendloom.engines.spark import batch
     from trendloom.engines.spark.allowed_paths import Path, obstacle
     from trendloom.engines.spark.answers import bind_all
     from trendloom.engines.spark.frames import describe
-    from trendloom.physical.plan import plan_physically
+    from trendloom.options import Options
+    from trendloom.planner.plan import plan_physically
+    from trendloom.runtime.reading import queries_of
 
     frame = describe(df, Options(engine="spark").columns())
     (plan,) = bind_all(queries_of(text), frame)

@@ -11,21 +11,21 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from trendloom.engines.columnar import task
-from trendloom.engines.columnar.events import Stream, build_block
-from trendloom.engines.looking.statistics.of_streams import statistics_of_stream
+from trendloom.frontend.tql.parser import parse
 from trendloom.io.events import prepare as prepare_events
+from trendloom.kernels.aggregate import measures as jobs
+from trendloom.kernels.aggregate.measures import Addends, Spans
+from trendloom.kernels.aggregate.spans import spans_of
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.totals import summing as jobs
-from trendloom.kernels.totals.spans import spans_of
-from trendloom.kernels.totals.spec import AggregationSpec
-from trendloom.kernels.totals.summing import Addends, Spans
-from trendloom.lang.parser import parse
-from trendloom.optimize import CostedRule, Rule, optimize
-from trendloom.physical.candidate import Choice, Wanted
-from trendloom.physical.candidates import two_steps
-from trendloom.physical.plan import Physical, choose
-from trendloom.plan.bind import bind
+from trendloom.kernels.measures import AggregationSpec
+from trendloom.logical.bind import bind
+from trendloom.optimizer import CostedRule, Rule, optimize
+from trendloom.planner.algorithms import two_steps
+from trendloom.planner.plan import Physical, choose
+from trendloom.planner.request import Choice, Wanted
+from trendloom.runtime import task
+from trendloom.runtime.analysis.of_streams import statistics_of_stream
+from trendloom.runtime.blocks import Stream, build_block
 
 
 @dataclass(frozen=True, eq=False)

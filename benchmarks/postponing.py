@@ -19,8 +19,8 @@ from benchmarks.planned import Planned, planned
 from benchmarks.report import Curve, Report, race
 from benchmarks.trend_columns import Found, taken
 from benchmarks.trend_streams import CLASSES, MICRO, microbench
-from trendloom.kernels.postponed.kernel import PostponedKernel
-from trendloom.kernels.postponed.postponed import share_matching
+from trendloom.kernels.match.any import share_matching
+from trendloom.kernels.match.kernel_part_part import PostponedKernel
 
 KERNEL, CLONING = "the kernel", "run cloning"
 PICTURE = "matching phase by events"

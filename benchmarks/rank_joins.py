@@ -33,7 +33,7 @@ from benchmarks.compiled import njit
 from benchmarks.merged_queries import measure_merged_queries
 from benchmarks.rank_join_baselines import Gradient, JoinedAgain, Ratios, StartedAgain, Statistics
 from benchmarks.report import Report, race
-from trendloom.kernels.interpreted import compiled_first
+from trendloom.kernels.jit.interpreted import compiled_first
 from trendloom.kernels.ranking.joins.components import ArrayComponent, Component, Entries
 from trendloom.kernels.ranking.joins.merging import MERGES, MergeName, merged
 from trendloom.kernels.ranking.joins.parts import Parts, PartsRanking

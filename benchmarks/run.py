@@ -51,7 +51,7 @@ from benchmarks.trends import measure_trends
 from benchmarks.trends_on_spark import measure_trends_on_spark
 from benchmarks.unsafe_tool import measure_unsafe_tool
 from benchmarks.workloads import RUN_TRENDS, RUN_VALUES, expected_runs, random_events, same_rows
-from trendloom.kernels.interpreted import compiled_first
+from trendloom.kernels.jit.interpreted import compiled_first
 
 KEYS = 1_000
 MEASURES = {

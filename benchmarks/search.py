@@ -16,10 +16,10 @@ from benchmarks.planned import planned
 from benchmarks.report import Curve, Report, race
 from benchmarks.trend_baselines import Array, exhaustive_partitioning
 from benchmarks.trend_streams import KITES, check_kites
-from trendloom.kernels.complete.costs import Costs, graphlet_costs, weigh
-from trendloom.kernels.complete.kernel import TrendGraphKernel
-from trendloom.kernels.complete.partition import branch_and_bound, greedy
-from trendloom.kernels.complete.trends import trends_of
+from trendloom.kernels.trends.complete.costs import Costs, graphlet_costs, weigh
+from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
+from trendloom.kernels.trends.complete.partition import branch_and_bound, greedy
+from trendloom.kernels.trends.complete.trends import trends_of
 
 PICTURE = "plans by cuts"
 LIMITS = {"tight": 0.02, "middle": 0.3, "loose": 0.8}

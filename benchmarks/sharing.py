@@ -45,8 +45,8 @@ from benchmarks.sharing_optimizer import measure_sharing_optimizer
 from benchmarks.sharing_plans import measure_sharing_plans
 from benchmarks.sharing_streams import OVERLAPS, PLACES, STREAMS
 from benchmarks.workloads import same_rows
-from trendloom.kernels.interpreted import compiled_first
-from trendloom.physical.considered import Way
+from trendloom.kernels.jit.interpreted import compiled_first
+from trendloom.planner.considered import Way
 
 GOALS = {20: 5.0, 120: 18.0}
 """By number of queries with high overlap, how many times as fast as unshared."""

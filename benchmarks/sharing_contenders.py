@@ -36,31 +36,31 @@ from benchmarks.sharing_baselines import (
 from benchmarks.sharing_streams import OVERLAPS, STREAMS, SharingWorkload, StreamOfTypes, sharing_workload
 from trendloom.engines import local
 from trendloom.engines.answers import Answer, table_of
-from trendloom.engines.columnar.cores import Run
-from trendloom.engines.columnar.equal_times import Ties
-from trendloom.engines.columnar.events import Shared, Stream, block_of_letters, build_block
-from trendloom.engines.columnar.together import TogetherResults
-from trendloom.engines.looking.statistics.of_streams import statistics_of_stream
-from trendloom.engines.options import Options
-from trendloom.engines.planning import planned
-from trendloom.engines.reading import load_needed, queries_of
+from trendloom.frontend.tql.tree import Query
 from trendloom.io.events import Events
+from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.sharing.kernel import SharedKernel
-from trendloom.kernels.sharing.steps import CountedQuery
-from trendloom.kernels.totals.totals import Totals
-from trendloom.lang.tree import Query
-from trendloom.optimize import optimize_workload
-from trendloom.physical.considered import Way
-from trendloom.physical.counted import AskedLetters, counted_query
-from trendloom.physical.plan import Physical, plan_physically
-from trendloom.physical.sharing import AnsweredTogether, SharingQuestion
-from trendloom.physical.sharing_costs import rates_of
-from trendloom.physical.workload import PhysicalWorkload
-from trendloom.plan.bind import bind
-from trendloom.plan.statistics import StatisticsOf, nothing_known
-from trendloom.plan.workload import Workload
+from trendloom.kernels.shared.kernel import SharedKernel
+from trendloom.kernels.shared.steps import CountedQuery
+from trendloom.logical.bind import bind
+from trendloom.logical.statistics import StatisticsOf, nothing_known
+from trendloom.logical.workload import Workload
+from trendloom.optimizer import optimize_workload
+from trendloom.options import Options
+from trendloom.planner.considered import Way
+from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.shared_queries import AskedLetters, counted_query
+from trendloom.planner.sharing import AnsweredTogether, SharingQuestion
+from trendloom.planner.sharing_costs import rates_of
+from trendloom.planner.workload import PhysicalWorkload
+from trendloom.runtime.analysis.of_streams import statistics_of_stream
+from trendloom.runtime.blocks import Shared, Stream, block_of_letters, build_block
+from trendloom.runtime.equal_times import Ties
+from trendloom.runtime.parallel import Run
+from trendloom.runtime.planning import planned
+from trendloom.runtime.reading import load_needed, queries_of
+from trendloom.runtime.together import TogetherResults
 
 ONE_BY_ONE, UNSHARED, SWEPT_APART = "one by one", "unshared", "swept apart"
 A_SEQ, TWO_STEPS, SHARED = "A-Seq", "two steps", "shared"

@@ -23,16 +23,16 @@ from benchmarks.report import Report, race
 from benchmarks.sharing_contenders import WARM_UP, Contest, quietly, with_kernels
 from benchmarks.sharing_streams import routes, sharing_workload, taxi
 from benchmarks.workloads import same_rows
-from trendloom.engines.columnar.events import Shared
-from trendloom.engines.looking.statistics.of_streams import statistics_of_stream
-from trendloom.kernels.sharing.kernel import SharedKernel
-from trendloom.kernels.sharing.steps import CountedStep, SharedSteps
-from trendloom.optimize.sharing.choose_plan import SharingChoice
-from trendloom.optimize.sharing.conflict_graph import members
-from trendloom.optimize.sharing.segments import SharedSegment
-from trendloom.physical.sharing import SharingQuestion
-from trendloom.physical.sharing_costs import seconds_together
-from trendloom.physical.workload import PhysicalWorkload
+from trendloom.kernels.shared.kernel import SharedKernel
+from trendloom.kernels.shared.steps import CountedStep, SharedSteps
+from trendloom.optimizer.sharing.choose_plan import SharingChoice
+from trendloom.optimizer.sharing.conflict_graph import members
+from trendloom.optimizer.sharing.segments import SharedSegment
+from trendloom.planner.sharing import SharingQuestion
+from trendloom.planner.sharing_costs import seconds_together
+from trendloom.planner.workload import PhysicalWorkload
+from trendloom.runtime.analysis.of_streams import statistics_of_stream
+from trendloom.runtime.blocks import Shared
 
 QUERIES, LENGTH = 180, 10
 FEW_QUERIES, FEW_EVENTS = 20, 10_000

@@ -19,7 +19,7 @@ import pyarrow as pa
 from benchmarks.nesting import RATE, SECOND, trades_of
 from benchmarks.planned import Planned, planned
 from benchmarks.report import Report, race
-from trendloom.optimize.short_cut_predicates import short_cut_predicates
+from trendloom.optimizer.short_cut_predicates import short_cut_predicates
 
 DOMAIN = 1000
 DENSE = 4

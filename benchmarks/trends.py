@@ -23,10 +23,10 @@ from benchmarks.search import measure_partitioning
 from benchmarks.trend_baselines import baseline_trends, sase_stack_trends
 from benchmarks.trend_columns import Columns, Found, check_columns, rising_columns, summed, taken
 from benchmarks.trend_streams import KITES, RISING_PRICES, RISING_RATES, activity, check_kites, stocks
-from trendloom.kernels.complete.costs import weigh
-from trendloom.kernels.complete.kernel import TrendGraphKernel
-from trendloom.kernels.complete.spec import WalkPlan
-from trendloom.kernels.complete.trends import TrendsOfGraph, trends_of
+from trendloom.kernels.trends.complete.costs import weigh
+from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
+from trendloom.kernels.trends.complete.spec import WalkPlan
+from trendloom.kernels.trends.complete.trends import TrendsOfGraph, trends_of
 
 GIBI = 1 << 30
 KERNEL, STACK, ALL_KEPT = "the kernel", "SASE stack", "all trends kept"

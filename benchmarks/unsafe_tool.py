@@ -1,7 +1,7 @@
 """Tools that are used in surgery after washing without being sharpened, disinfected and then checked.
 
 The query has no `[id]`: its conditions say that all events of a match are of one tool, those inside NOT as well. The
-optimizer finds out (`optimize/split_by_equality.py`), so events are cut by tool and take the flat kernels. Beside it
+optimizer finds out (`optimizer/split_by_equality.py`), so events are cut by tool and take the flat kernels. Beside it
 stands the same query without that rule, over the beginning of the same stream. Histories are made of rounds of six
 steps, of which one in a hundred lacks a step between washing and use.
 """
@@ -23,12 +23,12 @@ from benchmarks.on_spark import drop_batches, run_all
 from benchmarks.report import Report, race
 from benchmarks.workloads import same_rows
 from trendloom.engines import local
+from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
-from trendloom.lang.parser import parse_query
-from trendloom.optimize import optimize
-from trendloom.optimize.split_by_equality import split_by_equality
-from trendloom.physical.plan import choose
-from trendloom.plan.bind import bind
+from trendloom.logical.bind import bind
+from trendloom.optimizer import optimize
+from trendloom.optimizer.split_by_equality import split_by_equality
+from trendloom.planner.plan import choose
 
 Array = np.ndarray[Any, Any]
 

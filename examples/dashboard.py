@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trendloom.archive.requests import ArchiveRequest
 from trendloom.dashboard.access import Access
 from trendloom.dashboard.serve import serve
-from trendloom.engines.archiving.local import archive_locally
-from trendloom.engines.archiving.requests import ArchiveRequest
-from trendloom.engines.options import Options
+from trendloom.engines.local.archive import archive_locally
+from trendloom.options import Options
 
 HERE = Path(__file__).resolve().parent
 METRICS = HERE / "data" / "nab_metrics.parquet"

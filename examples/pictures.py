@@ -19,14 +19,14 @@ import trendloom as tl
 from card_purchases import card_purchases
 from cluster_load import cluster_log
 from taxi_trips import made_up_trips
-from trendloom.engines.looking.analyze import arranged
-from trendloom.engines.options import Options
-from trendloom.kernels.complete.kernel import TrendGraphKernel
-from trendloom.kernels.complete.spec import WalkPlan
-from trendloom.kernels.complete.trends import TrendsOfGraph, trends_of
+from trendloom.engines.measured_run import arranged
+from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
+from trendloom.kernels.trends.complete.spec import WalkPlan
+from trendloom.kernels.trends.complete.trends import TrendsOfGraph, trends_of
+from trendloom.options import Options
 from trendloom.viz.aggregation import draw_panes, draw_running
-from trendloom.viz.board import board_of, draw_board
-from trendloom.viz.chances import draw_likely, likely_of
+from trendloom.viz.confidences import draw_likely, likely_of
+from trendloom.viz.leaderboard import board_of, draw_board
 from trendloom.viz.query import draw_query_pattern, plan_of
 from trendloom.viz.timeline import draw_matches
 from trendloom.viz.trends import Walked, draw_trade_off, draw_trend_graph

@@ -62,10 +62,10 @@ COMPILED = ("tests/property/test_large_aggregates.py", "tests/property/test_loca
 OF_ALL_KINDS = ("tests/property/", "tests/conformance/", "tests/spark/", "tests/cluster/",
                 "tests/unit/kernels/ranking/", "tests/docs/test_examples.py::test_trend_counts",
                 "tests/docs/test_ranked_examples.py", "tests/docs/test_imprecise_examples.py",
-                "tests/unit/kernels/imprecise/", "tests/unit/benchmarks/")  # fmt: skip
+                "tests/unit/kernels/uncertain/", "tests/unit/benchmarks/")  # fmt: skip
 """Tests of so many queries that kernels are interpreted, and compiled in a deep run."""
 AS_USERS = ("tests/unit/kernels/test_interpreted.py", "tests/unit/engines/test_first_answers.py",
-            "tests/unit/engines/test_trend_limits.py")  # fmt: skip
+            "tests/unit/runtime/test_trend_limits.py")  # fmt: skip
 """Tests of when kernels are compiled, or of millions of results. Others have one compiled later: see `unhurried`."""
 PATIENCE = 3.0
 """Seconds: about as long as it takes to compile a kernel."""
@@ -91,15 +91,15 @@ def unhurried() -> Iterator[None]:
     A process that runs thousands of small tests would soon have them all compiled, on the cores that tests need.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trendloom.kernels.interpreted.PATIENCE", PATIENCE)
-        patch.setattr("trendloom.kernels.interpreted.LARGEST", SMALL)
+        patch.setattr("trendloom.kernels.jit.interpreted.PATIENCE", PATIENCE)
+        patch.setattr("trendloom.kernels.jit.interpreted.LARGEST", SMALL)
         yield
 
 
 @pytest.fixture(autouse=True)
 def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """How kernels run in a test."""
-    from trendloom.kernels.interpreted import compiled_first, interpreted_only
+    from trendloom.kernels.jit.interpreted import compiled_first, interpreted_only
 
     name = request.node.nodeid
     of_all_kinds = name.startswith(OF_ALL_KINDS)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from trendloom.explanation.diagnosis import Diagnosis
-    from trendloom.io.archive import Archive
+    from trendloom.archive import Archive
+    from trendloom.diagnosis.diagnosis import Diagnosis
 
 __version__ = "0.1.0"
 
@@ -63,9 +63,9 @@ def run(
     The other options are those of the command line; see `trendloom run --help`.
     """
     from trendloom.engines.answers import answers, table_of
-    from trendloom.engines.options import Options, columns_named
-    from trendloom.engines.reading import is_spark_frame
     from trendloom.io.frame_index import with_times_of_index
+    from trendloom.options import Options, columns_named
+    from trendloom.runtime.reading import is_spark_frame
 
     engine = engine or ("spark" if is_spark_frame(events) else "local")
     options = Options(
@@ -93,9 +93,9 @@ def check(
     time_zone: str | None = None,
 ) -> list[errors.QueryWarning]:
     """Parse a query, and bind it where a schema or events are given. Returns warnings; raises `errors.QueryError`."""
-    from trendloom.engines.looking.inspect import check_text
-    from trendloom.engines.options import Options, columns_named
+    from trendloom.engines.introspection import check_text
     from trendloom.io.frame_index import with_times_of_index
+    from trendloom.options import Options, columns_named
 
     options = Options(
         time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high,
@@ -131,9 +131,9 @@ def explain(
     `analyze` also runs the query over the events, in this process, and says what time and memory that took.
     `picture`, an .svg or .png file, is drawn of the pattern of a query, or of what the queries of a workload may share.
     """
-    from trendloom.engines.looking.inspect import explain_queries
-    from trendloom.engines.options import Options, columns_named
+    from trendloom.engines.introspection import explain_queries
     from trendloom.io.frame_index import with_times_of_index
+    from trendloom.options import Options, columns_named
 
     options = Options(
         engine, time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high,
@@ -169,9 +169,9 @@ def expand(
     `row` is a dict of `Table.to_pylist()`, or a table or batch of one row. Memory is bounded however many matches there
     are, and the caller may stop at any time. A query with NOT needs the `events` it was run over as well.
     """
-    from trendloom.engines.options import Options, columns_named
-    from trendloom.engines.unfolding.expand import expand as expanded
     from trendloom.io.frame_index import with_times_of_index
+    from trendloom.options import Options, columns_named
+    from trendloom.runtime.expand_collapsed import expand as expanded
 
     options = Options(
         time=time, type=type, time_unit=time_unit, query=query, order=columns_named(order), time_zone=time_zone
@@ -208,9 +208,9 @@ def diagnose(
     number per stretch of values. `engine`: "local" or "spark", where features are made. `progress` hears what is being
     done and the share that is behind. `save_as` keeps the reason in the archive as a monitor.
     """
-    from trendloom.engines.diagnosis.door import DiagnosisWatch, diagnose_archive
-    from trendloom.engines.diagnosis.request import DiagnosisRequest, marked_intervals, names_in, unheard, windows_in
-    from trendloom.io.archive import Archive, open_archive
+    from trendloom.archive import Archive, open_archive
+    from trendloom.diagnosis.request import DiagnosisRequest, marked_intervals, names_in, unheard, windows_in
+    from trendloom.engines.diagnose import DiagnosisWatch, diagnose_archive
 
     request = DiagnosisRequest(
         query, dict(partition or {}), marked_intervals(abnormal, "abnormal"),

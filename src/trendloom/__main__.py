@@ -1,6 +1,6 @@
 """`python -m trendloom` is `trendloom`."""
 
-from trendloom.cli.starting import start
+from trendloom.cli.entry import start
 
 if __name__ == "__main__":
     start()

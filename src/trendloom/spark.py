@@ -26,14 +26,14 @@ Needs the extra `spark`. Any session of your own works too, classic or through S
 
 from __future__ import annotations
 
-from trendloom.engines.spark.archiving.archive import archive
-from trendloom.engines.spark.archiving.watch import watch
+from trendloom.engines.spark.archive.archive import archive
+from trendloom.engines.spark.archive.watch import watch
 from trendloom.engines.spark.detect import detect
-from trendloom.engines.spark.live.database import to_database, to_sqlite
-from trendloom.engines.spark.live.metrics import Metrics, metrics_of
-from trendloom.engines.spark.live.sinks import to_jsonl, to_parquet
-from trendloom.engines.spark.live.sources import events_of_kafka
 from trendloom.engines.spark.session import session
+from trendloom.engines.spark.streaming.database import to_database, to_sqlite
+from trendloom.engines.spark.streaming.metrics import Metrics, metrics_of
+from trendloom.engines.spark.streaming.sinks import to_jsonl, to_parquet
+from trendloom.engines.spark.streaming.sources import events_of_kafka
 
 __all__ = [
     "Metrics",

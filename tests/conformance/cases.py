@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 from tests.property.compare import canonical
 
-from trendloom.lang.parser import parse_query
-from trendloom.lang.tree import And, Exists, Or, Pattern, Repeat, Seq
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.frontend.tql.tree import And, Exists, Or, Pattern, Repeat, Seq
 
 HERE = Path(__file__).parent
 Row = dict[str, Any]

@@ -16,8 +16,8 @@ from tests.conformance.cases import Case, Row, read_cases, shown
 
 import trendloom as tl
 from trendloom.engines.answers import answers
-from trendloom.engines.options import Options
 from trendloom.errors import PlanError
+from trendloom.options import Options
 
 GOLDEN = [*read_cases("cases.json"), *read_cases("imprecise.json")]
 CASES = [*GOLDEN, *read_cases("decisions.json")]

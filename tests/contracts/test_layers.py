@@ -23,7 +23,7 @@ DOORS = {"trendloom", "trendloom.spark"}
 """Public modules at the top of the package: for users, and for what faces users."""
 
 ALGORITHMS = (
-    "aggregation", "by_event", "collapsed", "complete", "expansion", "matrices", "postponed", "runs", "waiting_runs",
+    "aggregate", "match", "trends",
 )  # fmt: skip
 """Rooms of `kernels` that candidates alone know; all others learn of them through `kernels.contract`."""
 
@@ -32,10 +32,10 @@ NAME_NO_ALGORITHM = ("trendloom.engines", "trendloom.cli")
 ORACLE_MAY_USE = (
     "trendloom.errors",
     "trendloom.expr.nodes",
-    "trendloom.lang",
+    "trendloom.frontend",
+    "trendloom.logical",
     "trendloom.model",
     "trendloom.pattern",
-    "trendloom.plan",
     "trendloom.reference",
 )
 

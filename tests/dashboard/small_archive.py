@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.archiving.local import archive_locally
-from trendloom.engines.archiving.requests import ArchiveRequest
-from trendloom.engines.options import Options
-from trendloom.io.archive import open_archive, write_results
+from trendloom.archive import open_archive, write_results
+from trendloom.archive.requests import ArchiveRequest
+from trendloom.engines.local.archive import archive_locally
+from trendloom.options import Options
 
 SCRIPT = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
 NODES = ("n1", SCRIPT)

@@ -22,8 +22,8 @@ from tests.dashboard.test_page_in_browser import choose, drag, with_chart
 from tests.spark.processes import environment
 from tests.spark.streams import write_batch
 
+from trendloom.archive import open_archive
 from trendloom.errors import TrendloomError
-from trendloom.io.archive import open_archive
 
 PATIENCE = 120
 WORDS = ["stream", "q.tql", "--source", "parquet:days", "--checkpoint", "state", "--buckets", "2", "--max-files", "1",

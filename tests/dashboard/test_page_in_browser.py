@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.dashboard.conftest import TOKEN, ServedPage
 from tests.dashboard.small_archive import add_results
 
-from trendloom.io.archive import open_archive
+from trendloom.archive import open_archive
 
 BROKEN = "PATTERN SEQ(Memory m, Task t)\nWHERE m.fre < 100"
 GOOD = "PATTERN SEQ(Memory m, Task t)\nSEMANTICS skip-till-next-match\nWHERE [node] AND m.free < 100\nWITHIN 10 s"

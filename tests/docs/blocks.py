@@ -33,8 +33,8 @@ import trendloom as tl
 from trendloom.cli.main import app
 from trendloom.cli.table import preview, show
 from trendloom.engines.answers import answers
-from trendloom.engines.options import Options
 from trendloom.errors import PlanError, TrendloomError
+from trendloom.options import Options
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)

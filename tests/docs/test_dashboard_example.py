@@ -11,7 +11,7 @@ import pytest
 from tests.docs.blocks import ROOT
 
 import trendloom as tl
-from trendloom.io.archive import open_archive
+from trendloom.archive import open_archive
 
 
 @pytest.fixture(scope="module")

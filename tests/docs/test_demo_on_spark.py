@@ -14,7 +14,7 @@ from tests.conftest import QUICK_SPARK
 from tests.docs.blocks import ROOT
 
 import trendloom as tl
-from trendloom.lang.parser import parse
+from trendloom.frontend.tql.parser import parse
 from trendloom.spark import detect
 
 SERIES = ("rds_cpu_utilization_e47b3b", "ec2_network_in_5abac7", "ec2_disk_write_bytes_1ef3de")

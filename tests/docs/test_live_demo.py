@@ -13,7 +13,7 @@ import pytest
 from tests.docs.blocks import ROOT
 
 import trendloom as tl
-from trendloom.lang.parser import parse
+from trendloom.frontend.tql.parser import parse
 
 
 @pytest.fixture(scope="module")

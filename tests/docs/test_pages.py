@@ -21,8 +21,8 @@ from tests.docs.blocks import (
     run_query,
 )
 
-from trendloom.lang.parser import parse
-from trendloom.lang.printer import write
+from trendloom.frontend.tql.parser import parse
+from trendloom.frontend.tql.printer import write
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ALL = [example for page in PAGES for example in examples(page)]

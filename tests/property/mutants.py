@@ -19,16 +19,16 @@ from pathlib import Path
 from tests.conformance.cases import read_cases
 from tests.docs.blocks import blocks
 
-from trendloom.engines.looking.inspect import _section
+from trendloom.engines.introspection import _section
 from trendloom.errors import ParseError, TrendloomError
-from trendloom.lang.attributes import attributes_of
-from trendloom.lang.keywords import is_reserved
-from trendloom.lang.parser import parse
-from trendloom.lang.printer import write
+from trendloom.frontend.tql.attributes import attributes_of
+from trendloom.frontend.tql.keywords import is_reserved
+from trendloom.frontend.tql.parser import parse
+from trendloom.frontend.tql.printer import write
+from trendloom.logical.bind import bind
+from trendloom.logical.statistics import nothing_known
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
-from trendloom.plan.bind import bind
-from trendloom.plan.statistics import nothing_known
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = re.compile(r"\s+|\w+|'(?:[^']|'')*'|`[^`]*`|[^\w\s]")

@@ -11,9 +11,9 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from trendloom.lang import tree
-from trendloom.lang.keywords import RESERVED
-from trendloom.model.semantics import Semantics, Trends
+from trendloom.frontend.tql import tree
+from trendloom.frontend.tql.keywords import RESERVED
+from trendloom.model.selection import Semantics, Trends
 
 UNITS = ("us", "ms", "s", "min", "h", "d")
 AGGREGATES = ("count", "min", "max", "sum", "avg")

@@ -24,13 +24,13 @@ from tests.property.live_cases import KINDS, LiveCase, live_cases
 from tests.property.strategies import ARROW, SCHEMA
 
 import trendloom as tl
-from trendloom.engines.live import chunks
-from trendloom.engines.live.flow import Flow, flow_of
-from trendloom.engines.live.replay import Replay
 from trendloom.errors import BindError, PlanError
-from trendloom.lang.parser import parse_query
-from trendloom.physical.plan import plan_physically
-from trendloom.plan.bind import bind
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.logical.bind import bind
+from trendloom.planner.plan import plan_physically
+from trendloom.streaming import state as chunks
+from trendloom.streaming.replay import Replay
+from trendloom.streaming.streaming_query import Flow, flow_of
 
 EXAMPLES = amount(30)
 WITH_ROWS = 0.1

@@ -17,7 +17,8 @@ from tests.property.strategies import ANY, Case, Knobs, cases, streams, to_table
 
 import trendloom as tl
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.collapsed import collapse, merge
+from trendloom.kernels.trends.collapsed import merge
+from trendloom.kernels.trends.collapsed import spines as collapse
 
 COLLAPSED = {"semantics": (ANY,), "outputs": ("collapsed",)}
 KNOBS = {

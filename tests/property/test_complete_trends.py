@@ -20,20 +20,21 @@ from tests.property.amounts import amount, thorough
 from tests.property.compare import rows_of
 
 import trendloom as tl
-from trendloom.engines.columnar.events import build_block
 from trendloom.engines.local import stream_of
-from trendloom.engines.options import Options
-from trendloom.engines.reading import load, queries_of
-from trendloom.kernels.complete import linked_edges, trends
-from trendloom.kernels.complete.chunks import Chunks
-from trendloom.kernels.complete.graphlets import pieces_of, stitched
-from trendloom.kernels.complete.kernel import TrendGraphKernel
-from trendloom.kernels.complete.partition import branch_and_bound, greedy
-from trendloom.kernels.complete.spec import WalkPlan
-from trendloom.kernels.complete.trends import TrendsOfGraph, trends_of
-from trendloom.kernels.complete.walk import one_by_one
-from trendloom.physical.plan import plan_physically
-from trendloom.plan.bind import bind
+from trendloom.kernels.trends.complete import edges as linked_edges
+from trendloom.kernels.trends.complete import trends
+from trendloom.kernels.trends.complete.chunks import Chunks
+from trendloom.kernels.trends.complete.graphlets import pieces_of, stitched
+from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
+from trendloom.kernels.trends.complete.partition import branch_and_bound, greedy
+from trendloom.kernels.trends.complete.spec import WalkPlan
+from trendloom.kernels.trends.complete.trends import TrendsOfGraph, trends_of
+from trendloom.kernels.trends.complete.walk import one_by_one
+from trendloom.logical.bind import bind
+from trendloom.options import Options
+from trendloom.planner.plan import plan_physically
+from trendloom.runtime.blocks import build_block
+from trendloom.runtime.reading import load, queries_of
 
 EXAMPLES = amount(30)
 CONDITIONS = (
@@ -107,7 +108,7 @@ def asked_for(plan: WalkPlan, memory: int, worth: float = 0.0) -> Iterator[None]
         return trends_of(replace(spec, plan=plan), block, memory)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trendloom.kernels.complete.kernel.trends_of", planned)
+        patch.setattr("trendloom.kernels.trends.complete.kernel.trends_of", planned)
         patch.setattr(trends, "WORTH_PLANNING", worth)
         yield
 

@@ -17,13 +17,13 @@ from tests.property.compare import rows_of
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, SCHEMA, Case, streams
 
 import trendloom as tl
-from trendloom import optimize
+from trendloom import optimizer as optimize
 from trendloom.errors import BindError, PlanError
-from trendloom.lang.parser import parse_query
-from trendloom.optimize.decorrelate_negations import decorrelate_negations
-from trendloom.optimize.evaluate_equal_negations_once import evaluate_equal_negations_once
-from trendloom.physical.plan import Physical, plan_physically
-from trendloom.plan.bind import bind
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.logical.bind import bind
+from trendloom.optimizer.decorrelate_negations import decorrelate_negations
+from trendloom.optimizer.evaluate_equal_negations_once import evaluate_equal_negations_once
+from trendloom.planner.plan import Physical, plan_physically
 
 EXAMPLES = amount(60)
 SWITCHED = (decorrelate_negations, evaluate_equal_negations_once)

@@ -22,13 +22,13 @@ from tests.property.strategies_aggregates import GROUPINGS, NEGATED, PLAIN, Aime
 from tests.property.strategies_decimals import DecimalCase, decimal_cases, schema_of
 
 import trendloom as tl
-from trendloom.engines.live.flow import Flow, flow_of
-from trendloom.engines.live.replay import Replay
 from trendloom.errors import BindError, OptionError, PlanError
-from trendloom.lang.parser import parse_query
-from trendloom.physical.plan import plan_physically
-from trendloom.plan.bind import bind
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.logical.bind import bind
+from trendloom.planner.plan import plan_physically
 from trendloom.spark import detect
+from trendloom.streaming.replay import Replay
+from trendloom.streaming.streaming_query import Flow, flow_of
 
 EVERY_CLASS = ("nothing", "alone", "operators", "two", "equal and ordered", "expressions", "previous", "distant")
 KINDS: dict[str, Aimed | Knobs] = {

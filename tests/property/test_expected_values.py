@@ -17,11 +17,11 @@ from tests.property.amounts import amount, at_least, thorough
 from tests.property.strategies_imprecise import ANY, COLUMNS, NEXT
 
 import trendloom as tl
-from trendloom.engines.options import Options
-from trendloom.engines.planning import planned_alone
-from trendloom.engines.reading import load
-from trendloom.kernels.imprecise.expected.kernel import ExpectedKernel
-from trendloom.lang.parser import parse_query
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.kernels.uncertain.expected.kernel import ExpectedKernel
+from trendloom.options import Options
+from trendloom.runtime.planning import planned_alone
+from trendloom.runtime.reading import load
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

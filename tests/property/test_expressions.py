@@ -31,9 +31,9 @@ from trendloom.expr.nodes import (
     Wildcard,
 )
 from trendloom.expr.vectors import Vector, from_arrow
+from trendloom.logical.scales import digits_after_point
 from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Column, Kind, Schema
-from trendloom.plan.scales import digits_after_point
 from trendloom.reference import scalar
 
 EXTREME = [0, 1, -1, 2, 3, 7, 2**53, 2**53 + 1, 2**53 - 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63), 2**64 - 1]

@@ -7,15 +7,15 @@ from hypothesis import assume, given
 from tests.property.amounts import amount, thorough
 from tests.property.strategies import ANY, Case, Knobs, cases, to_table
 
-from trendloom.engines.columnar import task
 from trendloom.engines.local import stream_of
-from trendloom.engines.options import Options
-from trendloom.engines.reading import load, queries_of
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.aggregation import counting
+from trendloom.kernels.aggregate import count_matches as counting
 from trendloom.kernels.contract import Expected
-from trendloom.physical.plan import plan_physically
-from trendloom.plan.bind import bind
+from trendloom.logical.bind import bind
+from trendloom.options import Options
+from trendloom.planner.plan import plan_physically
+from trendloom.runtime import task
+from trendloom.runtime.reading import load, queries_of
 
 EXAMPLES = amount(100)
 KNOBS = {

@@ -16,16 +16,16 @@ from tests.property.amounts import amount, at_least, thorough
 from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, cases, streams, to_table
 
 import trendloom as tl
-from trendloom.engines.columnar.events import build_block
-from trendloom.engines.looking.funnel import describe_funnel, searched
-from trendloom.engines.looking.passed import stream_of
-from trendloom.engines.options import Options
-from trendloom.engines.reading import load, queries_of
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.search.reached_events import Reached, reached
-from trendloom.physical.remembered import remembered
-from trendloom.plan.bind import bind
-from trendloom.plan.display import draw
+from trendloom.kernels.match.reached_events import Reached, reached
+from trendloom.logical.bind import bind
+from trendloom.logical.display import draw
+from trendloom.options import Options
+from trendloom.runtime.analysis.funnel import describe_funnel, searched
+from trendloom.runtime.analysis.position_counts import stream_of
+from trendloom.runtime.analysis.remembered import remembered
+from trendloom.runtime.blocks import build_block
+from trendloom.runtime.reading import load, queries_of
 
 EXAMPLES = amount(25)
 KNOBS = {

@@ -19,21 +19,21 @@ from tests.property.strategies_imprecise import ANY, NEXT, ImpreciseCase, Imprec
 
 import trendloom as tl
 from trendloom.engines import local
-from trendloom.engines.columnar.events import build_block
-from trendloom.engines.options import Options
-from trendloom.engines.planning import planned_alone
-from trendloom.engines.reading import load
 from trendloom.engines.reference.answers import plain_rows, table_of_rows
 from trendloom.errors import BindError, PlanError
+from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import Events
-from trendloom.kernels.imprecise.block import IntervalBlock
-from trendloom.kernels.imprecise.confidence.chances import exact_chances
-from trendloom.kernels.imprecise.kernel import ImpreciseKernel
-from trendloom.kernels.imprecise.search import signatures_of
-from trendloom.lang.parser import parse_query
-from trendloom.physical.plan import Physical
-from trendloom.plan.bind import bind
+from trendloom.kernels.uncertain.block import IntervalBlock
+from trendloom.kernels.uncertain.confidence.confidence import exact_chances
+from trendloom.kernels.uncertain.kernel import ImpreciseKernel
+from trendloom.kernels.uncertain.search import signatures_of
+from trendloom.logical.bind import bind
+from trendloom.options import Options
+from trendloom.planner.plan import Physical
 from trendloom.reference.evaluate import evaluate
+from trendloom.runtime.blocks import build_block
+from trendloom.runtime.planning import planned_alone
+from trendloom.runtime.reading import load
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

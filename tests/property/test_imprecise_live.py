@@ -21,14 +21,14 @@ from tests.property.strategies_imprecise import ANY, NEXT, ImpreciseCase, Imprec
 from tests.property.test_imprecise import assert_rows_equal
 
 import trendloom as tl
-from trendloom.engines.live import chunks
-from trendloom.engines.live.flow import Flow, flow_of
-from trendloom.engines.live.replay import Replay
-from trendloom.engines.options import Options
-from trendloom.engines.planning import planned_alone
-from trendloom.engines.reading import schema_of_columns
 from trendloom.errors import BindError, PlanError
-from trendloom.lang.parser import parse_query
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.options import Options
+from trendloom.runtime.planning import planned_alone
+from trendloom.runtime.reading import schema_of_columns
+from trendloom.streaming import state as chunks
+from trendloom.streaming.replay import Replay
+from trendloom.streaming.streaming_query import Flow, flow_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

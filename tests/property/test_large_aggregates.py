@@ -40,7 +40,7 @@ from tests.property.dynamic_queries import (
 from tests.property.strategies import Row, to_table
 
 import trendloom as tl
-from trendloom.kernels.interpreted import interpreted_only
+from trendloom.kernels.jit.interpreted import interpreted_only
 
 EXAMPLES = amount(50)
 EXACT_FIELDS = ("matches", "occurrences", "values", "total", "least", "greatest")

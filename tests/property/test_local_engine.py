@@ -18,10 +18,10 @@ from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, cases,
 
 import trendloom as tl
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.expansion.enumerate import enumerate_matches
-from trendloom.kernels.interpreted import interpreted_only
-from trendloom.kernels.postponed.postponed import construct_matches
-from trendloom.kernels.runs.runs import follow_runs
+from trendloom.kernels.jit.interpreted import interpreted_only
+from trendloom.kernels.match.any import construct_matches
+from trendloom.kernels.match.expansion import enumerate_matches
+from trendloom.kernels.match.next import follow_runs
 
 ROWS = ("trends", "values")
 KNOBS = {

@@ -15,15 +15,15 @@ from tests.property.strategies_nesting import KINDS, hides_optional_beside_not, 
 
 import trendloom as tl
 from trendloom.engines import local
-from trendloom.engines.looking.statistics.of_streams import statistics_of_stream
 from trendloom.errors import BindError, PlanError
+from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
-from trendloom.lang.parser import parse_query
-from trendloom.optimize import COSTED_RULES, RULES, CostedRule, Rule, optimize
-from trendloom.optimize.short_cut_predicates import can_be_cut
-from trendloom.physical.plan import choose
-from trendloom.plan.bind import bind
-from trendloom.plan.logical import Plan
+from trendloom.logical.bind import bind
+from trendloom.logical.plan import Plan
+from trendloom.optimizer import COSTED_RULES, RULES, CostedRule, Rule, optimize
+from trendloom.optimizer.short_cut_predicates import can_be_cut
+from trendloom.planner.plan import choose
+from trendloom.runtime.analysis.of_streams import statistics_of_stream
 
 CASES = 500
 EVERY_RULE: tuple[Rule | CostedRule, ...] = (*RULES, *COSTED_RULES)

@@ -15,13 +15,13 @@ from tests.property.test_runs_and_expansion import BYTES, as_multiset, block_of,
 
 import trendloom as tl
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.expansion.enumerate import enumerate_matches
-from trendloom.kernels.ground.matches import join
-from trendloom.kernels.postponed.kernel import PostponedKernel
-from trendloom.kernels.postponed.postponed import construct_matches
-from trendloom.lang.parser import parse_query
-from trendloom.physical.plan import plan_physically
-from trendloom.plan.bind import bind
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.kernels.match.any import construct_matches
+from trendloom.kernels.match.expansion import enumerate_matches
+from trendloom.kernels.match.kernel_part_part import PostponedKernel
+from trendloom.kernels.matching.matches import join
+from trendloom.logical.bind import bind
+from trendloom.planner.plan import plan_physically
 
 EXAMPLES = amount(40)
 MOST_ENTRIES = 100_000

@@ -10,11 +10,11 @@ from tests.property.amounts import amount
 from tests.property.strategies import ANY, NEXT, SCHEMA, Case, Knobs, cases
 
 from trendloom.errors import BindError
-from trendloom.lang import tree
-from trendloom.lang.parser import parse_query
-from trendloom.lang.printer import write
-from trendloom.model.semantics import Semantics
-from trendloom.plan.bind import bind
+from trendloom.frontend.tql import tree
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.frontend.tql.printer import write
+from trendloom.logical.bind import bind
+from trendloom.model.selection import Semantics
 
 EVERYTHING = Knobs(outputs=("trends", "complete", "collapsed", "values", "aggregates", "ranked"), exists=True)
 quick = settings(max_examples=amount(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])

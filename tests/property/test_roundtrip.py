@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.property import strategies_trees as trees
 
 from trendloom.errors import ParseError
-from trendloom.lang import tree
-from trendloom.lang.parser import parse, parse_expression, parse_pattern
-from trendloom.lang.printer import write, write_expression, write_pattern
+from trendloom.frontend.tql import tree
+from trendloom.frontend.tql.parser import parse, parse_expression, parse_pattern
+from trendloom.frontend.tql.printer import write, write_expression, write_pattern
 
 generous = settings(
     deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from tests.property.amounts import amount, at_least, thorough
 from tests.property.strategies import ARROW, CONTIGUOUS, NEXT, SCHEMA, Knobs, queries
 
-from trendloom.engines.columnar.events import Stream, build_block
 from trendloom.errors import BindError, PlanError
+from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.expansion.enumerate import enumerate_matches
-from trendloom.kernels.ground.matches import Matches, join
-from trendloom.kernels.runs.kernel import RunsKernel
-from trendloom.kernels.runs.runs import follow_runs
-from trendloom.lang.parser import parse_query
-from trendloom.physical.plan import Physical, plan_physically
-from trendloom.plan.bind import bind
+from trendloom.kernels.match.expansion import enumerate_matches
+from trendloom.kernels.match.kernel_part_part_part_part import RunsKernel
+from trendloom.kernels.match.next import follow_runs
+from trendloom.kernels.matching.matches import Matches, join
+from trendloom.logical.bind import bind
+from trendloom.planner.plan import Physical, plan_physically
+from trendloom.runtime.blocks import Stream, build_block
 
 EXAMPLES = amount(25)
 BYTES = 6

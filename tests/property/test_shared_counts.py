@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from tests.property.amounts import amount, at_least, thorough
 
 import trendloom as tl
-from trendloom.engines.options import Options
-from trendloom.engines.planning import planned
-from trendloom.engines.reading import queries_of, schema_of_columns
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.interpreted import compiled_first
-from trendloom.kernels.sharing.merge import merge_queries
-from trendloom.kernels.sharing.results import SweptQuery
-from trendloom.kernels.sharing.steps import CountedQuery, CountedStep
-from trendloom.kernels.sharing.sweep import sweep_queries
+from trendloom.kernels.jit.interpreted import compiled_first
+from trendloom.kernels.shared.program import merge_queries
+from trendloom.kernels.shared.results import SweptQuery
+from trendloom.kernels.shared.steps import CountedQuery, CountedStep
+from trendloom.kernels.shared.sweep import sweep_queries
 from trendloom.model.window import Window
+from trendloom.options import Options
+from trendloom.runtime.planning import planned
+from trendloom.runtime.reading import queries_of, schema_of_columns
 
 EXAMPLES = amount(40)
 TYPES = "ABCD"
@@ -139,8 +139,8 @@ def test_numbers_beyond_the_sweep_are_counted_alone() -> None:
 
 
 def test_compiled_and_on_several_threads_as_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trendloom.kernels.sharing.sweep.LEAST_PART", 100)
-    monkeypatch.setattr("trendloom.kernels.sharing.sweep.FIRST_ROWS", 50)
+    monkeypatch.setattr("trendloom.kernels.shared.sweep.LEAST_PART", 100)
+    monkeypatch.setattr("trendloom.kernels.shared.sweep.FIRST_ROWS", 50)
     count, draw = 600, random.Random(7)
     events = pa.table(
         {

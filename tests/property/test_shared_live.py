@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from tests.property.amounts import amount, at_least, thorough
 
 import trendloom as tl
-from trendloom.engines.live.flow import Flow, flow_of
-from trendloom.engines.live.memory import Kept
-from trendloom.engines.live.together import AdvanceTogether, FlowsTogether
-from trendloom.engines.options import Options
-from trendloom.engines.planning import planned
-from trendloom.engines.reading import queries_of, schema_of_columns
-from trendloom.physical.sharing import kernel_for
-from trendloom.plan.statistics import nothing_known
+from trendloom.logical.statistics import nothing_known
+from trendloom.options import Options
+from trendloom.planner.sharing import kernel_for
+from trendloom.runtime.planning import planned
+from trendloom.runtime.reading import queries_of, schema_of_columns
+from trendloom.streaming.memory import Kept
+from trendloom.streaming.partition_groups import AdvanceTogether, FlowsTogether
+from trendloom.streaming.streaming_query import Flow, flow_of
 
 EXAMPLES = amount(30)
 TYPES = "ABC"

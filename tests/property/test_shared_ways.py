@@ -14,19 +14,19 @@ from tests.property.amounts import amount, at_least, thorough
 
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.sharing.merge import merge_queries
-from trendloom.kernels.sharing.results import SweptQuery
-from trendloom.kernels.sharing.steps import CountedQuery, CountedStep, SharedSteps, StepMeasure
-from trendloom.kernels.sharing.sweep import sweep_queries
-from trendloom.kernels.totals.spec import Measure
+from trendloom.kernels.measures import Measure
+from trendloom.kernels.shared.program import merge_queries
+from trendloom.kernels.shared.results import SweptQuery
+from trendloom.kernels.shared.steps import CountedQuery, CountedStep, SharedSteps, StepMeasure
+from trendloom.kernels.shared.sweep import sweep_queries
 from trendloom.model.schema import Kind
 from trendloom.model.window import Window
-from trendloom.optimize.sharing.choose_plan import choose_plan
-from trendloom.optimize.sharing.conflict_graph import members
-from trendloom.optimize.sharing.exhaustive import heaviest
-from trendloom.optimize.sharing.segments import SharedSegment
-from trendloom.physical.sharing import SharingQuestion, shared_steps
-from trendloom.physical.sharing_costs import Rates
+from trendloom.optimizer.sharing.choose_plan import choose_plan
+from trendloom.optimizer.sharing.conflict_graph import members
+from trendloom.optimizer.sharing.exhaustive import heaviest
+from trendloom.optimizer.sharing.segments import SharedSegment
+from trendloom.planner.sharing import SharingQuestion, shared_steps
+from trendloom.planner.sharing_costs import Rates
 
 EXAMPLES = amount(80)
 LETTERS = 4

@@ -26,7 +26,7 @@ from tests.property.strategies_patterns import TYPES, variables_of
 
 import trendloom as tl
 from trendloom.errors import BindError, OptionError, PlanError
-from trendloom.lang.parser import parse_query
+from trendloom.frontend.tql.parser import parse_query
 from trendloom.spark import detect
 
 STREAMS = 6

@@ -12,15 +12,15 @@ import pytest
 from tests.property.compare import rows_of
 
 import trendloom as tl
-from trendloom.engines.options import Options
-from trendloom.engines.reading import queries_of
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.allowed_paths import Path
 from trendloom.engines.spark.answers import bind_all
-from trendloom.engines.spark.complaints import unwrap
+from trendloom.engines.spark.error_transport import unwrap
 from trendloom.engines.spark.frames import describe
 from trendloom.errors import DataError, OptionError, RunError
-from trendloom.physical.plan import plan_physically
+from trendloom.options import Options
+from trendloom.planner.plan import plan_physically
+from trendloom.runtime.reading import queries_of
 from trendloom.spark import detect
 
 WINDOW = "WITHIN 20 seconds SLIDE 5 seconds"

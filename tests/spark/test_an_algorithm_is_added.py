@@ -13,10 +13,10 @@ from tests.unit.engines.toy_kernel import Toy
 
 import trendloom as tl
 from trendloom.pattern.algebra import Atom
-from trendloom.physical import plan
-from trendloom.physical.aggregation import measures_of
-from trendloom.physical.candidate import Candidate, Choice, Wanted
-from trendloom.physical.candidates import CANDIDATES
+from trendloom.planner import plan
+from trendloom.planner.aggregation import measures_of
+from trendloom.planner.algorithms import CANDIDATES
+from trendloom.planner.request import Candidate, Choice, Wanted
 from trendloom.spark import detect
 
 QUERY = "RETURN k, COUNT(*) AS total PATTERN A a WHERE [k] GROUP BY k WITHIN 10 SLIDE 4"

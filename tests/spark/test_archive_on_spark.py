@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from trendloom.engines.archiving.local import archive_locally
-from trendloom.engines.archiving.requests import ArchiveRequest
-from trendloom.engines.options import Options
+from trendloom.archive import Archive, open_archive
+from trendloom.archive.requests import ArchiveRequest
+from trendloom.engines.local.archive import archive_locally
 from trendloom.errors import BindError, OptionError
-from trendloom.io.archive import Archive, open_archive
+from trendloom.options import Options
 from trendloom.spark import archive
 
 WORKLOAD = """

@@ -20,16 +20,16 @@ from typer.testing import CliRunner
 import trendloom as tl
 from trendloom.cli.main import app
 from trendloom.cli.query import read_query
-from trendloom.engines.looking.statistics.from_batches import Figures
-from trendloom.engines.options import Options
-from trendloom.engines.reading import queries_of
-from trendloom.engines.spark.live.changing import ChangingWorkload, WorkloadWatch
-from trendloom.engines.spark.live.metrics import Metrics
-from trendloom.engines.spark.live.service import Service, StreamWatch, serve
-from trendloom.engines.spark.live.setting import Setting
-from trendloom.engines.spark.live.sources import open_source, source_of
+from trendloom.engines.spark.streaming.metrics import Metrics
+from trendloom.engines.spark.streaming.service import Service, StreamWatch, serve
+from trendloom.engines.spark.streaming.settings import Setting
+from trendloom.engines.spark.streaming.sources import open_source, source_of
+from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, WorkloadWatch
 from trendloom.errors import QueryWarning, TrendloomError
+from trendloom.options import Options
+from trendloom.runtime.reading import queries_of
 from trendloom.spark import to_sqlite
+from trendloom.streaming.statistics import Figures
 
 PAIRS = "QUERY pairs: PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10\n"
 TOTALS = "QUERY totals: RETURN k, COUNT(*), SUM(B.x) PATTERN SEQ(A, B+) WHERE [k] GROUP BY k WITHIN 10 SLIDE 5\n"

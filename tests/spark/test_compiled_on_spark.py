@@ -8,18 +8,18 @@ from typing import Any
 import pyarrow as pa
 
 import trendloom as tl
-from trendloom.engines.ahead.usual import USUAL, usual_events
+from trendloom.engines.precompile_queries import USUAL, usual_events
 from trendloom.engines.spark.session import is_started
 from trendloom.engines.spark.tasks import code_to_send
-from trendloom.kernels.interpreted import compiled_first
+from trendloom.kernels.jit.interpreted import compiled_first
 
 QUERY = USUAL["COUNT(*)"]
 
 
 def compiled_in_a_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """How many functions a worker compiles for its part of the events, and how many rows that gives."""
-    from trendloom.kernels.compiled import counting_compilations
-    from trendloom.kernels.interpreted import compiled_first
+    from trendloom.kernels.jit.compiled import counting_compilations
+    from trendloom.kernels.jit.interpreted import compiled_first
 
     events = pa.Table.from_batches(list(batches))
     with compiled_first(), counting_compilations() as found:
@@ -45,7 +45,7 @@ def test_code_is_not_sent_to_tasks_of_this_machine(spark: Any) -> None:
 def loaded_when_a_task_starts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import sys
 
-    found = "trendloom.engines.spark.live.stepping" in sys.modules
+    found = "trendloom.engines.spark.streaming.stepping" in sys.modules
     yield pa.RecordBatch.from_pylist([{"loaded": found}])
 
 

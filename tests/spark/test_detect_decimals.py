@@ -15,10 +15,10 @@ from tests.property.compare import rows_of
 import trendloom as tl
 from trendloom.engines.spark.columns import needed_rows
 from trendloom.errors import DataError, OptionError, PlanError
+from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
-from trendloom.lang.parser import parse_query
-from trendloom.optimize import optimize
-from trendloom.plan.bind import bind
+from trendloom.logical.bind import bind
+from trendloom.optimizer import optimize
 from trendloom.spark import detect
 
 BIG = 1234567890123456789

@@ -12,17 +12,17 @@ import pytest
 from tests.unit.engines.archived_runs import ABNORMAL, FIRST, archive_of_runs, begin_of, events_of_runs, in_dates
 
 import trendloom as tl
-from trendloom.engines.diagnosis.monitors import Grade, Monitor, keep_monitor, run_monitor
-from trendloom.engines.diagnosis.reading import WindowedSpace, features_of_archive
-from trendloom.engines.diagnosis.request import unheard
-from trendloom.engines.spark.archiving import features
-from trendloom.engines.spark.archiving.features import features_on_spark
-from trendloom.engines.spark.archiving.monitors import archive_alerts, panes_of
+from trendloom.archive import Archive, create_archive, open_archive, write_events
+from trendloom.diagnosis.archived_features import WindowedSpace, features_of_archive
+from trendloom.diagnosis.feature_space import FeatureSpace, LeftOut, windows_within
+from trendloom.diagnosis.features import Feature, FeatureTable
+from trendloom.diagnosis.formula import Formula, Operator, Predicate
+from trendloom.diagnosis.monitors import Grade, Monitor, keep_monitor, run_monitor
+from trendloom.diagnosis.request import unheard
+from trendloom.engines.spark.archive import features
+from trendloom.engines.spark.archive.features import features_on_spark
+from trendloom.engines.spark.archive.monitors import archive_alerts, panes_of
 from trendloom.errors import ArchiveWarning, OptionError, RunError
-from trendloom.explanation.features import Feature, FeatureTable
-from trendloom.explanation.formula import Formula, Operator, Predicate
-from trendloom.explanation.space import FeatureSpace, LeftOut, windows_within
-from trendloom.io.archive import Archive, create_archive, open_archive, write_events
 from trendloom.model.time import TimeAxis
 from trendloom.spark import watch
 

@@ -20,11 +20,11 @@ from tests.property.strategies_imprecise import ImpreciseCase, ImpreciseKnobs, i
 from tests.spark.streams import write_batch
 
 import trendloom as tl
-from trendloom.engines.options import Options
-from trendloom.engines.reading import schema_of_columns
-from trendloom.engines.spark.live.earliest import clock_of
+from trendloom.engines.spark.streaming.earliest import clock_of
 from trendloom.errors import BindError, DataError, PlanError
 from trendloom.io.intervals import intervals_of
+from trendloom.options import Options
+from trendloom.runtime.reading import schema_of_columns
 from trendloom.spark import detect
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -24,9 +24,9 @@ from tests.spark.streams import GROUPS, WORKLOAD, batches_of_events, counted, na
 from typer.testing import CliRunner
 
 import trendloom as tl
+from trendloom.archive import Archive, open_archive
 from trendloom.cli.main import app
-from trendloom.engines.spark.archiving import live
-from trendloom.io.archive import Archive, open_archive
+from trendloom.engines.spark.archive import streaming as live
 
 WORDS = ["stream", "q.tql", "--source", "parquet:days", "--checkpoint", "state", "--buckets", "2", "--max-files", "1",
          "--sink", "parquet:rows", "--archive", "plant", "--archive-chunk", "50s"]  # fmt: skip

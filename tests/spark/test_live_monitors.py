@@ -19,15 +19,15 @@ from tests.unit.engines.archived_runs import archive_of_runs, events_of_runs, in
 from typer.testing import CliRunner
 
 from trendloom.cli.main import app
-from trendloom.engines.diagnosis.monitors import Grade, Monitor, keep_monitor, run_monitor
-from trendloom.engines.options import Options
-from trendloom.engines.spark.archiving.live_monitors import NOTE, live_alerts
-from trendloom.engines.spark.live.service import AVAILABLE_NOW, Service, serve
-from trendloom.engines.spark.live.sources import open_source, source_of
+from trendloom.diagnosis.features import Feature
+from trendloom.diagnosis.formula import Formula, Predicate
+from trendloom.diagnosis.monitors import Grade, Monitor, keep_monitor, run_monitor
+from trendloom.engines.spark.archive.live_monitors import NOTE, live_alerts
+from trendloom.engines.spark.streaming.service import AVAILABLE_NOW, Service, serve
+from trendloom.engines.spark.streaming.sources import open_source, source_of
 from trendloom.errors import DataError, OptionError, StateError
-from trendloom.explanation.features import Feature
-from trendloom.explanation.formula import Formula, Predicate
 from trendloom.model.time import TimeAxis
+from trendloom.options import Options
 from trendloom.spark import to_parquet
 
 SECONDS = TimeAxis.integer("s")

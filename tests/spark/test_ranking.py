@@ -18,8 +18,8 @@ from tests.property.strategies_ranking import KINDS, RankedCase, ranked_cases
 
 import trendloom as tl
 from trendloom.engines.answers import answers
-from trendloom.engines.options import Options
 from trendloom.errors import BindError, OptionError, PlanError
+from trendloom.options import Options
 from trendloom.spark import detect
 
 EVENTS = 14

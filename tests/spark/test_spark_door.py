@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import trendloom as tl
-from trendloom.engines.options import Options
-from trendloom.engines.reading import queries_of
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.allowed_paths import Path as Way
 from trendloom.engines.spark.frames import open_frame
 from trendloom.errors import DataError, OptionError
-from trendloom.physical.plan import plan_physically
-from trendloom.plan.bind import bind
+from trendloom.logical.bind import bind
+from trendloom.options import Options
+from trendloom.planner.plan import plan_physically
+from trendloom.runtime.reading import queries_of
 from trendloom.spark import detect
 
 PAIRS = "RETURN a.time AS t, b.z AS z PATTERN SEQ(A a, B b)"

@@ -24,10 +24,10 @@ from typer.testing import CliRunner
 
 import trendloom as tl
 from trendloom.cli.main import app
-from trendloom.engines.looking.statistics.from_batches import figures_at
-from trendloom.engines.spark.live.service import Service, StreamWatch, serve
-from trendloom.engines.spark.live.sources import open_source, source_of
+from trendloom.engines.spark.streaming.service import Service, StreamWatch, serve
+from trendloom.engines.spark.streaming.sources import open_source, source_of
 from trendloom.spark import detect, to_jsonl, to_parquet, to_sqlite
+from trendloom.streaming.statistics import figures_at
 
 QUERY = """
 QUERY pairs: PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10

@@ -16,11 +16,11 @@ import pytest
 from tests.spark import broker
 
 import trendloom as tl
-from trendloom.engines.spark.live import sources
-from trendloom.engines.spark.live.files import FILE, TEXT
-from trendloom.engines.spark.live.service import Service, StreamWatch, serve
-from trendloom.engines.spark.live.sinks import to_call
-from trendloom.engines.spark.live.sources import note_columns, open_source, source_of
+from trendloom.engines.spark.streaming import sources
+from trendloom.engines.spark.streaming.folder_files import FILE, TEXT
+from trendloom.engines.spark.streaming.service import Service, StreamWatch, serve
+from trendloom.engines.spark.streaming.sinks import to_call
+from trendloom.engines.spark.streaming.sources import note_columns, open_source, source_of
 from trendloom.errors import DataError, OptionError
 from trendloom.io.read import read
 from trendloom.spark import detect, events_of_kafka, metrics_of, to_jsonl

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from tests.unit.engines.test_trend_limits import chain_of_choices
+from tests.unit.runtime.test_trend_limits import chain_of_choices
 
 import trendloom as tl
 from trendloom.engines.answers import Watch, answers
-from trendloom.engines.options import Options
 from trendloom.engines.spark import counting
 from trendloom.errors import RunError
+from trendloom.options import Options
 from trendloom.spark import detect
 
 if TYPE_CHECKING:

@@ -21,13 +21,13 @@ from tests.property.strategies import ARROW, Knobs, queries, streams
 from tests.refused_pattern import PASSED_IN_MANY_WAYS
 
 import trendloom as tl
-from trendloom.engines.options import Options
-from trendloom.engines.reading import queries_of
-from trendloom.engines.spark import one_job
+from trendloom.engines.spark import workload_job as one_job
 from trendloom.engines.spark.answers import bind_all, job_of
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.errors import BindError, OptionError, PlanError, RunError, TrendloomError
-from trendloom.physical.workload import PhysicalWorkload, plan_workload
+from trendloom.options import Options
+from trendloom.planner.workload import PhysicalWorkload, plan_workload
+from trendloom.runtime.reading import queries_of
 from trendloom.spark import detect
 
 WORKLOAD = """

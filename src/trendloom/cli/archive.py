@@ -13,8 +13,8 @@ from trendloom.cli.query import STANDARD_INPUT, read_query
 from trendloom.errors import OptionError
 
 if TYPE_CHECKING:
-    from trendloom.engines.archiving.requests import Archived, ArchiveRequest
-    from trendloom.engines.options import Options
+    from trendloom.archive.requests import Archived, ArchiveRequest
+    from trendloom.options import Options
 
 ARCHIVE = "Archive"
 EPILOG = """
@@ -93,9 +93,9 @@ def archive(
 ) -> None:  # fmt: skip
     """Archive events and the rows of queries over them; show what an archive holds."""
     with reporting(debug=debug), warnings_told(quiet=quiet):
-        from trendloom.engines.archiving.requests import ArchiveRequest, commit_name
-        from trendloom.engines.options import Options, columns_named
-        from trendloom.io.archive.settings import local_root
+        from trendloom.archive.requests import ArchiveRequest, commit_name
+        from trendloom.archive.settings import local_root
+        from trendloom.options import Options, columns_named
 
         root = local_root(folder)
         if not events:
@@ -135,10 +135,10 @@ def _archived(
         from trendloom.engines.spark.prerequisites import require_spark
 
         require_spark()
-        from trendloom.engines.spark.archiving.batch import archive_on_spark
+        from trendloom.engines.spark.archive.batch import archive_on_spark
 
         return archive_on_spark(request, events, options, watch)
-    from trendloom.engines.archiving.local import archive_locally
+    from trendloom.engines.local.archive import archive_locally
 
     return archive_locally(request, events, options, watch)
 
@@ -153,9 +153,9 @@ def _told(archived: Archived, folder: str) -> str:
 
 
 def _look_after(root: Path, *, compact: bool, quiet: bool) -> None:
+    from trendloom.archive.archive import open_archive
+    from trendloom.archive.upkeep import compact as put_together
     from trendloom.cli.holdings import show_archive
-    from trendloom.io.archive.archive import open_archive
-    from trendloom.io.archive.upkeep import compact as put_together
 
     if not compact:
         show_archive(open_archive(root))

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trendloom.io.archive import Archive
+    from trendloom.archive import Archive
 
 
 def open_archive_at(place: str) -> Archive:
     """The archive in a folder."""
-    from trendloom.io.archive import open_archive
+    from trendloom.archive import open_archive
 
     return open_archive(Path(place))

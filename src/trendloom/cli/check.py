@@ -39,9 +39,9 @@ def check(
 ) -> None:
     """Parse queries and, given events, look up every name and type. Nothing runs."""
     with reporting(debug=debug):
-        from trendloom.engines.looking.inspect import check_text
-        from trendloom.engines.options import Options, columns_named
-        from trendloom.engines.reading import queries_of
+        from trendloom.engines.introspection import check_text
+        from trendloom.options import Options, columns_named
+        from trendloom.runtime.reading import queries_of
 
         text = read_query(query_file)
         columns = Options(

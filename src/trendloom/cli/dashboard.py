@@ -45,7 +45,7 @@ def dashboard(
 
         require_dash()
         from trendloom.dashboard.access import Access
-        from trendloom.dashboard.errands import allowance_of
+        from trendloom.dashboard.jobs import allowance_of
 
         access = Access(host, port, token, tuple(allow_host or ()))
         allowance = allowance_of(time_limit, row_limit, memory_limit)

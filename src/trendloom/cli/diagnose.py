@@ -22,7 +22,7 @@ from trendloom.cli.picture import check_target
 from trendloom.cli.spark_output import spark_prints_into
 
 if TYPE_CHECKING:
-    from trendloom.explanation.diagnosis import CandidateFeature, Diagnosis
+    from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
 
 EPILOG = """
 [bold]Examples[/]
@@ -138,9 +138,9 @@ def diagnose(
 ) -> None:  # fmt: skip
     """Say why a stretch of a query's chart is abnormal, from the archived events."""
     with reporting(debug=debug):
-        from trendloom.engines.diagnosis.door import DiagnosisWatch, diagnose_archive
-        from trendloom.engines.diagnosis.monitors import find_monitor
-        from trendloom.engines.diagnosis.request import DiagnosisRequest, marked_intervals, names_in
+        from trendloom.diagnosis.monitors import find_monitor
+        from trendloom.diagnosis.request import DiagnosisRequest, marked_intervals, names_in
+        from trendloom.engines.diagnose import DiagnosisWatch, diagnose_archive
 
         target = None if picture is None else check_target(picture)
         request = DiagnosisRequest(

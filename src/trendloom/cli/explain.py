@@ -14,7 +14,7 @@ from trendloom.cli.picture import check_target
 from trendloom.cli.query import read_query
 
 if TYPE_CHECKING:
-    from trendloom.engines.looking.inspect import Explained
+    from trendloom.engines.introspection import Explained
 
 EPILOG = """
 [bold]Examples[/]
@@ -79,8 +79,8 @@ def explain(
     Nothing runs without --analyze. Where an algorithm builds a graph first, it is built, to show how it is cut.
     """
     with reporting(debug=debug):
-        from trendloom.engines.looking.inspect import explain_queries
-        from trendloom.engines.options import Options, columns_named
+        from trendloom.engines.introspection import explain_queries
+        from trendloom.options import Options, columns_named
 
         options = Options(
             engine.value, time, type, time_unit, time_low=time_low, time_high=time_high, query=query,

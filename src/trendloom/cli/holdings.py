@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from trendloom.archive.layout import EVENTS, RESULTS
+from trendloom.archive.partitions import MEASURES
 from trendloom.cli.console import output_console
-from trendloom.io.archive.layout import EVENTS, RESULTS
-from trendloom.io.archive.partitions import MEASURES
 
 if TYPE_CHECKING:
-    from trendloom.io.archive.archive import Archive
+    from trendloom.archive.archive import Archive
 
 MOST = 100
 """Rows of a table that are shown."""

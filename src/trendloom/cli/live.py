@@ -20,20 +20,20 @@ from trendloom.cli.console import INTERRUPTED, errors_console, tell_note, tell_r
 from trendloom.cli.query import read_query
 from trendloom.cli.spark_output import spark_prints_into
 from trendloom.cli.watch import Screen, console_of, show_table, watching
-from trendloom.engines.options import Options
-from trendloom.engines.reading import queries_of
 from trendloom.engines.spark.ahead import check_live
-from trendloom.engines.spark.live.service import Service, serve
-from trendloom.engines.spark.live.setting import Setting
-from trendloom.engines.spark.live.sources import EventSource, known_columns, note_columns, open_source
-from trendloom.engines.spark.live.targets import Target, check_file, check_folder
+from trendloom.engines.spark.streaming.service import Service, serve
+from trendloom.engines.spark.streaming.settings import Setting
+from trendloom.engines.spark.streaming.sources import EventSource, known_columns, note_columns, open_source
+from trendloom.engines.spark.streaming.targets import Target, check_file, check_folder
 from trendloom.errors import OptionError, QueryWarning, TrendloomError
+from trendloom.options import Options
+from trendloom.runtime.reading import queries_of
 
 if TYPE_CHECKING:
-    from trendloom.engines.spark.archiving.live import LiveArchive
-    from trendloom.engines.spark.live.changing import ChangingWorkload, Passage
-    from trendloom.engines.spark.live.metrics import Metrics
-    from trendloom.engines.spark.live.service import Renewal
+    from trendloom.engines.spark.archive.streaming import LiveArchive
+    from trendloom.engines.spark.streaming.metrics import Metrics
+    from trendloom.engines.spark.streaming.service import Renewal
+    from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, Passage
     from trendloom.model.schema import Schema
 
 
@@ -180,8 +180,8 @@ def serve_opened(opened: OpenedStream, name: str, target: Target, service: Servi
 
 def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, Any, Any]:
     """The workload over a stream of events, planned; what the columns of the events mean; and the session."""
-    from trendloom.engines.spark.archiving.live import ArchivePassage
-    from trendloom.engines.spark.live.changing import ChangingWorkload, WorkloadWatch
+    from trendloom.engines.spark.archive.streaming import ArchivePassage
+    from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, WorkloadWatch
     from trendloom.spark import session
 
     options = request.options

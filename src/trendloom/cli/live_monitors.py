@@ -10,16 +10,16 @@ from trendloom.cli.archived import open_archive_at
 from trendloom.cli.console import tell_note, warnings_told
 from trendloom.cli.live import OpenedStream, Report, serve_opened, stream_name
 from trendloom.cli.spark_output import spark_prints_into
-from trendloom.engines.diagnosis.monitors import Monitor, find_monitor
-from trendloom.engines.options import Options
-from trendloom.engines.spark.live.service import Service
-from trendloom.engines.spark.live.setting import Setting
-from trendloom.engines.spark.live.sources import EventSource, note_columns, open_source
-from trendloom.engines.spark.live.targets import Target, check_folder
+from trendloom.diagnosis.monitors import Monitor, find_monitor
+from trendloom.engines.spark.streaming.service import Service
+from trendloom.engines.spark.streaming.settings import Setting
+from trendloom.engines.spark.streaming.sources import EventSource, note_columns, open_source
+from trendloom.engines.spark.streaming.targets import Target, check_folder
 from trendloom.errors import OptionError
+from trendloom.options import Options
 
 if TYPE_CHECKING:
-    from trendloom.io.archive import Archive
+    from trendloom.archive import Archive
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def serve_monitors(request: MonitorRequest, report: Report) -> None:
 
 def _opened(request: MonitorRequest, archive: Archive, monitors: list[Monitor]) -> OpenedStream:
     """The alerts over a stream of events; whole numbers count what they count in the archive, unless said otherwise."""
-    from trendloom.engines.spark.archiving.live_monitors import live_alerts
+    from trendloom.engines.spark.archive.live_monitors import live_alerts
     from trendloom.spark import session
 
     options = replace(request.options, time_unit=request.options.time_unit or archive.unit)

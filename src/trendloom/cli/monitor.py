@@ -20,8 +20,8 @@ from trendloom.errors import OptionError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from trendloom.engines.diagnosis.monitors import Monitor
-    from trendloom.io.archive import Archive
+    from trendloom.archive import Archive
+    from trendloom.diagnosis.monitors import Monitor
 
 EPILOG = """
 [bold]Examples[/]
@@ -73,9 +73,9 @@ def monitor(
 ) -> None:  # fmt: skip
     """Find the windows of an archive in which a monitor's formula holds."""
     with reporting(debug=debug):
-        from trendloom.cli.deliver import choose_delivery
-        from trendloom.engines.diagnosis.moments import tick_of
-        from trendloom.engines.diagnosis.monitors import find_monitor
+        from trendloom.cli.output import choose_delivery
+        from trendloom.diagnosis.instants import tick_of
+        from trendloom.diagnosis.monitors import find_monitor
 
         with warnings_told(quiet=quiet):
             opened = open_archive_at(archive)
@@ -108,10 +108,10 @@ def _alerts(
     debug: bool,
 ) -> pa.Table:  # fmt: skip
     if engine is DiagnosisEngine.local:
-        from trendloom.engines.diagnosis.monitors import run_monitor
+        from trendloom.diagnosis.monitors import run_monitor
 
         return run_monitor(archive, found, low, high)
-    from trendloom.engines.spark.archiving.monitors import archive_alerts
+    from trendloom.engines.spark.archive.monitors import archive_alerts
     from trendloom.engines.spark.session import session
 
     with spark_prints_into(None, debug=debug):

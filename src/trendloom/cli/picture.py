@@ -35,8 +35,8 @@ class MatchPicture:
 
     def watched(self, answers: list[Answer]) -> list[Answer]:
         """The same answers; whoever reads them leaves behind what is drawn."""
-        from trendloom.viz.board import check_board, first_rows
-        from trendloom.viz.chances import check_likely, likeliest
+        from trendloom.viz.confidences import check_likely, likeliest
+        from trendloom.viz.leaderboard import check_board, first_rows
 
         if len(answers) != 1:
             names = ", ".join(str(answer.plan.name) for answer in answers)
@@ -62,11 +62,11 @@ class MatchPicture:
 
         rows = pa.Table.from_batches(self.kept)
         if answer.plan.schema.imprecise:
-            from trendloom.viz.chances import draw_likely, likely_of
+            from trendloom.viz.confidences import draw_likely, likely_of
 
             likely = likely_of(answer.plan, rows, total=self.passed)
             draw_likely(likely, self.target, title=answer.plan.name)
             return
-        from trendloom.viz.board import board_of, draw_board
+        from trendloom.viz.leaderboard import board_of, draw_board
 
         draw_board(board_of(answer.plan, rows), self.target, title=answer.plan.name)

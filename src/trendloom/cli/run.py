@@ -87,9 +87,9 @@ def run(
 ) -> None:  # fmt: skip
     """Run queries over a file of events and give out the rows."""
     with reporting(debug=debug):
-        from trendloom.cli.deliver import choose_delivery, deliver
+        from trendloom.cli.output import choose_delivery, deliver
         from trendloom.engines.answers import answers
-        from trendloom.engines.options import Options, columns_named
+        from trendloom.options import Options, columns_named
 
         delivery = choose_delivery(format.value if format else None, output, events)
         drawn = None if picture is None else MatchPicture(check_target(picture))

@@ -206,15 +206,15 @@ def stream(
         from trendloom.engines.spark.prerequisites import require_spark
 
         require_spark()
+        from trendloom.archive.settings import local_root
         from trendloom.cli.live import Report, Request, serve_request
         from trendloom.cli.live_monitors import MonitorRequest, serve_monitors
-        from trendloom.engines.options import Options, columns_named
-        from trendloom.engines.spark.archiving.live import LiveArchive
-        from trendloom.engines.spark.live.service import Service
-        from trendloom.engines.spark.live.setting import absolute
-        from trendloom.engines.spark.live.sources import source_of
-        from trendloom.engines.spark.live.targets import target_of
-        from trendloom.io.archive.settings import local_root
+        from trendloom.engines.spark.archive.streaming import LiveArchive
+        from trendloom.engines.spark.streaming.service import Service
+        from trendloom.engines.spark.streaming.settings import absolute
+        from trendloom.engines.spark.streaming.sources import source_of
+        from trendloom.engines.spark.streaming.targets import target_of
+        from trendloom.options import Options, columns_named
 
         settings = _pairs(conf, "--conf") | ({"spark.jars.packages": packages} if packages else {})
         target = target_of(sink)

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from trendloom.engines.answers import Answer
 from trendloom.io.text import json_cells, plain_cells
-from trendloom.io.zones import local_times
+from trendloom.io.timestamps import local_times
 from trendloom.model.schema import Schema
 
 MOST_ROWS = 40

@@ -32,8 +32,8 @@ def warm(
 ) -> None:  # fmt: skip
     """Compile what the usual kinds of queries need, once for this version, machine and user."""
     with reporting(debug=debug):
-        from trendloom.engines.ahead.usual import UsualRun, run_all, usual_runs
-        from trendloom.kernels.compiled import code_folder
+        from trendloom.engines.precompile_queries import UsualRun, run_all, usual_runs
+        from trendloom.kernels.jit.compiled import code_folder
 
         wanted, compiled = usual_runs(), 0
         with progress(wanted=not quiet) as shown:

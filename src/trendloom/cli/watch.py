@@ -22,8 +22,8 @@ from rich.text import Text
 
 from trendloom.cli.console import errors_console, output_console, tell_warnings
 from trendloom.cli.table import MOST_ROWS, Preview, show
-from trendloom.engines.spark.live.metrics import Metrics, shown_watermark, write_prometheus
-from trendloom.engines.spark.live.service import StreamWatch
+from trendloom.engines.spark.streaming.metrics import Metrics, shown_watermark, write_prometheus
+from trendloom.engines.spark.streaming.service import StreamWatch
 from trendloom.errors import TrendloomError
 from trendloom.io.text import json_lines
 from trendloom.model.schema import Schema

@@ -7,9 +7,9 @@ from flask import Flask, Response, abort, send_file
 
 from trendloom.dashboard import monitor_page, workbench_page
 from trendloom.dashboard.access import Access, guard
+from trendloom.dashboard.app_state import Desk
 from trendloom.dashboard.archives import Archives
-from trendloom.dashboard.desk import Desk
-from trendloom.dashboard.errands import Errands
+from trendloom.dashboard.jobs import Errands
 from trendloom.dashboard.parts import aria, choices, trouble
 from trendloom.dashboard.workbench import Workbench
 from trendloom.errors import TrendloomError

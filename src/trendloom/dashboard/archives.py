@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trendloom.archive import Archive, open_archive
 from trendloom.errors import ArchiveWarning, DataError, OptionError, did_you_mean
-from trendloom.io.archive import Archive, open_archive
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,14 @@ from typing import Any
 
 from dash import html
 
+from trendloom.archive import Archive, ArchivedQuery
+from trendloom.dashboard.app_state import Desk
 from trendloom.dashboard.archives import opened_quietly
-from trendloom.dashboard.desk import Desk
-from trendloom.dashboard.errands import Errand
 from trendloom.dashboard.figures import empty, reason_figure, series_figure
-from trendloom.dashboard.inquiries import Question, Reason, find_reason, keep_reason
+from trendloom.dashboard.jobs import Errand
 from trendloom.dashboard.marks import Marks, Stretch, selected_stretch, shown_tick, tick_at
 from trendloom.dashboard.parts import aria, graph, message, notes, table
+from trendloom.dashboard.requests import Question, Reason, find_reason, keep_reason
 from trendloom.dashboard.series import (
     PartitionChoice,
     find_partition,
@@ -30,9 +31,8 @@ from trendloom.dashboard.series import (
     series_of,
     value_names,
 )
+from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
 from trendloom.errors import OptionError
-from trendloom.explanation.diagnosis import CandidateFeature, Diagnosis
-from trendloom.io.archive import Archive, ArchivedQuery
 from trendloom.model.time import TimeAxis
 from trendloom.viz.reasons import charts_of
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
 
-from trendloom.dashboard.desk import Desk, told
+from trendloom.dashboard.app_state import Desk, told
 from trendloom.dashboard.figures import empty
 from trendloom.dashboard.marks import ABNORMAL, REFERENCE, Marks
 from trendloom.dashboard.monitor import Chosen, Monitoring

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trendloom.archive import Archive, ArchivedQuery
 from trendloom.errors import DataError
-from trendloom.io.archive import Archive, ArchivedQuery
 from trendloom.viz.timeline import Curve, curve_of, times_of
 
 AT, ROWS = "at", "rows"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from werkzeug.serving import BaseWSGIServer
 
     from trendloom.dashboard.access import Access
-    from trendloom.dashboard.errands import Allowance
+    from trendloom.dashboard.jobs import Allowance
 
 IDLE_SECONDS = 30
 
@@ -39,7 +39,7 @@ def serve(
     """Show archives on a page until the process is told to end; `ready` hears the address once it listens."""
     from trendloom.dashboard.app import make_app
     from trendloom.dashboard.archives import archives_at
-    from trendloom.dashboard.errands import Errands
+    from trendloom.dashboard.jobs import Errands
 
     archives = archives_at(paths)
     server = _listening(access)

@@ -13,10 +13,12 @@ from typing import Any
 import pyarrow.parquet as pq
 from dash import html
 
-from trendloom.dashboard.desk import Desk
-from trendloom.dashboard.errands import Errand
+from trendloom.dashboard.app_state import Desk
 from trendloom.dashboard.figures import drawing_figure, timeline_figure
-from trendloom.dashboard.inquiries import (
+from trendloom.dashboard.jobs import Errand
+from trendloom.dashboard.marks import tick_at
+from trendloom.dashboard.parts import graph, message, notes, shown_value, table
+from trendloom.dashboard.requests import (
     LONGEST_QUERY,
     ROWS,
     QueryLook,
@@ -25,8 +27,6 @@ from trendloom.dashboard.inquiries import (
     look_at_query,
     run_query,
 )
-from trendloom.dashboard.marks import tick_at
-from trendloom.dashboard.parts import graph, message, notes, shown_value, table
 from trendloom.errors import DataError, OptionError, did_you_mean
 from trendloom.io.write import write
 from trendloom.model.time import TimeAxis

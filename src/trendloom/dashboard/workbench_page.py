@@ -6,17 +6,10 @@ from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 
-from trendloom.dashboard.desk import Desk, told
-from trendloom.dashboard.inquiries import LONGEST_QUERY
+from trendloom.dashboard.app_state import Desk, told
 from trendloom.dashboard.parts import aria, card, field, message
-from trendloom.dashboard.workbench import (
-    FORMATS,
-    Workbench,
-    shown_look,
-    shown_problem,
-    shown_timeline,
-    underlined,
-)
+from trendloom.dashboard.requests import LONGEST_QUERY
+from trendloom.dashboard.workbench import FORMATS, Workbench, shown_look, shown_problem, shown_timeline, underlined
 
 PULSE_MS = 400
 EXAMPLE = "PATTERN SEQ(A a, B+ b[])\nWITHIN 1 hour"

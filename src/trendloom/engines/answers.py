@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trendloom.engines.options import Options
-from trendloom.engines.reading import is_spark_frame, queries_of
-from trendloom.engines.rows.joint_columns import one_table
-from trendloom.engines.telling import Warn, tell_warnings, warn_in_python
 from trendloom.errors import OptionError, QueryWarning, option
-from trendloom.lang.tree import Query
-from trendloom.plan.logical import Aggregation, Plan
-from trendloom.plan.result_columns import refuse_clashing_columns
+from trendloom.frontend.tql.tree import Query
+from trendloom.logical.plan import Aggregation, Plan
+from trendloom.logical.result_columns import refuse_clashing_columns
+from trendloom.options import Options
+from trendloom.runtime.joint_columns import one_table
+from trendloom.runtime.reading import is_spark_frame, queries_of
+from trendloom.runtime.warnings import Warn, tell_warnings, warn_in_python
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from trendloom.expr.slices import in_slices, side_by_side
+from trendloom.expr.row_slices import in_slices, side_by_side
 
 Array = NDArray[Any]
 

@@ -15,7 +15,7 @@ from pyarrow import types
 
 from trendloom.io import iso
 from trendloom.io.recognise import TIMES, Form, cast_if_possible, has_zone, is_text
-from trendloom.io.zones import in_zone
+from trendloom.io.timestamps import in_zone
 
 WIDEST = pa.decimal128(38, 0)
 _DIGITS = r"^[+-]?[0-9]+$"

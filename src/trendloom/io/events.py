@@ -24,8 +24,8 @@ from trendloom.io.intervals import check_columns, intervals_of
 from trendloom.io.one_type import with_one_type
 from trendloom.io.ticks import Ticks
 from trendloom.io.ticks import ticks as ticks
+from trendloom.io.timestamps import with_zone
 from trendloom.io.units import doubt_of_unit, sizes_of
-from trendloom.io.zones import with_zone
 from trendloom.model.imprecision import Imprecision, Intervals
 from trendloom.model.schema import RESERVED, Column, Kind, Schema
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trendloom.io.zones import in_zone
+from trendloom.io.timestamps import in_zone
 
 PLAIN = pa.timestamp("us")
 ZONED = pa.timestamp("us", "UTC")

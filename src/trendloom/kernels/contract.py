@@ -27,9 +27,9 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from trendloom.kernels.clock import Clock
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.totals.spec import AggregationSpec
+from trendloom.kernels.emission import Clock
+from trendloom.kernels.measures import AggregationSpec
 from trendloom.model.amounts import EXACT_DOUBLE
 
 Array = np.ndarray[Any, Any]

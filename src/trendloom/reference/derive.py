@@ -17,18 +17,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from trendloom.pattern.algebra import (
-    Atom,
-    Both,
-    Either,
-    Kleene,
-    Maybe,
-    Negation,
-    Pattern,
-    Round,
-    Sequence,
-    atoms,
-)
+from trendloom.pattern.algebra import Atom, Both, Either, Kleene, Maybe, Negation, Pattern, Round, Sequence, atoms
 from trendloom.reference.stream import StreamEvent
 
 Mark = tuple[int, int]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from trendloom.plan.logical import Aggregation, Plan
+from trendloom.logical.plan import Aggregation, Plan
 from trendloom.reference.budget import StepBudget
 from trendloom.reference.matches import Binding, Search
 from trendloom.reference.ranking import in_operand_windows, ranked

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from trendloom.expr.nodes import Group, Total
-from trendloom.plan.logical import Aggregation, Plan
+from trendloom.logical.plan import Aggregation, Plan
 from trendloom.reference.matches import Binding
 from trendloom.reference.results import Cell, Placed
 from trendloom.reference.rows import Row, Scalar

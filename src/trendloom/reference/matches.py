@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from trendloom.model.semantics import Semantics
+from trendloom.logical.plan import Plan
+from trendloom.model.selection import Semantics
 from trendloom.model.window import Window
 from trendloom.pattern.algebra import Atom, Pattern
-from trendloom.plan.logical import Plan
 from trendloom.reference.budget import StepBudget
 from trendloom.reference.conditions import Match, bound_to, holds
 from trendloom.reference.derive import TOP, BoundEvent, Crossed, Growth, Nesting, NextEvent, Rest, Trace

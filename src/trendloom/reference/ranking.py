@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from trendloom.expr.nodes import variables
+from trendloom.logical.plan import OperandWindow, Plan, Ranking
 from trendloom.model.schema import Kind
-from trendloom.plan.logical import OperandWindow, Plan, Ranking
 from trendloom.reference.matches import Binding
 from trendloom.reference.results import Cell, Key, Placed, binding_key, match_row, value_of_match
 from trendloom.reference.stream import Bounds

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group, Total, Which
-from trendloom.model.semantics import Trends
-from trendloom.plan.logical import Aggregation, Plan, Projection
+from trendloom.logical.plan import Aggregation, Plan, Projection
+from trendloom.model.selection import Trends
 from trendloom.reference.matches import Binding
 from trendloom.reference.rows import Row, Scalar
 from trendloom.reference.scalar import Leaf, evaluate

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Which, variables, walk
+from trendloom.logical.plan import Condition, Plan
 from trendloom.pattern.algebra import Kleene, Negation, Pattern, Round, atoms, negations, parts
-from trendloom.plan.logical import Condition, Plan
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from trendloom.errors import DataError, option
+from trendloom.logical.plan import Aggregation, Plan
 from trendloom.pattern.algebra import atoms
-from trendloom.plan.logical import Aggregation, Plan
 from trendloom.reference import budget as limits
 from trendloom.reference.budget import StepBudget
 from trendloom.reference.expected import Expectation, expected_row

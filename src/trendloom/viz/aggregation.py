@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trendloom.errors import OptionError
-from trendloom.kernels.ground.machine import Machine
-from trendloom.kernels.matrices.program import Program, Slot
-from trendloom.kernels.totals.spec import AggregationSpec
-from trendloom.physical.plan import Physical, plan_physically
-from trendloom.plan.logical import Plan
+from trendloom.kernels.aggregate.type_grained.program import Program, Slot
+from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.measures import AggregationSpec
+from trendloom.logical.plan import Plan
+from trendloom.planner.plan import Physical, plan_physically
 from trendloom.viz.canvas import FAINT, INK, PALETTE, check_picture, require_matplotlib, save, style
 
 if TYPE_CHECKING:

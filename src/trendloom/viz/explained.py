@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from trendloom.physical.considered import Considered
-from trendloom.plan.logical import Plan
+from trendloom.logical.plan import Plan
+from trendloom.planner.considered import Considered
 from trendloom.viz.query import draw_query_pattern
 from trendloom.viz.sharing import draw_sharing
 

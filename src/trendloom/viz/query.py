@@ -14,15 +14,15 @@ from typing import Any
 import pyarrow as pa
 
 from trendloom.errors import OptionError
-from trendloom.expr.shape import shape_of
+from trendloom.expr.quantifiers import shape_of
+from trendloom.frontend.tql.keywords import write_name
+from trendloom.frontend.tql.parser import parse
 from trendloom.io.events import prepare
-from trendloom.lang.keywords import write_name
-from trendloom.lang.parser import parse
+from trendloom.logical.bind import bind
+from trendloom.logical.display import show_component, show_duration
+from trendloom.logical.plan import Condition, Plan
 from trendloom.pattern import algebra
 from trendloom.pattern.template import Crossings, Edge, Template, build_template
-from trendloom.plan.bind import bind
-from trendloom.plan.display import show_component, show_duration
-from trendloom.plan.logical import Condition, Plan
 from trendloom.viz.pattern import PatternEdge, PatternNode, draw_pattern
 
 NOTE_WIDTH = 26

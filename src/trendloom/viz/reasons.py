@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from trendloom.explanation.diagnosis import CandidateFeature, Diagnosis
-from trendloom.explanation.features import FeatureTable
-from trendloom.explanation.periods import Period
+from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
+from trendloom.diagnosis.features import FeatureTable
+from trendloom.diagnosis.periods import Period
 from trendloom.viz.canvas import FORBIDDEN, GRID, NOTE, PALETTE, check_picture, require_matplotlib, save, style
 from trendloom.viz.lanes import clean, label_time
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trendloom.errors import OptionError, option
-from trendloom.optimize.sharing.conflict_graph import members
-from trendloom.optimize.sharing.segments import SharedSegment
-from trendloom.physical.considered import Considered
-from trendloom.physical.display_sharing import heaviest, show_score, show_segment
+from trendloom.optimizer.sharing.conflict_graph import members
+from trendloom.optimizer.sharing.segments import SharedSegment
+from trendloom.planner.considered import Considered
+from trendloom.planner.display_sharing import heaviest, show_score, show_segment
 from trendloom.viz.canvas import FAINT, FORBIDDEN, INK, PALETTE, check_picture, require_matplotlib, save, style
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from benchmarks.diagnosis_nab import HOUR, Label, marked, nab_tables
 from benchmarks.diagnosis_tuning import trial
 from benchmarks.report import Report
 
-from trendloom.explanation.features import Feature
-from trendloom.explanation.settings import Settings
-from trendloom.generate import ANOMALIES, simulate_cluster, simulate_supply_chain
+from trendloom.diagnosis.features import Feature
+from trendloom.diagnosis.settings import Settings
+from trendloom.simulate import ANOMALIES, simulate_cluster, simulate_supply_chain
 
 SEEDS = (31, 32)
 CLUSTER = "cluster: network, sessions"

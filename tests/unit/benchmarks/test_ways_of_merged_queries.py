@@ -8,7 +8,7 @@ from benchmarks.merged_queries import OTHERS, QUERIES, JoinsThatGoOn, merged_eve
 from trendloom.kernels.ranking.joins import arena_search, joined_arenas
 from trendloom.kernels.ranking.joins import kernel as joins
 from trendloom.kernels.ranking.kernel import ListingKernel
-from trendloom.physical import plan as physical_plan
+from trendloom.planner import plan as physical_plan
 
 QUERY = "PATTERN AND(SEQ(A a, B b), SEQ(C c, D d)) WITHIN 24 SLIDE 6 RANK BY MERGE(sum, a.w + b.w, c.w + d.w) LIMIT 3"
 

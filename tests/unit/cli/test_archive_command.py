@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from trendloom.io.archive import open_archive, save_monitor
+from trendloom.archive import open_archive, save_monitor
 
 Command = Callable[..., Result]
 

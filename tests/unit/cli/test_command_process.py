@@ -58,7 +58,7 @@ def test_exit_statuses(folder: Path) -> None:
 
 
 def test_without_pyspark_the_spark_engine_says_what_to_install(folder: Path) -> None:
-    script = "import sys; sys.modules['pyspark'] = None; from trendloom.cli.starting import start; start()"
+    script = "import sys; sys.modules['pyspark'] = None; from trendloom.cli.entry import start; start()"
     command = [sys.executable, "-c", script, "run", "-", "-e", "events.csv"]
     done = subprocess.run(command, input="PATTERN A", capture_output=True, text=True, env=ENVIRONMENT)
     assert (done.returncode, done.stdout) == (2, "")

@@ -73,7 +73,7 @@ class TestLongNumbers:
 
     @pytest.fixture(autouse=True)
     def low_bar(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("trendloom.engines.columnar.floods.WORTH_A_WARNING", 10_000)
+        monkeypatch.setattr("trendloom.runtime.limits.WORTH_A_WARNING", 10_000)
 
     def events(self, number: int) -> str:
         return "time,type\n" + "".join(f"{time},A\n" for time in range(number))

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from trendloom.cli.table import MOST_ROWS, Preview, preview, show, show_match
 from trendloom.engines.answers import answers
-from trendloom.engines.options import Options
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema
+from trendloom.options import Options
 
 PLAIN = Schema((Column("time", Kind.INT), Column("type", Kind.STRING)))
 NAMED = Schema((*PLAIN.columns, Column("id", Kind.STRING)))

@@ -11,8 +11,8 @@ from click.testing import Result
 
 from trendloom.engines import answers as engine
 from trendloom.engines.answers import Answer, Watch
-from trendloom.engines.options import Options
 from trendloom.errors import RunError
+from trendloom.options import Options
 
 Command = Callable[..., Result]
 

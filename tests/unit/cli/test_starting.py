@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trendloom.cli.starting import runs_here
+from trendloom.cli.entry import runs_here
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_local_command_does_not_load_pandas(root: Path) -> None:
     """Nor Spark; and pandas works afterwards, also through Arrow."""
     script = """
 import sys
-from trendloom.cli.starting import start
+from trendloom.cli.entry import start
 sys.argv = ["trendloom", "run", "examples/quickstart.tql", "--events", "examples/events.csv", "--engine", "local"]
 try:
     start()

@@ -11,9 +11,9 @@ from threading import Event
 import pytest
 from click.testing import Result
 
+from trendloom.archive import create_archive
 from trendloom.cli.live import WorkloadVoice, _stopped_by_signals
 from trendloom.errors import BindError, QueryNote, QueryWarning, Span
-from trendloom.io.archive import create_archive
 from trendloom.model.time import TimeAxis
 
 Command = Callable[..., Result]

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from trendloom.cli.live import _totals as totals
 from trendloom.cli.watch import Rows, Screen, console_of, duration, line, size, status, watching
-from trendloom.engines.options import Options
-from trendloom.engines.reading import schema_of_columns
-from trendloom.engines.spark.live.metrics import Metrics
+from trendloom.engines.spark.streaming.metrics import Metrics
 from trendloom.errors import RunError
+from trendloom.options import Options
+from trendloom.runtime.reading import schema_of_columns
 
 SCHEMA = schema_of_columns(pa.schema([("time", pa.int64()), ("type", pa.string())]), Options())
 NOON = 1_700_000_000.0

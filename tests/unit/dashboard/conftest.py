@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.dashboard.small_archive import make_archive
 
+from trendloom.dashboard.app_state import Desk
 from trendloom.dashboard.archives import Archives, archives_at
-from trendloom.dashboard.desk import Desk
-from trendloom.dashboard.errands import Allowance, Errands
+from trendloom.dashboard.jobs import Allowance, Errands
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trendloom.dashboard.errands import Allowance, Errands, allowance_of
+from trendloom.dashboard.jobs import Allowance, Errands, allowance_of
 from trendloom.errors import DataError, OptionError, RunError
 
 SECOND_AND_MORE = 1.5

@@ -10,13 +10,13 @@ import pytest
 from plotly.utils import PlotlyJSONEncoder
 from tests.dashboard.small_archive import ABNORMAL, NODES, REFERENCE, SCRIPT, add_results, make_archive
 
+from trendloom.archive import open_archive
+from trendloom.dashboard.app_state import Desk, told
 from trendloom.dashboard.archives import archives_at
-from trendloom.dashboard.desk import Desk, told
-from trendloom.dashboard.errands import Errands
+from trendloom.dashboard.jobs import Errands
 from trendloom.dashboard.marks import Marks
 from trendloom.dashboard.monitor import Chosen, Monitoring, monitor_name, windows_in
 from trendloom.errors import DataError, OptionError, TrendloomError
-from trendloom.io.archive import open_archive
 
 N1 = Chosen("plant", "latency", json.dumps(["n1"]), "seconds")
 

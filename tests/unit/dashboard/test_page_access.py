@@ -10,7 +10,7 @@ import pytest
 from trendloom.dashboard.access import LARGEST_BODY, Access
 from trendloom.dashboard.app import make_app
 from trendloom.dashboard.archives import Archives
-from trendloom.dashboard.errands import Errands
+from trendloom.dashboard.jobs import Errands
 from trendloom.errors import OptionError
 
 TOKEN = "a-token-of-some-length"

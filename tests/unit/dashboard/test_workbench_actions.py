@@ -11,18 +11,10 @@ import pytest
 from plotly.utils import PlotlyJSONEncoder
 from tests.dashboard.small_archive import ABNORMAL, SCRIPT
 
-from trendloom.dashboard.desk import Desk
-from trendloom.dashboard.inquiries import LONGEST_QUERY, QueryProblem, RunResult
+from trendloom.dashboard.app_state import Desk
 from trendloom.dashboard.marks import shown_tick
-from trendloom.dashboard.workbench import (
-    PAGE,
-    Workbench,
-    offset,
-    shown_look,
-    shown_problem,
-    shown_timeline,
-    underlined,
-)
+from trendloom.dashboard.requests import LONGEST_QUERY, QueryProblem, RunResult
+from trendloom.dashboard.workbench import PAGE, Workbench, offset, shown_look, shown_problem, shown_timeline, underlined
 from trendloom.errors import DataError, OptionError, TrendloomError
 from trendloom.model.time import TimeAxis
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.archiving.local import ArchiveRequest, archive_locally
-from trendloom.engines.options import Options
-from trendloom.io.archive import Archive, open_archive
+from trendloom.archive import Archive, open_archive
+from trendloom.engines.local.archive import ArchiveRequest, archive_locally
+from trendloom.options import Options
 
 QUERY = "QUERY moved: RETURN job, SUM(s.size) AS moved PATTERN Step s WHERE [job] GROUP BY job WITHIN 30"
 LENGTH, SHORT = 600, 240

@@ -11,19 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.engines.test_trend_limits import COMPLETE, chain_of_choices
+from tests.unit.runtime.test_trend_limits import COMPLETE, chain_of_choices
 from typer.testing import CliRunner
 
 import trendloom as tl
 from trendloom.cli.main import app
-from trendloom.engines.looking.analyze import arranged
-from trendloom.engines.looking.compared import windows_with_events
-from trendloom.engines.options import Options
+from trendloom.engines.estimates_compared import windows_with_events
+from trendloom.engines.measured_run import arranged
 from trendloom.errors import OptionError
-from trendloom.kernels.complete.kernel import TrendGraphKernel
-from trendloom.kernels.complete.spec import WalkPlan
-from trendloom.kernels.complete.trends import trends_of
+from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
+from trendloom.kernels.trends.complete.spec import WalkPlan
+from trendloom.kernels.trends.complete.trends import trends_of
 from trendloom.model.window import Window
+from trendloom.options import Options
 
 
 def test_the_graph_and_its_graphlets_are_shown() -> None:

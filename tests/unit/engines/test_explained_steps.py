@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.unit.explained_schema import SCHEMA
 
-from trendloom.engines.local import steps as local
-from trendloom.engines.spark import steps as spark
-from trendloom.lang.parser import parse_query
-from trendloom.physical.plan import Physical, plan_physically
-from trendloom.plan.bind import bind
-from trendloom.plan.display import Branch, draw
+from trendloom.engines.local import plan_steps as local
+from trendloom.engines.spark import plan_steps as spark
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.logical.bind import bind
+from trendloom.logical.display import Branch, draw
+from trendloom.planner.plan import Physical, plan_physically
 
 
 def planned(text: str) -> Physical:

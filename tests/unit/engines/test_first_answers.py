@@ -13,19 +13,20 @@ from typer.testing import CliRunner
 
 import trendloom as tl
 from trendloom.cli.main import app
-from trendloom.engines.ahead import rehearsal, usual
-from trendloom.engines.ahead.rehearsal import made_up
-from trendloom.engines.ahead.usual import MORE, USUAL, usual_events
-from trendloom.engines.options import Options
-from trendloom.engines.reading import load, queries_of
-from trendloom.kernels.interpreted import interpreted_only
+from trendloom.engines import precompile as rehearsal
+from trendloom.engines import precompile_queries as usual
+from trendloom.engines.precompile import made_up
+from trendloom.engines.precompile_queries import MORE, USUAL, usual_events
+from trendloom.kernels.jit.interpreted import interpreted_only
+from trendloom.options import Options
+from trendloom.runtime.reading import load, queries_of
 
 MOST = {"rows, contiguous": 18, "COMPLETE TRENDS": 24}
 """Functions that such a query compiles after those before it, in an empty folder. Lower them when you can."""
 
 EACH = """
 import json, sys
-from trendloom.engines.ahead.usual import USUAL, UsualRun
+from trendloom.engines.precompile_queries import USUAL, UsualRun
 names = json.loads(sys.argv[1])
 print(json.dumps({name: UsualRun(name, USUAL[name], 500).run() for name in names}))
 """
@@ -52,10 +53,10 @@ def first(cache: Path) -> dict[str, int]:
 
 FIRST = """
 import json
-from trendloom.engines.ahead.usual import USUAL, usual_events
+from trendloom.engines.precompile_queries import USUAL, usual_events
 from trendloom.engines.answers import answers, table_of
-from trendloom.engines.options import Options
-from trendloom.kernels.compiled import counting_compilations
+from trendloom.options import Options
+from trendloom.kernels.jit.compiled import counting_compilations
 with counting_compilations() as found:
     rows = {name: len(table_of(answers(query, usual_events(400), Options()))) for name, query in USUAL.items()}
 print(json.dumps([rows, sorted(found)]))
@@ -107,10 +108,10 @@ def test_what_is_compiled_ahead_are_usual_queries_over_few_and_many_events() -> 
 def test_a_rehearsal_over_made_up_events_compiles_what_the_query_needs(tmp_path: Path) -> None:
     """As Spark's driver has it done while Spark starts: only the columns are known."""
     code = (
-        "import sys; from trendloom.engines.ahead.usual import USUAL, usual_events\n"
-        "from trendloom.engines.ahead import rehearsal\n"
-        "from trendloom.engines.options import Options\n"
-        "from trendloom.engines.reading import load, queries_of\n"
+        "import sys; from trendloom.engines.precompile_queries import USUAL, usual_events\n"
+        "from trendloom.engines import precompile as rehearsal\n"
+        "from trendloom.options import Options\n"
+        "from trendloom.runtime.reading import load, queries_of\n"
         "rehearsal.begin(queries_of(USUAL['rows, contiguous']), load(usual_events(40_000), Options()), Options())\n"
         "assert rehearsal._running; rehearsal.wait()"
     )

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import trendloom as tl
-from trendloom.engines.looking.inspect import schema_of
-from trendloom.engines.options import Options
+from trendloom.engines.introspection import schema_of
 from trendloom.errors import BindError, DataError, ParseError
 from trendloom.model.schema import Column, Kind, Schema
+from trendloom.options import Options
 
 TABLE = pa.table({"time": [1, 2], "type": ["A", "B"], "x": [1.5, None], "empty": pa.array([None, None], pa.string())})
 

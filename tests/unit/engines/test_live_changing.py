@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from trendloom.engines.live.taking import Queries
-from trendloom.engines.looking.statistics.from_batches import Figures, keep_figures
-from trendloom.engines.options import Options
-from trendloom.engines.spark.live import changing
-from trendloom.engines.spark.live.changing import ChangingWorkload, WorkloadWatch
-from trendloom.engines.spark.live.drift import LEAST_BATCHES, LEAST_EVENTS
-from trendloom.engines.spark.live.setting import Setting
+from trendloom.engines.spark.streaming import workload_changes as changing
+from trendloom.engines.spark.streaming.drift import LEAST_BATCHES, LEAST_EVENTS
+from trendloom.engines.spark.streaming.settings import Setting
+from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, WorkloadWatch
 from trendloom.errors import BindError, OptionError, TrendloomError
-from trendloom.lang.parser import parse
+from trendloom.frontend.tql.parser import parse
+from trendloom.options import Options
+from trendloom.streaming.statistics import Figures, keep_figures
+from trendloom.streaming.workload_diff import Queries
 
 A = "QUERY a: PATTERN SEQ(A, B) WITHIN 5\n"
 B = "QUERY b: PATTERN SEQ(B, C) WITHIN 5\n"

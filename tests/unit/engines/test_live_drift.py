@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from functools import partial
 
 import pytest
-from tests.unit.engines.live_streams import ARROW, SCHEMA
+from tests.unit.streaming.live_streams import ARROW, SCHEMA
 
-from trendloom.engines.live.flow import flow_of
-from trendloom.engines.looking.statistics.from_batches import Figures, statistics_of_batches
-from trendloom.engines.planning import planned
-from trendloom.engines.spark.live.drift import LEAST_BATCHES, LEAST_EVENTS, DriftWatch, has_drifted, stretch_of
-from trendloom.lang.parser import parse
+from trendloom.engines.spark.streaming.drift import LEAST_BATCHES, LEAST_EVENTS, DriftWatch, has_drifted, stretch_of
+from trendloom.frontend.tql.parser import parse
+from trendloom.runtime.planning import planned
+from trendloom.streaming.statistics import Figures, statistics_of_batches
+from trendloom.streaming.streaming_query import flow_of
 
 EVEN = {"A": 500, "B": 500}
 

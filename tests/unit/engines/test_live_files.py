@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from trendloom.engines.spark.live.files import FILE, TEXT, Dialect, Reading, dialect_of
+from trendloom.engines.spark.streaming.folder_files import FILE, TEXT, Dialect, Reading, dialect_of
 from trendloom.errors import DataError, OptionError
 
 COLUMNS = pa.schema([("time", pa.int64()), ("type", pa.string()), ("x", pa.float64())])

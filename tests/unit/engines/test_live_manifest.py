@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.unit.engines.live_streams import flow
+from tests.unit.streaming.live_streams import flow
 
-from trendloom.engines.live.flow import Flow
-from trendloom.engines.live.news import news_of, shown_moment
-from trendloom.engines.spark.live.manifest import NAME, agreed, travel_together
-from trendloom.engines.spark.live.setting import Setting
+from trendloom.engines.spark.streaming.checkpoint import NAME, agreed, travel_together
+from trendloom.engines.spark.streaming.settings import Setting
 from trendloom.errors import OptionError, RunError, StateError
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
+from trendloom.streaming.news import news_of, shown_moment
+from trendloom.streaming.streaming_query import Flow
 
 PAIRS = "RETURN a.x PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10"
 COUNTS = "RETURN k, COUNT(*) PATTERN SEQ(A, B) WHERE [k] GROUP BY k WITHIN 10"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from trendloom.engines.spark.live.metrics import Ledger, Metrics, metrics_of, prometheus_text
+from trendloom.engines.spark.streaming.metrics import Ledger, Metrics, metrics_of, prometheus_text
 
 SAMPLE = re.compile(r"[a-z_]+ -?\d+(\.\d+)?(e[+-]?\d+)?")
 

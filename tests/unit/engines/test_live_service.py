@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from trendloom.engines.looking.statistics.from_batches import Figures
-from trendloom.engines.spark.complaints import complaint
-from trendloom.engines.spark.live import service
-from trendloom.engines.spark.live.failures import explained, is_lasting
-from trendloom.engines.spark.live.service import Service, StreamWatch, serve
+from trendloom.engines.spark.error_transport import complaint
+from trendloom.engines.spark.streaming import service
+from trendloom.engines.spark.streaming.failures import explained, is_lasting
+from trendloom.engines.spark.streaming.service import Service, StreamWatch, serve
 from trendloom.errors import DataError, OptionError, RunError, StateError, TrendloomError
+from trendloom.streaming.statistics import Figures
 
 PLAN = "\n=== Streaming Query ===\nLogical Plan: CHECKPOINT_ No space left on device"
 

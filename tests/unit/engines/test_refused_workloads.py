@@ -12,10 +12,10 @@ from tests.refused_pattern import PASSED_IN_MANY_WAYS, TOLD
 
 import trendloom as tl
 from trendloom.engines import answers as engine_answers
-from trendloom.engines.options import Options
-from trendloom.engines.reading import queries_of
 from trendloom.engines.spark.ahead import check_live, checked
 from trendloom.errors import BindError, ParseError, PlanError, QueryError
+from trendloom.options import Options
+from trendloom.runtime.reading import queries_of
 
 EVENTS = pa.table(
     {"time": [1, 2, 3], "type": ["A", "B", "A"], "x": [1, 2, 3], "f": [0.5, 1.5, 2.5], "s": ["p", "q", "r"]}

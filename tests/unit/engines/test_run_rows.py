@@ -7,8 +7,8 @@ import pytest
 
 import trendloom as tl
 from trendloom.engines.answers import Watch, answers, table_of
-from trendloom.engines.options import Options
 from trendloom.errors import OptionError, ParseError, RunError
+from trendloom.options import Options
 
 EVENTS = pa.table(
     {

@@ -12,20 +12,20 @@ import pytest
 from tests.unit.engines.toy_kernel import Toy
 
 import trendloom as tl
-from trendloom.engines.options import Options
-from trendloom.engines.reading import load, queries_of
-from trendloom.engines.rows.finish import finish_aggregates
 from trendloom.engines.spark.allowed_paths import Path, obstacle, ways
-from trendloom.engines.spark.cut import segments_of
-from trendloom.engines.spark.direct import RowGroups, shares
-from trendloom.engines.spark.overlap import InputPart, Zones, contested
+from trendloom.engines.spark.direct_parquet import RowGroups, shares
 from trendloom.engines.spark.reduce import Reduce, multiplied
 from trendloom.engines.spark.tasks import Job
+from trendloom.engines.spark.time_cut import segments_of
+from trendloom.engines.spark.time_overlap import InputPart, Zones, contested
 from trendloom.errors import RunError
 from trendloom.kernels.contract import PANE
+from trendloom.logical.bind import bind
 from trendloom.model.window import Window
-from trendloom.physical.plan import plan_physically
-from trendloom.plan.bind import bind
+from trendloom.options import Options
+from trendloom.planner.plan import plan_physically
+from trendloom.runtime.aggregate_rows import finish_aggregates
+from trendloom.runtime.reading import load, queries_of
 
 WINDOW = "WITHIN 20 seconds SLIDE 5 seconds"
 MEASURES = "COUNT(*), COUNT(B), SUM(A.n), MIN(B.x), MAX(A.n), AVG(B.x)"

@@ -16,13 +16,13 @@ from tests.refused_pattern import PASSED_IN_MANY_WAYS, TOLD
 
 import trendloom as tl
 from trendloom.cli.live import Request
-from trendloom.engines.options import Options
 from trendloom.engines.spark import answers
-from trendloom.engines.spark.live.service import Service
-from trendloom.engines.spark.live.sources import COLUMNS, source_of
-from trendloom.engines.spark.live.targets import target_of
 from trendloom.engines.spark.prerequisites import java_version, require_java
+from trendloom.engines.spark.streaming.service import Service
+from trendloom.engines.spark.streaming.sources import COLUMNS, source_of
+from trendloom.engines.spark.streaming.targets import target_of
 from trendloom.errors import BindError, DataError, OptionError, PlanError, RunError, TrendloomError
+from trendloom.options import Options
 
 EVENTS = pa.table({"time": [1, 2], "type": ["A", "B"], "x": [1, 2], "none": pa.array([None, None], pa.string())})
 

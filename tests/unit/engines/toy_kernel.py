@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.kernels.clock import Certain, Clock
+from trendloom.kernels.aggregate.results import Totals
+from trendloom.kernels.aggregate.widening import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import KEY, PANE, Hear
-from trendloom.kernels.totals.totals import Totals
-from trendloom.kernels.totals.widen import Amounts
+from trendloom.kernels.emission import Certain, Clock
 from trendloom.model.window import Window
 
 Array = np.ndarray[Any, Any]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from decimal import Decimal
 
 from trendloom.expr.nodes import Arithmetic, Attribute, Constant, Expr, Fold, Part, Which, children, columns, variables
+from trendloom.expr.quantifiers import shape_of
 from trendloom.expr.rewriting import renamed, with_attributes
-from trendloom.expr.shape import shape_of
-from trendloom.lang.parser import parse_query
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.logical.bind import bind
+from trendloom.logical.scales import digits_after_point
 from trendloom.model.schema import Column, Kind, Schema
-from trendloom.optimize import optimize
-from trendloom.plan.bind import bind
-from trendloom.plan.scales import digits_after_point
+from trendloom.optimizer import optimize
 
 SCHEMA = Schema((Column("time", Kind.INT), Column("type", Kind.STRING), Column("x", Kind.DECIMAL, 2, 9)))
 

@@ -10,19 +10,9 @@ import pyarrow as pa
 import pytest
 
 from trendloom.errors import DataError
-from trendloom.expr import slices
+from trendloom.expr import row_slices as slices
 from trendloom.expr.decimals import as_decimal
-from trendloom.expr.vectors import (
-    Vector,
-    constant,
-    from_arrow,
-    from_list,
-    is_true,
-    kind_of,
-    nothing,
-    to_arrow,
-    unify,
-)
+from trendloom.expr.vectors import Vector, constant, from_arrow, from_list, is_true, kind_of, nothing, to_arrow, unify
 from trendloom.model.schema import Kind
 
 

@@ -56,7 +56,7 @@ def test_what_is_no_schema(text: str, said: str) -> None:
 def test_the_words_mean_what_they_mean_to_spark(spark: object) -> None:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from trendloom.engines.spark.live.sources import struct_of
+    from trendloom.engines.spark.streaming.sources import struct_of
 
     text = (
         "a string, b int, c integer, d long, e bigint, f short, g byte, h float, i double, j decimal(10,2), k boolean, "

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from trendloom.errors import OptionError
 from trendloom.io.events import prepare
 from trendloom.io.read import open_events
-from trendloom.io.zones import in_zone, local_times
+from trendloom.io.timestamps import in_zone, local_times
 from trendloom.model.zone import zone_named
 
 PARIS = "Europe/Paris"

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.columnar.events import Stream, build_block
+from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
+from trendloom.kernels.aggregate.results import Totals
+from trendloom.kernels.aggregate.widening import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.totals.spec import AggregationSpec
-from trendloom.kernels.totals.totals import Totals
-from trendloom.kernels.totals.widen import Amounts
-from trendloom.lang.parser import parse_query
-from trendloom.physical.plan import Physical, plan_physically
-from trendloom.plan.bind import bind
+from trendloom.kernels.measures import AggregationSpec
+from trendloom.logical.bind import bind
+from trendloom.planner.plan import Physical, plan_physically
+from trendloom.runtime.blocks import Stream, build_block
 
 SCHEMA = pa.schema(
     [("type", pa.string()), ("time", pa.int64()), ("x", pa.int64()), ("f", pa.float64()), ("k", pa.string())]

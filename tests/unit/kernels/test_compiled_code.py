@@ -17,12 +17,19 @@ from pathlib import Path
 import pytest
 
 import trendloom
-from trendloom.kernels.code_folder import STAMP, UNUSED_DAYS, CodeFolder, fingerprint_of, package_sources, wanted_root
-from trendloom.kernels.compiled import counting_compilations, fingerprint, hearing, njit, receive_code
+from trendloom.kernels.jit.code_cache import (
+    STAMP,
+    UNUSED_DAYS,
+    CodeFolder,
+    fingerprint_of,
+    package_sources,
+    wanted_root,
+)
+from trendloom.kernels.jit.compiled import counting_compilations, fingerprint, hearing, njit, receive_code
 
 COUNT = """
 import json
-from trendloom.kernels.compiled import counting_compilations, fingerprint
+from trendloom.kernels.jit.compiled import counting_compilations, fingerprint
 with counting_compilations() as found:
     import numpy as np
     from trendloom.kernels.columns.segments import count_where
@@ -52,7 +59,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_fingerprint_changes_with_every_source_that_compiled_code_can_come_from(copied: Path) -> None:
     before = fingerprint_of(copied / "trendloom")
     assert before == fingerprint_of(package_sources())
-    for name in ("kernels/columns/words.py", "kernels/totals/summing.py", "model/window.py", "errors.py"):
+    for name in ("kernels/columns/words.py", "kernels/aggregate/measures.py", "model/window.py", "errors.py"):
         path = copied / "trendloom" / name
         content = path.read_text()
         path.write_text(content + "\n")
@@ -99,9 +106,9 @@ def test_processes_that_start_together_compile_once(tmp_path: Path) -> None:
 def test_code_is_read_from_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     CodeFolder("f", tmp_path / "image").save("a.code", b"from the image")
     monkeypatch.setattr(
-        "trendloom.kernels.code_folder.is_writable", lambda folder: "image" not in folder.parts and _make(folder)
+        "trendloom.kernels.jit.code_cache.is_writable", lambda folder: "image" not in folder.parts and _make(folder)
     )
-    monkeypatch.setattr("trendloom.kernels.code_folder.spare_root", lambda: tmp_path / "spare")
+    monkeypatch.setattr("trendloom.kernels.jit.code_cache.spare_root", lambda: tmp_path / "spare")
     folder = CodeFolder("f", tmp_path / "image")
     folder.save("b.code", b"new")
     assert folder.load("a.code") == b"from the image"
@@ -169,12 +176,13 @@ SEND = """
 import pickle, sys
 import numpy as np
 from trendloom.kernels.columns.segments import count_where
-from trendloom.kernels.compiled import packed_code
+from trendloom.kernels.jit.compiled import packed_code
 count_where(np.array([0, 2, 3]), np.array([False, True, False]))
 pickle.dump(packed_code(), open(sys.argv[1], "wb"))
 """
 RECEIVE = (
-    "import pickle\nfrom trendloom.kernels.compiled import receive_code\nreceive_code(*pickle.load(open({!r}, 'rb')))"
+    "import pickle\nfrom trendloom.kernels.jit.compiled import receive_code\n"
+    "receive_code(*pickle.load(open({!r}, 'rb')))"
 )
 
 
@@ -190,7 +198,7 @@ def test_code_travels_to_a_machine_of_the_same_kind(tmp_path: Path) -> None:
 
 def test_code_for_another_kind_of_machine_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = CodeFolder("here", tmp_path)
-    monkeypatch.setattr("trendloom.kernels.compiled.code_folder", lambda: folder)
+    monkeypatch.setattr("trendloom.kernels.jit.compiled.code_folder", lambda: folder)
     packed = zlib.compress(pickle.dumps({"a.code": b"code"}))
     receive_code("elsewhere", packed)
     assert folder.names() == []
@@ -206,7 +214,7 @@ def test_kernels_are_compiled_by_our_decorator_alone() -> None:
 
 
 def test_one_function_compiled_in_two_ways_is_two_files() -> None:
-    from trendloom.kernels.matrices import type_grained
+    from trendloom.kernels.aggregate.type_grained import type_grained
 
     names = {each._cache._file(()) for each in (type_grained._lean_each, type_grained._roomy_each)}
     assert len(names) == 2

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 import trendloom as tl
-from trendloom.kernels import interpreted
-from trendloom.kernels.by_types import implements, is_interpreted, lacks, operation
-from trendloom.kernels.compiled import counting_compilations, njit
-from trendloom.kernels.interpreted import Overtaken, compiled_first, interpreted_only, unboxed
+from trendloom.kernels.jit import interpreted
+from trendloom.kernels.jit.compiled import counting_compilations, njit
+from trendloom.kernels.jit.dispatch import implements, is_interpreted, lacks, operation
+from trendloom.kernels.jit.interpreted import Overtaken, compiled_first, interpreted_only, unboxed
 
 ROUNDS = 3_000_000
 """Steps that take Python far longer than the patience, and compiled code no time."""
@@ -63,7 +63,7 @@ import pyarrow as pa
 import trendloom as tl
 from trendloom.kernels import interpreted
 from trendloom.kernels.columns.segments import sum_int64
-from trendloom.kernels.compiled import counting_compilations
+from trendloom.kernels.jit.compiled import counting_compilations
 interpreted.LARGEST, size = 1 << 30, {10 * ROUNDS}
 with counting_compilations() as found:
     sums, _ = sum_int64(np.array([0, size]), np.ones(size, np.int64), np.ones(size, np.bool_))
@@ -267,7 +267,7 @@ SHORT = """
 import numpy as np
 import pyarrow as pa
 from trendloom.kernels.columns.copying import grown
-from trendloom.kernels.compiled import counting_compilations
+from trendloom.kernels.jit.compiled import counting_compilations
 with counting_compilations() as found:
     grown(np.arange(2))
 print(len(found) > 0)

@@ -10,8 +10,9 @@ from tests.property.amounts import amount, thorough
 from tests.property.strategies_patterns import Allowed, skeletons
 
 from trendloom.errors import PlanError
-from trendloom.lang.parser import parse_query
-from trendloom.lang.printer import write_pattern
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.frontend.tql.printer import write_pattern
+from trendloom.logical.bind_patterns import bind_pattern
 from trendloom.pattern import algebra
 from trendloom.pattern.algebra import Atom, Both, Either, Kleene, Maybe, Negation, Pattern, Round, Sequence
 from trendloom.pattern.template import (
@@ -23,7 +24,6 @@ from trendloom.pattern.template import (
     build_template,
     plural_variables,
 )
-from trendloom.plan.patterns import bind_pattern
 
 
 def pattern_of(text: str) -> Pattern:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from trendloom.lang.parser import parse_query
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.logical.bind import bind
+from trendloom.logical.plan import Plan
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema
-from trendloom.plan.bind import bind
-from trendloom.plan.logical import Plan
 from trendloom.reference.evaluate import evaluate
 from trendloom.reference.rows import Row
 

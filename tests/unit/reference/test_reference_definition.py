@@ -13,10 +13,10 @@ from dataclasses import replace
 import pytest
 from tests.property.amounts import rounds
 
-from trendloom.lang.parser import parse_query
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.pattern.algebra import Atom, Both, Either, Kleene, Maybe, Negation, Pattern, Round, Sequence
-from trendloom.plan.bind import bind
 from trendloom.reference.budget import StepBudget
 from trendloom.reference.evaluate import evaluate
 from trendloom.reference.matches import Search

@@ -10,11 +10,11 @@ import pytest
 from tests.unit.reference.conftest import read_stream, schema_of
 
 from trendloom.errors import DataError
-from trendloom.lang.parser import parse_query
+from trendloom.frontend.tql.parser import parse_query
+from trendloom.logical.bind import bind
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
-from trendloom.plan.bind import bind
 from trendloom.reference.evaluate import evaluate
 from trendloom.reference.points import points_of
 from trendloom.reference.rows import Row

@@ -12,8 +12,8 @@ import pytest
 
 import trendloom as tl
 from trendloom.errors import OptionError
-from trendloom.viz.board import Board, board_of, draw_board
 from trendloom.viz.canvas import PALETTE
+from trendloom.viz.leaderboard import Board, board_of, draw_board
 from trendloom.viz.query import plan_of
 
 EVENTS = pa.table(

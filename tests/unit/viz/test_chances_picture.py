@@ -14,7 +14,7 @@ from tests.unit.viz.test_board_picture import texts
 import trendloom as tl
 from trendloom.errors import OptionError
 from trendloom.viz.canvas import PALETTE
-from trendloom.viz.chances import IntervalBar, LikelyMatches, draw_likely, likely_of
+from trendloom.viz.confidences import IntervalBar, LikelyMatches, draw_likely, likely_of
 from trendloom.viz.query import plan_of
 
 EVENTS = pa.table(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from trendloom.explanation.diagnosis import CandidateFeature, Diagnosis
-from trendloom.explanation.features import Feature, FeatureTable
-from trendloom.explanation.formula import AbnormalRange, formula_of
-from trendloom.explanation.periods import Period
+from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
+from trendloom.diagnosis.features import Feature, FeatureTable
+from trendloom.diagnosis.formula import AbnormalRange, formula_of
+from trendloom.diagnosis.periods import Period
 from trendloom.viz.reasons import MOST_CHARTS, charts_of, draw_reasons
 
 FREE = Feature("Memory", "free", "mean", window=10, length="10 s")

@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.columnar import task
-from trendloom.engines.columnar.budget import with_memory
-from trendloom.engines.columnar.equal_times import Tied
-from trendloom.engines.columnar.events import Shared, Stream
-from trendloom.engines.columnar.floods import warning_of_digits
-from trendloom.engines.rows.finish import finish_aggregates
-from trendloom.engines.rows.giving import Progress
-from trendloom.engines.rows.results import aggregate_schema, empty_batch
 from trendloom.io.events import Events
+from trendloom.kernels.aggregate.results import Totals
+from trendloom.kernels.aggregate.widening import Widening
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.totals.totals import Totals
-from trendloom.kernels.totals.widen import Widening
-from trendloom.physical.plan import Physical
-from trendloom.plan.logical import Plan
+from trendloom.logical.plan import Plan
+from trendloom.planner.plan import Physical
+from trendloom.runtime import task
+from trendloom.runtime.aggregate_rows import finish_aggregates
+from trendloom.runtime.blocks import Shared, Stream
+from trendloom.runtime.budget import with_memory
+from trendloom.runtime.equal_times import Tied
+from trendloom.runtime.limits import warning_of_digits
+from trendloom.runtime.result_builder import Progress
+from trendloom.runtime.result_columns import aggregate_schema, empty_batch
 
 Array = np.ndarray[Any, Any]
 

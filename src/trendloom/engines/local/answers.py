@@ -10,26 +10,26 @@ import pyarrow as pa
 
 from trendloom.engines import local
 from trendloom.engines.answers import Answer, Watch
-from trendloom.engines.columnar.equal_times import Tied, Ties, warning_of_ties
-from trendloom.engines.columnar.events import Shared, Stream
-from trendloom.engines.columnar.together import TogetherResults
-from trendloom.engines.looking.passed import ask_passed
-from trendloom.engines.looking.statistics.of_streams import statistics_of_stream
-from trendloom.engines.options import Options
-from trendloom.engines.planning import planned
-from trendloom.engines.reading import load_needed
 from trendloom.errors import QueryWarning
+from trendloom.frontend.tql.tree import Query
 from trendloom.io.events import Events
+from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.compiled import hearing
-from trendloom.kernels.totals.totals import Totals
-from trendloom.lang.tree import Query
-from trendloom.optimize.nesting_costs import compared_values
-from trendloom.optimize.split_by_equality import split_by_equality
-from trendloom.physical.plan import Physical
-from trendloom.physical.workload import PhysicalWorkload
-from trendloom.plan.statistics import UNKNOWN, StatisticsOf
+from trendloom.kernels.jit.compiled import hearing
+from trendloom.logical.statistics import UNKNOWN, StatisticsOf
+from trendloom.optimizer.nesting_costs import compared_values
+from trendloom.optimizer.split_by_equality import split_by_equality
+from trendloom.options import Options
+from trendloom.planner.plan import Physical
+from trendloom.planner.workload import PhysicalWorkload
+from trendloom.runtime.analysis.of_streams import statistics_of_stream
+from trendloom.runtime.analysis.position_counts import ask_passed
+from trendloom.runtime.blocks import Shared, Stream
+from trendloom.runtime.equal_times import Tied, Ties, warning_of_ties
+from trendloom.runtime.planning import planned
+from trendloom.runtime.reading import load_needed
+from trendloom.runtime.together import TogetherResults
 
 
 def answers(

@@ -9,22 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.answers import Answer, Watch
-from trendloom.engines.looking.passed import ask_passed
-from trendloom.engines.options import Options
-from trendloom.engines.reading import load_needed
-from trendloom.engines.rows.results import events_type, exactly_named, time_array, total_type, value_type
 from trendloom.errors import QueryWarning
 from trendloom.expr.vectors import from_arrow, from_list, to_arrow
+from trendloom.frontend.tql.tree import Query
 from trendloom.io.events import Events
-from trendloom.lang.tree import Query
+from trendloom.logical.bind import bind_workload
+from trendloom.logical.bind_ranking import RANK, SCORE
+from trendloom.logical.plan import Aggregation, Plan, Ranking, Value
 from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Kind
-from trendloom.model.semantics import Trends
-from trendloom.plan.bind import bind_workload
-from trendloom.plan.logical import Aggregation, Plan, Ranking, Value
-from trendloom.plan.ranking import RANK, SCORE
+from trendloom.model.selection import Trends
+from trendloom.options import Options
 from trendloom.reference.evaluate import evaluate
 from trendloom.reference.rows import Row
+from trendloom.runtime.analysis.position_counts import ask_passed
+from trendloom.runtime.reading import load_needed
+from trendloom.runtime.result_columns import events_type, exactly_named, time_array, total_type, value_type
 
 
 def answers(

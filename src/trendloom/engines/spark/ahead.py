@@ -10,19 +10,19 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from trendloom.engines.live.flow import Flow, flow_of
-from trendloom.engines.looking.inspect import schema_of
-from trendloom.engines.options import Options
-from trendloom.engines.planning import planned
-from trendloom.engines.reading import load, opened, schema_of_columns
+from trendloom.engines.introspection import schema_of
 from trendloom.engines.spark.parquet import remote_parquet
 from trendloom.errors import BindError
+from trendloom.frontend.tql.tree import Query
 from trendloom.io.events import prepare
 from trendloom.io.parquet import ParquetFiles
-from trendloom.lang.tree import Query
-from trendloom.physical.plan import Physical
-from trendloom.plan.every_query import for_every_query
-from trendloom.plan.result_columns import refuse_clashing_columns
+from trendloom.logical.every_query import for_every_query
+from trendloom.logical.result_columns import refuse_clashing_columns
+from trendloom.options import Options
+from trendloom.planner.plan import Physical
+from trendloom.runtime.planning import planned
+from trendloom.runtime.reading import load, opened, schema_of_columns
+from trendloom.streaming.streaming_query import Flow, flow_of
 
 
 def checked(queries: tuple[Query, ...], source: object, options: Options) -> object:

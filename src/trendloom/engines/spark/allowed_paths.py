@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from trendloom.kernels.totals.spec import AggregationSpec
-from trendloom.physical.plan import Physical
-from trendloom.physical.summaries import summary_obstacle
-from trendloom.physical.workload import PhysicalWorkload
-from trendloom.plan.workload import KeySet
+from trendloom.kernels.measures import AggregationSpec
+from trendloom.logical.workload import KeySet
+from trendloom.planner.plan import Physical
+from trendloom.planner.summaries import summary_obstacle
+from trendloom.planner.workload import PhysicalWorkload
 
 
 class Path(Enum):

@@ -10,36 +10,36 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trendloom.engines.ahead import rehearsal
+from trendloom.engines import precompile
 from trendloom.engines.answers import UNWATCHED, Answer
-from trendloom.engines.columnar.equal_times import warning_of_ties
-from trendloom.engines.planning import bound, planned_together
-from trendloom.engines.reading import is_spark_frame
-from trendloom.engines.rows.results import aggregate_schema, row_schema
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.ahead import checked
 from trendloom.engines.spark.allowed_paths import joined
 from trendloom.engines.spark.batch import FIRST, LAST
-from trendloom.engines.spark.complaints import in_our_words
 from trendloom.engines.spark.counting import TiesCounter, counter_of, counting, ties_counter
+from trendloom.engines.spark.error_transport import in_our_words
 from trendloom.engines.spark.frames import Frame, describe, finite, inspect, open_frame, with_null_columns
-from trendloom.engines.spark.one_job import by_query, meetings_of, opened, parcels
 from trendloom.engines.spark.passed import describe_passed
 from trendloom.engines.spark.session import is_started, session
 from trendloom.engines.spark.tasks import Job
-from trendloom.engines.spark.zones import shown_in
+from trendloom.engines.spark.timestamps import shown_in
+from trendloom.engines.spark.workload_job import by_query, meetings_of, opened, parcels
 from trendloom.errors import BindError, QueryWarning
-from trendloom.lang.tree import Query
-from trendloom.physical.plan import Physical
-from trendloom.physical.workload import PhysicalWorkload
-from trendloom.plan.logical import Plan
-from trendloom.plan.ranking import RANK
+from trendloom.frontend.tql.tree import Query
+from trendloom.logical.bind_ranking import RANK
+from trendloom.logical.plan import Plan
+from trendloom.planner.plan import Physical
+from trendloom.planner.workload import PhysicalWorkload
+from trendloom.runtime.equal_times import warning_of_ties
+from trendloom.runtime.planning import bound, planned_together
+from trendloom.runtime.reading import is_spark_frame
+from trendloom.runtime.result_columns import aggregate_schema, row_schema
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
 
     from trendloom.engines.answers import Watch
-    from trendloom.engines.options import Options
+    from trendloom.options import Options
 
 
 def answers(
@@ -79,7 +79,7 @@ def framed(queries: tuple[Query, ...], source: object, options: Options, watch: 
         return describe(source, options.columns())
     source = checked(queries, source, options)
     if not is_started(options.master):
-        rehearsal.begin(queries, source, options)  # tasks find what is compiled while Spark starts
+        precompile.begin(queries, source, options)  # tasks find what is compiled while Spark starts
     with watch.starting():
         spark = session(options.master)
     with in_our_words():

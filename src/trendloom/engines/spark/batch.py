@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trendloom.engines.columnar import task
-from trendloom.engines.columnar.budget import with_memory
-from trendloom.engines.columnar.equal_times import Tied
-from trendloom.engines.columnar.events import Stream
-from trendloom.engines.rows.giving import Arranged
-from trendloom.engines.rows.partials import WINDOW
-from trendloom.engines.rows.results import aggregate_schema, row_schema
-from trendloom.engines.spark import paths, ranked
+from trendloom.engines.spark import paths, ranked_windows
 from trendloom.engines.spark.allowed_paths import Path
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import (
@@ -39,8 +32,15 @@ from trendloom.engines.spark.tasks import (
     partial_schema,
     stream_of,
 )
-from trendloom.kernels.ground.matches import Matches
-from trendloom.physical.plan import Physical
+from trendloom.kernels.matching.matches import Matches
+from trendloom.planner.plan import Physical
+from trendloom.runtime import task
+from trendloom.runtime.blocks import Stream
+from trendloom.runtime.budget import with_memory
+from trendloom.runtime.equal_times import Tied
+from trendloom.runtime.partial_aggregates import WINDOW
+from trendloom.runtime.result_builder import Arranged
+from trendloom.runtime.result_columns import aggregate_schema, row_schema
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -66,7 +66,7 @@ def run(
     job = Job(physical, scanned, numeric, limit, order, counter, tied)
     set_arrow_rows(df.sparkSession)
     if plan.ranking is not None:
-        return ranked.run(df, job, partitions, path)
+        return ranked_windows.run(df, job, partitions, path)
     if not physical.aggregates:
         paths.refuse(physical, path)
         moved = by_key(needed(df, plan), plan.keys, partitions)

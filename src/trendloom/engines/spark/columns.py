@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, StructType
 
 from trendloom.expr.nodes import Attribute, Comparison, Constant, Expr, Junction, NullTest
+from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind, Schema
 from trendloom.pattern.algebra import atoms
-from trendloom.plan.logical import Plan
 
 
 def column(name: str) -> Column:

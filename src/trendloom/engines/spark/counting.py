@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trendloom.engines.columnar.equal_times import Ties
+from trendloom.runtime.equal_times import Ties
 
 if TYPE_CHECKING:
     from pyspark import Accumulator

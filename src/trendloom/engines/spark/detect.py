@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from trendloom.engines.options import Options, columns_named
-from trendloom.engines.reading import is_spark_frame, queries_of
 from trendloom.engines.spark.allowed_paths import Path
 from trendloom.engines.spark.prerequisites import require_spark
-from trendloom.engines.telling import tell_warnings, warn_in_python
 from trendloom.errors import OptionError, did_you_mean, option
-from trendloom.lang.tree import Query
-from trendloom.physical.limits import MOST_TRENDS
+from trendloom.frontend.tql.tree import Query
+from trendloom.options import Options, columns_named
+from trendloom.planner.limits import MOST_TRENDS
+from trendloom.runtime.reading import is_spark_frame, queries_of
+from trendloom.runtime.warnings import tell_warnings, warn_in_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -86,7 +86,7 @@ def detect(
     options = options.for_queries(queries)
     require_spark()
     if is_spark_frame(df) and df.isStreaming:
-        from trendloom.engines.spark.live.detect import detect_live
+        from trendloom.engines.spark.streaming.detect import detect_live
 
         return detect_live(
             df, queries, options, watermark=watermark, buckets=buckets, late_to=late_to, checkpoint=checkpoint,
@@ -98,11 +98,11 @@ def detect(
 def _detect_batch(
     events: object, queries: tuple[Query, ...], options: Options, partitions: int | None, path: Path | None
 ) -> DataFrame:
-    from trendloom.engines.planning import planned_together
     from trendloom.engines.spark import batch
     from trendloom.engines.spark.answers import bind_all, framed, job_of
-    from trendloom.engines.spark.one_job import in_one_table, meetings_of, parcels
-    from trendloom.plan.result_columns import refuse_clashing_columns
+    from trendloom.engines.spark.workload_job import in_one_table, meetings_of, parcels
+    from trendloom.logical.result_columns import refuse_clashing_columns
+    from trendloom.runtime.planning import planned_together
 
     if len(queries) > 1 and path is not Path.GENERAL:
         names = ", ".join(str(one.name) for one in queries)

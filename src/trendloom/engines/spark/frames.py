@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from trendloom.engines.reading import load, opened
 from trendloom.engines.spark.columns import column, without_time
 from trendloom.engines.spark.parquet import RemoteParquet, read_found, read_remote
-from trendloom.engines.spark.zones import in_utc, moment_of, time_in_text
+from trendloom.engines.spark.timestamps import in_utc, moment_of, time_in_text
 from trendloom.errors import DataError, OptionError, QueryWarning
 from trendloom.io.events import Events, prepare
 from trendloom.io.one_type import types_elsewhere
@@ -19,12 +18,13 @@ from trendloom.io.parquet import ParquetFiles
 from trendloom.io.units import CLOCK, EPOCHS, FIRST, FIRST_DATE, LAST, LAST_DATE, Sizes, doubt_of_unit
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.zone import UTC
+from trendloom.runtime.reading import load, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-    from trendloom.engines.options import Columns, Options
+    from trendloom.options import Columns, Options
 
 
 @dataclass(frozen=True, eq=False)

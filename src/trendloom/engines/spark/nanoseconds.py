@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from trendloom.engines.spark.complaints import complaint
+from trendloom.engines.spark.error_transport import complaint
 from trendloom.errors import DataError
 
 if TYPE_CHECKING:

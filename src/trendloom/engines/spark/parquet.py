@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trendloom.engines.spark.columns import column
-from trendloom.engines.spark.complaints import first_line
+from trendloom.engines.spark.error_transport import first_line
 from trendloom.engines.spark.nanoseconds import nanosecond_columns, schema_with_numbers, with_times
 from trendloom.errors import DataError
 from trendloom.io.files import ENDINGS, File, places_of, scheme_of

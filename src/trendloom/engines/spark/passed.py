@@ -6,13 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from trendloom.engines.columnar.events import stream_of_table
-from trendloom.engines.looking.passed import in_one_line, matching_alone, passed_events
 from trendloom.engines.spark.columns import column
-from trendloom.engines.spark.complaints import in_our_words
+from trendloom.engines.spark.error_transport import in_our_words
 from trendloom.engines.spark.frames import Frame
 from trendloom.engines.spark.tasks import Batches, Task, mapped
-from trendloom.plan.logical import Plan
+from trendloom.logical.plan import Plan
+from trendloom.runtime.analysis.position_counts import in_one_line, matching_alone, passed_events
+from trendloom.runtime.blocks import stream_of_table
 
 COUNTS = pa.schema([("position", pa.int64()), ("of_type", pa.int64()), ("together", pa.int64())])
 

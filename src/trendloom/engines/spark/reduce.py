@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.engines.columnar import task
-from trendloom.engines.columnar.events import Stream, build_block, stream_of_table
-from trendloom.engines.rows.giving import totals_table
 from trendloom.engines.spark.freight import CUT, event_rows, freight_schema, summary_rows
-from trendloom.engines.spark.overlap import Zones
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, keyed_by, mapped, stream_of, task_number
+from trendloom.engines.spark.time_overlap import Zones
 from trendloom.errors import RunError
 from trendloom.io.events import without_nan
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
 from trendloom.kernels.contract import PANE, Summaries, Summarising
-from trendloom.kernels.ground.windows import check_range
+from trendloom.kernels.matching.windows import check_range
+from trendloom.runtime import task
+from trendloom.runtime.blocks import Stream, build_block, stream_of_table
+from trendloom.runtime.result_builder import totals_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

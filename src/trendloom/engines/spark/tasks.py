@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from trendloom.engines.ahead import rehearsal
-from trendloom.engines.columnar.equal_times import Tied
-from trendloom.engines.columnar.events import Stream, stream_of_table
-from trendloom.engines.columnar.floods import naming_the_way_out
-from trendloom.engines.rows.finish import finish_aggregates
-from trendloom.engines.rows.partials import EXPONENT, WINDOW, merge_partials
-from trendloom.engines.rows.results import EXACT_ON_SPARK, aggregate_schema
+from trendloom.engines import precompile
 from trendloom.engines.spark.columns import column, needed_rows, without_time
-from trendloom.engines.spark.complaints import COMPLAINT, complaint, heeded
+from trendloom.engines.spark.error_transport import COMPLAINT, complaint, heeded
 from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door
-from trendloom.kernels.compiled import packed_code, receive_code
-from trendloom.kernels.totals.spec import Measure
+from trendloom.kernels.jit.compiled import packed_code, receive_code
+from trendloom.kernels.measures import Measure
+from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind
-from trendloom.physical.aggregation import measures_of
-from trendloom.physical.plan import Physical
-from trendloom.plan.logical import Plan
+from trendloom.planner.aggregation import measures_of
+from trendloom.planner.plan import Physical
+from trendloom.runtime.aggregate_rows import finish_aggregates
+from trendloom.runtime.blocks import Stream, stream_of_table
+from trendloom.runtime.equal_times import Tied
+from trendloom.runtime.limits import naming_the_way_out
+from trendloom.runtime.partial_aggregates import EXPONENT, WINDOW, merge_partials
+from trendloom.runtime.result_columns import EXACT_ON_SPARK, aggregate_schema
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -111,7 +111,7 @@ def code_to_send(df: DataFrame) -> tuple[str, bytes] | None:
 
     if not isinstance(df, Classic) or (df.sparkSession.sparkContext.master or "").startswith("local["):
         return None
-    rehearsal.wait()
+    precompile.wait()
     return packed_code()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from trendloom.kernels.columns.interpreted_sums import merge_cells, wipe_cell
 from trendloom.kernels.columns.numbers import Limbs, Numbers, add, add_lane, clear, zeros
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 

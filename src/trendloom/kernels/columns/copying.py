@@ -12,8 +12,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from trendloom.kernels.by_types import implements, is_interpreted, operation
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.jit.dispatch import implements, is_interpreted, operation
 
 Array = np.ndarray[Any, Any]
 

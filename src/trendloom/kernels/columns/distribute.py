@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trendloom.expr.slices import side_by_side, slices_of
+from trendloom.expr.row_slices import side_by_side, slices_of
 from trendloom.kernels.columns.sort import FEW_KEYS, sorted_times
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.jit.compiled import njit
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

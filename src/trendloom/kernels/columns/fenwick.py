@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.columns.cells import merge, wipe
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trendloom.expr.slices import in_slices, side_by_side, slices_of
+from trendloom.expr.row_slices import in_slices, side_by_side, slices_of
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.columns import few
+from trendloom.kernels.columns import small
 from trendloom.kernels.columns.sort import sort_by_key_and_time
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.model.schema import Kind
 
 Ints = NDArray[np.int64]
@@ -72,8 +72,8 @@ def _combined(codes: Ints, width: int, more: Ints, threads: int) -> Ints:
 
 def _rows_of_codes(codes: Ints, count: int, threads: int) -> Ints:
     """The first row of each code."""
-    if len(codes) <= few.FEW:
-        return few.first_rows(codes, count)
+    if len(codes) <= small.FEW:
+        return small.first_rows(codes, count)
     slices = slices_of(len(codes), threads if count <= NARROW else 1)
     parts = side_by_side(lambda low, high: _first_rows(codes[low:high], count), slices, threads)
     found: Ints = parts[0]
@@ -117,8 +117,8 @@ def _sortable(values: NDArray[Any]) -> Ints:
 def _encode_integers(values: Ints, valid: Flags | None, threads: int) -> tuple[Ints, int]:
     if len(values) == 0:
         return np.zeros(0, np.int64), 0
-    if len(values) <= few.FEW:
-        return few.encode_integers(values, valid)
+    if len(values) <= small.FEW:
+        return small.encode_integers(values, valid)
     known = _ALL if valid is None else valid
     slices = slices_of(len(values), threads)
     ranges = side_by_side(lambda low, high: _range(values[low:high], known[low:high]), slices, threads)

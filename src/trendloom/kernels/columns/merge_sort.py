@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import INSIDE, njit
 
 RUN = 16
 """Words that are sorted by insertion before merging begins."""

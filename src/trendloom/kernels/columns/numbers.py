@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.by_types import class_of, implements, is_interpreted, operation
 from trendloom.kernels.columns.interpreted_sums import add_rows, clear_rows
 from trendloom.kernels.columns.words import (
     add_limbs,
@@ -35,7 +34,8 @@ from trendloom.kernels.columns.words import (
     copy_limbs,
     no_limbs,
 )
-from trendloom.kernels.compiled import INSIDE
+from trendloom.kernels.jit.compiled import INSIDE
+from trendloom.kernels.jit.dispatch import class_of, implements, is_interpreted, operation
 
 Array = np.ndarray[Any, Any]
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trendloom.kernels.columns import few
+from trendloom.kernels.columns import small
 from trendloom.kernels.columns.copying import copy_entries
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.jit.compiled import njit
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -33,8 +33,8 @@ def count_where(offsets: Ints, flags: Flags) -> Ints:
 
 def first_where(offsets: Ints, flags: Flags) -> Ints:
     """The first flagged entry of each segment, -1 where there is none. O(entries), stops at the first."""
-    if len(flags) <= few.FEW:
-        return few.flagged(offsets, flags, last=False)
+    if len(flags) <= small.FEW:
+        return small.flagged(offsets, flags, last=False)
     found: Any = _first_where(offsets, flags)
     return found
 
@@ -52,8 +52,8 @@ def _first_where(offsets: Ints, flags: Flags) -> Ints:
 
 def last_where(offsets: Ints, flags: Flags) -> Ints:
     """The last flagged entry of each segment, -1 where there is none. O(entries), stops at the last."""
-    if len(flags) <= few.FEW:
-        return few.flagged(offsets, flags, last=True)
+    if len(flags) <= small.FEW:
+        return small.flagged(offsets, flags, last=True)
     found: Any = _last_where(offsets, flags)
     return found
 
@@ -153,8 +153,8 @@ def tie_ends(key_starts: Ints, time: Ints) -> Ints:
 
     `key_starts` is where each key begins, with one entry more for the end.
     """
-    if len(time) <= few.FEW:
-        return few.tie_ends(key_starts, time)
+    if len(time) <= small.FEW:
+        return small.tie_ends(key_starts, time)
     found: Any = _tie_ends(key_starts, time)
     return found
 
@@ -173,8 +173,8 @@ def _tie_ends(key_starts: Ints, time: Ints) -> Ints:
 
 def tie_starts(ends: Ints) -> Ints:
     """For each event the first one of its key and time, from what `tie_ends` gives. O(n), one pass."""
-    if len(ends) <= few.FEW:
-        return few.tie_starts(ends)
+    if len(ends) <= small.FEW:
+        return small.tie_starts(ends)
     found: Any = _tie_starts(ends)
     return found
 
@@ -197,8 +197,8 @@ def indices_with_bit(words: NDArray[Any], bit: int) -> Ints:
 
 def gather_segments(offsets: Ints, values: Numbers, rows: Ints, into: Ints) -> Numbers:
     """The entries of some segments, one after another; segment rows[r] goes to `into[r]`. O(entries gathered)."""
-    if into[len(rows)] <= few.FEW:
-        return few.gather_segments(offsets, values, rows, into)
+    if into[len(rows)] <= small.FEW:
+        return small.gather_segments(offsets, values, rows, into)
     found: Any = _gather_segments(offsets, values, rows, into)
     return found
 
@@ -214,8 +214,8 @@ def _gather_segments(offsets: Ints, values: Numbers, rows: Ints, into: Ints) -> 
 
 def first_at_least(low: Ints, high: Ints, values: Ints, wanted: Ints) -> Ints:
     """For each i the first index in [low[i], high[i]) whose value is at least wanted[i], or high[i]. O(log n) each."""
-    if len(low) <= few.FEW:
-        return few.first_at_least(low, high, values, wanted)
+    if len(low) <= small.FEW:
+        return small.first_at_least(low, high, values, wanted)
     found: Any = _first_at_least(low, high, values, wanted)
     return found
 

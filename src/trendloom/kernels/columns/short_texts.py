@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.jit.compiled import njit
 
 Ints = NDArray[np.int64]
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trendloom.kernels.columns import few
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.columns import small
+from trendloom.kernels.jit.compiled import njit
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -35,8 +35,8 @@ def sorted_times(key: Ints | None, time: Ints, keys: int) -> tuple[Ints | None, 
 
     Where key, time and row fit one word, the times are read off the sorted words: nothing is gathered.
     """
-    if len(time) <= few.FEW:
-        order = few.order_by_key_and_time(None if keys <= 1 else key, time)
+    if len(time) <= small.FEW:
+        order = small.order_by_key_and_time(None if keys <= 1 else key, time)
         return order, time if order is None else time[order]
     codes = _NO_ROWS if key is None or keys <= 1 else np.ascontiguousarray(key, np.int64)
     keyed, timed = _in_order(codes, time)
@@ -57,8 +57,8 @@ def sort_by_key_and_time(key: Ints | None, time: Ints, keys: int) -> Ints | None
 
     `key` holds codes 0 .. keys-1; None means that there is one key.
     """
-    if len(time) <= few.FEW:
-        return few.order_by_key_and_time(None if keys <= 1 else key, time)
+    if len(time) <= small.FEW:
+        return small.order_by_key_and_time(None if keys <= 1 else key, time)
     codes = _NO_ROWS if key is None or keys <= 1 else np.ascontiguousarray(key, np.int64)
     keyed, timed = _in_order(codes, time)
     if keyed:

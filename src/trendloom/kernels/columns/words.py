@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import INSIDE, njit
 
 Array = np.ndarray[Any, Any]
 

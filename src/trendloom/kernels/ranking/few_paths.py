@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.partial_paths import AFTER, AT, BASE, FIRST, SIZE, PartialPaths, Strata, folded, joined
 from trendloom.kernels.ranking.path_search import BOUNDED, FOUND, Order, PathSearch, keep_path
 

@@ -15,16 +15,16 @@ import numpy as np
 
 from trendloom.errors import RunError
 from trendloom.expr.nodes import columns
-from trendloom.kernels.clock import Certain, Clock
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Built, Divisible, Expected, Figure
-from trendloom.kernels.ground.match_values import MatchValues, binding_positions
-from trendloom.kernels.ground.matches import Matches, join
+from trendloom.kernels.emission import Certain, Clock
+from trendloom.kernels.match.search import SearchKernel, SearchState
+from trendloom.kernels.matching.match_values import MatchValues, binding_positions
+from trendloom.kernels.matching.matches import Matches, join
 from trendloom.kernels.ranking.operands import inside_operand_spans
 from trendloom.kernels.ranking.scores import scores_of
 from trendloom.kernels.ranking.select import Scored, best_of, scored, together
 from trendloom.kernels.ranking.spec import Scoring
-from trendloom.kernels.search.kernel import SearchKernel, SearchState
 
 Array = np.ndarray[Any, Any]
 

@@ -10,16 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.partial_paths import Strata
-from trendloom.kernels.ranking.path_search import (
-    BOUNDED,
-    FOUND,
-    PathSearch,
-    RankedPaths,
-    copy_path,
-    empty_ranking,
-)
+from trendloom.kernels.ranking.path_search import BOUNDED, FOUND, PathSearch, RankedPaths, copy_path, empty_ranking
 
 Array = np.ndarray[Any, Any]
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.partial_paths import (
     AFTER,
     AT,

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.compiled import njit
+from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.ranking.partial_paths import GREATEST, SUM, Strata
 from trendloom.kernels.ranking.path_search import Order
 from trendloom.kernels.ranking.spans_of_strata import rank_spans

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.few_paths import collect_few
 from trendloom.kernels.ranking.known_paths import (
     IS_BOUNDED,
@@ -65,15 +65,7 @@ from trendloom.kernels.ranking.promising_events import (
     no_events_yet,
     remember_guess,
 )
-from trendloom.kernels.ranking.tries import (
-    AMONG_FEW,
-    BY_PIVOT,
-    FROM_KNOWN,
-    PAUSE,
-    is_due,
-    no_tries_yet,
-    note_try,
-)
+from trendloom.kernels.ranking.tries import AMONG_FEW, BY_PIVOT, FROM_KNOWN, PAUSE, is_due, no_tries_yet, note_try
 
 Array = np.ndarray[Any, Any]
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trendloom.expr import slices
-from trendloom.expr.slices import in_slices, slices_of, taken
+from trendloom.expr import row_slices as slices
+from trendloom.expr.row_slices import in_slices, slices_of, taken
 from trendloom.expr.vectors import from_list
-from trendloom.kernels.columns import few
+from trendloom.kernels.columns import small as few
 from trendloom.kernels.columns.distribute import distribute
 from trendloom.kernels.columns.keys import NARROW, encode_keys
 from trendloom.model.schema import Kind

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.columns import few, segments
+from trendloom.kernels.aggregate.spans import spans_between
+from trendloom.kernels.aggregate.type_grained import event_kinds as kinds
+from trendloom.kernels.aggregate.type_grained.type_grained import pieces_of
+from trendloom.kernels.columns import segments
+from trendloom.kernels.columns import small as few
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import encode_keys
 from trendloom.kernels.columns.sort import sort_by_key_and_time, sorted_times
-from trendloom.kernels.matrices import kinds
-from trendloom.kernels.matrices.type_grained import pieces_of
-from trendloom.kernels.totals.spans import spans_between
 from trendloom.model.schema import Kind
 from trendloom.model.window import Window
 

@@ -8,7 +8,7 @@ import pytest
 
 from trendloom.expr.arrays import encode_strings
 from trendloom.kernels.columns.short_texts import FEWEST, LONGEST, MOST, code_short_texts
-from trendloom.kernels.interpreted import compiled_first
+from trendloom.kernels.jit.interpreted import compiled_first
 
 MANY = FEWEST + 17
 WORDS = ["", "A", "B", "AB", "BA", "a\0", "a", "\0", "ä", "日本", "seven77", "eight888", "nine99999", "x" * LONGEST]

@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 
 from trendloom.kernels.columns.segments import tie_ends
 from trendloom.kernels.ranking import windows_of_strata
-from trendloom.kernels.ranking.strata import (
-    ENOUGH_TO_GUESS,
-    GREATEST,
-    SUM,
-    BestPaths,
-    Strata,
-    best_paths,
-    best_spans,
-)
+from trendloom.kernels.ranking.strata import ENOUGH_TO_GUESS, GREATEST, SUM, BestPaths, Strata, best_paths, best_spans
 
 Array = np.ndarray[Any, Any]
 Path = tuple[int, ...]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.cells.graph import EventWeights, RankedGraph
 from trendloom.kernels.ranking.cells.next_best import CellWindow, next_best_paths
 from trendloom.kernels.ranking.cells.sweeps import Offers, Ways, is_cell, sweep_backwards, sweep_forwards, with_weight

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.ground.machine import Machine
-from trendloom.kernels.ground.spec import Compared, Detection
-from trendloom.kernels.ground.successors import successors_of
-from trendloom.kernels.ground.tables import OPERATORS, Checks, Moves, checks_of, fitting_bits, moves_of
-from trendloom.kernels.ground.viability import accepting, cuts_of, places_of_pair
+from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.reachability import accepting, cuts_of, places_of_pair
+from trendloom.kernels.matching.spec import Compared, Detection
+from trendloom.kernels.matching.successors import successors_of
+from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, checks_of, fitting_bits, moves_of
 
 Array = np.ndarray[Any, Any]
 

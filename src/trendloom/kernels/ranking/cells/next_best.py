@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.ground.tables import pairs_hold, possible
-from trendloom.kernels.ground.viability import first_cut
+from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.matching.reachability import first_cut
+from trendloom.kernels.matching.tables import pairs_hold, possible
 from trendloom.kernels.ranking.cells.graph import FREE, STEP, EventWeights, RankedGraph
 from trendloom.kernels.ranking.cells.sweeps import NONE, START, Ways, with_weight
 

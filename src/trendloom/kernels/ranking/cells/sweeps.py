@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.ground.tables import fits_at, pairs_hold, possible
-from trendloom.kernels.ground.viability import first_cut
+from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.matching.reachability import first_cut
+from trendloom.kernels.matching.tables import fits_at, pairs_hold, possible
 from trendloom.kernels.ranking.cells.graph import (
     EQUAL,
     FREE,

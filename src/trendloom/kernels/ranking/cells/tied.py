@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.compiled import INSIDE, njit
-from trendloom.kernels.ground.tables import possible
+from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.matching.tables import possible
 from trendloom.kernels.ranking.cells.graph import FREE, STEP, EventWeights, RankedGraph
 from trendloom.kernels.ranking.cells.sweeps import NONE, folded, is_cell, with_weight
 

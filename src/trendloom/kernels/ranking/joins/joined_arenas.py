@@ -17,16 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.ground.matches import Matches
+from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.ranking.joins.arenas import Arenas
 from trendloom.kernels.ranking.joins.rank_join import JoinConditions, RankedRows, RankJoin
-from trendloom.kernels.ranking.joins.sequences import (
-    FIRST,
-    HELD,
-    ListedSequences,
-    RankedOperand,
-    SequenceLists,
-)
+from trendloom.kernels.ranking.joins.sequences import FIRST, HELD, ListedSequences, RankedOperand, SequenceLists
 
 if TYPE_CHECKING:
     from trendloom.kernels.ranking.joins.kernel import RankJoinKernel

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.joins.components import Entries, widened
 from trendloom.kernels.ranking.joins.merging import merged_one
 

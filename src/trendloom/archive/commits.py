@@ -1,0 +1,162 @@
+"""What an archive holds: the files that its commits list, and no others.
+
+A commit is one small file of JSON that is written last, by a rename. So a crash leaves files that no commit lists,
+which do not exist for anybody, and never half of anything. A commit of the same name replaces the one before. One that
+takes over the files of others (compaction, retention) says whose: they are dead from that moment on, whether their
+files of JSON are gone already or not.
+
+A stream does its last batch again after a crash, so the newest commit of each stream is never taken over. Of streams it
+is enough to remember up to which batch: what a commit has taken over stays short.
+Cost: opening reads every commit once; compaction keeps them few.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trendloom.archive.layout import COMMITS, KINDS, commit_path, write_whole
+from trendloom.errors import DataError
+
+PATIENCE = 5
+"""So many times commits are listed again where one vanishes between listing and reading: somebody took it over."""
+
+
+@dataclass(frozen=True)
+class ArchivedFile:
+    """A file of a commit: what it holds (`of`: a type or a query), and the first and last time in it, in ticks.
+
+    `path` is relative to the root. `schema` names the file's columns (see `schemas`). `varying`: of partitions, the
+    columns that were seen to have several values within one.
+    """
+
+    path: str
+    kind: str
+    of: str
+    chunk: int | None
+    rows: int
+    low: int | None
+    high: int | None
+    bytes: int
+    schema: str
+    varying: tuple[str, ...] = ()
+
+    def overlaps(self, low: int | None, high: int | None) -> bool:
+        """Whether a time in it may lie in [low, high)."""
+        if self.low is None or self.high is None:
+            return True
+        return (low is None or self.high >= low) and (high is None or self.low < high)
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """Commits whose files another one has taken over: by name, and of each stream up to a batch."""
+
+    names: frozenset[str] = frozenset()
+    streams: Mapping[str, int] = field(default_factory=dict)
+
+    def covers(self, commit: Commit) -> bool:
+        """Whether a commit is dead."""
+        if commit.stream is not None and commit.batch is not None:
+            return commit.batch <= self.streams.get(commit.stream, -1)
+        return commit.name in self.names
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Files that came into the archive at once. `stream` and `batch`: of a live stream, whose batches have numbers."""
+
+    name: str
+    files: tuple[ArchivedFile, ...] = ()
+    stream: str | None = None
+    batch: int | None = None
+    replaces: Replaced = Replaced()
+
+
+def stream_commit(stream: str, batch: int) -> str:
+    """The name of the commit of a batch: done again, it has the same."""
+    return f"{stream}-{batch:09d}"
+
+
+def write_commit(root: Path, commit: Commit) -> None:
+    """From now on the files are in the archive."""
+    told = asdict(commit)
+    told["replaces"] = {"names": sorted(commit.replaces.names), "streams": dict(commit.replaces.streams)}
+    write_whole(commit_path(root, commit.name), (json.dumps(told, separators=(",", ":")) + "\n").encode())
+
+
+@dataclass(frozen=True)
+class Log:
+    """The commits that count, those that are dead but not yet deleted, and files of commits that cannot be read."""
+
+    commits: tuple[Commit, ...]
+    dead: tuple[Commit, ...] = ()
+    damaged: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[ArchivedFile, ...]:
+        return tuple(file for commit in self.commits for file in commit.files)
+
+    def taken_over(self, commit: Commit) -> bool:
+        """Whether what a commit of this name would bring is in the archive already, together with others."""
+        return any(one.replaces.covers(commit) for one in self.commits)
+
+
+def read_log(root: Path) -> Log:
+    """All commits, by name."""
+    for _ in range(PATIENCE):
+        found = _read_all(root)
+        if found is not None:
+            break
+    else:
+        raise DataError(f"commits of the archive {root} vanish faster than they can be read", hint="ask again")
+    commits, damaged = found
+    taken = [one.replaces for one in commits]
+    dead = tuple(one for one in commits if any(other.covers(one) for other in taken))
+    names = {one.name for one in dead}
+    return Log(tuple(one for one in commits if one.name not in names), dead, damaged)
+
+
+def _read_all(root: Path) -> tuple[list[Commit], tuple[str, ...]] | None:
+    """Every commit and the paths of damaged ones; None: one was there when listed, and gone when read."""
+    commits, damaged = [], []
+    for path in sorted((root / COMMITS).glob("*.json")):
+        if path.name.startswith("."):
+            continue
+        try:
+            commits.append(_commit(json.loads(path.read_bytes())))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError, AttributeError):
+            damaged.append(str(path.relative_to(root)))
+    return commits, tuple(damaged)
+
+
+def _commit(told: dict[str, Any]) -> Commit:
+    replaces = Replaced(frozenset(told["replaces"]["names"]), told["replaces"]["streams"])
+    files = tuple(file_of(one) for one in told["files"])
+    return Commit(told["name"], files, told["stream"], told["batch"], replaces)
+
+
+def file_of(told: dict[str, Any]) -> ArchivedFile:
+    """A file as a commit lists it; tasks tell of theirs in the same way."""
+    found = ArchivedFile(**{**told, "varying": tuple(told["varying"])})
+    if found.kind not in KINDS or Path(found.path).is_absolute() or ".." in Path(found.path).parts:
+        raise ValueError(f"not a file of an archive: {found.path}")
+    return found
+
+
+def told_of(file: ArchivedFile) -> dict[str, Any]:
+    return asdict(file)
+
+
+def newest_batches(commits: Iterable[Commit]) -> dict[str, int]:
+    """The last batch of each stream: the only one that may be done again."""
+    newest: dict[str, int] = {}
+    for commit in commits:
+        if commit.stream is not None and commit.batch is not None:
+            newest[commit.stream] = max(commit.batch, newest.get(commit.stream, commit.batch))
+    return newest

@@ -1,0 +1,155 @@
+"""Read what is asked for and little else: files by the index of the commits, row groups by Parquet's statistics.
+
+The commits say which times a file holds, so most files are never opened; of those that are, only row groups whose
+statistics allow a wanted time (and wanted values, where a partition is asked for) are read, and only the columns asked
+for. Rows that remain are filtered. Pages carry checksums: a flipped bit is a damaged file, not a wrong number.
+Cost: a few opened files for each chunk of the stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from trendloom.archive.commits import ArchivedFile
+from trendloom.archive.schemas import read_schema, with_all_columns
+
+READERS = 8
+"""Files that are read at the same time."""
+
+
+@dataclass(frozen=True)
+class WantedRows:
+    """Rows with a time in [low, high), in ticks of column `time`, and with these values."""
+
+    time: str
+    low: int | None = None
+    high: int | None = None
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+class VanishedFile(Exception):
+    """A file that a commit listed is gone: the archive was compacted since it was opened."""
+
+
+Damaged = Callable[[ArchivedFile, str], None]
+"""What is done with a file that cannot be read, and why it cannot."""
+
+
+def read_files(
+    root: Path, files: Sequence[ArchivedFile], schema: pa.Schema, wanted: WantedRows, damaged: Damaged
+) -> pa.Table:
+    """The wanted rows of these columns, from files that hold one type or one query."""
+
+    def read(file: ArchivedFile) -> pa.Table | None:
+        try:
+            return read_file(root / file.path, schema, wanted)
+        except FileNotFoundError as problem:
+            raise VanishedFile(file.path) from problem
+        except (pa.ArrowException, OSError, ValueError) as problem:
+            damaged(file, str(problem).strip().partition("\n")[0])
+            return None
+
+    chosen = [file for file in files if file.overlaps(wanted.low, wanted.high)]
+    tables = [schema.empty_table(), *(table for table in _each(read, chosen) if table is not None)]
+    return pa.concat_tables(tables)
+
+
+def _each(work: Callable[[ArchivedFile], pa.Table | None], files: list[ArchivedFile]) -> Iterable[pa.Table | None]:
+    if len(files) < 2:
+        return [work(file) for file in files]
+    with ThreadPoolExecutor(READERS) as pool:
+        return list(pool.map(work, files))
+
+
+def read_file(path: Path, schema: pa.Schema, wanted: WantedRows) -> pa.Table:
+    """The wanted rows of one file, with exactly these columns."""
+    with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
+        there = set(parquet.schema_arrow.names)
+        if any(name not in there and value is not None for name, value in wanted.values.items()):
+            return schema.empty_table()  # a column that the file lacks is NULL in all its rows
+        groups = row_groups(parquet.metadata, wanted)
+        needed = {*schema.names, *wanted.values, *([] if wanted.low is wanted.high is None else [wanted.time])}
+        table = parquet.read_row_groups(groups, columns=[name for name in parquet.schema_arrow.names if name in needed])
+    return with_all_columns(_filtered(table, wanted), schema)
+
+
+def schema_of_file(root: Path, file: ArchivedFile) -> pa.Schema:
+    """The columns of a file, which its footer knows where the archive's note of them is lost."""
+    try:
+        return read_schema(root, file.schema)
+    except (OSError, pa.ArrowException):
+        pass
+    try:
+        return pq.read_schema(root / file.path).remove_metadata()
+    except FileNotFoundError as problem:
+        raise VanishedFile(file.path) from problem
+
+
+def row_groups(footer: pq.FileMetaData, wanted: WantedRows) -> list[int]:
+    """The row groups that may hold a wanted row, as far as statistics tell."""
+    names = [footer.schema.column(at).path for at in range(footer.num_columns)]
+    time = names.index(wanted.time) if wanted.time in names else None
+    tested = [(names.index(name), value) for name, value in wanted.values.items() if name in names]
+    return [
+        number
+        for number in range(footer.num_row_groups)
+        if (time is None or _may_lie(footer.row_group(number).column(time).statistics, wanted.low, wanted.high))
+        and all(_may_hold(footer.row_group(number).column(at).statistics, value) for at, value in tested)
+    ]
+
+
+def _may_lie(statistics: pq.Statistics | None, low: int | None, high: int | None) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return True
+    least, most = statistics.min_raw, statistics.max_raw
+    return (low is None or most >= low) and (high is None or least < high)
+
+
+def _may_hold(statistics: pq.Statistics | None, value: Any) -> bool:
+    if statistics is None:
+        return True
+    if value is None:
+        return not statistics.has_null_count or bool(statistics.null_count)
+    if not statistics.has_min_max:
+        return True
+    try:
+        return bool(statistics.min <= value <= statistics.max)
+    except TypeError:
+        return True  # values of another kind: they are compared one by one
+
+
+def _filtered(table: pa.Table, wanted: WantedRows) -> pa.Table:
+    tests = []
+    if wanted.time in table.column_names and not (wanted.low is wanted.high is None):
+        ticks = table.column(wanted.time).cast(pa.int64())
+        tests += [] if wanted.low is None else [pc.greater_equal(ticks, wanted.low)]
+        tests += [] if wanted.high is None else [pc.less(ticks, wanted.high)]
+    for name, value in wanted.values.items():
+        if name in table.column_names:
+            tests.append(equals(table.column(name), value))
+    for test in tests:
+        if not pc.all(test, min_count=0).as_py():
+            mask = tests[0]
+            for other in tests[1:]:
+                mask = pc.and_(mask, other)
+            return table.filter(mask)
+    return table
+
+
+def equals(column: pa.ChunkedArray, value: object) -> pa.ChunkedArray:
+    """Where a column has this value; NULL equals NULL, and text that spells a value is that value."""
+    if value is None:
+        return column.is_null()
+    try:
+        found = pc.equal(column, pa.scalar(value).cast(column.type))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.chunked_array([pa.repeat(False, len(column))])
+    return found.fill_null(False)

@@ -1,0 +1,230 @@
+"""What the page asks of the engines, as functions that run in a process of their own (see `errands`).
+
+They take and give plain, picklable values: a folder and a text go in, what is drawn and shown comes out. A run leaves
+its rows in the errand's folder as Parquet, from where pages of the table and downloads are read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trendloom.archive import Archive
+from trendloom.dashboard.archives import opened_quietly
+from trendloom.dashboard.jobs import Allowance, Tell
+from trendloom.diagnosis.diagnosis import Diagnosis
+from trendloom.diagnosis.monitors import Grade
+from trendloom.diagnosis.request import DiagnosisRequest, MarkedInterval
+from trendloom.engines.answers import Watch, answers, table_of
+from trendloom.engines.diagnose import DiagnosisWatch, diagnose_archive, save_diagnosis
+from trendloom.engines.introspection import explain_queries
+from trendloom.errors import OptionError, QueryError, QueryWarning
+from trendloom.frontend.tql.tree import Query
+from trendloom.logical.bind import bind
+from trendloom.logical.plan import Plan
+from trendloom.logical.result_columns import columns_of
+from trendloom.model.schema import Kind, Schema
+from trendloom.options import Options
+from trendloom.planner.plan import plan_physically
+from trendloom.runtime.reading import queries_of, schema_of_columns
+from trendloom.viz.found import timeline_of_rows
+from trendloom.viz.pattern import drawing_of
+from trendloom.viz.query import caption_of, picture_of
+from trendloom.viz.shapes import Drawing
+from trendloom.viz.timeline import Timeline
+
+ROWS = "rows.parquet"
+LONGEST_QUERY = 20_000
+"""Characters: a query that people write has some hundreds."""
+
+
+@dataclass(frozen=True)
+class QueryProblem:
+    """What is wrong with a query, and where in its text: 1-based line and column; line None: nowhere in particular."""
+
+    message: str
+    hint: str | None = None
+    line: int | None = None
+    column: int | None = None
+    length: int = 1
+
+
+@dataclass(frozen=True)
+class QueryLook:
+    """A query looked at: what is wrong with it, or what it means and how it would run."""
+
+    problem: QueryProblem | None = None
+    warnings: tuple[str, ...] = ()
+    drawing: Drawing | None = None
+    caption: str = ""
+    plan: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """What a run gave: the rows are in the errand's folder. `cut`: there may be more than the page keeps."""
+
+    rows: int
+    columns: tuple[str, ...]
+    events: int
+    seconds: float
+    cut: bool
+    timeline: Timeline | None
+    notes: tuple[str, ...]
+
+
+# ------------------------------------------------------------------------------------------------- looking
+
+
+def look_at_query(tell: Tell, folder: Path, root: Path, text: str) -> QueryLook:
+    """A query over the columns of an archive, not run."""
+    archive = opened_quietly(root).archive
+    try:
+        (query,) = _one_query(text)
+        plan = bind(query, schema_of_archive(archive))
+        explained = explain_queries(text, schema_of_archive(archive), _options(archive))
+        drawing = drawing_of(*picture_of(plan))
+    except QueryError as error:
+        return QueryLook(problem_of(error))
+    except OptionError as error:
+        return QueryLook(QueryProblem(error.message, error.hint))
+    return QueryLook(None, tuple(str(one) for one in plan.warnings), drawing, caption_of(plan), explained.text)
+
+
+def problem_of(error: QueryError) -> QueryProblem:
+    """An error of the language as the editor marks it."""
+    span = error.span
+    if span is None:
+        return QueryProblem(error.message, error.hint)
+    return QueryProblem(error.message, error.hint, span.line, span.column, max(1, span.length))
+
+
+def _one_query(text: str) -> tuple[Query]:
+    if len(text) > LONGEST_QUERY:
+        raise OptionError(f"the text has {len(text):,} characters", hint=f"at most {LONGEST_QUERY:,} are read here")
+    found = queries_of(text)
+    if len(found) != 1:
+        names = ", ".join(str(query.name) for query in found)
+        raise OptionError(f"the workbench runs one query, this text has {len(found)}: {names}", hint="keep one of them")
+    return (found[0],)
+
+
+def _options(archive: Archive, **given: Any) -> Options:
+    return Options(time=archive.time, type=archive.type, time_unit=archive.unit, **given)
+
+
+def schema_of_archive(archive: Archive) -> Schema:
+    """The columns of all types of an archive; a type that it does not hold is worth a warning."""
+    types = archive.types()
+    columns: dict[str, pa.DataType] = {archive.time: archive.settings.time_type, archive.type: pa.string()}
+    for summary in types.values():
+        columns |= summary.columns
+    schema = schema_of_columns(pa.schema(list(columns.items())), _options(archive))
+    return replace(schema, present=frozenset(types))
+
+
+# ------------------------------------------------------------------------------------------------- running
+
+
+def run_query(
+    tell: Tell, folder: Path, root: Path, text: str, stretch: tuple[int | None, int | None], allowance: Allowance
+) -> RunResult:
+    """Run a query over an archive, or a stretch [from, to) of it in ticks; at most the allowed rows are kept."""
+    archive = opened_quietly(root).archive
+    (query,) = _one_query(text)
+    plan = bind(query, schema_of_archive(archive))
+    tell("reading events")
+    began = time.perf_counter()
+    events = events_for(archive, plan, stretch)
+    tell(f"looking for matches in {len(events):,} events")
+    notes: list[str] = []
+    options = _options(archive, limit=allowance.rows + 1, memory_limit=allowance.bytes)
+    found = answers(text, events, options, _watch(tell, notes))
+    rows = table_of(found)
+    if not len(rows):
+        notes.append(found[0].without_rows().partition("\n")[0])
+    cut = len(rows) > allowance.rows
+    rows = rows.slice(0, allowance.rows)
+    pq.write_table(rows, folder / ROWS)
+    times = [column.name for column in columns_of(plan) if column.kind is Kind.TIME]
+    times = [name for name in ("window_start", "window_end", *times) if name in rows.column_names]
+    shown = timeline_of_rows(rows, events, times, time=archive.time) if len(rows) else None
+    seconds = time.perf_counter() - began
+    return RunResult(len(rows), tuple(rows.column_names), len(events), seconds, cut, shown, tuple(notes))
+
+
+def events_for(archive: Archive, plan: Plan, stretch: tuple[int | None, int | None]) -> pa.Table:
+    """The events that a query can possibly need, as its optimized plan says."""
+    scan = plan_physically(plan).plan.scan
+    types = [name for name in archive.types() if scan.types is None or name in scan.types]
+    table = archive.stream(*stretch, types=types, columns=list(scan.columns))
+    missing = [name for name in scan.columns if name not in table.column_names]
+    for name in missing:  # no type that is read has this column, but the query may name it
+        table = table.append_column(name, pa.nulls(len(table)))
+    return table
+
+
+def _watch(tell: Tell, notes: list[str]) -> Watch:
+    def warn(warning: QueryWarning, query: str | None) -> None:
+        notes.append(warning.message)  # hints name options, which a page has not
+
+    def compiling(name: str | None) -> None:
+        tell("looking for matches" if name is None else f"compiling {name}, once")
+
+    return Watch(
+        progress=lambda found: tell(f"{found:,} matches so far"),
+        unsorted=lambda: notes.append("rows are in the order in which they were found"),
+        warn=warn,
+        compiling=compiling,
+        beforehand=notes.append,
+    )
+
+
+# ------------------------------------------------------------------------------------------------ diagnosing
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a chart: intervals are pairs of ticks; no reference means the rest of the partition."""
+
+    root: Path
+    query: str
+    partition: Mapping[str, object]
+    abnormal: tuple[tuple[int, int], ...]
+    reference: tuple[tuple[int, int], ...]
+    windows: tuple[str, ...]
+
+    def request(self) -> DiagnosisRequest:
+        """The question as the engine takes it."""
+        abnormal, reference = (
+            tuple(MarkedInterval(low, high) for low, high in some) for some in (self.abnormal, self.reference)
+        )
+        return DiagnosisRequest(self.query, dict(self.partition), abnormal, reference, windows=self.windows)
+
+
+@dataclass(frozen=True, eq=False)
+class Reason:
+    """A diagnosis with the question that it answers."""
+
+    question: Question
+    diagnosis: Diagnosis
+
+
+def find_reason(tell: Tell, folder: Path, question: Question) -> Reason:
+    """The diagnosis of marked intervals."""
+    archive = opened_quietly(question.root).archive
+    watch = DiagnosisWatch(progress=lambda what, share: tell(f"{what} ({share:.0%})"))
+    return Reason(question, diagnose_archive(archive, question.request(), watch=watch))
+
+
+def keep_reason(tell: Tell, folder: Path, reason: Reason, name: str) -> Grade:
+    """Keep a reason as a monitor; gives how well it tells the marked windows apart."""
+    archive = opened_quietly(reason.question.root).archive
+    tell("precision and recall of the monitor")
+    return save_diagnosis(archive, reason.diagnosis, name, query=reason.question.query).grade

@@ -1,0 +1,265 @@
+"""Monitors: a reason that is kept in the archive and looked for from then on; here over an archive, in one process.
+
+A monitor is the formula of a diagnosis, with how well it told the labelled windows of the archive apart, and where it
+came from. It speaks of the events of all partitions: the series that was left out when the reason was looked for is
+not left out here, so precision and recall are those of the formula as it will run.
+A window in which nothing happened at all is not looked at, as on a live stream.
+Cost: the events of the types that the formula speaks of, and of the columns that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trendloom.archive import Archive, save_monitor
+from trendloom.diagnosis.archived_features import Span, WindowedSpace, events_within, spans_of_windows
+from trendloom.diagnosis.feature_space import FeatureSpace, features_at, windows_within
+from trendloom.diagnosis.features import Feature, FeatureTable, Floats, Ticks, Truths
+from trendloom.diagnosis.formula import Formula
+from trendloom.diagnosis.in_the_language import query_of
+from trendloom.diagnosis.periods import Period
+from trendloom.diagnosis.request import Progress, unheard
+from trendloom.errors import DataError, OptionError, did_you_mean
+from trendloom.io.ticks import ticks
+from trendloom.model.time import TimeAxis
+
+
+@dataclass(frozen=True)
+class Grade:
+    """How a formula did on windows whose label is known."""
+
+    abnormal: int
+    alerts: int
+    right: int
+
+    @property
+    def precision(self) -> float | None:
+        """The share of alerts that were right; None without alerts."""
+        return self.right / self.alerts if self.alerts else None
+
+    @property
+    def recall(self) -> float | None:
+        """The share of abnormal windows that were found; None without such windows."""
+        return self.right / self.abnormal if self.abnormal else None
+
+    def __str__(self) -> str:
+        shown = [("precision", self.precision), ("recall", self.recall)]
+        told = ", ".join(f"{name} {value:.2f}" for name, value in shown if value is not None)
+        return f"{told or 'no alert'} over {self.abnormal:,} abnormal windows"
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """A formula under a name. `told`: where it came from, as the archive keeps it."""
+
+    name: str
+    formula: Formula
+    sentence: str
+    grade: Grade
+    made_of: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "formula": self.formula.to_json(),
+            "text": str(self.formula),
+            "features": [feature.name for feature in self.formula.features],
+            "windows": sorted({feature.window for feature in self.formula.features}),
+            "sentence": self.sentence,
+            "precision": self.grade.precision,
+            "recall": self.grade.recall,
+            "labelled": {"abnormal": self.grade.abnormal, "alerts": self.grade.alerts, "right": self.grade.right},
+            "made_of": dict(self.made_of),
+        }
+
+    @staticmethod
+    def from_json(name: str, found: Mapping[str, Any]) -> Monitor:
+        labelled = found["labelled"]
+        grade = Grade(labelled["abnormal"], labelled["alerts"], labelled["right"])
+        return Monitor(name, Formula.from_json(found["formula"]), found["sentence"], grade, found["made_of"])
+
+    def query(self, axis: TimeAxis) -> str | None:
+        """The same as a query, where the language can say it."""
+        return query_of(self.formula, self.name, axis)
+
+
+def find_monitor(archive: Archive, name: str) -> Monitor:
+    """The monitor of that name."""
+    known = archive.monitors()
+    if name not in known:
+        hint = did_you_mean(name, known) or "it has none yet: a diagnosis can be saved as one"
+        raise OptionError(f"the archive {archive.root} has no monitor '{name}'", hint=hint)
+    try:
+        return Monitor.from_json(name, known[name])
+    except (KeyError, TypeError, ValueError) as problem:
+        raise DataError(
+            f"monitor '{name}' of {archive.root} cannot be read: {problem!r}", hint="diagnose again and save it anew"
+        ) from None
+
+
+def keep_monitor(archive: Archive, monitor: Monitor) -> None:
+    """Keep a monitor in the archive, in place of the one of that name."""
+    save_monitor(archive.root, monitor.name, monitor.to_json())
+
+
+def check_monitor_name(name: str | None) -> None:
+    """Refuse a name that would be no use."""
+    if name is not None and not name.strip():
+        raise OptionError("a monitor needs a name", hint="for example memory_low")
+
+
+# ------------------------------------------------------------------------------------------------- running
+
+
+def run_monitor(
+    archive: Archive, monitor: Monitor, low: int | None = None, high: int | None = None, progress: Progress = unheard
+) -> pa.Table:
+    """The windows of [low, high) in which the formula holds: `monitor`, `window_start`, `window_end`, the features."""
+    first, last = archive.span
+    span = (first if low is None else max(low, first), last + 1 if high is None else min(high, last + 1))
+    tables = formula_features(archive, monitor.formula, [span], progress, whole=False)
+    finest = min(tables, key=lambda table: table.window)
+    held = np.flatnonzero(monitor.formula.evaluate(*tables))
+    starts = finest.starts[held]
+    starts = starts[happened(archive, starts, finest.window)]
+    columns: dict[str, Any] = {
+        "monitor": pa.repeat(pa.scalar(monitor.name), len(starts)),
+        "window_start": _times(starts, archive),
+        "window_end": _times(starts + finest.window, archive),
+    }
+    by_window = {table.window: table for table in tables}
+    for feature in monitor.formula.features:
+        values = by_window[feature.window].take([feature]).at(starts)[0]
+        columns[feature.name] = pa.array(values, pa.float64(), from_pandas=True)
+    return pa.table(columns)
+
+
+def graded(archive: Archive, formula: Formula, periods: Sequence[Period], progress: Progress = unheard) -> Grade:
+    """How the formula, as a monitor runs it, labels the windows of labelled periods."""
+    tables = formula_features(archive, formula, [(one.low, one.high) for one in periods], progress)
+    finest = min(tables, key=lambda table: table.window)
+    alerts = formula.evaluate(*tables)
+    alerts &= happened_mask(archive, finest.starts, alerts, finest.window)
+    abnormal, labelled = labels_of(finest, periods)
+    alerts, abnormal = alerts[labelled], abnormal[labelled]
+    return Grade(int(abnormal.sum()), int(alerts.sum()), int((alerts & abnormal).sum()))
+
+
+def labels_of(table: FeatureTable, periods: Sequence[Period]) -> tuple[Truths, Truths]:
+    """Which windows are abnormal, and which are labelled at all; what a person marked goes before."""
+    abnormal, known = np.zeros(len(table.starts), bool), np.zeros(len(table.starts), bool)
+    for period in sorted(periods, key=lambda one: (one.annotated, one.abnormal)):
+        inside = table.within(period.low, period.high)
+        abnormal[inside] = period.abnormal
+        known |= inside
+    return abnormal, known
+
+
+def _times(starts: Ticks, archive: Archive) -> pa.Array:
+    return pa.array(starts, pa.int64()).cast(archive.settings.time_type)
+
+
+# ------------------------------------------------------------------------------------- features of a formula
+
+
+def formula_features(
+    archive: Archive, formula: Formula, spans: Sequence[Span], progress: Progress = unheard, *, whole: bool = True
+) -> tuple[FeatureTable, ...]:
+    """The features of a formula over some stretches of time, a table for each window size.
+
+    `whole`: windows that lie whole inside; else all that share time with a stretch. Longer windows are those that hold
+    the shortest ones.
+    """
+    sizes = sorted({feature.window for feature in formula.features})
+    finest = sizes[0]
+    spans = spans if whole else [(low // finest * finest, -(-high // finest) * finest) for low, high in spans]
+    starts = windows_within(spans, finest)
+    asked = [WindowedSpace(size, np.unique(starts // size * size), FeatureSpace()) for size in sizes]
+    read = spans_of_windows(asked, archive.chunk)
+    values: dict[Feature, Floats] = {}
+    groups = list(dict.fromkeys((one.type, one.category) for one in formula.features))
+    for number, (type_, category) in enumerate(groups):
+        progress(f"features of {type_}", number / len(groups))
+        some = [one for one in formula.features if (one.type, one.category) == (type_, category)]
+        table = _events_of(archive, type_, category, some, read)
+        for one in asked:
+            values |= _values(table, archive.time, one, [each for each in some if each.window == one.window])
+    return tuple(_table(one, formula, values) for one in asked)
+
+
+def _table(asked: WindowedSpace, formula: Formula, values: Mapping[Feature, Floats]) -> FeatureTable:
+    features = tuple(one for one in formula.features if one.window == asked.window)
+    return FeatureTable(features, asked.window, asked.starts, np.array([values[one] for one in features]))
+
+
+def _events_of(
+    archive: Archive, type_: str, category: tuple[str, str] | None, features: Sequence[Feature], spans: Sequence[Span]
+) -> pa.Table:
+    """The events that some features speak of, with the columns that they need; what the archive lacks is not there."""
+    known = archive.types()
+    wanted = dict.fromkeys(one.attribute for one in features if one.attribute is not None)
+    columns = known[type_].columns if type_ in known else {}
+    empty = pa.schema([(archive.time, archive.settings.time_type)]).empty_table()
+    if type_ not in known or (category is not None and category[0] not in columns):
+        return empty
+    read = [*wanted, *([] if category is None else [category[0]])]
+    table = events_within(archive, type_, spans, [name for name in dict.fromkeys(read) if name in columns])
+    if category is not None:
+        table = table.filter(pc.equal(table.column(category[0]).cast(pa.string()), category[1]))
+    return table.select([archive.time, *(name for name in wanted if name in columns)])
+
+
+def _values(table: pa.Table, time: str, asked: WindowedSpace, features: Sequence[Feature]) -> dict[Feature, Floats]:
+    """The numbers of features of these events, whatever category they are of."""
+    found: dict[Feature, Floats] = {}
+    for feature in features:
+        columns = (
+            [time]
+            if feature.attribute is None or feature.attribute not in table.column_names
+            else [time, feature.attribute]
+        )
+        events = table.select(columns)
+        if feature.function == "count":
+            events = _with_value(events, feature.attribute)
+            made = features_at({"": events.select([time])}, time, asked.starts, asked.window, FeatureSpace(("count",)))
+        else:
+            made = features_at({"": events}, time, asked.starts, asked.window, FeatureSpace((feature.function,)))
+        none = 0.0 if feature.function == "count" else np.nan
+        found[feature] = made.values[0] if len(made) else np.full(len(asked.starts), none)
+    return found
+
+
+def _with_value(events: pa.Table, attribute: str | None) -> pa.Table:
+    if attribute is None:
+        return events
+    return (
+        events.filter(pc.is_valid(events.column(attribute))) if attribute in events.column_names else events.slice(0, 0)
+    )
+
+
+# ------------------------------------------------------------------------------------ windows with events
+
+
+def happened(archive: Archive, starts: Ticks, window: int) -> Truths:
+    """In which windows there was any event, of any type."""
+    return happened_mask(archive, starts, np.ones(len(starts), bool), window)
+
+
+def happened_mask(archive: Archive, starts: Ticks, asked: Truths, window: int) -> Truths:
+    """The same, of the windows that are asked for; the others are false. Types are read until all are found."""
+    found = np.zeros(len(starts), bool)
+    for type_ in archive.types():
+        open_ = np.flatnonzero(asked & ~found)
+        if not len(open_):
+            break
+        spans = spans_of_windows([WindowedSpace(window, starts[open_], FeatureSpace())], 0)
+        times = ticks(events_within(archive, type_, spans, []).column(archive.time), archive.axis)
+        places = np.searchsorted(starts, times, side="right") - 1
+        inside = (places >= 0) & (times < starts[np.maximum(places, 0)] + window)
+        found[places[inside]] = True
+    return found & asked

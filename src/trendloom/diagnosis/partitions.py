@@ -1,0 +1,137 @@
+"""The partitions of a query as its archive lists them: find one by its attributes, and those that are like it.
+
+A value may be given as text (the command has nothing else): it is compared with the values as they are written.
+Cost: the table of partitions, which has a row for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from trendloom.archive.partitions import FIRST, LAST, MEASURES, POINTS
+from trendloom.errors import OptionError, did_you_mean, option
+from trendloom.io.ticks import ticks
+from trendloom.model.time import TimeAxis
+
+
+@dataclass(frozen=True)
+class PartitionRow:
+    """One partition: its attributes, its first and last time in ticks, and how many points its chart has."""
+
+    key: tuple[tuple[str, Any], ...]
+    first: int
+    last: int
+    points: int
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} = {value}" for name, value in self.key) or "the whole stream"
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionTable:
+    """The partitions of one query. `keys`: the partition attributes; what else the table has are dimensions."""
+
+    query: str
+    keys: tuple[str, ...]
+    table: pa.Table
+    axis: TimeAxis
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """What is known of partitions beside their attributes."""
+        return tuple(name for name in self.table.column_names if name not in (*self.keys, *MEASURES))
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        measured = self.table
+        for name in (FIRST, LAST):
+            times = pa.array(ticks(self.table.column(name), self.axis))
+            measured = measured.set_column(measured.column_names.index(name), name, times)
+        return list(measured.to_pylist())
+
+    def row(self, number: int) -> PartitionRow:
+        found = self._rows[number]
+        key = tuple((name, found[name]) for name in self.keys)
+        return PartitionRow(key, found[FIRST], found[LAST], found[POINTS])
+
+    def find(self, asked: Mapping[str, object], name: str) -> PartitionRow:
+        """The partition of these attributes; `name` is the option that it was asked with."""
+        self._check_attributes(asked, name)
+        wanted = {key: written(asked[key]) for key in self.keys}
+        for number, row in enumerate(self._rows):
+            if all(written(row[key]) == text for key, text in wanted.items()):
+                return self.row(number)
+        raise OptionError(
+            f"query '{self.query}' has no partition " + ", ".join(f"{key} = {text}" for key, text in wanted.items()),
+            hint=self._what_there_is(wanted),
+        )
+
+    def _check_attributes(self, asked: Mapping[str, object], name: str) -> None:
+        for key in asked:
+            if key not in self.keys:
+                hint = did_you_mean(key, self.keys) or "it has one partition, the whole stream: leave it out"
+                raise OptionError(f"query '{self.query}' is not partitioned by '{key}'", hint=hint)
+        missing = [key for key in self.keys if key not in asked]
+        if missing:
+            example = self._rows[0][missing[0]] if self._rows else "..."
+            shown = option(name) + f" {missing[0]}={example}"
+            raise OptionError(
+                f"query '{self.query}' is partitioned by {' and '.join(self.keys)}, and no {missing[0]} is given",
+                hint=f"e.g. {shown}",
+            )
+
+    def _what_there_is(self, wanted: Mapping[str, str]) -> str:
+        """The nearest value of the only attribute; of several the values of the first that fits none."""
+        if not self._rows:
+            return "the archive has no partitions of this query"
+        for key, text in wanted.items():
+            values = {written(row[key]) for row in self._rows}
+            if text not in values:
+                found = did_you_mean(text, values) or ""
+                return f"{key}: {found} ({len(values):,} in all)" if len(values) > 1 else f"{key}: {found}"
+        return "each of these values exists, but not together; e.g. " + str(self.row(0))
+
+    # -------------------------------------------------------------------------------------------- relatives
+
+    def dimensions_named(self, asked: tuple[str, ...] | None) -> tuple[str, ...]:
+        """The dimensions to be related by: those asked for, or all; one that does not exist is refused."""
+        if asked is None:
+            return self.dimensions
+        for name in asked:
+            if name not in self.dimensions:
+                hint = did_you_mean(name, self.dimensions) or "partitions of this query have no dimension attributes"
+                raise OptionError(f"partitions of '{self.query}' have no dimension '{name}'", hint=hint)
+        return asked
+
+    def related(
+        self, partition: PartitionRow, by: tuple[str, ...], apart: Collection[PartitionRow] = ()
+    ) -> tuple[PartitionRow, ...]:
+        """The other partitions with equal dimensions, nearest in time first; none where there is no dimension."""
+        if not by:
+            return ()
+        places = {self.row(number).key: number for number in range(len(self._rows))}
+        own = self._rows[places[partition.key]]
+        if any(own[name] is None for name in by):
+            return ()
+        known = {one.key for one in apart} | {partition.key}
+        like = [self.row(number) for number, row in enumerate(self._rows) if all(row[name] == own[name] for name in by)]
+        others = [one for one in like if one.key not in known]
+        return tuple(sorted(others, key=lambda one: (abs(one.first - partition.first), one.first)))
+
+    def come_and_go(self, partition: PartitionRow, low: int, high: int) -> bool:
+        """Whether most of the others that were there between two times were not there all that time."""
+        others = [one for one in map(self.row, range(len(self._rows))) if one.key != partition.key]
+        there = [one for one in others if one.first < high and one.last >= low]
+        slack = (high - low) // 10  # a chart has its first point a while after the first event
+        staying = [one for one in there if one.first <= low + slack and one.last >= high - slack]
+        return 2 * len(staying) < len(there) or not there
+
+
+def written(value: object) -> str:
+    """A value of an attribute as text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

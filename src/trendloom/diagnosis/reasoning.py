@@ -1,0 +1,220 @@
+"""From features and periods to a reason: rank by reward, cut at the leap, validate, cluster, and draw boundaries.
+
+Each step leaves features out and says why; what is left is a conjunction, one feature for each thing that was unlike
+the reference. Features of several window sizes are ranked together, each by the windows of its own table; they are
+compared with each other at the starts of the shortest windows.
+
+Cost: that of `reward` for all features; every later step sees only those that are left.
+See Zhang, "High-Performance Complex Event Processing for Decision Analytics", 5.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trendloom.diagnosis.boundaries import abnormal_ranges
+from trendloom.diagnosis.clusters import correlation_clusters, distances_of_classes
+from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
+from trendloom.diagnosis.features import Feature, FeatureTable, Floats, Truths
+from trendloom.diagnosis.formula import AbnormalRange, formula_of, values_at
+from trendloom.diagnosis.leap import keep_before_leap
+from trendloom.diagnosis.periods import LabelledWindows, Period, check_periods, labelled
+from trendloom.diagnosis.reward import rewards
+from trendloom.diagnosis.settings import Settings
+from trendloom.diagnosis.wording import chance_notes, sentence
+from trendloom.errors import DataError
+
+Progress = Callable[[str, float], None]
+"""Receives what is being done, and the share of all work that is behind."""
+
+SAME = "the same values in both"
+NO_RELATED = "there are no related partitions, so false positives were not looked for"
+NONE_LABELLED = "no period of a related partition could be labelled, so false positives were not looked for"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTables:
+    """Tables of features, one per window size, shortest first, with the annotated windows of each and with all."""
+
+    tables: tuple[FeatureTable, ...]
+    annotated: tuple[LabelledWindows, ...]
+    everything: tuple[LabelledWindows, ...]
+
+    def of(self, feature: Feature) -> tuple[Floats, Truths]:
+        """A feature's values over all labelled windows, and which of them are abnormal."""
+        for table, windows in zip(self.tables, self.everything, strict=True):
+            if table.window == feature.window:
+                return table.take([feature]).values[0, windows.places], windows.abnormal
+        raise DataError(f"there are no windows for '{feature.name}'")
+
+
+def diagnose(
+    tables: Sequence[FeatureTable],
+    periods: Sequence[Period],
+    related: Sequence[Period] | None = None,
+    settings: Settings = Settings(),  # noqa: B008 (frozen)
+    progress: Progress | None = None,
+) -> Diagnosis:
+    """The reason why the abnormal periods are unlike the reference.
+
+    `tables`: features over all these periods, one table per window size. `related`: labelled periods of related
+    partitions (`related_periods`), None where there are none; features that do not hold there are false positives.
+    """
+    tell = progress or (lambda _what, _share: None)
+    check_periods(periods)
+    tell("rewards", 0.0)
+    scene = _scene(tables, periods, related or ())
+    candidates = _ranked(scene, settings)
+    tell("related partitions", 0.6)
+    candidates = _leap(candidates, settings)
+    candidates = _validated(scene, candidates, settings) if related else candidates
+    tell("correlations", 0.8)
+    candidates = _clustered(scene, candidates, settings)
+    tell("boundaries", 0.9)
+    ranges = _ranges(scene, [one.feature for one in candidates if one.kept], settings)
+    found = _told(scene, candidates, ranges, settings)
+    tell("done", 1.0)
+    notes = (*found.notes, *(() if related else (NO_RELATED if related is None else NONE_LABELLED,)))
+    used = (*periods, *(related or ()))
+    return replace(found, notes=notes, periods=used, related=None if related is None else len(related))
+
+
+def _scene(tables: Sequence[FeatureTable], periods: Sequence[Period], related: Sequence[Period]) -> LabelledTables:
+    ordered = tuple(sorted(tables, key=lambda table: table.window))
+    if not any(len(table) for table in ordered):
+        raise DataError("there are no features: no events lie in the stretch of time", hint="mark other times")
+    annotated = tuple(labelled(table, periods) for table in ordered)
+    return LabelledTables(ordered, annotated, tuple(labelled(table, [*periods, *related]) for table in ordered))
+
+
+# ------------------------------------------------------------------------------------------------- the steps
+
+
+def _ranked(scene: LabelledTables, settings: Settings) -> list[CandidateFeature]:
+    """All features by their reward; those that cannot be a reason are out."""
+    found = []
+    for table, windows in zip(scene.tables, scene.annotated, strict=True):
+        got = rewards(table.values[:, windows.places], windows.abnormal)
+        figures = zip(
+            got.reward.tolist(), got.abnormal.tolist(), got.reference.tolist(), got.segments.tolist(), strict=True
+        )
+        windows_of = {"abnormal": int(windows.abnormal.sum()), "reference": int((~windows.abnormal).sum())}
+        for feature, (reward, abnormal, reference, segments) in zip(table.features, figures, strict=True):
+            why = _unfit({"abnormal": abnormal, "reference": reference}, windows_of, segments, settings)
+            found.append(CandidateFeature(feature, reward, kept=not why, why=why))
+    return sorted(found, key=lambda one: (-one.reward, one.feature.place))
+
+
+def _unfit(counts: Mapping[str, int], windows: Mapping[str, int], segments: int, settings: Settings) -> str:
+    """Why a feature cannot be a reason, whatever its reward: too few values, or the same values in both classes."""
+    for kind, count in counts.items():
+        if count == 0:
+            return f"no values in the {kind} windows"
+    for kind, count in counts.items():
+        if count < settings.least_coverage * windows[kind]:
+            return f"values in {count:,} of {windows[kind]:,} {kind} windows only"
+    return SAME if segments == 1 else ""
+
+
+def _leap(candidates: Sequence[CandidateFeature], settings: Settings) -> list[CandidateFeature]:
+    ranked = np.array([one.reward for one in candidates if one.kept])
+    before = keep_before_leap(ranked, settings)
+    lowest = ranked[before - 1] if before else 0.0
+    below = f"below the leap at {lowest:.2f}" if before else f"less reward than {settings.least_reward}"
+    return [_out(one, below) if one.kept and (not before or one.reward < lowest) else one for one in candidates]
+
+
+def _validated(
+    scene: LabelledTables, candidates: Sequence[CandidateFeature], settings: Settings
+) -> list[CandidateFeature]:
+    """Rewards again, over the windows of related partitions, too."""
+    validated: dict[Feature, tuple[float, int]] = {}
+    for table, windows in zip(scene.tables, scene.everything, strict=True):
+        some = [one.feature for one in candidates if one.kept and one.feature.window == table.window]
+        got = rewards(table.take(some).values[:, windows.places], windows.abnormal)
+        validated |= zip(some, zip(got.reward.tolist(), got.segments.tolist(), strict=True), strict=True)
+    best = max((reward for reward, segments in validated.values() if segments > 1), default=0.0)
+    return [_judged(one, *validated[one.feature], best, settings) if one.kept else one for one in candidates]
+
+
+def _judged(
+    candidate: CandidateFeature, reward: float, segments: int, best: float, settings: Settings
+) -> CandidateFeature:
+    found = replace(candidate, validated=reward)
+    if segments <= 1 or reward < settings.validated_share * candidate.reward:
+        return _out(found, f"false positive: {reward:.2f} over related partitions")
+    if reward < settings.validated_best * best:
+        return _out(found, f"less sure: {reward:.2f} over related partitions, where others have {best:.2f}")
+    return found
+
+
+def _clustered(
+    scene: LabelledTables, candidates: Sequence[CandidateFeature], settings: Settings
+) -> list[CandidateFeature]:
+    """One feature for each cluster."""
+    left = [one for one in candidates if one.kept]
+    if not left:
+        return list(candidates)
+    features = [one.feature for one in left]
+    times = scene.tables[0].starts[scene.everything[0].places]
+    by_feature = values_at(features, times, scene.tables)
+    values = np.array([by_feature[feature] for feature in features])
+    best = np.array([one.reward if one.validated is None else one.validated for one in left])
+    apart = distances_of_classes(values, scene.everything[0].abnormal)
+    clusters = correlation_clusters(values, features, best, settings.correlation, apart)
+    found = dict[Feature, CandidateFeature]()
+    for row, one in enumerate(left):
+        number = int(clusters.number[row])
+        one = replace(one, cluster=number + 1)
+        speaker = int(clusters.representative[number])
+        if row != speaker:
+            one = _out(one, f"correlates with {features[speaker].name} ({clusters.correlation[row]:.2f})")
+        found[one.feature] = one
+    return [found.get(one.feature, one) for one in candidates]
+
+
+def _out(candidate: CandidateFeature, why: str) -> CandidateFeature:
+    return replace(candidate, kept=False, why=why)
+
+
+# ------------------------------------------------------------------------------------------------ the answer
+
+
+def _ranges(
+    scene: LabelledTables, features: Sequence[Feature], settings: Settings
+) -> dict[Feature, tuple[AbnormalRange, ...]]:
+    found = {}
+    for feature in features:
+        values, abnormal = scene.of(feature)
+        found[feature] = abnormal_ranges(values, abnormal, settings, whole=feature.function == "count")
+    return found
+
+
+def _told(
+    scene: LabelledTables,
+    candidates: Sequence[CandidateFeature],
+    ranges: Mapping[Feature, tuple[AbnormalRange, ...]],
+    settings: Settings,
+) -> Diagnosis:
+    """The answer in words and as a formula."""
+    values = {feature: scene.of(feature) for feature in ranges}
+    best = candidates[0]
+    if ranges:
+        text = sentence(ranges, {f: v for f, (v, _) in values.items()}, {f: a for f, (_, a) in values.items()})
+    else:
+        text = f"No feature tells the abnormal windows from the reference; the best is {best.feature.name} "
+        text += f"with a reward of {best.reward:.2f}" + (f" ({best.why})." if best.why else ".")
+    kept = tuple(
+        table.take(some)
+        for table in scene.tables
+        if (some := [feature for feature in ranges if feature.window == table.window])
+    )
+    counts = [
+        (table.length, len(table), int(windows.abnormal.sum()), int((~windows.abnormal).sum()))
+        for table, windows in zip(scene.tables, scene.annotated, strict=True)
+    ]
+    notes = tuple(chance_notes(counts, settings.chance))
+    return Diagnosis(formula_of(ranges), ranges, tuple(candidates), text, (), None, notes, kept)

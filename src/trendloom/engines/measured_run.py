@@ -1,0 +1,133 @@
+"""EXPLAIN with events at hand: what a kernel builds of them, and what a run takes.
+
+`look_at` asks the kernel (`Kernel.describe`) and gives out no result. `measure` runs the query in this process and
+watches the processor's time and the memory it holds. `compared` shows both beside what was estimated.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from trendloom.engines import local
+from trendloom.io.events import Events
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.contract import Built, Figure, Kernel
+from trendloom.logical.display import Branch
+from trendloom.options import Options
+from trendloom.planner.plan import Physical
+from trendloom.runtime.blocks import build_block
+from trendloom.runtime.budget import with_memory
+from trendloom.runtime.planning import planned_alone
+from trendloom.runtime.reading import load_needed, queries_of
+
+
+def arranged(text: str, source: object, options: Options) -> tuple[Physical, Block]:
+    """How one query would run over a stream, and the events as its kernel sees them: for whoever looks closer."""
+    (query,) = queries_of(text, options.query)
+    events = load_needed((query,), source, options.for_queries((query,)))
+    physical = with_memory(planned_alone(query, events.schema, options.limits))
+    return physical, build_block(physical, local.stream_of(physical, events))[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """The events of a stream as the kernel of a query sees them, and what it builds of them."""
+
+    kernel: Kernel[Any, Any]
+    block: Block
+    keys: Keys
+    state: Any
+
+    @cached_property
+    def built(self) -> Built | None:
+        return self.kernel.describe(self.state)
+
+    def seconds(self) -> float:
+        """What giving out all results takes on the processor, if nothing is made of them."""
+        used = time.process_time()
+        for _ in self.kernel.finish(self.state):
+            pass
+        return time.process_time() - used
+
+    def describe(self) -> Branch | None:
+        """What is built, for EXPLAIN; None where nothing is."""
+        return None if self.built is None else Branch(self.built.name, below=tuple(map(_branch, self.built.figures)))
+
+
+def look_at(physical: Physical, events: Events) -> Look:
+    """Sort the events and let the kernel build what it builds; no result is given out."""
+    physical = with_memory(physical)
+    block, keys = build_block(physical, local.stream_of(physical, events))
+    kernel = physical.kernel
+    _, state = kernel.step(kernel.start(), block, None)
+    return Look(kernel, block, keys, state)
+
+
+def _branch(figure: Figure) -> Branch:
+    return Branch(figure.name, figure.text, tuple(map(_branch, figure.below)))
+
+
+# ------------------------------------------------------------------------------------------------ measured
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a run gave and took: rows, events of trends, seconds by the clock and by the processor, bytes held."""
+
+    rows: int
+    events: int
+    seconds: float
+    processor: float
+    memory: int
+
+
+def measure(physical: Physical, events: Events) -> Measured:
+    """Run a query on the local engine, rows dropped as they come."""
+    rows, entries = 0, 0
+    with _MemoryWatch() as memory:
+        begin, used = time.perf_counter(), time.process_time()
+        for batch in local.run(physical, events):
+            rows += batch.num_rows
+            if "events" in batch.schema.names:
+                entries += len(batch.column("events").flatten())
+        seconds, used = time.perf_counter() - begin, time.process_time() - used
+    return Measured(rows, entries, seconds, used, memory.most)
+
+
+class _MemoryWatch:
+    """How much more memory this process holds than at the beginning, looked at every few milliseconds."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> _MemoryWatch:
+        self._begin = resident()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._done.wait(0.005):
+            self.most = max(self.most, resident() - self._begin)
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024

@@ -1,0 +1,144 @@
+"""The features of a diagnosis by Spark: tasks read the archive and make numbers of it, which come to the driver.
+
+Work is cut by type and by time into pieces of about as many events each. The task of a piece reads its events from the
+archive and makes features of them as one process does, so the numbers are the same, bit by bit, and functions of the
+user run here, too. Which of them are features is decided when all pieces are there (`explanation.parts`).
+
+All tasks must see the archive: on this machine, or on storage that all machines share.
+Cost: one job, however many types and window sizes there are; every event is read once by one task.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.archive import Archive
+from trendloom.diagnosis.archived_features import WindowedSpace, spans_of_windows, type_features
+from trendloom.diagnosis.feature_parts import FeaturePart, joined_in_time
+from trendloom.diagnosis.features import FeatureTable
+from trendloom.engines.spark.error_transport import in_our_words
+from trendloom.engines.spark.paths import cores_of
+from trendloom.engines.spark.tasks import Batches, Task, mapped
+from trendloom.errors import RunError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PIECES_PER_CORE = 3
+"""So that a core that is done early finds something left to do."""
+FEW_EVENTS = 20_000
+"""As many events take a task about as long as Spark takes to start it."""
+MOST_WINDOWS = 4_096
+"""Of one piece: what it gives out must fit into a cell of Arrow's."""
+MADE = pa.schema([("asked", pa.int32()), ("part", pa.binary()), ("damaged", pa.binary())])
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one task does at a time: the windows of all sizes that start in [low, high), of the events of one type."""
+
+    type: str
+    low: int
+    high: int
+    events: int
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureWork:
+    """What all tasks need to know."""
+
+    archive: Archive
+    asked: tuple[WindowedSpace, ...]
+
+    def of(self, piece: Piece) -> dict[int, WindowedSpace]:
+        """The windows of a piece, by the number of what was asked; sizes without any are left out."""
+        some = {}
+        for number, one in enumerate(self.asked):
+            begin, end = np.searchsorted(one.starts, [piece.low, piece.high])
+            if begin < end:
+                some[number] = replace(one, starts=one.starts[begin:end])
+        return some
+
+
+def features_on_spark(
+    spark: SparkSession, archive: Archive, asked: Sequence[WindowedSpace]
+) -> tuple[FeatureTable, ...]:
+    """A table for each window size, as `engines.diagnosis.reading.features_of_archive` makes them in one process."""
+    from pyspark.sql import functions as F
+
+    work = FeatureWork(replace(archive, root=archive.root.resolve()), tuple(asked))
+    shares = shared_out(list(pieces_of(work, PIECES_PER_CORE * cores_of(spark))), cores_of(spark))
+    rows = [(number, one.type, one.low, one.high) for number, share in enumerate(shares) for one in share]
+    listed = spark.createDataFrame(rows, "task int, type string, low long, high long")
+    placed = listed.repartitionById(max(len(shares), 1), F.col("task"))
+    with in_our_words():
+        made = mapped(placed, Task(work, _made), MADE).toArrow()
+    parts: list[list[FeaturePart]] = [[] for _ in asked]
+    for row in made.to_pylist():
+        parts[row["asked"]].append(pickle.loads(row["part"]))
+        for path, problem in pickle.loads(row["damaged"]).items():
+            archive.leave_out(path, problem)
+    return tuple(joined_in_time(found, one.starts, one.window) for one, found in zip(work.asked, parts, strict=True))
+
+
+# ------------------------------------------------------------------------------------------------- pieces
+
+
+def pieces_of(work: FeatureWork, wanted: int) -> Iterator[Piece]:
+    """About so many pieces, more where types are many or stretches of time are long."""
+    spans = spans_of_windows(work.asked, 0)
+    rows = {
+        type_: sum(
+            file.rows
+            for file in work.archive.files
+            if file.kind == "events" and file.of == type_ and any(file.overlaps(*span) for span in spans)
+        )
+        for type_ in work.archive.types()
+    }
+    enough = max(sum(rows.values()) // wanted, FEW_EVENTS)
+    longest, most = max(work.asked, key=lambda one: one.window).starts, max(len(one.starts) for one in work.asked)
+    first, last = min(low for low, _ in spans), max(high for _, high in spans)
+    for type_, events in rows.items():
+        count = min(max(-(-events // enough), -(-most // MOST_WINDOWS)), len(longest))
+        cuts = longest[np.arange(1, count) * len(longest) // count].tolist()
+        for low, high in zip([first, *cuts], [*cuts, last], strict=True):
+            yield Piece(type_, low, high, events // count)
+
+
+def shared_out(pieces: Sequence[Piece], tasks: int) -> list[list[Piece]]:
+    """Pieces by task, large ones first, each to the task that has the least to do."""
+    found: list[list[Piece]] = [[] for _ in range(tasks)]
+    load = [0] * tasks
+    for piece in sorted(pieces, key=lambda one: -one.events):
+        least = load.index(min(load))
+        found[least].append(piece)
+        load[least] += piece.events + FEW_EVENTS // 10
+    return [share for share in found if share]
+
+
+# --------------------------------------------------------------------------------------------- inside a task
+
+
+def _made(work: FeatureWork, batches: Batches) -> Batches:
+    """The features of the pieces of a task, one row for each piece and window size."""
+    archive = work.archive
+    for row in (row for batch in batches for row in batch.to_pylist()):
+        if not archive.root.exists():
+            raise RunError(
+                f"the archive {archive.root} cannot be seen by the tasks",
+                hint="keep it on storage that all machines share",
+            )
+        known = dict(archive.damaged)
+        some = work.of(Piece(row["type"], row["low"], row["high"], 0))
+        parts = type_features(archive, row["type"], tuple(some.values()), whole=False)
+        damaged = {path: problem for path, problem in archive.damaged.items() if path not in known}
+        for number, part in zip(some, parts, strict=True):
+            yield pa.RecordBatch.from_pylist(
+                [{"asked": number, "part": pickle.dumps(part), "damaged": pickle.dumps(damaged)}], MADE
+            )

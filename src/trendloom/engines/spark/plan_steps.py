@@ -1,0 +1,101 @@
+"""What Spark does with the events of a query, step by step, for EXPLAIN: a batch, and a live stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trendloom.engines.spark.allowed_paths import AllowedPath, Path, joined, ways
+from trendloom.logical.display import Branch
+from trendloom.logical.plan import Plan
+from trendloom.planner.display import numbered, scanned
+from trendloom.planner.live import describe_live
+from trendloom.planner.plan import Physical
+from trendloom.planner.workload import PhysicalWorkload
+
+
+def describe_execution(physical: Physical) -> tuple[Branch, ...]:
+    return (
+        numbered("execution", "engine spark", _steps(physical)),
+        numbered("live", "on a live stream", describe_live(physical)),
+    )
+
+
+def describe_workload(workload: PhysicalWorkload) -> Branch:
+    return numbered("execution", "engine spark", _shared_steps(workload))
+
+
+def _shared_steps(workload: PhysicalWorkload) -> Iterator[str]:
+    together = joined(workload)
+    if together:
+        yield f"one job for {workload.named(n for keys in together for n in keys.members)}: read {_scanned(workload)}"
+    for keys in together:
+        by = f"by {', '.join(keys.attributes)}" if keys.attributes else "to one task, there is no partition key"
+        yield f"move events once {by}, sort them once in each task: for {workload.named(keys.members)}"
+    yield from (f"in each task: {line}" for line in workload.describe_together())
+    of_job = {number for keys in together for number in keys.members}
+    alone = [number for number in range(len(workload.queries)) if number not in of_job]
+    if alone:
+        yield f"a job of its own for {workload.named(alone)}: no partition key, and tasks need not see all events"
+    yield "on a live stream: one stream, in which events travel once for the queries that have their keys in common"
+
+
+def _scanned(workload: PhysicalWorkload) -> str:
+    return scanned(replace(workload.queries[0].plan, scan=workload.scan))
+
+
+def _steps(physical: Physical) -> Iterator[str]:
+    plan, best = physical.plan, ways(physical)[0]
+    yield f"read {scanned(plan)}: project and filter as Spark columns"
+    if best.path is Path.GENERAL:
+        yield from _by_key(plan)
+    elif best.path is Path.CUT and plan.ranking is not None:
+        yield from _cut_ranks(best)
+    elif best.path is Path.CUT:
+        yield from _cut(plan, best)
+    else:
+        yield from _reduced(plan, best)
+    if physical.aggregates:
+        yield "add up what the tasks found, per group and window"
+    if plan.ranks_across_keys and plan.ranking is not None:
+        some = f"the best {plan.ranking.limit} of each task, with their events"
+        yield f"repartition {some}, by window" if plan.window.sliding else f"send {some}, to one task"
+        yield "mapInArrow: rank them together"
+
+
+def _by_key(plan: Plan) -> Iterator[str]:
+    if plan.keys:
+        yield f"repartition by {', '.join(plan.keys)}"
+        yield "mapInArrow: one columnar call per task, for all its partitions"
+    else:
+        cut = "" if plan.ranking is None else ", and there are no windows (WITHIN ... SLIDE) to cut between"
+        yield f"one task: there is no partition key ([...] or GROUP BY) to spread the events by{cut}"
+        yield "mapInArrow: one columnar call"
+
+
+def _cut_ranks(way: AllowedPath) -> Iterator[str]:
+    yield f"path cut, since there is no partition key: {way.reason}"
+    yield "repartition by segment of time, with the events of a window repeated at each cut"
+    yield "mapInArrow: one columnar call per task, which ranks the windows that start in its segments"
+
+
+def _cut(plan: Plan, way: AllowedPath) -> Iterator[str]:
+    keys = f"{', '.join(plan.keys)} and " if plan.keys else ""
+    few = "if there are few keys, which" if plan.keys else "if the stream is longer than a window, which"
+    yield f"path cut, {few} is decided at run time: {way.reason}"
+    yield f"repartition by {keys}segment of time, with the events of a window repeated at each cut"
+    yield "mapInArrow: one columnar call per task, for the windows that start in its segments"
+    yield f"path general otherwise: repartition by {_keys(plan)}"
+
+
+def _reduced(plan: Plan, way: AllowedPath) -> Iterator[str]:
+    yield "path reduced, if the parts of the input hardly overlap in time, which is decided at run time"
+    yield "path direct: the same, and tasks read the row groups of local Parquet files themselves"
+    yield f"mapInArrow: {way.reason}; times that several parts share are sent as events"
+    yield f"repartition matrices by {_keys(plan)}" if plan.keys else "matrices to one task"
+    yield "mapInArrow: multiply in order of time"
+    yield f"path general otherwise: repartition events by {_keys(plan)}"
+
+
+def _keys(plan: Plan) -> str:
+    return ", ".join(plan.keys) or "nothing, one task"

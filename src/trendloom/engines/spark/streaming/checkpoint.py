@@ -1,0 +1,123 @@
+"""What a checkpoint was made with: a small file beside Spark's own, so that a change that does not fit is refused.
+
+A workload may gain queries, lose them, and change HAVING and what RETURN makes of the same aggregates. A query whose
+pattern, predicates, groups or windows change is another query: under the old name it is refused, under a new one it
+starts afresh. So does one that was taken out and is put back: it has missed events, and its *generation* tells.
+A query that joins when batches are done begins after all events that these have seen (`since`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow.fs as fs
+
+from trendloom.engines.spark.streaming.commits import first_unseen, watermark_after
+from trendloom.errors import OptionError, StateError
+from trendloom.io.places import place
+from trendloom.streaming.news import named
+from trendloom.streaming.streaming_query import Flow, as_before_rules
+
+NAME = "trendloom.json"
+TOGETHER = "answered together"
+"""Whether the events of a query are kept with those of others; as it began, it goes on."""
+DELAY = "delay"
+"""The longest delay of the watermark so far, in milliseconds: it says which events batches can have seen."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A workload that fits a checkpoint: its flows as they go on there, and what there is to note down."""
+
+    flows: tuple[Flow, ...]
+    told: dict[str, Any]
+
+
+def agreed(checkpoint: str, flows: tuple[Flow, ...], buckets: int, delay: int = 0) -> tuple[Flow, ...]:
+    """Refuse a workload that does not fit the checkpoint; else note it down there.
+
+    The flows know their generation, and since when they see all events. `delay`: of the watermark, in milliseconds.
+    """
+    agreement = agreement_of(checkpoint, flows, buckets, delay)
+    system, folder = place(checkpoint)
+    system.create_dir(folder, recursive=True)
+    with system.open_output_stream(f"{folder}/.{NAME}.part") as sink:
+        sink.write(json.dumps(agreement.told, indent=2).encode())
+    system.move(f"{folder}/.{NAME}.part", f"{folder}/{NAME}")
+    return agreement.flows
+
+
+def agreement_of(checkpoint: str, flows: tuple[Flow, ...], buckets: int, delay: int = 0) -> Agreement:
+    """What a workload and a checkpoint agree on; nothing is written."""
+    system, folder = place(checkpoint)
+    old = _read(system, f"{folder}/{NAME}")
+    if old is None and system.get_file_info(f"{folder}/offsets").type is fs.FileType.Directory:
+        raise OptionError(
+            f"the folder {checkpoint} is a checkpoint, but not one of Trendloom's",
+            hint="give a new folder, or the one that this workload was started with",
+        )
+    known: dict[str, Any] = {} if old is None else old["queries"]
+    if old is not None and old["buckets"] != buckets:
+        raise OptionError(
+            f"the checkpoint was made with {old['buckets']} buckets, not {buckets}",
+            hint=f"use {old['buckets']} buckets, or a new checkpoint",
+        )
+    longest = delay if old is None else int(old.get(DELAY, delay))
+    watermark = watermark_after(checkpoint)
+    flows = tuple(_going_on(flow, known.get(flow.name), watermark, longest) for flow in flows)
+    present = {flow.name: _told(flow) for flow in flows}
+    gone = {name: {**one, "state": None} for name, one in known.items() if name not in present}
+    together = old is None or _together(old)
+    told = {"buckets": buckets, "together": together, DELAY: max(longest, delay), "queries": gone | present}
+    return Agreement(flows, told)
+
+
+def _told(flow: Flow) -> dict[str, Any]:
+    """What is noted down of a query."""
+    told = {"state": flow.fingerprint, "generation": flow.generation, "since": flow.since}
+    return {**told, TOGETHER: True} if flow.together else told
+
+
+def travel_together(checkpoint: str) -> bool:
+    """Whether the queries of a checkpoint share parcels and buckets of state; those of older ones have their own."""
+    system, folder = place(checkpoint)
+    known = _read(system, f"{folder}/{NAME}")
+    return known is not None and _together(known)
+
+
+def _together(known: dict[str, Any]) -> bool:
+    return bool(known.get("together", False))
+
+
+def _going_on(flow: Flow, known: dict[str, Any] | None, watermark: int | None, delay: int) -> Flow:
+    """The flow as the checkpoint knows it, or as one that begins after all that earlier batches have seen."""
+    if known is not None and known["state"] is not None:
+        if known["state"] not in flow.continued:
+            flow = as_before_rules(flow)
+        if known["state"] not in flow.continued:
+            raise OptionError(
+                f"{named(flow)} has changed since the checkpoint was made, and its state does not fit",
+                hint="put the old query back, or give the new one another name (QUERY name: ...): "
+                "it then starts afresh, and the others go on",
+            )
+        together = bool(known.get(TOGETHER, False))
+        return replace(flow, generation=known["generation"], since=known.get("since"), together=together)
+    axis = flow.physical.plan.schema.axis
+    since = None if watermark is None else first_unseen(axis, watermark, delay)
+    return replace(flow, generation=0 if known is None else known["generation"] + 1, since=since)
+
+
+def _read(system: fs.FileSystem, path: str) -> dict[str, Any] | None:
+    if system.get_file_info(path).type is not fs.FileType.File:
+        return None
+    try:
+        with system.open_input_stream(path) as source:
+            found: dict[str, Any] = json.loads(source.read())
+    except ValueError as error:
+        raise StateError(
+            f"the checkpoint cannot be read: {path}: {error}",
+            hint="put back a copy of the whole folder, or give a new checkpoint, which begins from the start",
+        ) from None
+    return found

@@ -1,0 +1,97 @@
+"""Queries over the caller's own streaming DataFrame: bound, planned and checked at once, run when the stream starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from trendloom.engines.spark.ahead import flows_of
+from trendloom.engines.spark.frames import Frame, describe
+from trendloom.engines.spark.streaming.checkpoint import agreed, travel_together
+from trendloom.engines.spark.streaming.commits import watermark_after
+from trendloom.engines.spark.streaming.folder_files import MARKS
+from trendloom.engines.spark.streaming.settings import Setting, absolute
+from trendloom.engines.spark.streaming.stream import result_schema, run
+from trendloom.errors import QueryNote
+from trendloom.frontend.tql.tree import Query
+from trendloom.logical.result_columns import refuse_clashing_columns
+from trendloom.options import Options
+from trendloom.planner.workload import PhysicalWorkload
+from trendloom.runtime.planning import planned
+from trendloom.runtime.warnings import tell_warnings, warn_in_python
+from trendloom.streaming.bundles import alone, bundles_of, names_together
+from trendloom.streaming.news import news_of
+from trendloom.streaming.statistics import Figures, figures_at, statistics_of_batches
+from trendloom.streaming.streaming_query import Flow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def detect_live(
+    df: DataFrame,
+    queries: tuple[Query, ...],
+    options: Options,
+    *,
+    watermark: str | None,
+    buckets: int,
+    late_to: str | None,
+    checkpoint: str | None,
+    early: bool,
+) -> DataFrame:
+    """The rows of a workload over a streaming DataFrame; see `trendloom.spark.detect`."""
+    setting = Setting(watermark, buckets, None if late_to is None else absolute(late_to))
+    place = None if checkpoint is None else absolute(checkpoint)
+    plan = plan_live(df, queries, options, Figures() if place is None else figures_at(place), early=early)
+    tell_warnings(plan.frame.warnings, plan.workload.bound, warn_in_python)
+    rows, news = open_live(plan, setting, place)
+    for note in news:
+        warn_in_python(note)
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class LivePlan:
+    """A workload planned over a stream, before any checkpoint is asked. `figures`: what was known of the events."""
+
+    frame: Frame
+    workload: PhysicalWorkload
+    flows: tuple[Flow, ...]
+    figures: Figures
+
+
+def plan_live(
+    df: DataFrame, queries: tuple[Query, ...], options: Options, figures: Figures, *, early: bool = False
+) -> LivePlan:
+    """Bind and plan queries; what cannot be served live, or together, is refused, and nothing is touched."""
+    frame = without_marks(describe(df, options.columns()))
+    workload = planned(queries, frame.schema, options.limits, lambda plan: statistics_of_batches(plan, figures))
+    refuse_clashing_columns(workload.bound)
+    flows = flows_of(workload.queries, frame.arrow, options.numeric, early=early)
+    grouped = {number for group in workload.together for number in group.members if not early}
+    flows = tuple(replace(flow, together=number in grouped) for number, flow in enumerate(flows))
+    result_schema(flows)
+    return LivePlan(frame, workload, flows, figures)
+
+
+def open_live(plan: LivePlan, setting: Setting, checkpoint: str | None) -> tuple[DataFrame, tuple[QueryNote, ...]]:
+    """The rows of a planned workload, noted down in its checkpoint, and what there is to say of its queries."""
+    frame, flows = plan.frame, plan.flows
+    if checkpoint is None:
+        return run(frame.df, alone(flows), frame.schema, setting, names_together(flows)), ()
+    flows = agreed(checkpoint, flows, setting.buckets, setting.delay)
+    known = partial(statistics_of_batches, figures=plan.figures)
+    bundles = bundles_of(flows, known) if travel_together(checkpoint) else alone(flows)
+    reached = watermark_after(checkpoint)
+    news = news_of(flows, None if reached is None else reached * 1000)
+    return run(frame.df, bundles, frame.schema, setting), tuple(news)
+
+
+def without_marks(frame: Frame) -> Frame:
+    """The frame whose events are known without the columns that tell of what could not be read."""
+    columns = tuple(one for one in frame.schema.columns if one.name not in MARKS)
+    arrow = pa.schema([one for one in frame.arrow if one.name not in MARKS])
+    return replace(frame, arrow=arrow, schema=replace(frame.schema, columns=columns))

@@ -1,0 +1,141 @@
+"""What went wrong in a live stream, in our words and with the way out, and whether it would happen again.
+
+Spark names most failures: by an error condition, which its exceptions have as an attribute, or by the Java class that
+was thrown. These decide. A cause that comes as text alone (from a task, or from a server) begins with the same names.
+What is left for words (`*_WORDS`) has no name in Spark, or a number that its next version may change. Anything else
+keeps Spark's own first line.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trendloom.engines.spark.error_transport import cause, first_line, said, unwrap
+from trendloom.errors import DataError, OptionError, QueryError, RunError, StateError, TrendloomError, option
+
+BROKEN_CHECKPOINT = (
+    "BATCH_METADATA_NOT_FOUND",
+    "CANNOT_LOAD_STATE_STORE",
+    "CHECKPOINT_",
+    "INVALID_LOG_VERSION",
+    "MALFORMED_CHECKPOINT",
+    "MALFORMED_LOG",
+    "STATE_SCHEMA",
+    "STATE_STORE_",
+    "STREAMING_CHECKPOINT_MISSING",
+    "STREAMING_STATEFUL_OPERATOR_",
+)
+"""Beginnings of conditions."""
+UNREADABLE = ("MALFORMED_RECORD_IN_PARSING",)
+OTHER_TYPE = ("FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH", "PARQUET_TYPE_ILLEGAL")
+GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST",)
+LOST_OFFSETS = ("KAFKA_DATA_LOSS",)
+NO_SUCH_FILE = "java.io.FileNotFoundException"
+
+FULL_WORDS = re.compile(r"No space left on device|disk is full|Disk quota exceeded", re.IGNORECASE)
+"""Java and SQLite know a full disk by these words alone; an error of Python has a number."""
+BROKEN_CHECKPOINT_WORDS = re.compile(
+    r"Incomplete log file|Failed to read log file|StreamMetadata|OperatorStateMetadata|batch \d+ doesn't exist"
+    r"|Error reading delta file"
+)
+"""Plain `IllegalStateException` and `IOException`, and what the reader of a note of Spark's stumbles over."""
+LOST_OFFSETS_WORDS = re.compile(r"failOnDataLoss|some data may have been lost", re.IGNORECASE)
+"""Sources besides Kafka that have this option raise what they like."""
+NO_RECOVERY_WORDS = re.compile(r"does not support recovering from checkpoint")
+"""An `AnalysisException` whose condition is a number that is going to be replaced by a name."""
+ASSERTION = "assertion failed"
+"""All that Spark says where its notes in a checkpoint contradict each other, as when files of it are missing."""
+
+CONDITION = re.compile(r"\[([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:\.[A-Z0-9_]+)?)\]")
+THROWN = re.compile(r"(?:^|: |Caused by: )((?:\w+\.){2,}\w*(?:Exception|Error))\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class _FailureNames:
+    """What Spark calls a failure and its causes."""
+
+    conditions: frozenset[str]
+    classes: frozenset[str]
+
+    def begin_with(self, beginnings: tuple[str, ...]) -> bool:
+        return any(condition.startswith(beginnings) for condition in self.conditions)
+
+
+def _names_of(error: BaseException) -> _FailureNames:
+    conditions, classes = set[str](), set[str]()
+    for one in _with_causes(error):
+        text = said(one)
+        conditions |= {_condition_of(one), *CONDITION.findall(text)}
+        classes |= set(THROWN.findall(text))
+    return _FailureNames(frozenset(conditions), frozenset(classes))
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and its causes, of which PySpark has its own."""
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = getattr(found, "_cause", None) or found.__cause__
+
+
+def _condition_of(error: BaseException) -> str:
+    from pyspark.errors import PySparkException
+
+    return (error.getCondition() if isinstance(error, PySparkException) else None) or ""
+
+
+def explained(error: BaseException, checkpoint: str) -> TrendloomError:
+    """The error in our words."""
+    found = unwrap(error) if isinstance(error, Exception) else error
+    if isinstance(found, TrendloomError):
+        return found
+    text, names = said(error), _names_of(error)
+    if (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)) or FULL_WORDS.search(text):
+        return RunError(f"the disk is full: {cause(error)}", hint=f"make room and {_start_again()}")
+    if NO_RECOVERY_WORDS.search(text):
+        return OptionError(
+            "rows in memory are gone when a stream ends, so it cannot go on from a checkpoint",
+            hint=f"give a new {option('checkpoint')}, or a sink that lasts: parquet:FOLDER, jsonl:FOLDER, "
+            "sqlite:FILE/TABLE",
+        )
+    if names.begin_with(UNREADABLE):
+        return DataError(
+            f"an event cannot be read: {cause(error)}",
+            hint=f"correct it where it lies, or give {option('late_to', 'FOLDER')}: such events are then "
+            "counted and put there",
+        )
+    if names.begin_with(OTHER_TYPE):
+        return DataError(
+            f"a file has a column of another type than the stream: {cause(error)}",
+            hint="write it with the types of the other files, or start again if it has times in nanoseconds: "
+            "a start finds out about them",
+        )
+    if names.begin_with(BROKEN_CHECKPOINT) or BROKEN_CHECKPOINT_WORDS.search(text) or first_line(text) == ASSERTION:
+        return StateError(
+            f"the checkpoint {checkpoint} cannot be read: {cause(error)}",
+            hint=f"put back a copy of the whole folder, or give a new {option('checkpoint')}, which begins "
+            "from the start",
+        )
+    if names.begin_with(LOST_OFFSETS) or LOST_OFFSETS_WORDS.search(text):
+        return DataError(
+            f"the source no longer has all events: {cause(error)}",
+            hint=f"put them back, or go on without them: {option('option', 'failOnDataLoss=false')}",
+        )
+    if names.begin_with(GONE) or NO_SUCH_FILE in names.classes:
+        return DataError(
+            f"a file that the stream was about to read is gone: {cause(error)}",
+            hint="put it back; files may be removed once a later batch is done",
+        )
+    return RunError(f"the stream failed: {cause(error)}", hint=_start_again())
+
+
+def _start_again() -> str:
+    return f"start again with the same {option('checkpoint')}: nothing is lost, and nothing is done twice"
+
+
+def is_lasting(error: TrendloomError) -> bool:
+    """Whether the same would happen again: the query, the options, the events or the stored state are wrong."""
+    return isinstance(error, QueryError | OptionError | DataError | StateError)

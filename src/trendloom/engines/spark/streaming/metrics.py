@@ -1,0 +1,238 @@
+"""What a live stream is doing: totals and the last batch, from Spark's own reports of progress.
+
+A report comes after every batch that is done. Spark keeps the last hundred; a ledger adds them up, each batch once, no
+matter whether a listener brings them or whoever asks. Totals begin when this process first saw the stream.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from trendloom.engines.spark.streaming.batch_figures import FIGURES, figures_of
+from trendloom.streaming.statistics import Figures
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+EVENTS, RESULTS, READ = "trendloom_events", "trendloom_results", "trendloom_read"
+"""Names under which a stream reports what it counted: see `stream`, and `files` for events out of files."""
+
+COUNTED_FROM_1970 = 1e9
+"""Watermarks before 2001 belong to whole numbers that count from some other time: there is no lag to tell."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Totals of a stream, and its last batch. An event counts as late once for every query that wanted it."""
+
+    batch: int = -1
+    batches: int = 0
+    events: int = 0
+    late: int = 0
+    untimed: int = 0
+    results: int = 0
+    batch_events: int = 0
+    batch_results: int = 0
+    batch_seconds: float = 0.0
+    events_per_second: float = 0.0
+    watermark: float | None = None  # seconds since 1970
+    state_rows: int = 0
+    state_bytes: int = 0
+
+    def lag(self, now: float) -> float | None:
+        """Seconds from the watermark to now; None where times do not count from 1970."""
+        if self.watermark is None or self.watermark < COUNTED_FROM_1970:
+            return None
+        return now - self.watermark
+
+
+def metrics_of(query: StreamingQuery) -> Metrics:
+    """Totals and the last batch of a stream that `detect` made, as of now.
+
+    The first call has the session tell of every batch from then on; before that, Spark remembers the last hundred.
+    """
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        listen(session)
+    ledger = LEDGERS.of(str(query.id))
+    ledger.add(reports_of(query, ledger.metrics.batch))
+    return ledger.metrics
+
+
+def listen(spark: SparkSession) -> None:
+    """Have the session report every batch, so that totals are right however seldom somebody asks for them."""
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    if getattr(spark, "_trendloom_listens", False):
+        return
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None:
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:
+            report = json.loads(event.progress.json)
+            if EVENTS in report.get("observedMetrics", {}):
+                LEDGERS.of(report["id"]).add([report])
+
+        def onQueryIdle(self, event: Any) -> None:
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:
+            pass
+
+    spark.streams.addListener(Listener())
+    spark._trendloom_listens = True  # type: ignore[attr-defined]
+
+
+def reports_of(query: StreamingQuery, seen: int) -> list[dict[str, Any]]:
+    """The reports of batches after `seen`; usually one, so the other ninety-nine are not asked for."""
+    last = query.lastProgress
+    if last is None:
+        return []
+    report = json.loads(last.json)
+    if report["batchId"] <= seen + 1:
+        return [report]
+    return [json.loads(each.json) for each in query.recentProgress]
+
+
+# ------------------------------------------------------------------------------------------------ ledgers
+
+
+@dataclass
+class Ledger:
+    """Adds up the reports of one stream: what it did, and what it counted of its events."""
+
+    metrics: Metrics = Metrics()
+    figures: Figures = field(default_factory=Figures)
+    lock: Lock = field(default_factory=Lock)
+
+    def add(self, reports: Iterable[dict[str, Any]]) -> list[Metrics]:
+        """Take in reports; the metrics after each batch that is new (Spark also reports a look that found nothing)."""
+        with self.lock:
+            found = []
+            for report in reports:
+                if report["batchId"] > self.metrics.batch and "addBatch" in report.get("durationMs", {}):
+                    self.metrics = after(self.metrics, report)
+                    self.figures = self.figures.and_(figures_of(self.metrics.batch, _observed(report, FIGURES)))
+                    found.append(self.metrics)
+            return found
+
+
+@dataclass
+class Ledgers:
+    """The ledgers of this process, by the identity of their stream, which survives restarts of a query."""
+
+    known: dict[str, Ledger] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+    def of(self, stream: str) -> Ledger:
+        with self.lock:
+            return self.known.setdefault(stream, Ledger())
+
+
+LEDGERS = Ledgers()
+
+
+def after(before: Metrics, report: dict[str, Any]) -> Metrics:
+    """The metrics after one more batch."""
+    seconds = report.get("durationMs", {}).get("triggerExecution", 0) / 1000
+    counted = _observed(report, EVENTS)
+    results = int(_observed(report, RESULTS).get("rows", 0))
+    rows = sum(max(0, int(source.get("numInputRows", 0))) for source in report.get("sources", []))
+    read = int(_observed(report, READ).get("rows", rows))  # where tasks read files, Spark counts the files
+    states = report.get("stateOperators", [])
+    # Spark's own aggregations (monitors) drop what comes late; they count it after adding up what came together
+    dropped = sum(int(state.get("numRowsDroppedByWatermark", 0)) for state in states)
+    told = report.get("eventTime", {}).get("watermark")
+    watermark = None if told is None else _seconds(told)
+    return Metrics(
+        batch=int(report["batchId"]),
+        batches=before.batches + 1,
+        events=before.events + read,
+        late=before.late + int(counted.get("late", 0)) + dropped,
+        untimed=before.untimed + int(counted.get("untimed", 0)),
+        results=before.results + results,
+        batch_events=read,
+        batch_results=results,
+        batch_seconds=seconds,
+        events_per_second=read / seconds if seconds else 0.0,
+        watermark=watermark if watermark else before.watermark,  # Spark's is 0 as long as it has none
+        state_rows=sum(int(state.get("numRowsTotal", 0)) for state in states),
+        state_bytes=sum(_bytes(state) for state in states),
+    )
+
+
+def _observed(report: dict[str, Any], name: str) -> dict[str, Any]:
+    """What was counted under a name; Spark Connect tells values and their names apart."""
+    found: dict[str, Any] = report.get("observedMetrics", {}).get(name) or {}
+    if "schema" not in found:
+        return found
+    return dict(zip((field["name"] for field in found["schema"]["fields"]), found["values"], strict=True))
+
+
+def _bytes(state: dict[str, Any]) -> int:
+    """The size of a state: RocksDB's files, or what another store says."""
+    return int(state.get("customMetrics", {}).get("rocksdbSstFileSize") or state.get("memoryUsedBytes", 0))
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp()
+
+
+def shown_watermark(metrics: Metrics) -> str:
+    """The watermark as people read it."""
+    if metrics.watermark is None:
+        return "none yet"
+    moment = datetime.fromtimestamp(metrics.watermark, UTC)
+    return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
+
+
+# --------------------------------------------------------------------------------------------- Prometheus
+
+
+def prometheus_text(metrics: Metrics, now: float) -> str:
+    """The metrics in the text format that Prometheus reads, from a file (the textfile collector) or over HTTP."""
+    lag = metrics.lag(now)
+    told: list[tuple[str, str, str, float | None]] = [
+        ("events_total", "counter", "Events read from the source.", metrics.events),
+        ("late_events_total", "counter", "Events that came after the watermark, per query.", metrics.late),
+        ("untimed_events_total", "counter", "Events without a time, per query.", metrics.untimed),
+        ("results_total", "counter", "Rows given out.", metrics.results),
+        ("batches_total", "counter", "Batches done.", metrics.batches),
+        ("batch", "gauge", "Number of the last batch.", metrics.batch),
+        ("batch_events", "gauge", "Events of the last batch.", metrics.batch_events),
+        ("batch_duration_seconds", "gauge", "Time that the last batch took.", metrics.batch_seconds),
+        ("events_per_second", "gauge", "Events of the last batch by its time.", metrics.events_per_second),
+        ("watermark_seconds", "gauge", "Event time up to which rows are certain, since 1970.", metrics.watermark),
+        ("watermark_lag_seconds", "gauge", "How far the watermark is behind now.", lag),
+        ("state_rows", "gauge", "Rows in Spark's state store.", metrics.state_rows),
+        ("state_bytes", "gauge", "Size of Spark's state store.", metrics.state_bytes),
+    ]
+    lines = []
+    for name, kind, help_text, value in told:
+        if value is not None:
+            lines += [f"# HELP trendloom_{name} {help_text}", f"# TYPE trendloom_{name} {kind}"]
+            lines.append(f"trendloom_{name} {value!r}")
+    return "\n".join(lines) + "\n"
+
+
+def write_prometheus(metrics: Metrics, path: Path, now: float) -> None:
+    """Replace the file by the metrics of now; readers see the old or the new one, never a half."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        part.write_text(prometheus_text(metrics, now))
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,200 @@
+"""A live stream as a service: start it, watch it, start it again where something outside failed, stop it in good order.
+
+A failure of the sink, of the source or of a machine loses nothing: the checkpoint knows the last batch that is done,
+and Spark does the one after it again. So the query is simply started again, a few times, with growing pauses; a batch
+that is done in between makes the count begin again. What would fail again in the same way (a bad query, unreadable
+events, a broken checkpoint) is not tried again.
+
+A workload may be renewed while it runs: between two batches the query is stopped and another one started on the same
+checkpoint. To Spark that is a restart like any other, so no row is lost and none comes twice.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event
+from typing import TYPE_CHECKING, Any, Protocol
+
+from trendloom.engines.spark.streaming.failures import explained, is_lasting
+from trendloom.engines.spark.streaming.metrics import Ledger, Metrics, reports_of
+from trendloom.engines.spark.streaming.sinks import Sink
+from trendloom.errors import OptionError, RunError, TrendloomError, option
+from trendloom.streaming.statistics import Figures, figures_at, keep_figures
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+AVAILABLE_NOW = "available-now"
+INTERVAL = re.compile(r"\s*\d+(\.\d+)?\s+(millisecond|second|minute|hour)s?\s*", re.IGNORECASE)
+LOOK_EVERY = 0.2
+"""Seconds between two looks at the stream."""
+
+GRACE = 10.0
+"""Seconds that a batch under way gets to end when the stream is stopped; then it is cancelled, and done again later."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """How a stream is run. `trigger`: a batch every so often ("5 seconds"), "available-now", or as fast as it goes."""
+
+    checkpoint: str
+    trigger: str | None = None
+    retries: int = 3
+    pause: float = 1.0
+    memory: str | None = None  # a table in Spark's memory, instead of a sink
+
+    def __post_init__(self) -> None:
+        if self.trigger is not None and self.trigger != AVAILABLE_NOW and not INTERVAL.fullmatch(self.trigger):
+            raise OptionError(
+                f"'{self.trigger}' does not say when to run a batch", hint='"5 seconds", "1 minute" or available-now'
+            )
+        if self.retries < 0:
+            raise OptionError(f"{option('retries')} is a number of times, 0 or more")
+
+
+@dataclass(frozen=True)
+class StreamWatch:
+    """What a caller wants to hear: every batch that is done, and every failure that will be tried again."""
+
+    batch: Callable[[Metrics], None] = lambda _: None
+    failed: Callable[[TrendloomError, float], None] = lambda _error, _pause: None
+
+
+UNWATCHED = StreamWatch()
+
+
+class Renewal(Protocol):
+    """Who decides that a stream goes on with other rows: a changed workload, or a better plan of the same one."""
+
+    def is_due(self, figures: Figures) -> bool:
+        """Whether to stop after the batch under way; asked at every look. `figures`: of the batches so far."""
+        ...
+
+    def renewed_rows(self) -> DataFrame:
+        """What to go on with; the stream is stopped, and its checkpoint at rest."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Hearing:
+    """Hears of batches that are done: tells of them, and keeps the stream's figures beside its checkpoint."""
+
+    watch: StreamWatch
+    checkpoint: str | None
+
+    def tell(self, query: StreamingQuery, ledger: Ledger) -> None:
+        told = ledger.add(reports_of(query, ledger.metrics.batch))
+        for metrics in told:
+            self.watch.batch(metrics)
+        if told and self.checkpoint is not None:
+            keep_figures(ledger.figures, self.checkpoint)
+
+
+@dataclass
+class _Gate:
+    """Before a sink: no new batch enters when the stream is to stop, and what the sink raised is kept.
+
+    Spark reports it only in a long text.
+    """
+
+    sink: Sink
+    stop: Event
+    renew: Event = field(default_factory=Event)  # the stream is to stop, and another one goes on
+    error: Exception | None = field(default=None)
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        if self.stop.is_set() or self.renew.is_set():
+            raise RunError("the stream is being stopped")
+        try:
+            self.sink(rows, batch)
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def serve(
+    rows: DataFrame,
+    sink: Sink,
+    service: Service,
+    stop: Event,
+    watch: StreamWatch = UNWATCHED,
+    renewal: Renewal | None = None,
+) -> Metrics:
+    """Run a stream until it ends or `stop` is set; its metrics at the end. An error is one of ours."""
+    ours = hasattr(rows, "_jdf")  # a server of Spark Connect has its own disk, and gets a copy of the sink
+    ledger, failures = Ledger(figures=figures_at(service.checkpoint) if ours else Figures()), 0
+    while True:
+        gate, done = _Gate(sink, stop), ledger.metrics.batches
+        try:
+            query = start(rows, gate if ours else sink, service)
+            hearing = _Hearing(watch, service.checkpoint if ours else None)
+            if not _follow(query, ledger, gate, hearing, renewal) or renewal is None:
+                return ledger.metrics
+            rows, failures = renewal.renewed_rows(), 0
+        except Exception as error:
+            found = explained(gate.error or error, service.checkpoint)
+            failures = 1 if ledger.metrics.batches > done else failures + 1
+            if stop.is_set():
+                return ledger.metrics
+            if is_lasting(found) or failures > service.retries:
+                raise _given_up(found, failures) from error
+            pause = service.pause * 2 ** (failures - 1)
+            watch.failed(found, pause)
+            stop.wait(pause)
+
+
+def start(rows: DataFrame, sink: Sink, service: Service) -> StreamingQuery:
+    """Start the stream on its checkpoint."""
+    writer = rows.writeStream.outputMode("append").option("checkpointLocation", service.checkpoint)
+    if service.trigger == AVAILABLE_NOW:
+        writer = writer.trigger(availableNow=True)
+    elif service.trigger is not None:
+        writer = writer.trigger(processingTime=service.trigger)
+    if service.memory is not None:
+        return writer.format("memory").queryName(service.memory).start()
+    return writer.foreachBatch(sink).start()
+
+
+def _follow(query: StreamingQuery, ledger: Ledger, gate: _Gate, listener: _Hearing, renewal: Renewal | None) -> bool:
+    """Tell of every batch until the query ends, and whether it is to be renewed; raise its error if it has one."""
+    stop, renew = gate.stop, gate.renew
+    try:
+        while query.isActive and not stop.is_set():
+            listener.tell(query, ledger)
+            if renewal is not None and renewal.is_due(ledger.figures):
+                renew.set()
+                _finish_batch(query, stop, patience=None)
+                break
+            stop.wait(LOOK_EVERY)
+        if stop.is_set():
+            _finish_batch(query, stop, patience=GRACE)
+    finally:
+        query.stop()
+        listener.tell(query, ledger)
+    error: Any = query.exception()
+    if error is not None and not stop.is_set() and not renew.is_set():
+        raise error
+    return renew.is_set() and not stop.is_set()
+
+
+def _finish_batch(query: StreamingQuery, stop: Event, patience: float | None) -> None:
+    """Wait for the batch under way, but not for long; without a limit only until the stream is to stop for good."""
+    until = None if patience is None else time.monotonic() + patience
+    running = query.lastProgress
+    while query.isActive and query.status["isTriggerActive"]:
+        if stop.is_set() if until is None else time.monotonic() >= until:
+            return
+        last = query.lastProgress
+        if (last and last.batchId) != (running and running.batchId):
+            return
+        time.sleep(LOOK_EVERY)
+
+
+def _given_up(error: TrendloomError, failures: int) -> TrendloomError:
+    if failures == 1 or not isinstance(error, RunError):
+        return error
+    return RunError(f"{error.message} (tried {failures} times)", hint=error.hint)

@@ -1,0 +1,134 @@
+"""A workload over a streaming DataFrame: pack events by bucket → step the state → unpack result rows.
+
+The watermark is Spark's own. Spark does not drop late events here, because what reaches the stateful operator are
+parcels without a time; the step itself sets late events apart, and counts them.
+
+Queries that keep events apart by the same attributes travel together (`bundles`): one set of parcels, one state each.
+Buckets of one query step at the same watermark, so all that is known of a window leaves them in one micro-batch. Groups
+that span buckets are therefore added up by a plain shuffle within the batch: no second state is needed. So are the best
+of all partitions ranked (LIMIT k OVERALL): every bucket gives the k best of its keys, and the events stay spread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from trendloom.engines.spark.columns import column, needed_by_any, without_time
+from trendloom.engines.spark.error_transport import heeded
+from trendloom.engines.spark.session import set_arrow_rows
+from trendloom.engines.spark.streaming.batch_figures import FIGURES, observed_figures
+from trendloom.engines.spark.streaming.earliest import clock_of
+from trendloom.engines.spark.streaming.packing import BUCKET, BUNDLE, PARCEL, PAYLOAD, Label, Packing
+from trendloom.engines.spark.streaming.processor import OUTPUT, Processor
+from trendloom.engines.spark.streaming.settings import Setting
+from trendloom.engines.spark.streaming.stepping import Stepping
+from trendloom.engines.spark.tasks import Batches, Task, key_columns, mapped
+from trendloom.engines.spark.workload_table import QUERY, aligned, joint_schema
+from trendloom.errors import open_door
+from trendloom.model.schema import Schema
+from trendloom.streaming.bundles import Bundle, flows_of_taker
+from trendloom.streaming.state import unpack
+from trendloom.streaming.streaming_query import Flow
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+CLOCK = "_trendloom_clock"
+EVENTS, RESULTS = "trendloom_events", "trendloom_results"
+"""Names of observed metrics: of what came in, and of the rows given out."""
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def run(
+    df: DataFrame, bundles: tuple[Bundle, ...], schema: Schema, setting: Setting, probes: tuple[str, ...] = ()
+) -> DataFrame:
+    """The rows of a workload over a streaming DataFrame; `probes`: bundles that must not have any state."""
+    flows = tuple(flow for bundle in bundles for flow in bundle.flows)
+    _prepare(df.sparkSession)
+    result = result_schema(flows)
+    assert setting.watermark is not None
+    timed = df.withColumn(CLOCK, clock_of(df, schema)).withWatermark(CLOCK, setting.watermark)
+    timed = timed.observe(FIGURES, *observed_figures(timed, bundles, schema, CLOCK))
+    parcels = _parcels(timed, bundles, column(CLOCK).isNull() | without_time(schema), setting, probes)
+    stepping = Stepping(bundles, setting.buckets, setting.late_to, open_door(), probes)
+    processor = Processor(stepping)
+    mode = "update" if any(flow.early for flow in flows) else "append"
+    stepped = parcels.groupBy(BUNDLE, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
+    stepped = heeded(stepped).observe(
+        EVENTS, *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("kept", "late", "untimed"))
+    )
+    if any(flow.in_parts for flow in flows):
+        stepped = stepped.repartition(QUERY, "route")
+    rows = mapped(stepped.select(QUERY, PAYLOAD), Task(None, Unpacking(flows)), result)
+    return rows.observe(RESULTS, F.count(F.lit(1)).alias("rows"))
+
+
+def result_schema(flows: tuple[Flow, ...]) -> pa.Schema:
+    """The columns of all queries together; a workload adds `query`."""
+    return joint_schema([flow.result for flow in flows], named=any(flow.name for flow in flows))
+
+
+def _prepare(spark: SparkSession) -> None:
+    """What stateful operators of this kind need, unless the session has it already."""
+    set_arrow_rows(spark)
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
+
+
+def _parcels(
+    df: DataFrame, bundles: tuple[Bundle, ...], untimed: Column, setting: Setting, probes: tuple[str, ...]
+) -> DataFrame:
+    """Events as parcels; those that are `untimed` go along, to be refused or put aside."""
+    given = [name for name in df.columns if name != CLOCK]
+    labels: list[Label] = []
+    flags: list[Column] = []
+    for bundle in bundles:
+        keys = F.xxhash64(*key_columns(df, bundle.attributes)) if bundle.attributes else F.lit(0)
+        bucket = f" bucket {len(labels)}"
+        flags.append(F.pmod(keys, F.lit(setting.buckets)).cast("int").alias(bucket))
+        wanted: list[str | None] = []
+        for taker in bundle.takers:
+            test = needed_by_any([flow.physical.plan for flow in flows_of_taker(taker)], df.schema)
+            wanted.append(None if test is None else f" wanted {len(labels)} {len(wanted)}")
+            if test is not None and wanted[-1] is not None:
+                # Naming the clock keeps Spark from moving the test below the watermark, which all events shall move.
+                flags.append((F.coalesce(test, F.lit(False)) | untimed).alias(wanted[-1]))
+        needed = {name for flow in bundle.flows for name in flow.schema.names}
+        kept = [name for name in given if setting.late_to is not None or name in needed]
+        labels.append(Label(bundle.name, tuple(kept), bucket, tuple(wanted)))
+    columns = [name for name in given if any(name in label.columns for label in labels)]
+    chosen = df.select(*(column(name) for name in columns), *flags)
+    tests = [name for label in labels for name in label.wanted]
+    if None not in tests:
+        chosen = chosen.filter(" OR ".join(f"`{name}`" for name in tests))
+    return mapped(chosen, Task(None, Packing(tuple(labels), probes, setting.buckets)), PARCEL)
+
+
+@dataclass(frozen=True)
+class Unpacking:
+    """What a task makes of results that leave the state: rows, put together where buckets gave parts of them."""
+
+    flows: tuple[Flow, ...]
+
+    def __call__(self, _: object, batches: Batches) -> Batches:
+        known = {flow.name: flow for flow in self.flows}
+        result = result_schema(self.flows)
+        parts: dict[str, list[pa.Table]] = {}
+        for batch in batches:
+            names, payloads = batch.column(QUERY).to_pylist(), batch.column(PAYLOAD)
+            for name, payload in zip(names, payloads, strict=True):
+                if not payload.is_valid:
+                    continue
+                table = unpack(payload.as_buffer())
+                if known[name].in_parts:
+                    parts.setdefault(name, []).append(table)
+                else:
+                    yield from aligned(table, name, result)
+        for name, tables in parts.items():
+            for rows in known[name].joined(tables):
+                yield from aligned(pa.Table.from_batches([rows]), name, result)

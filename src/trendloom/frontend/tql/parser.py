@@ -1,0 +1,95 @@
+"""Text to syntax tree: the doors of the language.
+
+The grammar is compiled at the first parse and kept (about a tenth of a second, once); importing this module does not
+even load Lark. Trees are frozen, so those of the last texts are kept, too: a workbench, a stream and a test ask for the
+same ones again and again. A text that is not a query goes to `diagnosis`, which says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from importlib import resources
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, cast
+
+from trendloom.errors import OptionError, ParseError
+from trendloom.frontend.tql.keywords import RESERVED
+from trendloom.frontend.tql.source import Source, attribute_span
+from trendloom.frontend.tql.tree import Expression, Pattern, Query
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+__all__ = ["attribute_span", "parse", "parse_expression", "parse_pattern", "parse_query"]
+
+
+def parse(text: str) -> tuple[Query, ...]:
+    """The queries of a text: one without a name, or a workload of `QUERY name:` queries."""
+    if not isinstance(text, str):
+        raise _no_text(text)
+    return cast("tuple[Query, ...]", _parse(text, "query_text"))
+
+
+def parse_query(text: str) -> Query:
+    """The one query of a text."""
+    queries = parse(text)
+    if len(queries) > 1:
+        names = ", ".join(str(query.name) for query in queries)
+        raise ParseError(
+            f"Expected one query, found {len(queries)}", queries[1].span, hint=f"choose one of {names}", text=text
+        )
+    return queries[0]
+
+
+def parse_expression(text: str) -> Expression:
+    """A condition or value alone."""
+    return cast(Expression, _parse(text, "expression"))
+
+
+def parse_pattern(text: str) -> Pattern:
+    """A pattern alone."""
+    return cast(Pattern, _parse(text, "pattern"))
+
+
+@lru_cache(maxsize=64)
+def _parse(text: str, start: str) -> Any:
+    from lark.exceptions import UnexpectedInput
+
+    from trendloom.frontend.tql.build_tree import Builder
+    from trendloom.frontend.tql.syntax_errors import explain
+
+    source = Source(text)
+    try:
+        return Builder(source).build(_grammar().parse(text, start=start))
+    except UnexpectedInput as failure:
+        raise explain(_grammar(), start, source, failure) from None
+    except RecursionError:
+        raise _too_deep(source) from None
+
+
+def _no_text(given: object) -> OptionError:
+    hint = None
+    if isinstance(given, PurePath):
+        hint = "give its text: path.read_text()"
+    elif isinstance(given, Iterable) and not isinstance(given, bytes):
+        hint = "several queries are one text: QUERY first: ... QUERY second: ..."
+    return OptionError(f"a query must be text, not of type {type(given).__name__}", hint=hint)
+
+
+def _too_deep(source: Source) -> ParseError:
+    return ParseError("The query is nested too deeply to be read", source.span(0, 1), text=source.text)
+
+
+@cache
+def _grammar() -> Lark:
+    from lark import Lark
+
+    grammar = resources.files("trendloom.frontend.tql").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar.replace("%RESERVED%", "|".join(RESERVED)),
+        parser="lalr",
+        lexer="contextual",
+        start=["query_text", "expression", "pattern"],
+        propagate_positions=True,
+    )

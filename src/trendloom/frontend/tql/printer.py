@@ -1,0 +1,299 @@
+"""Syntax tree to canonical text: `parse(write(tree)) == tree`.
+
+Brackets stand only where the tree needs them, names are in backquotes only where they must be. The text of an
+expression also names the columns of results, so it is part of the language and does not change lightly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from math import gcd
+
+from trendloom.frontend.tql.keywords import AGGREGATES, PROBABILITY, write_name
+from trendloom.frontend.tql.tree import (
+    And,
+    Between,
+    Binary,
+    Call,
+    DurationLiteral,
+    Equivalence,
+    Event,
+    Exists,
+    Expression,
+    In,
+    Index,
+    IsNull,
+    Item,
+    Length,
+    Like,
+    Literal,
+    Logical,
+    Merge,
+    Name,
+    Not,
+    OperandWithin,
+    Or,
+    Pattern,
+    Query,
+    RankBy,
+    Reference,
+    Repeat,
+    Seq,
+    Star,
+    Unary,
+)
+from trendloom.model.selection import Semantics, Trends
+
+# How tightly an expression binds; an operand that binds less than its place asks for stands in brackets.
+_OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _MINUS, _ATOM = range(8)
+
+_ARITHMETIC = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
+
+
+def write(queries: Query | Sequence[Query]) -> str:
+    """The canonical text of one query or of a workload."""
+    if isinstance(queries, Query):
+        return _write_query(queries)
+    return "\n\n".join(_write_query(query) for query in queries)
+
+
+def _write_query(query: Query) -> str:
+    clauses = list(_clauses(query))
+    if query.name is None:
+        return "\n".join(clauses)
+    return "\n  ".join([f"QUERY {write_name(query.name, reserved_allowed=True)}:", *clauses])
+
+
+def _clauses(query: Query) -> Iterable[str]:
+    """The clauses in the order of the language's description; defaults are left out."""
+    if query.returns is not Trends.ALL:
+        yield "RETURN " + _returns(query.returns)
+    yield "PATTERN " + write_pattern(query.pattern)
+    if query.semantics is not Semantics.ANY:
+        yield "SEMANTICS " + query.semantics.value
+    if query.where is not None:
+        yield "WHERE " + write_expression(query.where)
+    if query.group_by:
+        yield "GROUP BY " + _attributes(query.group_by)
+    if query.having is not None:
+        yield "HAVING " + write_expression(query.having)
+    if query.within is not None:
+        slide = query.within.slide
+        yield f"WITHIN {write_length(query.within.within)}" + (f" SLIDE {write_length(slide)}" if slide else "")
+    if query.rank_by is not None:
+        yield _rank(query.rank_by)
+    if query.confidence is not None:
+        yield f"CONFIDENCE >= {_decimal(query.confidence)}"
+
+
+def _returns(returns: Trends | tuple[Item, ...]) -> str:
+    return returns.value if isinstance(returns, Trends) else ", ".join(_item(item) for item in returns)
+
+
+def _item(item: Item) -> str:
+    text = write_expression(item.expression)
+    return text if item.alias is None else f"{text} AS {write_name(item.alias, reserved_allowed=True)}"
+
+
+def write_length(length: Length | DurationLiteral) -> str:
+    """The canonical text of a duration."""
+    return _decimal(length.amount) + (f" {length.unit}" if length.unit else "")
+
+
+def _rank(rank: RankBy) -> str:
+    if isinstance(rank.preference, Merge):
+        preferences = ", ".join(write_expression(preference) for preference in rank.preference.preferences)
+        preference = f"MERGE({rank.preference.function}, {preferences})"
+    else:
+        preference = write_expression(rank.preference)
+    direction, overall = " DESC" if rank.descending else "", " OVERALL" if rank.overall else ""
+    return f"RANK BY {preference}{direction} LIMIT {rank.limit}{overall}"
+
+
+def _decimal(value: Fraction) -> str:
+    """An exact decimal. Only numbers that somebody could have written have one."""
+    rest, digits = value.denominator, 0
+    while rest > 1:
+        shrunk = rest // gcd(rest, 10)
+        if shrunk == rest:
+            raise ValueError(f"{value} has no finite decimal text")
+        rest, digits = shrunk, digits + 1
+    if digits == 0:
+        return str(value.numerator)
+    text = str((value * 10**digits).numerator).rjust(digits + 1, "0")
+    return f"{text[:-digits]}.{text[-digits:]}"
+
+
+# ---------------------------------------------------------------------------------------------- patterns
+
+
+def write_pattern(pattern: Pattern) -> str:
+    """The canonical text of a pattern."""
+    match pattern:
+        case Event():
+            return _event(pattern)
+        case Seq(parts):
+            return f"SEQ({_patterns(parts)})"
+        case Or(parts):
+            return f"OR({_patterns(parts)})"
+        case And(parts):
+            return f"AND({_patterns(parts)})"
+        case Not(inner):
+            return f"NOT {write_pattern(inner)}"
+        case Exists(variable, inner):
+            return f"EXISTS {write_name(variable)} ({_operand(inner)})"
+        case Repeat(inner):
+            text = write_pattern(inner)
+            return (f"({text})" if isinstance(inner, Not) else text) + _repetition(pattern)
+        case OperandWithin():
+            return f"({_operand(pattern)})"
+
+
+def _patterns(parts: Iterable[Pattern]) -> str:
+    return ", ".join(_operand(part) for part in parts)
+
+
+def _operand(pattern: Pattern) -> str:
+    """A pattern where its own WITHIN needs no brackets."""
+    if not isinstance(pattern, OperandWithin):
+        return write_pattern(pattern)
+    return f"{write_pattern(pattern.pattern)} WITHIN {write_length(pattern.within)}"
+
+
+def _event(event: Event) -> str:
+    text = write_name(event.type) + (f" {write_name(event.variable)}" if event.variable is not None else "")
+    return text if event.predicate is None else f"({text}: {write_expression(event.predicate)})"
+
+
+def _repetition(repeat: Repeat) -> str:
+    if repeat.spelling != "{}":
+        return repeat.spelling
+    if repeat.most is None:
+        return f"{{{repeat.least},}}"
+    return f"{{{repeat.least}}}" if repeat.least == repeat.most else f"{{{repeat.least},{repeat.most}}}"
+
+
+# ------------------------------------------------------------------------------------------- expressions
+
+
+def write_expression(expression: Expression) -> str:
+    """The canonical text of a condition or value."""
+    return _write(expression, _OR)
+
+
+def _write(expression: Expression, place: int) -> str:
+    """The text of an operand whose place asks for a binding at least as tight as `place`."""
+    text, binding = _text(expression)
+    return text if binding >= place else f"({text})"
+
+
+def _text(expression: Expression) -> tuple[str, int]:
+    """The text without outer brackets, and how tightly it binds."""
+    match expression:
+        case Logical(operator, operands):
+            binding = _AND if operator == "and" else _OR
+            return f" {operator.upper()} ".join(_write(operand, binding + 1) for operand in operands), binding
+        case Unary():
+            return _unary(expression)
+        case Binary(operator, left, right):
+            # Comparisons do not chain, so both sides bind tighter; arithmetic groups to the left.
+            binding = _ARITHMETIC.get(operator, _COMPARE)
+            tighter = binding + 1
+            first = _write(left, tighter if binding == _COMPARE else binding)
+            return f"{first} {operator} {_write(right, tighter)}", binding
+        case In() | Between() | Like():
+            return _test(expression, ""), _COMPARE
+        case IsNull(operand, negated):
+            return f"{_write(operand, _SUM)} IS {'NOT ' if negated else ''}NULL", _COMPARE
+        case _:
+            return _atom(expression), _ATOM
+
+
+def _unary(unary: Unary) -> tuple[str, int]:
+    operand = unary.operand
+    if unary.operator == "-":
+        # `--` opens a comment, so a minus under a minus is bracketed.
+        return f"-{_write(operand, _ATOM)}", _MINUS
+    if isinstance(operand, In | Between | Like):
+        return _test(operand, "NOT "), _COMPARE
+    return f"NOT {_write(operand, _NOT)}", _NOT
+
+
+def _test(test: In | Between | Like, negation: str) -> str:
+    operand = _write(test.operand, _SUM)
+    match test:
+        case In(_, items):
+            return f"{operand} {negation}IN ({_expressions(items)})"
+        case Between(_, low, high):
+            return f"{operand} {negation}BETWEEN {_write(low, _SUM)} AND {_write(high, _SUM)}"
+        case Like(_, pattern):
+            return f"{operand} {negation}LIKE {_string(pattern)}"
+
+
+def _atom(expression: Expression) -> str:
+    match expression:
+        case Literal(value):
+            return _literal(value)
+        case DurationLiteral():
+            return write_length(expression)
+        case Name(name):
+            return write_name(name)
+        case Reference():
+            return _reference(expression)
+        case Star():
+            return "*"
+        case Call():
+            return _call(expression)
+        case Equivalence(attributes):
+            return f"[{_attributes(attributes)}]"
+        case _:
+            raise TypeError(f"not an expression: {expression!r}")
+
+
+def _literal(value: int | Decimal | str | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, Decimal):
+        return repr(float(value)) if Decimal(repr(float(value))) == value else str(value)
+    return _string(value) if isinstance(value, str) else repr(value)
+
+
+def _string(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _reference(reference: Reference) -> str:
+    variable = write_name(reference.variable)
+    match reference.index:
+        case Index.EACH:
+            text = variable
+        case Index.NEXT:
+            text = f"NEXT({variable})"
+        case Index.ALL:
+            text = f"{variable}[]"
+        case index:
+            text = f"{variable}[{index.value}]"
+    return text if reference.attribute is None else f"{text}.{write_name(reference.attribute, reserved_allowed=True)}"
+
+
+def _call(call: Call) -> str:
+    name = write_name(call.name)
+    return f"{name.upper() if _over_matches(call) else name}({_expressions(call.arguments)})"
+
+
+def _over_matches(call: Call) -> bool:
+    """Whether a call aggregates over all matches, not inside one: then it is written in upper case."""
+    if call.name not in (*AGGREGATES, PROBABILITY) or len(call.arguments) != 1:
+        return False
+    argument = call.arguments[0]
+    return isinstance(argument, Star) or (isinstance(argument, Reference) and argument.index is Index.EACH)
+
+
+def _expressions(expressions: Iterable[Expression]) -> str:
+    return ", ".join(write_expression(expression) for expression in expressions)
+
+
+def _attributes(attributes: Iterable[str]) -> str:
+    return ", ".join(write_name(attribute, reserved_allowed=True) for attribute in attributes)

@@ -1,0 +1,345 @@
+"""Stretches of events as matrices that can be stored, sent and multiplied: what is left of events that need not move.
+
+A piece is a stretch of one key's events in one pane. Pieces are multiplied in order of time, wherever they were made:
+by tasks that read different parts of a stream, or by steps that see it chunk after chunk. Exact numbers stay exact: a
+piece whose numbers do not fit two words has as many as it needs.
+
+Cost: that of `type_grained.reduce` to make them; one product of matrices each to put them together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from trendloom.kernels.aggregate.measures import ABSENT, Addends, Sortable, Spans, SpanTotals, prepare, sortable
+from trendloom.kernels.aggregate.results import Totals, linear_of, totals_of
+from trendloom.kernels.aggregate.spans import spans_between
+from trendloom.kernels.aggregate.type_grained.panes import MatrixLayout, any_spilled, compose, compose_least, slide
+from trendloom.kernels.aggregate.type_grained.type_grained import Prepared, pieces_of, reduce
+from trendloom.kernels.aggregate.widening import Layout, bits_of, layout_of, repeat_wider, words_of
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, copy, like, zeros, zeros_like
+from trendloom.kernels.columns.words import STEP
+from trendloom.kernels.jit.compiled import njit
+from trendloom.kernels.measures import AggregationSpec
+from trendloom.model.window import Window
+
+Array = np.ndarray[Any, Any]
+Compute = Callable[[Array, Numbers], tuple[Numbers, Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """The matrices of many pieces in one part of the layout, [piece, row, lane]: exact (`high`) or scaled (`exponent`).
+
+    `wide[piece]` holds the words, [row, lane, word], of a piece that two words are too few for.
+    """
+
+    low: Array  # low words, or mantissas
+    high: Array  # high words, or exponents
+    exact: bool
+    wide: Array
+
+    def take(self, pieces: Array) -> Stack:
+        return Stack(self.low[pieces], self.high[pieces], self.exact, self.wide[pieces])
+
+    def numbers(self, system: type[Numbers], words: int = 2) -> tuple[Numbers, Array]:
+        """Rows of numbers, piece after piece, and which pieces do not fit the system."""
+        count, size, lanes = self.low.shape
+        wide = np.array([one is not None for one in self.wide], np.bool_)
+        flat = (count * size, lanes)
+        if not self.exact:
+            return Scaled(self.low.reshape(flat), self.high.reshape(flat)), np.zeros(count, np.bool_)
+        if system is Wides:
+            return Wides(self.low.reshape(flat), self.high.reshape(flat), np.zeros(lanes, np.int64)), wide
+        if system is Scaled:
+            return self._as_scaled(), np.zeros(count, np.bool_)
+        found = np.empty((count, size, lanes, words), np.uint64)
+        found[..., 0], found[..., 1] = self.low, self.high.view(np.uint64)
+        found[..., 2:] = np.where(self.high < 0, np.uint64(2**64 - 1), np.uint64(0))[..., None]
+        bad = np.zeros(count, np.bool_)
+        for piece in np.flatnonzero(wide):
+            mine = self.wide[piece]
+            bad[piece] = mine.shape[-1] > words
+            if not bad[piece]:
+                found[piece] = np.where(mine[..., -1:].view(np.int64) < 0, np.uint64(2**64 - 1), np.uint64(0))
+                found[piece][..., : mine.shape[-1]] = mine
+        return Limbs(found.reshape(*flat, words), np.zeros(lanes, np.int64)), bad
+
+    def _as_scaled(self) -> Scaled:
+        mantissa = self.low.astype(np.float64) + self.high.astype(np.float64) * 2.0**64
+        exponent = np.zeros(mantissa.shape, np.int64)
+        for piece in np.flatnonzero([one is not None for one in self.wide]):
+            for place in np.ndindex(mantissa.shape[1:]):
+                value = int.from_bytes(self.wide[piece][place].tobytes(), "little", signed=True)
+                steps = max(0, (value.bit_length() - 200) // STEP)
+                mantissa[piece][place], exponent[piece][place] = float(value >> STEP * steps), steps
+        flat = (-1, mantissa.shape[2])
+        return Scaled(mantissa.reshape(flat), exponent.reshape(flat))
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Pieces by key, pane and time. `pane` counts panes from time 0; `first` and `last` are times of events."""
+
+    key: Array
+    pane: Array
+    first: Array
+    last: Array
+    stacks: tuple[Stack, ...]
+    least: Array  # [extreme, piece, slot, lane]
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def with_keys(self, key: Array) -> Pieces:
+        """The same pieces with other numbers of their keys."""
+        return replace(self, key=key)
+
+    def take(self, rows: Array) -> Pieces:
+        stacks = tuple(stack.take(rows) for stack in self.stacks)
+        return Pieces(self.key[rows], self.pane[rows], self.first[rows], self.last[rows], stacks, self.least[:, rows])
+
+
+def pane_of(window: Window) -> int | None:
+    """The length of a pane; None: the whole stream is one."""
+    if window.within is None or window.slide is None:
+        return None
+    return math.gcd(window.within, window.slide)
+
+
+def reduce_block(spec: AggregationSpec, block: Block, numeric: str) -> Pieces | None:
+    """The pieces of a block; None where values have no meaning outside of it (texts, integers beyond 64 bits)."""
+    layout, pane = layout_of(spec, numeric), pane_of(spec.detection.window)
+    extremes = [(m, sortable(m, block.columns[m.column])) for m in layout.extremes if m.column]
+    if any(one.table is not None or one.dictionary is not None for _, one in extremes):
+        return None
+    stretches = pieces_of(block, pane) if pane is not None else _whole_keys(block)
+    begin, end = stretches[:, 0], stretches[:, 1]
+    stacks, least = [], np.zeros((0, len(begin), 0, 0), np.int64)
+    for number, part in enumerate(layout.parts):
+        linear, lanes = linear_of(part.measures, block, doubles=not part.exact)
+        if any(len(digits) > 1 for digits in lanes.values()):
+            return None
+        prepared = Prepared(prepare(spec, block, linear, extremes if number == 0 else []))
+        if number == 0:
+            least = reduce(prepared, begin, end, zeros(Wides, 1, 1))[2]
+        prepared = Prepared(_without_least(prepared.addends))
+        stacks.append(_stack(_reducing(prepared, begin, end), len(begin), prepared, exact=part.exact))
+    key = block.key[begin]
+    time = block.time[begin]
+    panes = np.zeros(len(begin), np.int64) if pane is None else np.floor_divide(time, pane)
+    return Pieces(key, panes, time, block.time[end - 1], tuple(stacks), least)
+
+
+def join(parts: list[Pieces]) -> Pieces:
+    """Pieces of different origins in one order."""
+    whole = Pieces(
+        np.concatenate([part.key for part in parts]),
+        np.concatenate([part.pane for part in parts]),
+        np.concatenate([part.first for part in parts]),
+        np.concatenate([part.last for part in parts]),
+        tuple(_joined(stacks) for stacks in zip(*(part.stacks for part in parts), strict=True)),
+        np.concatenate([part.least for part in parts], axis=1),
+    )
+    return whole.take(np.lexsort((whole.first, whole.pane, whole.key)))
+
+
+def compact(spec: AggregationSpec, numeric: str, pieces: Pieces) -> Pieces:
+    """One piece per key and pane; pieces of a key must not overlap in time."""
+    begin = np.flatnonzero(np.r_[True, np.diff(pieces.key) | np.diff(pieces.pane)]) if len(pieces) else np.zeros(0, int)
+    if len(begin) == len(pieces):
+        return pieces
+    end = np.r_[begin[1:], len(pieces)]
+    stacks = []
+    for number, shape in enumerate(_shapes(spec, layout_of(spec, numeric))):
+        stack = pieces.stacks[number]
+        size, lanes = stack.low.shape[1:]
+        stacks.append(_matrices(_multiplying(stack, begin, end, shape), len(begin), size, lanes, exact=stack.exact))
+    least = np.empty((len(pieces.least), len(begin), *pieces.least.shape[2:]), np.int64)
+    for x in range(len(least)):
+        _multiply_least(least[x], pieces.least[x], begin, end, _shapes(spec, layout_of(spec, numeric))[0])
+    kept = pieces.take(begin)
+    return replace(kept, last=pieces.last[end - 1], stacks=tuple(stacks), least=least)
+
+
+def results(
+    spec: AggregationSpec, numeric: str, pieces: Pieces, block_columns: dict[str, Any],
+    starts: tuple[int, int] | None = None,
+) -> Totals:  # fmt: skip
+    """What all windows amount to. `block_columns` are the columns of MIN and MAX, for the way back to values.
+
+    `starts`: only windows that start from the one time on and before the other.
+    """
+    layout, window = layout_of(spec, numeric), spec.detection.window
+    pane = pane_of(window)
+    keys = int(pieces.key.max(initial=-1)) + 1
+    key_starts = np.searchsorted(pieces.key, np.arange(keys + 1))
+    spans = spans_between(key_starts, pieces.pane * (pane or 1), window)
+    spans = spans if starts is None else spans.starting(*starts)
+    values: dict[str, Any] = {}
+    matches = least = None
+    for number, (part, shape) in enumerate(zip(layout.parts, _shapes(spec, layout), strict=True)):
+        sweeper = Multiplied(pieces.stacks[number], pieces.least if number == 0 else pieces.least[:0], shape)
+        amounts, found = part.run(sweeper, spans)
+        values |= {m.name: amounts[1 + at] for at, m in enumerate(part.measures)}
+        if number == 0:
+            matches, least = amounts[0], found
+    assert matches is not None
+    assert least is not None
+    for at, measure in enumerate(layout.extremes):
+        values[measure.name] = block_columns[measure.name].restore(least[:, at])
+    return totals_of(spec, spans.key, spans.start, matches, values)
+
+
+@dataclass(frozen=True, eq=False)
+class Multiplied:
+    """Pieces as something that can be added up in any number system; spans are ranges of pieces."""
+
+    stack: Stack
+    least: Array
+    shape: MatrixLayout
+
+    @property
+    def lanes(self) -> int:
+        return self.shape.measures + 1
+
+    def sweep(self, spans: Spans, numbers: Numbers) -> SpanTotals:
+        """Windows as products of pieces."""
+        words = numbers.words.shape[2] if isinstance(numbers, Limbs) else 2
+        used = np.zeros(len(self.stack.low) + 1, np.int64)
+        np.add.at(used, spans.low, 1)
+        np.add.at(used, spans.high, -1)
+        some = np.flatnonzero(np.cumsum(used)[:-1] > 0)
+        matrices, bad = self.stack.take(some).numbers(type(numbers), words)
+        found = SpanTotals(zeros_like(matrices, len(spans), self.lanes), np.zeros(len(spans), np.bool_),
+                      np.full((len(spans), len(self.least)), ABSENT))  # fmt: skip
+        first, last = np.searchsorted(some, spans.low), np.searchsorted(some, spans.high)
+        slide(found.numbers, found.spilled, found.least, first, last, matrices, bad, self.least[:, some], self.shape)
+        return found
+
+    def without_least(self) -> Multiplied:
+        return replace(self, least=self.least[:0])
+
+
+# -------------------------------------------------------------------------------------------- exact matrices
+
+
+def _stack(compute: Compute, count: int, prepared: Prepared, *, exact: bool) -> Stack:
+    size = prepared.shape.slots * (prepared.shape.measures + 1)
+    return _matrices(compute, count, size, len(prepared.shape.columns), exact=exact)
+
+
+def _matrices(compute: Compute, count: int, size: int, lanes: int, *, exact: bool) -> Stack:
+    """Matrices number 0 to `count`, in two words or scaled; those that do not fit in as many words as they need."""
+    shape, everything = (count, size, lanes), np.arange(count)
+    wide = np.full(count, None, object)
+    if not exact:
+        scaled, _ = compute(everything, zeros(Scaled, 1, 1))
+        assert isinstance(scaled, Scaled)
+        return Stack(scaled.mantissa.reshape(shape), scaled.exponent.reshape(shape), False, wide)
+    found, bad = compute(everything, zeros(Wides, 1, 1))
+    assert isinstance(found, Wides)
+    again = np.flatnonzero(bad)
+
+    def compute_wider(rows: Array, words: int) -> Array:
+        limbs, spilt = compute(rows, zeros(Limbs, 1, 1, words))
+        assert isinstance(limbs, Limbs)
+        matrices = limbs.words.reshape(len(rows), size, lanes, words)
+        for row, matrix in zip(rows, matrices, strict=True):
+            wide[row] = matrix
+        return spilt
+
+    if len(again):
+        bits = bits_of(compute(again, zeros(Scaled, 1, 1))[0])
+        repeat_wider(again, words_of(bits.reshape(len(again), -1).max(axis=1)), compute_wider)
+    return Stack(found.low.reshape(shape), found.high.reshape(shape), True, wide)
+
+
+def _reducing(prepared: Prepared, begin: Array, end: Array) -> Compute:
+    def compute(rows: Array, numbers: Numbers) -> tuple[Numbers, Array]:
+        return reduce(prepared, begin[rows], end[rows], numbers)[:2]
+
+    return compute
+
+
+def _multiplying(stack: Stack, begin: Array, end: Array, shape: MatrixLayout) -> Compute:
+    def compute(rows: Array, numbers: Numbers) -> tuple[Numbers, Array]:
+        words = numbers.words.shape[2] if isinstance(numbers, Limbs) else 2
+        sizes = end[rows] - begin[rows]
+        last = np.cumsum(sizes)
+        some = np.arange(last[-1]) + np.repeat(begin[rows] - (last - sizes), sizes)
+        matrices, bad = stack.take(some).numbers(type(numbers), words)
+        out = zeros_like(matrices, len(rows) * stack.low.shape[1], stack.low.shape[2])
+        spilt = np.zeros(len(rows), np.bool_)
+        _multiply(out, spilt, matrices, bad, last - sizes, last, shape)
+        return out, spilt
+
+    return compute
+
+
+# ---------------------------------------------------------------------------------------------------- parts
+
+
+def _whole_keys(block: Block) -> Array:
+    some = np.flatnonzero(np.diff(block.key_starts) > 0)
+    return np.stack([block.key_starts[some], block.key_starts[some + 1]], axis=1)
+
+
+def _without_least(addends: Addends) -> Addends:
+    return replace(addends, values=addends.values[:0], valued=addends.valued[:0])
+
+
+def _joined(stacks: tuple[Stack, ...]) -> Stack:
+    low = np.concatenate([stack.low for stack in stacks])
+    high = np.concatenate([stack.high for stack in stacks])
+    return Stack(low, high, stacks[0].exact, np.concatenate([stack.wide for stack in stacks]))
+
+
+def _shapes(spec: AggregationSpec, layout: Layout) -> list[MatrixLayout]:
+    """The shape of the matrices of every part; it needs no events."""
+    nothing = Block(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), {})
+    shape = Prepared(prepare(spec, nothing, [], [])).shape
+    return [shape._replace(measures=len(part.measures)) for part in layout.parts]
+
+
+def sortables(spec: AggregationSpec, block: Block) -> dict[str, Sortable]:
+    """How values of MIN and MAX come back from the integers they were compared as."""
+    extremes = [m for m in spec.measures if m.function in ("min", "max") and m.column]
+    return {m.name: sortable(m, block.columns[m.column]) for m in extremes if m.column}
+
+
+@njit(nogil=True)
+def _multiply(
+    out: Numbers, spilt: Array, pieces: Numbers, bad: Array, begin: Array, end: Array, shape: MatrixLayout
+) -> None:
+    """The product of pieces begin..end, in order, of every group."""
+    size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
+    product, other = like(pieces, size, lanes), like(pieces, size, lanes)
+    for group in range(len(begin)):
+        for row in range(size):
+            copy(product, row, pieces, begin[group] * size + row)
+        spilt[group] = bad[begin[group]]
+        for piece in range(begin[group] + 1, end[group]):
+            compose(other, pieces, piece * size, product, 0, shape)
+            spilt[group] |= bad[piece] | any_spilled(other)
+            for row in range(size):
+                copy(product, row, other, row)
+        for row in range(size):
+            copy(out, group * size + row, product, row)
+
+
+@njit(nogil=True)
+def _multiply_least(out: Array, least: Array, begin: Array, end: Array, shape: MatrixLayout) -> None:
+    for group in range(len(begin)):
+        product = least[begin[group]].copy()
+        for piece in range(begin[group] + 1, end[group]):
+            other = np.empty_like(product)
+            compose_least(other, least[piece], product, shape)
+            product = other
+        out[group] = product

@@ -1,0 +1,277 @@
+"""A pattern as linear algebra: slots that hold running aggregates, and for every kind of event a matrix on them.
+
+A *slot* is a set of partial matches that behave alike from now on: those that end at a state of the template and,
+where a NOT can still spoil them, have seen equally much of it. Under skip-till-any-match an event of a kind adds to
+the slot of each state it can enter the sum of the slots that lead there. Under skip-till-next-match the slots it
+takes from are emptied, under contiguous all are. An event at a position that EXISTS hides takes the place of what its
+slot held (`existence`). Events of a NOT move slots along; what can no longer become part of
+a match is dropped. So every kind of event is a matrix of small integers, whatever the semantics: `Program.entering` +
+`Program.moving`.
+
+Linear measures ride along: each slot has one more number per measure, to which entering adds weight · matches.
+Slots depend on the pattern alone, never on the events, so matrices of different tasks fit together.
+See Poppe, "Event Stream Analytics", ch. 15 and 16; Qi, Cao, Ray, Rundensteiner, "Complex Event Analytics".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, combinations
+
+from trendloom.kernels.aggregate.type_grained.exists import Existence
+from trendloom.kernels.matching.automaton import Machine, Step
+from trendloom.kernels.matching.spec import Detection
+from trendloom.pattern.template import Crossings
+
+MOST_NOT_POSITIONS = 6
+MOST_SLOTS = 64
+
+Progress = frozenset[int] | None  # states that matches of a NOT have reached; None: one has ended
+Tag = tuple[tuple[int, Progress], ...]  # by scope
+Positions = frozenset[int]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Partial matches that end in `state` (None: not begun; the empty match), of which NOTs have seen `tag`.
+
+    `ended`: complete matches that no event takes away any more (next and contiguous).
+    """
+
+    state: int | None
+    tag: Tag
+    ended: bool = False
+
+
+def obstacle(machine: Machine) -> str | None:
+    """Why the pattern of a machine is not such an algebra, or None. Rules on adjacent events are not looked at."""
+    detection = machine.spec
+    if machine.ambiguous:
+        return "there are several ways to derive a match"
+    for scope in detection.scopes[1:]:
+        if scope.parent != 0 or scope.outer or scope.rules or scope.open_ended or scope.branch:
+            return "a NOT has conditions or NOTs of its own"
+        steps = [*machine.starts[scope.number], *chain.from_iterable(machine.moves[scope.number])]
+        if any(step.may_tie for step in steps):
+            return "a NOT holds an AND"
+    if _shares_ties(detection, machine):
+        return "parts of an AND can bind the same event"
+    if (hiding := Existence(machine).obstacle) is not None:
+        return hiding
+    if len(detection.scopes) == 1 and 1 + 2 * len(detection.scopes[0].template.position_of) <= MOST_SLOTS:
+        return None  # without a NOT, a state has two slots at most
+    try:
+        Program(machine)
+    except OverflowError:
+        return f"it needs more than {MOST_SLOTS} running aggregates"
+    return None
+
+
+def _shares_ties(detection: Detection, machine: Machine) -> bool:
+    """Whether two events of equal time in one match could be the same event."""
+    if not any(step.may_tie for step in machine.steps):
+        return False
+    branches: dict[int, dict[str, set[int]]] = {}
+    for place in detection.places:
+        for part, operand in place.branch:
+            branches.setdefault(part, {}).setdefault(place.type, set()).add(operand)
+    return any(len(operands) > 1 for types in branches.values() for operands in types.values())
+
+
+class Program:
+    """The slots of a detection and what every kind of event does to them."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine, self.spec = machine, machine.spec
+        self.template = self.spec.scopes[0].template
+        self.keeps = not (self.spec.earliest or self.spec.adjacent)
+        self.existence = Existence(machine)
+        slots = [slot for slot in dict.fromkeys(self._reachable()) if slot.state not in self.existence.needless]
+        useful = self._useful(slots)
+        self.slots = tuple(slot for slot in slots if slot in useful)
+        if len(self.slots) > MOST_SLOTS:
+            raise OverflowError
+        self.number = {slot: at for at, slot in enumerate(self.slots)}
+
+    # ---------------------------------------------------------------------------------------- slots
+
+    def _reachable(self) -> Iterator[Slot]:
+        begins = [Slot(None, self._fresh(None))]
+        for state, ways in enumerate(self.template.accepts):
+            begins.append(Slot(state, self._fresh(state)))
+            if ways and not self.keeps:
+                begins.append(Slot(state, self._fresh(state, ended=True), ended=True))
+        for begin in begins:
+            seen, todo = {begin}, [begin]
+            while todo:
+                slot = todo.pop()
+                yield slot
+                found = {Slot(slot.state, tag, slot.ended) for tag in self._tags_after(slot.tag)}
+                todo.extend(sorted(found - seen, key=str))
+                seen |= found
+
+    def _tags_after(self, tag: Tag) -> Iterator[Tag]:
+        positions = sorted({p for scope, _ in tag for p in self._positions_of(scope)})
+        if len(positions) > MOST_NOT_POSITIONS:
+            raise OverflowError
+        for size in range(1, len(positions) + 1):
+            for some in combinations(positions, size):
+                yield self._seen(tag, frozenset(some))
+
+    def _positions_of(self, scope: int) -> set[int]:
+        return {p for p, place in enumerate(self.spec.places) if place.scope == scope}
+
+    def _fresh(self, state: int | None, *, ended: bool = False) -> Tag:
+        """The NOTs that matter to what stands here, nothing seen of them yet."""
+        if state is None:
+            ways: Iterable[Crossings] = chain.from_iterable(step.ways for step in self.machine.starts[0])
+        else:
+            moves = () if ended else (step.ways for step in self.machine.moves[0][state])
+            ends = self.template.accepts[state] if ended or self.keeps else ()
+            ways = chain(chain.from_iterable(moves), ends)
+        return tuple((scope, frozenset()) for scope in sorted({c.scope for way in ways for c in way}))
+
+    def _seen(self, tag: Tag, positions: Positions) -> Tag:
+        """The tag after events that fit these positions, all of one time."""
+        return tuple((scope, self._progress(scope, reached, positions)) for scope, reached in tag)
+
+    def _progress(self, scope: int, reached: Progress, positions: Positions) -> Progress:
+        if reached is None:
+            return None
+        steps = [
+            *self.machine.starts[scope],
+            *(s for state in sorted(reached) for s in self.machine.moves[scope][state]),
+        ]
+        targets = frozenset(step.target for step in steps if step.position in positions)
+        accepts = self.spec.scopes[scope].template.accepts
+        return None if any(accepts[state] for state in targets) else reached | targets
+
+    def _useful(self, slots: list[Slot]) -> set[Slot]:
+        """The slots that can still contribute to a match."""
+        useful = {slot for slot in slots if self.accepting(slot)}
+        changed = True
+        while changed:
+            more = {slot for slot in slots if slot not in useful and self._leads_to(slot, useful)}
+            useful |= more
+            changed = bool(more)
+        return useful
+
+    def _leads_to(self, slot: Slot, useful: set[Slot]) -> bool:
+        for step in self._steps(slot):
+            if any(target in useful for target in self._entered(step.target)):
+                return True
+        return any(Slot(slot.state, tag, slot.ended) in useful for tag in self._tags_after(slot.tag))
+
+    # ------------------------------------------------------------------------------------- behaviour
+
+    def accepting(self, slot: Slot) -> bool:
+        """Whether what it holds at the end of a window are matches."""
+        if slot.state is None or slot.ended == self.keeps:
+            return False
+        return any(self._holds(way, slot.tag) for way in self.template.accepts[slot.state])
+
+    def _holds(self, way: Crossings, tag: Tag) -> bool:
+        seen = dict(tag)
+        return all(seen[crossing.scope] is not None for crossing in way)
+
+    def _steps(self, slot: Slot) -> list[Step]:
+        """The steps that events may take from here."""
+        if slot.ended:
+            return []
+        steps = self.machine.starts[0] if slot.state is None else self.machine.moves[0][slot.state]
+        taken = (step for step in steps if self.existence.takes(slot.state, step))
+        return [step for step in taken if any(self._holds(way, slot.tag) for way in step.ways)]
+
+    def _entered(self, state: int) -> list[Slot]:
+        """The slots that a match joins on entering a state."""
+        found = [Slot(state, self._fresh(state))]
+        if self.template.accepts[state] and not self.keeps:
+            found.append(Slot(state, self._fresh(state, ended=True), ended=True))
+        return found
+
+    def entering(self, positions: Positions) -> set[tuple[int, int, bool]]:
+        """What an event that fits these positions adds: (to slot, from slot, whether from an event of equal time)."""
+        found = set()
+        for slot in self.slots:
+            for step in self._steps(slot):
+                if step.position in positions:
+                    targets = [target for target in self._entered(step.target) if target in self.number]
+                    found |= {(self.number[target], self.number[slot], False) for target in targets}
+        for state, steps in enumerate(self.machine.moves[0]):
+            source = Slot(state, self._fresh(state))
+            for step in steps:
+                target = Slot(step.target, self._fresh(step.target))
+                if step.may_tie and step.position in positions and source in self.number and target in self.number:
+                    found.add((self.number[target], self.number[source], True))
+        return found
+
+    def moving(self, positions: Positions) -> set[tuple[int, int]]:
+        """Where events of one time that fit these positions leave what is there: (to slot, from slot)."""
+        found = set()
+        for slot in self.slots:
+            if self._taken(slot, positions) or self._replaced(slot, positions):
+                continue
+            after = Slot(slot.state, self._seen(slot.tag, positions), slot.ended)
+            if after in self.number:
+                found.add((self.number[after], self.number[slot]))
+        return found
+
+    def _taken(self, slot: Slot, positions: Positions) -> bool:
+        """Whether runs that wait here go on, or end."""
+        if slot.state is None or slot.ended or self.keeps:
+            return False
+        return self.spec.adjacent or any(step.position in positions for step in self._steps(slot))
+
+    def _replaced(self, slot: Slot, positions: Positions) -> bool:
+        """Whether an event takes the place of the hidden one with which partial matches end here."""
+        return slot.state in self.existence.hidden and self.template.position_of[slot.state] in positions
+
+    # --------------------------------------------------------------------------------------- matrices
+
+    @cached_property
+    def begin(self) -> int:
+        """The slot of the empty match."""
+        return self.number[Slot(None, self._fresh(None))]
+
+    @cached_property
+    def accepts(self) -> tuple[int, ...]:
+        return tuple(at for at, slot in enumerate(self.slots) if self.accepting(slot))
+
+    @cached_property
+    def position_of(self) -> tuple[int, ...]:
+        """The position that entering a slot binds; −1 for the empty match."""
+        return tuple(-1 if slot.state is None else self.template.position_of[slot.state] for slot in self.slots)
+
+    @cached_property
+    def sources(self) -> tuple[int, ...]:
+        """Slots that more than keep what they hold: the columns of a matrix. The others only ever grow."""
+        hidden = self.existence.hidden
+        return tuple(
+            at
+            for at, slot in enumerate(self.slots)
+            if self._steps(slot) or slot.tag or slot.state in hidden or not (slot.ended or self.keeps)
+        )
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """Slots such that within one time what is entered first comes first."""
+        after: dict[int, set[int]] = {at: set() for at in range(len(self.slots))}
+        everything = frozenset(range(len(self.spec.places)))
+        for target, source, tied in self.entering(everything):
+            if tied:
+                after[source].add(target)
+        found: list[int] = []
+        seen: set[int] = set()
+
+        def visit(at: int) -> None:
+            if at not in seen:
+                seen.add(at)
+                for target in sorted(after[at]):
+                    visit(target)
+                found.append(at)
+
+        for at in range(len(self.slots)):
+            visit(at)
+        return tuple(reversed(found))

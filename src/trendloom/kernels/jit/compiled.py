@@ -1,0 +1,228 @@
+"""`njit`: functions that Numba compiles, each once per machine; who compiles, and how to hear of it.
+
+Numba's own store of compiled code asks only whether the file of a function has changed, not what it calls elsewhere,
+and two processes that save at the same time can mix up each other's files. So kernels are kept in a `CodeFolder`
+instead: there is one for each fingerprint of sources, versions and processor, and while a process compiles a function
+others wait for it, and then load it.
+
+Cost: nothing until a function is called for the first time; then one small file is read, or the function is compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import platform
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core import config, event
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.registry import cpu_target
+from numba.core.serialize import dumps
+
+from trendloom.kernels.jit.code_cache import CodeFolder, fingerprint_of, package_sources, state_of
+from trendloom.kernels.jit.compiler_process import Hear, Name, listeners, tell
+from trendloom.kernels.jit.interpreted import Interpretable
+
+INSIDE: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""For functions that compiled code alone calls: a way in from Python would take longer to compile than what they do."""
+
+AS_LOADED = state_of(package_sources())
+"""The sources when this process began to load them: what it compiles after somebody has edited them is not kept."""
+
+SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
+"""Settings of Numba that change the code it makes."""
+
+
+KERNELS: dict[Name, Interpretable] = {}
+"""All kernels of the modules loaded so far."""
+
+
+def njit(
+    *, cache: bool = True, wraps: bool = False, interpreted: Callable[..., Any] | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """As `numba.njit`, with the compiled code in our own folder, and interpreted until it is there.
+
+    `wraps`: the function relies on words that overflow. `interpreted`: what to run instead of it until then.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        found: Any = numba.njit(**options)(function)
+        if getattr(config, "DISABLE_JIT", False):
+            return found
+        found.__class__, found.wraps, found.interpreted = Interpretable, wraps, interpreted or function
+        if cache:
+            found._cache = StoredCode(function, options)
+            if function.__closure__ is None:
+                found.name = function.__module__, function.__qualname__, repr(sorted(options.items()))
+                KERNELS[found.name] = found
+        return found
+
+    return decorate
+
+
+@cache
+def code_folder() -> CodeFolder:
+    """The folder of this process."""
+    return CodeFolder(fingerprint())
+
+
+@cache
+def fingerprint() -> str:
+    """What compiled code depends on, as a name."""
+    versions = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__
+    settings = [(name, str(getattr(config, name, None))) for name in SETTINGS]
+    processor = cpu_target.target_context.codegen().magic_tuple()
+    return fingerprint_of(package_sources(), versions, settings, platform.machine(), processor)
+
+
+@cache
+def packed_code() -> tuple[str, bytes]:
+    """All compiled code there is now, for a machine with the same fingerprint; see `receive_code`."""
+    folder = code_folder()
+    content = {name: folder.load(name) for name in folder.names()}
+    return folder.fingerprint, zlib.compress(pickle.dumps(content), 1)
+
+
+@cache
+def receive_code(made_for: str, packed: bytes) -> None:
+    """Keep code that another machine has compiled, if it fits this one."""
+    folder = code_folder()
+    if folder.fingerprint == made_for:
+        have = set(folder.names())
+        for name, content in pickle.loads(zlib.decompress(packed)).items():
+            if name not in have:
+                folder.save(name, content)
+
+
+class StoredCode(_Cache):
+    """The compiled code of one function, a file for each signature; made and asked by Numba's dispatcher."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self._function = function
+        self._options = sorted(options.items())
+        self._enabled = True
+
+    @property
+    def cache_path(self) -> str:
+        return str(code_folder().written)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code for a signature; None means that the dispatcher has to compile, which is then ours to do."""
+        if not self._enabled:
+            return None
+        target_context.refresh()
+        name = self._file(sig)
+        found = self._load(name, sig, target_context)
+        if found is None and not code_folder().claim(name, waiting=_tell_waiting):
+            code_folder().release(name)
+            found = self._load(name, sig, target_context)
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if not self._enabled:
+            return
+        name = self._file(sig)
+        if not data.library.has_dynamic_globals and not data.lifted and state_of(package_sources()) == AS_LOADED:
+            code_folder().save(name, dumps((sig, data._reduce())))
+        code_folder().release(name)
+
+    def has(self, sig: Any) -> bool:
+        """Whether there is code for a signature."""
+        return code_folder().has(self._file(sig))
+
+    def enable(self) -> None:
+        self._enabled = True
+
+    def disable(self) -> None:
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Nothing to do: code of other sources is in another folder."""
+
+    def _load(self, name: str, sig: Any, target_context: Any) -> Any:
+        content = code_folder().load(name)
+        if content is None:
+            return None
+        stored, payload = pickle.loads(content)
+        return CompileResult._rebuild(target_context, *payload) if stored == sig else None
+
+    def _file(self, sig: Any) -> str:
+        """One name per function, way to compile it, and signature."""
+        function = self._function
+        closed = [cell.cell_contents for cell in function.__closure__ or ()]
+        digest = hashlib.sha256(f"{self._options!r}\0{sig}\0{function.__code__.co_firstlineno}".encode())
+        digest.update(dumps(closed) if closed else b"")
+        room = function.__module__.removeprefix("trendloom.kernels.").replace(".", os.sep)
+        return os.path.join(room, f"{function.__qualname__}-{digest.hexdigest()[:24]}.code".replace("<locals>.", ""))
+
+
+# ---------------------------------------------------------------------------------------- who compiles, and when
+
+
+@contextmanager
+def hearing(hear: Hear) -> Iterator[None]:
+    """Tell `hear` of compilation for as long as this lasts."""
+    listener = _Outermost()
+    event.register("numba:compile", listener)
+    listeners.append(hear)
+    try:
+        yield
+    finally:
+        listeners.remove(hear)
+        event.unregister("numba:compile", listener)
+
+
+def _tell_waiting() -> None:
+    tell("what another process compiles as well")
+
+
+class _Outermost(event.Listener):
+    """Functions that are compiled for the sake of another one are not worth a word."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def on_start(self, event: Any) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            tell(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            tell(None)
+
+
+@contextmanager
+def counting_compilations() -> Iterator[Counter[str]]:
+    """How often each function is compiled for as long as this lasts, by module and name."""
+    listener = _Counted()
+    event.register("numba:compile", listener)
+    try:
+        yield listener.found
+    finally:
+        event.unregister("numba:compile", listener)
+
+
+class _Counted(event.Listener):
+    def __init__(self) -> None:
+        self.found: Counter[str] = Counter()
+
+    def on_start(self, event: Any) -> None:
+        function = event.data["dispatcher"].py_func
+        self.found[f"{function.__module__}.{function.__name__}"] += 1
+
+    def on_end(self, event: Any) -> None:
+        pass

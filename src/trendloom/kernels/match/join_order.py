@@ -1,0 +1,40 @@
+"""Matches of a whole pattern that is a sequence of single events, in the windows that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.expansion import CHUNK, Expansion
+from trendloom.kernels.matching.gaps import Gaps
+from trendloom.kernels.matching.join_order import Joining
+from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.matching.partial_matches import without_context
+from trendloom.kernels.matching.paths_in_windows import in_windows, matches_of
+from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.windows import check_range, horizons
+
+
+def joined_matches(spec: Detection, block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
+    """Chunks of matches; each match once per window that holds it."""
+    check_range(block.time, spec.window)
+    joining = joining_of(spec, block, chunk)
+    roots = without_context(joining.machine, block, 0, block.keys)
+    for paths in joining.matches(roots, block.key_starts[:-1], block.key_starts[1:]):
+        for windowed, start in in_windows(joining.gaps, paths, spec):
+            if len(windowed):
+                yield matches_of(windowed, start)
+
+
+def joining_of(spec: Detection, block: Block, chunk: int = CHUNK) -> Joining:
+    """The search for a pattern over a block."""
+    machine = Machine(spec)
+    gaps = Gaps(machine, block, lambda gaps, scope: Expansion(machine, block, gaps, scope, chunk))
+    return Joining(gaps, 0, chunk, horizons(block, spec.window))
+
+
+def describe_order(spec: Detection, block: Block) -> str:
+    """The components in the order in which they are bound over these events, for people to read."""
+    joining = joining_of(spec, block)
+    return ", ".join(joining.names[at] for at in joining.order)

@@ -1,0 +1,185 @@
+"""Finding matches, under the contract every kernel keeps: what all algorithms share.
+
+In batch there is one step with all events, then `finish`. On a live stream a step looks at the events that a match
+which is not certain yet could hold, and gives out the matches that have become certain. Events are asked for again
+(`clock` says how far back), so there is nothing to dump.
+Cost of a step: that of the search over these events. Matches that were given out are found again and passed over.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.kernels.aggregate.count_matches import Count
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract import FOUND, Asked, Built, Divisible, Expected, Hear
+from trendloom.kernels.emission import Certain, Clock, between
+from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.matching.spec import Detection
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class SearchState:
+    """`before`: what was certain at this watermark has been given out. `kept`: events of the block that are needed."""
+
+    block: Block | None = None
+    before: int | None = None
+    kept: Array | None = None
+
+
+@dataclass(frozen=True)
+class SearchKernel(ABC):
+    """What to find. `whole_windows`: all matches of a window are wanted at once; `count`: how to count them."""
+
+    detection: Detection
+    _: KW_ONLY
+    whole_windows: bool = False
+    count: Count | None = None
+
+    version: ClassVar[int] = 1
+    family: ClassVar[str] = FOUND
+    adds_up: ClassVar[bool] = False
+    aggregation: ClassVar[None] = None
+    light: ClassVar[bool] = False
+    summarising: ClassVar[None] = None
+
+    @property
+    def divisible(self) -> Divisible:
+        return Divisible.EITHER_WAY
+
+    @property
+    def together(self) -> bool:
+        """Whether a result depends on all matches of a window or span."""
+        return False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Further columns of exact integers that its matches have."""
+        return ()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """None but those of conditions."""
+        return frozenset()
+
+    @property
+    def keeps(self) -> str:
+        return "the events of open windows"
+
+    @abstractmethod
+    def all(self, block: Block) -> Iterator[Matches]:
+        """Everything there is to find among these events, in bounded chunks."""
+
+    def within(self, memory: int) -> Self:
+        """The same: a search holds bounded chunks."""
+        return self
+
+    def in_numbers(self, numeric: str) -> Self:
+        """The same: it has no numbers, or exact ones."""
+        return self
+
+    @property
+    def clock(self) -> Clock:
+        window = self.detection.window
+        accepts = self.detection.scopes[0].template.accepts
+        trailing = any(crossings for ways in accepts for crossings in ways)
+        if window.sliding and (trailing or self.together or self.whole_windows):
+            return Clock(window, Certain.WINDOW)
+        if trailing or self.together:
+            return Clock(window, Certain.FIRST, reach=2)
+        return Clock(window, Certain.LAST)
+
+    def start(self) -> SearchState:
+        return SearchState()
+
+    def step(self, state: SearchState, block: Block, watermark: int | None) -> tuple[Iterator[Matches], SearchState]:
+        """Take events; give out the matches that have become certain."""
+        if watermark is None:
+            return iter(()), replace(state, block=block)
+        return self._found(block, state.before, watermark), SearchState(block, watermark)
+
+    def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
+        """Counted where there are many: few matches are there sooner than their number."""
+        if beforehand or self.count is None or state.block is None:
+            return None
+        return self.count.expected(state.block)
+
+    def finish(self, state: SearchState, hear: Hear | None = None) -> Iterator[Matches]:
+        """The matches that were not given out yet, in bounded chunks."""
+        return iter(()) if state.block is None else self._found(state.block, state.before, None)
+
+    def kept(self, state: SearchState) -> Array | None:
+        """All that the clock asks for, unless an algorithm knows better."""
+        return state.kept
+
+    def dump(self, state: SearchState, *, whole: bool = False) -> pa.Table | None:
+        """Nothing: events are kept by the engine."""
+        return None
+
+    def load(self, summaries: pa.Table | None, before: int | None) -> SearchState:
+        return SearchState(None, before)
+
+    def describe(self, state: SearchState) -> Built | None:
+        """Nothing: matches are found when they are asked for."""
+        return None
+
+    def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Matches] | None:
+        """A match stands for itself."""
+        found = self.one(block, asked)
+        return None if found is None else iter([found])
+
+    def one(self, block: Block, asked: Asked) -> Matches | None:
+        """The result that is asked for, among all of a block."""
+        for matches in self.all(block):
+            for number in range(len(matches)):
+                single = matches.part(number, number + 1)
+                if asked(single):
+                    return single
+        return None
+
+    def _found(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Matches]:
+        if before is None and watermark is None:
+            return self.all(block)
+        wanted = np.ones(len(block), np.bool_)
+        if self.clock.certain is Certain.WINDOW and watermark is not None:
+            wanted = block.time < self.clock.last_end(watermark)
+        elif self.clock.certain is Certain.LAST and before is not None:
+            wanted = _of_keys_with_news(block, before)
+        return self.fresh(block, self._among(block, wanted), before, watermark)
+
+    def fresh(
+        self, block: Block, found: Iterator[Matches], before: int | None, watermark: int | None
+    ) -> Iterator[Matches]:
+        """The matches that have become certain since the step before."""
+        for matches in found:
+            first = matches.first if matches.certain_from is None else matches.certain_from
+            moment = self.clock.moment(block.time[first], block.time[matches.last], matches.window_start)
+            fresh = between(moment, before, watermark)
+            if fresh.all():
+                yield matches
+            elif fresh.any():
+                yield matches.take(np.flatnonzero(fresh))
+
+    def _among(self, block: Block, wanted: Array) -> Iterator[Matches]:
+        """All matches of some of the events, which is cheaper than to find more and pass over them."""
+        rows = np.flatnonzero(wanted)
+        for matches in self.all(block.only(wanted)):
+            if len(rows) < len(block):
+                since = None if matches.certain_from is None else rows[matches.certain_from]
+                matches = replace(matches, events=rows[matches.events], certain_from=since)
+            yield matches
+
+
+def _of_keys_with_news(block: Block, before: int) -> Array:
+    """The events of keys that have an event since `before`: no other key has a match that is new."""
+    news = np.zeros(block.keys, np.bool_)
+    news[block.key[block.time >= before]] = True
+    return news[block.key]

@@ -1,0 +1,192 @@
+"""A NOT that depends on one event next to it, as two columns that are compared: it is no longer tested gap by gap.
+
+Between consecutive events e and f lies no match of the NOT iff
+
+- the neighbour is f:  `tie_end[e] > latest[f]`, the latest start of the matches that pass with f and ended before it;
+- the neighbour is e:  `earliest[e] >= tie_start[f]`, the first end of the matches that pass with e and start after it.
+
+Equalities divide the matches by value (an anti-join by value and time): in each part, matches in order of their ends
+with the latest start so far answer both by bisection. A NOT of one event may be compared in one more way:
+
+- `<` and its kin: a stack on which values fall towards the nearest event, searched by bisection; an event that is
+  further away and whose value passes with no more neighbours can never be the answer and is dropped;
+- `!=`: the nearest event, and the nearest of another value.
+
+Looking forwards is looking backwards through mirrored indices. Keys need no care beside values: what lies in another
+key is before every e or after every f. A NULL passes with nothing.
+Cost: O(events · log events), whatever the number of pairs e, f.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trendloom.expr.nodes import Comparison
+from trendloom.expr.vectors import Vector
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import encode_keys
+from trendloom.kernels.jit.compiled import njit
+from trendloom.kernels.matching.comparisons import sides_of
+from trendloom.kernels.matching.latest_starts import propagate
+from trendloom.kernels.matching.spec import Absence
+from trendloom.model.schema import Kind
+
+Array = np.ndarray[Any, Any]
+
+
+def borders(absence: Absence, block: Block) -> tuple[Array, Array]:
+    """The columns of e and of f; the gap between two events has no match of the NOT iff the first is greater.
+
+    They may be equal where the neighbour is e. Only events at positions of the neighbour have their own value.
+    """
+    beside = _Beside(absence, block)
+    compared = [link for link in absence.links if link.operator != "="]
+    found = beside.nearest(compared[0]) if compared else beside.among_equals()
+    if absence.follows:
+        latest = np.full(len(block), -1, np.int64)
+        latest[beside.neighbours] = found
+        return block.tie_end, latest
+    earliest = np.full(len(block), len(block), np.int64)
+    earliest[beside.neighbours] = found
+    return earliest, block.tie_start
+
+
+class LatestMatches(NamedTuple):
+    """Matches of a NOT that no other replaces, in order of `part`, then of `end`; `start` never falls in a part."""
+
+    part: Array
+    start: Array
+    end: Array
+
+
+class _Beside:
+    """The events of a NOT, its neighbours, and the parts into which equalities divide both."""
+
+    def __init__(self, absence: Absence, block: Block) -> None:
+        self.absence, self.block = absence, block
+        self.follows, self.size = absence.follows, len(block)
+        self.events = _members(block, tuple(absence.template.position_of))
+        self.neighbours = _members(block, absence.positions)
+        sides = [sides_of(link.left, link.right, block) for link in absence.links]
+        for inner, outer in sides:
+            self.events = self.events[_known(inner, self.events)]
+            self.neighbours = self.neighbours[_known(outer, self.neighbours)]
+        self.sides = dict(zip(absence.links, sides, strict=True))
+        together = np.concatenate([self.events, self.neighbours])
+        parts = block.key[together].astype(np.int64)
+        equal = [self.sides[link] for link in absence.links if link.operator == "="]
+        if equal and len(together):
+            values = [np.concatenate([a.values[self.events], b.values[self.neighbours]]) for a, b in equal]
+            parts = encode_keys([Vector(Kind.INT, one) for one in (parts, *values)]).codes
+        self.part, self.part_asked = parts[: len(self.events)], parts[len(self.events) :]
+
+    def among_equals(self) -> Array:
+        """Per neighbour the latest start of a match that has ended before it, or the first end of one after it."""
+        block, size = self.block, self.size
+        matches, width = self._matches(), size + 1
+        starts = matches.part * width + matches.start
+        ends = matches.part * width + matches.end
+        if self.follows:
+            at = np.searchsorted(ends, self.part_asked * width + block.tie_start[self.neighbours]) - 1
+            return self._where_same(matches.part, at, matches.start, -1)
+        at = np.searchsorted(starts, self.part_asked * width + block.tie_end[self.neighbours])
+        return self._where_same(matches.part, at, matches.end, size)
+
+    def _where_same(self, part: Array, at: Array, values: Array, otherwise: int) -> Array:
+        found = np.full(len(at), otherwise, np.int64)
+        inside = np.flatnonzero((at >= 0) & (at < len(part)))
+        inside = inside[part[at[inside]] == self.part_asked[inside]]
+        found[inside] = values[at[inside]]
+        return found
+
+    def _matches(self) -> LatestMatches:
+        order = np.lexsort((self.events, self.part))
+        part, end = self.part[order], self.events[order]
+        if len(self.absence.template.position_of) == 1:
+            return LatestMatches(part, end, end)
+        part_of = np.full(self.size, -1, np.int64)
+        part_of[self.events] = self.part
+        ended = propagate(self.absence.template, self.block, part_of)[1:]
+        kept = ended[end] >= 0
+        part, end = part[kept], end[kept]
+        latest = np.maximum.accumulate(part * (self.size + 1) + ended[end]) if len(end) else end
+        return LatestMatches(part, latest - part * (self.size + 1), end)
+
+    def nearest(self, link: Comparison) -> Array:
+        """The same for matches of one event that are also compared by an order or `!=`."""
+        inner, outer = self.sides[link]
+        value, asked = (side.values.astype(np.int64, copy=False) for side in (inner, outer))
+        value, asked = value[self.events], asked[self.neighbours]
+        if link.operator in ("<", "<="):  # x → ~x turns the order around: what passes is always what lies above
+            value, asked = ~value, ~asked
+        if self.follows:
+            index, bound = self.events, self.block.tie_start[self.neighbours]
+        else:
+            index, bound = self.size - 1 - self.events, self.size - self.block.tie_end[self.neighbours]
+        order, asking = np.lexsort((index, self.part)), np.lexsort((bound, self.part_asked))
+        found = np.empty(len(asking), np.int64)
+        found[asking] = _nearest_below(
+            self.part[order], index[order], value[order], self.part_asked[asking], bound[asking], asked[asking],
+            link.operator == "!=", link.operator in ("<=", ">="),
+        )  # fmt: skip
+        return found if self.follows else self.size - 1 - found
+
+
+def _members(block: Block, positions: tuple[int, ...]) -> Array:
+    """The events that fit one of the positions, in order."""
+    found = [block.members[position].astype(np.int64) for position in set(positions)]
+    return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+
+
+def _known(side: Vector, events: Array) -> Array:
+    return np.ones(len(events), np.bool_) if side.valid is None else side.valid[events]
+
+
+# ------------------------------------------------------------------------------------------------ compiled
+
+
+@njit(nogil=True)
+def _nearest_below(
+    part: Array, index: Array, value: Array, asked_part: Array, bound: Array, asked: Array, other: bool, or_equal: bool
+) -> Array:
+    """Per question the greatest index below its bound, in its part, whose value is above what is asked; −1: none.
+
+    Both sides are in order of part, then of index or bound. `other`: the value has to differ instead.
+    """
+    found = np.full(len(asked), -1, np.int64)
+    stack = np.empty(len(index), np.int64)
+    at, height = 0, 0
+    for question in range(len(asked)):
+        if question == 0 or asked_part[question] != asked_part[question - 1]:
+            height = 0
+            while at < len(index) and part[at] < asked_part[question]:
+                at += 1
+        while at < len(index) and part[at] == asked_part[question] and index[at] < bound[question]:
+            if other:
+                if height == 0 or value[stack[height - 1]] == value[at]:
+                    height = max(height, 1)
+                else:
+                    stack[0], height = stack[height - 1], 2
+            else:
+                while height > 0 and value[stack[height - 1]] <= value[at]:
+                    height -= 1
+                height += 1
+            stack[height - 1] = at
+            at += 1
+        if other:
+            low = height - 1
+            if low >= 0 and value[stack[low]] == asked[question]:
+                low -= 1
+        else:
+            low, high = -1, height  # values pass up to `low`, from `high` on they do not
+            while high - low > 1:
+                middle = (low + high) // 2
+                if value[stack[middle]] > asked[question] or (or_equal and value[stack[middle]] == asked[question]):
+                    low = middle
+                else:
+                    high = middle
+        if low >= 0:
+            found[question] = index[stack[low]]
+    return found

@@ -1,0 +1,292 @@
+"""Partial matches of equal length as matrices, and rules evaluated on all of them at once.
+
+A `Paths` holds one row per partial match: the events it binds, column by column, and the step that bound each. For
+matches of a NOT the first columns are the events of the outer match it is tested for (its *context*).
+
+A rule is true if it is true for every choice of columns its quantifiers allow. Choices are tried column by column, each
+for all rows at once. Cost: O(rows · length^q) for q quantified variables besides the newest event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from trendloom.expr.evaluate import evaluate
+from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Which
+from trendloom.expr.vectors import Vector, is_true
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.row_aggregates import row_aggregate
+from trendloom.kernels.matching.spec import Rule
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """`events[r, c]`, `steps[r, c]`: the c-th event of row r. Columns before `own` are context.
+
+    `root[r]`: which root the row grew from. `rounds_around`: for parts around the NOT, the round it lies in.
+    """
+
+    machine: Machine
+    block: Block
+    scope: int
+    own: int
+    events: Array
+    steps: Array
+    root: Array
+    rounds_around: dict[int, Array]
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @property
+    def length(self) -> int:
+        """The number of events of this scope's own partial match."""
+        return int(self.events.shape[1]) - self.own
+
+    def take(self, rows: Array) -> Paths:
+        """Some of the rows."""
+        around = {part: rounds[rows] for part, rounds in self.rounds_around.items()}
+        return replace(
+            self, events=self.events[rows], steps=self.steps[rows], root=self.root[rows], rounds_around=around
+        )
+
+    def extend(self, rows: Array, events: Array, step: int) -> Paths:
+        """The chosen rows, each with one more event."""
+        taken = self.take(rows)
+        new_steps = np.full((len(rows), 1), step, self.steps.dtype)
+        return replace(
+            taken,
+            events=np.concatenate([taken.events, events[:, None]], axis=1),
+            steps=np.concatenate([taken.steps, new_steps], axis=1),
+        )
+
+    @cached_property
+    def instants(self) -> Array:
+        return self.block.instant[self.events]
+
+    def binding(self, variable: str) -> Array:
+        """Matrix: which columns bind the variable, as this scope sees it."""
+        return self.machine.binds(self.scope, variable)[self.steps]
+
+    def rounds(self, part: int) -> Array:
+        """Matrix: the round of a part each own column lies in; −1 outside. Context columns: that of the outer match."""
+        steps = self.steps
+        if part in self.rounds_around:
+            mine = np.full(steps.shape, -1, np.int64)
+            mine[:, : self.own] = _rounds(self.machine, steps[:, : self.own], part)
+            mine[:, self.own :] = self.rounds_around[part][:, None]
+            return mine
+        mine = np.full(steps.shape, -1, np.int64)
+        mine[:, self.own :] = _rounds(self.machine, steps[:, self.own :], part)
+        return mine
+
+
+def _rounds(machine: Machine, steps: Array, part: int) -> Array:
+    counted = np.cumsum(machine.starts_round[part][steps], axis=1)
+    return np.where(machine.inside[part][steps], counted, -1)
+
+
+# ------------------------------------------------------------------------------------------------- rules
+
+
+def holds(rule: Rule, paths: Paths, *, newest: bool) -> Array:
+    """Per row, whether the rule is true: of the choices that include the newest event, or of all choices."""
+    good = np.ones(len(paths), np.bool_)
+    if len(paths) == 0:
+        return good
+    if not rule.shape.variables:
+        return np.broadcast_to(is_true(evaluate(rule.expr, _no_leaf)), len(paths)).copy()
+    applied = _AppliedRule(rule, paths)
+    for choice in applied.choices(newest):
+        rows = np.flatnonzero(choice.possible & good)
+        if len(rows):
+            good[rows[~is_true_at(rule.expr, choice, rows)]] = False
+    return good
+
+
+def is_true_at(expr: Expr, choice: _Assignment, rows: Array) -> Array:
+    found = is_true(evaluate(expr, lambda leaf: choice.leaf(leaf, rows)))
+    return np.broadcast_to(found, len(rows))
+
+
+def _no_leaf(expr: Expr) -> Vector:
+    raise AssertionError(f"a rule without variables has the leaf {expr}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Assignment:
+    """One choice of columns for the quantifiers; `possible` says for which rows it is one."""
+
+    applied: _AppliedRule
+    columns: dict[str, int]  # "each b" → column, "index" → column, "left"/"right" → columns of a NEXT pair
+    possible: Array
+    window: Array | None  # columns that count (those of the round), per row; None: all
+
+    def leaf(self, leaf: Expr, rows: Array) -> Vector:
+        paths = self.applied.paths
+        if isinstance(leaf, Attribute):
+            return paths.block.columns[leaf.column].take(self._event(leaf, rows))
+        assert isinstance(leaf, Aggregate | Extent)
+        mask = self.applied.binding[leaf.variable][rows]
+        if self.window is not None:
+            mask = mask & self.window[rows]
+        if isinstance(leaf, Aggregate) and leaf.before:
+            mask = mask & (np.arange(mask.shape[1]) < self.columns["index"])
+        events = paths.events[rows]
+        if isinstance(leaf, Extent):
+            times = paths.block.time[events]
+            low = np.where(mask, times, np.iinfo(np.int64).max).min(axis=1)
+            high = np.where(mask, times, np.iinfo(np.int64).min).max(axis=1)
+            return Vector(leaf.kind, high - low)
+        column = None if leaf.column is None else paths.block.columns[leaf.column]
+        return row_aggregate(leaf.function, column, events, mask)
+
+    def _event(self, leaf: Attribute, rows: Array) -> Array:
+        """The event that an attribute is read from, per row."""
+        paths = self.applied.paths
+        if leaf.which is Which.NEXT:
+            return paths.events[rows, self.columns["right"]]
+        if leaf.which is Which.EACH:
+            column = self.columns["left"] if "left" in self.columns else self.columns[f"each {leaf.variable}"]
+            return paths.events[rows, column]
+        if leaf.which is Which.CURRENT:
+            return paths.events[rows, self.columns["index"]]
+        mask = self.applied.binding[leaf.variable][rows]
+        if self.window is not None:
+            mask = mask & self.window[rows]
+        if leaf.which is Which.PREVIOUS:
+            mask = mask & (np.arange(mask.shape[1]) < self.columns["index"])
+        if leaf.which is Which.FIRST:
+            column_of = mask.argmax(axis=1)
+        else:
+            column_of = mask.shape[1] - 1 - mask[:, ::-1].argmax(axis=1)
+        return paths.events[rows, column_of]
+
+
+class _AppliedRule:
+    """A rule on some paths: which columns its variables bind, and which choices there are."""
+
+    def __init__(self, rule: Rule, paths: Paths) -> None:
+        self.rule, self.paths, self.shape = rule, paths, rule.shape
+        self.binding = {name: paths.binding(name) for name in self.shape.variables}
+        self.rounds = None if rule.part is None else paths.rounds(rule.part)
+
+    def choices(self, newest: bool) -> Iterator[_Assignment]:
+        names = [f"each {name}" for name in sorted(self.shape.each)]
+        names += ["index"] if self.shape.index is not None else []
+        width = self.paths.events.shape[1]
+        if self.shape.pair is not None:
+            yield from self._pairs(width, newest)
+            return
+        if not names:
+            yield from self._wholes(width)
+            return
+        tables = [[c for c in range(width) if self._candidates(name)[:, c].any()] for name in names]
+        for columns in product(*tables):
+            if not newest or width - 1 in columns:
+                yield from self._choice(dict(zip(names, columns, strict=True)))
+
+    def _candidates(self, name: str) -> Array:
+        if name == "index":
+            assert self.shape.index is not None
+            return self.binding[self.shape.index]
+        return self.binding[name.removeprefix("each ")]
+
+    def _choice(self, columns: dict[str, int]) -> Iterator[_Assignment]:
+        possible = np.ones(len(self.paths), np.bool_)
+        for name, column in columns.items():
+            possible &= self._candidates(name)[:, column]
+        window = self._window(next(iter(columns.values())))
+        possible &= self._in_round(columns.values(), window)
+        if self.shape.looks_back:
+            assert self.shape.index is not None
+            mask = self.binding[self.shape.index][:, : columns["index"]]
+            possible &= (mask if window is None else mask & window[:, : columns["index"]]).any(axis=1)
+        yield from self._if_bound(columns, possible, window)
+
+    def _pairs(self, width: int, newest: bool) -> Iterator[_Assignment]:
+        assert self.shape.pair is not None
+        left, right = (self.binding[name] for name in self.shape.pair)
+        at = self.paths.instants
+        first = self.paths.own
+        for b in range(width - 1 if newest else first, width):
+            before = np.where(at[:, first:] < at[:, b, None], at[:, first:], np.iinfo(np.int64).min).max(axis=1)
+            for a in range(first, width):
+                if a != b:
+                    adjacent = left[:, a] & right[:, b] & (at[:, a] == before) & (at[:, a] < at[:, b])
+                    window = self._window(b)
+                    yield from self._if_bound(
+                        {"left": a, "right": b}, adjacent & self._in_round((a, b), window), window
+                    )
+
+    def _wholes(self, width: int) -> Iterator[_Assignment]:
+        """No quantifier: once per match, or once per round of its part."""
+        if self.rounds is None:
+            yield from self._if_bound({}, np.ones(len(self.paths), np.bool_), None)
+            return
+        for column in range(width):
+            fresh = self.rounds[:, column] >= 0
+            if column:
+                fresh &= ~(self.rounds[:, :column] == self.rounds[:, column, None]).any(axis=1)
+            yield from self._if_bound({}, fresh, self._window(column))
+
+    def _window(self, column: int) -> Array | None:
+        """Which columns lie in the same round as `column`."""
+        if self.rounds is None:
+            return None
+        return (self.rounds == self.rounds[:, column, None]) & (self.rounds >= 0)
+
+    def _in_round(self, columns: Iterable[int], window: Array | None) -> Array:
+        if window is None:
+            return np.ones(len(self.paths), np.bool_)
+        return np.logical_and.reduce([window[:, column] for column in columns])
+
+    def _if_bound(self, columns: dict[str, int], possible: Array, window: Array | None) -> Iterator[_Assignment]:
+        for name in self.shape.variables:
+            mask = self.binding[name]
+            possible = possible & (mask if window is None else mask & window).any(axis=1)
+        if possible.any():
+            yield _Assignment(self, columns, possible, window)
+
+
+def ready(rule: Rule, paths: Paths, variables: frozenset[str]) -> Array:
+    """Per row, whether these variables of the rule are bound (in the round of the rule's part)."""
+    found = np.ones(len(paths), np.bool_)
+    rounds = None if rule.part is None else paths.rounds_around.get(rule.part)
+    for name in variables:
+        mask = paths.binding(name)
+        if rounds is not None and rule.part is not None:
+            mask = mask & (paths.rounds(rule.part) == rounds[:, None])
+        found &= mask.any(axis=1)
+    return found
+
+
+def without_context(machine: Machine, block: Block, scope: int, count: int) -> Paths:
+    """Empty partial matches to grow from."""
+    events = np.zeros((count, 0), np.int64)
+    return Paths(machine, block, scope, 0, events, events.astype(np.int32), np.arange(count), {})
+
+
+def together(pieces: list[Paths]) -> Paths:
+    """Paths of one length and scope in one matrix; they have no context."""
+    return replace(
+        pieces[0],
+        events=np.concatenate([piece.events for piece in pieces]),
+        steps=np.concatenate([piece.steps for piece in pieces]),
+        root=np.concatenate([piece.root for piece in pieces]),
+    )
+
+
+def same_bindings(paths: Paths) -> Array:
+    """Numbers that are equal for rows with the same events at the same positions."""
+    rows = np.concatenate([paths.root[:, None], paths.events, paths.machine.position_of[paths.steps]], axis=1)
+    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)

@@ -1,0 +1,87 @@
+"""Windows and matches: how far a match may reach, and which windows hold it.
+
+A window's result depends only on its own events, and whether an event extends a partial match depends only on events
+up to it. So matches are found once, bounded by the *horizon* of their first event (the end of the last window that
+starts before it), and then handed to every window that holds them whole. Only leading and trailing NOTs look at the
+window itself; they are decided per window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from trendloom.errors import DataError
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.matching.matches import Matches
+from trendloom.model.window import Window
+
+Array = np.ndarray[Any, Any]
+
+
+def check_range(time: Array, window: Window) -> None:
+    """Refuse times so large that a window's bounds would not fit 64 bits."""
+    reach = (window.within or 0) + (window.slide or 0)
+    if len(time) and max(abs(int(time[0])), abs(int(time.min())), abs(int(time.max()))) + reach >= 2**62:
+        raise DataError("times and windows beyond 2^62 ticks are not supported", hint="use a coarser time unit")
+
+
+def horizons(block: Block, window: Window) -> Array | None:
+    """For each event the index of the first event of its key that no match starting there can hold."""
+    if window.within is None:
+        return None
+    start = block.time if window.slide is None else np.floor_divide(block.time, window.slide) * window.slide
+    return block.not_before(block.key, start + window.within)
+
+
+def windows_of(first: Array, last: Array, window: Window) -> tuple[Array, Array]:
+    """The windows that hold each stretch [first, last]: (which stretch, start of the window), by stretch and start."""
+    assert window.slide is not None
+    lowest, count = numbers_of_windows(first, last, window)
+    which = np.repeat(np.arange(len(first)), count)
+    within_stretch = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    return which, (lowest[which] + within_stretch) * window.slide
+
+
+def numbers_of_windows(first: Array, last: Array, window: Window) -> tuple[Array, Array]:
+    """The windows that hold each stretch [first, last]: the number of the first, and how many."""
+    assert window.within is not None
+    assert window.slide is not None
+    lowest = np.floor_divide(last - window.within, window.slide) + 1
+    return lowest, np.maximum(np.floor_divide(first, window.slide) - lowest + 1, 0)
+
+
+def in_each_window(found: Matches, low: Array, count: Array, slide: int, most: int) -> Iterator[Matches]:
+    """Matches once per window that they belong to: `count` windows from number `low` on; in parts of `most` entries."""
+    lengths, count = np.diff(found.offsets), np.maximum(count, 0)
+    if (count == 1).all():
+        yield replace(found, window_start=low * slide)
+        return
+    size = np.cumsum(count * lengths)
+    begin = 0
+    while begin < len(found):
+        done = size[begin - 1] if begin else 0
+        end = max(int(np.searchsorted(size, done + most, side="right")), begin + 1)
+        some = slice(begin, end)
+        which = np.repeat(np.arange(begin, end), count[some])
+        nth = np.arange(len(which)) - np.repeat(np.cumsum(count[some]) - count[some], count[some])
+        if len(which):
+            yield replace(found.take(which), window_start=(low[which] + nth) * slide)
+        begin = end
+
+
+def surroundings(block: Block, first: Array, last: Array, start: Array | None, window: Window) -> tuple[Array, Array]:
+    """Indices [low, high) of the events that leading and trailing NOTs of a match look at."""
+    key = block.key[first]
+    low, high = block.key_starts[key], block.key_starts[key + 1]
+    if window.within is None:
+        return low, high
+    if start is None:
+        return (
+            block.not_before(key, block.time[last] - window.within + 1),
+            block.not_before(key, block.time[first] + window.within),
+        )
+    return block.not_before(key, start), block.not_before(key, start + window.within)

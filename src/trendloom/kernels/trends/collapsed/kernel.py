@@ -1,0 +1,91 @@
+"""Collapsed trends under the contract every kernel keeps: by spines, or by putting all matches together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Self
+
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract import Asked, Expected
+from trendloom.kernels.match.exists import without_hidden
+from trendloom.kernels.match.expansion import enumerate_matches
+from trendloom.kernels.match.search import SearchKernel, SearchState
+from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.trends.collapsed.merge import merged, up_to
+from trendloom.kernels.trends.collapsed.one_spine import with_spine
+from trendloom.kernels.trends.collapsed.spec import MATCHES, Spine
+from trendloom.kernels.trends.collapsed.spines import collapse
+
+CHUNK = 1 << 16
+"""Entries of partial matches of a row that are held for each event of a match."""
+
+
+@dataclass(frozen=True)
+class CollapsedKernel(SearchKernel):
+    """Matches that differ in events of Kleene variables alone are one row."""
+
+    @property
+    def together(self) -> bool:
+        return True
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (MATCHES,)
+
+    def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
+        """There are polynomially many rows: nobody has to be told."""
+        return None
+
+    def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Matches] | None:
+        """The pattern narrowed to the spine of the row, enumerated over the row's events."""
+        spine = self._spine(block, variables - self.detection.plural, asked)
+        return None if spine is None else enumerate_matches(with_spine(self.detection, spine), block, CHUNK)
+
+    def _spine(self, block: Block, variables: frozenset[str], asked: Asked) -> frozenset[int] | None:
+        """The positions of the row's events outside Kleene variables, which bind `variables`."""
+        row = self.one(block, asked)
+        return None if row is None else frozenset(row.positions.tolist()) - self._plural
+
+    @property
+    def _plural(self) -> frozenset[int]:
+        """The positions of Kleene variables."""
+        places = enumerate(self.detection.places)
+        return frozenset(position for position, place in places if place.variable in self.detection.plural)
+
+
+@dataclass(frozen=True)
+class SpinesKernel(CollapsedKernel):
+    """Events outside Kleene variables first, then what may lie between them."""
+
+    spine: Spine
+
+    def all(self, block: Block) -> Iterator[Matches]:
+        return collapse(self.spine, self.detection, block)
+
+
+@dataclass(frozen=True)
+class MergedKernel(CollapsedKernel):
+    """All matches are found by `search`, at most `most` of them, and put together."""
+
+    search: SearchKernel
+    most: int
+
+    def within(self, memory: int) -> Self:
+        return replace(self, search=self.search.within(memory))
+
+    def all(self, block: Block) -> Iterator[Matches]:
+        return merged(up_to(self.most, self.search.all(block)), self.detection, block)
+
+    def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Matches] | None:
+        """The same, without the events that EXISTS hides."""
+        found = super().unfold(block, variables, asked)
+        if found is None or not self.detection.hidden:
+            return found
+        return without_hidden(found, self.detection, self.most)
+
+    def _spine(self, block: Block, variables: frozenset[str], asked: Asked) -> frozenset[int] | None:
+        """There is no cheap way to look for the row, and often no need: each variable has one position."""
+        places = enumerate(self.detection.places)
+        choices = [position for position, place in places if place.scope == 0 and place.variable in variables]
+        return frozenset(choices) if len(choices) == len(variables) else super()._spine(block, variables, asked)

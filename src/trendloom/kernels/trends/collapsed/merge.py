@@ -1,0 +1,126 @@
+"""Put matches with the same events outside Kleene variables together: the definition, on columns.
+
+This is the general way, for patterns whose gaps depend on more than the events around them. Matches are put together
+while they are found, so that memory grows with the rows, not with the matches.
+Cost: O(matches · length · log), so whoever enumerates matches for it sets a limit (`up_to`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from trendloom.errors import RunError
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.matching.matches import Matches, join
+from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.trends.collapsed.distinct import distinct, packed
+from trendloom.kernels.trends.collapsed.spec import MATCHES
+
+Array = np.ndarray[Any, Any]
+
+MOST_HELD = 1 << 22
+"""Events of matches that are held before they are put together, unless the rows themselves have more."""
+
+
+def merged(found: Iterable[Matches], detection: Detection, block: Block) -> Iterator[Matches]:
+    """One row for all matches, or rows that already stand for several, with the same spine; in one chunk."""
+    held: list[Matches] = []
+    size, limit = 0, MOST_HELD
+    for matches in found:
+        if MATCHES not in matches.columns:
+            matches = replace(matches, columns={MATCHES: np.ones(len(matches), np.int64)}, unions=True)
+        held.append(replace(matches, certain_from=None))
+        size += len(matches.events)
+        if size > limit:
+            held = [_together(join(held), detection, block)]
+            size = len(held[0].events)
+            limit = max(MOST_HELD, 2 * size)
+    if held:
+        yield _together(join(held), detection, block)
+
+
+def up_to(most: int, found: Iterable[Matches]) -> Iterator[Matches]:
+    """The same matches, unless there are more than so many."""
+    count = 0
+    for matches in found:
+        count += len(matches)
+        if count > most:
+            raise RunError(
+                f"more than {most:,} matches to enumerate for collapsed trends (explain says why it must)",
+                hint="use COUNT(*), a smaller window, or more selective predicates",
+            )
+        yield matches
+
+
+def _together(matches: Matches, detection: Detection, block: Block) -> Matches:
+    group, first = _groups(matches, detection, block)
+    label, representative = _labels(detection)
+    bound = label[matches.positions]
+    entry = np.unique(packed([group[matches.match], matches.events, bound]), return_index=True)[1]
+    sizes = np.bincount(group[matches.match[entry]], minlength=len(first))
+    return Matches(
+        np.r_[0, np.cumsum(sizes)].astype(np.int64),
+        matches.events[entry],
+        representative[bound[entry]],
+        None if matches.window_start is None else matches.window_start[first],
+        {MATCHES: _sums(matches, group, len(first))},
+        _certain_from(matches, detection)[first],
+        unions=True,
+    )
+
+
+def _labels(detection: Detection) -> tuple[Array, Array]:
+    """Per position a number, the same for those of one Kleene variable, by name; and per number its first position."""
+    places = detection.places
+    named = [(place.variable, -1 if place.variable in detection.plural else p) for p, place in enumerate(places)]
+    listed = sorted(set(named))
+    label = np.array([listed.index(name) for name in named], np.int64)
+    return label, np.array([named.index(name) for name in listed], np.int32)
+
+
+def _groups(matches: Matches, detection: Detection, block: Block) -> tuple[Array, Array]:
+    """The number of every row's group, and a row of each group."""
+    code = block.key[matches.first]
+    if matches.window_start is not None:
+        code = packed([code, np.unique(matches.window_start, return_inverse=True)[1].reshape(-1)])
+    row, event, position = _fixed(matches, detection)
+    begin = np.searchsorted(row, np.arange(len(matches) + 1))
+    for nth in range(int(np.diff(begin).max(initial=0))):
+        has = np.flatnonzero(np.diff(begin) > nth)
+        entry = np.zeros(len(matches), np.int64)
+        entry[has] = event[begin[has] + nth] * len(detection.places) + position[begin[has] + nth] + 1
+        code = distinct([code, entry])[1]
+    first, group = distinct([code])
+    return group, first
+
+
+def _fixed(matches: Matches, detection: Detection) -> tuple[Array, Array, Array]:
+    """(row, event, position) of all that is bound outside Kleene variables, in this order."""
+    fixed = np.array([place.variable not in detection.plural for place in detection.places], np.bool_)
+    entry = np.flatnonzero(fixed[matches.positions])
+    columns = matches.match[entry], matches.events[entry], matches.positions[entry].astype(np.int64)
+    order = np.lexsort(columns[::-1])
+    row, event, position = (column[order] for column in columns)
+    return row, event, position
+
+
+def _sums(matches: Matches, group: Array, groups: int) -> Array:
+    values = matches.columns[MATCHES]
+    if values.dtype == np.int64 and int(values.max(initial=0)) * len(values) >= 2**63:
+        values = values.astype(object)
+    order = np.argsort(group, kind="stable")
+    bounds = np.searchsorted(group[order], np.arange(groups))
+    return np.add.reduceat(values[order], bounds) if groups else values[:0]
+
+
+def _certain_from(matches: Matches, detection: Detection) -> Array:
+    """The first event outside Kleene variables, or the first where there is none."""
+    found = matches.first.copy()
+    row, event, _ = _fixed(matches, detection)
+    first = np.flatnonzero(np.diff(row, prepend=-1))
+    found[row[first]] = event[first]
+    return found

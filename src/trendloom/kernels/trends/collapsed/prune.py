@@ -1,0 +1,202 @@
+"""Which events of a block are on a match at all, and at which positions, without building a match.
+
+Idea: an event is on a match at a position iff a partial match reaches it there and from there a match can be completed;
+the two have nothing to do with each other. So one sweep forwards and one backwards over each key decide it. What a step
+asks of the events before (after) it is one word where it compares nothing, and one extreme value where it asks for an
+order; only for other comparisons are the events themselves tried, the nearest first. Conditions on two events that are
+no comparison are evaluated by columns (see `tested_steps`), and only for what no other step decides.
+Cost: O(events · moves); with `=`, `!=` or two comparisons on a step O(events) more for an event that finds no partner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, checks_of, compare, moves_of, pairs_hold
+from trendloom.kernels.measures import AggregationSpec
+from trendloom.kernels.trends.collapsed.tested_steps import Tested
+
+Array = np.ndarray[Any, Any]
+SCAN = -1
+FIRST_ORDER, FIRST_DESCENDING = OPERATORS.index("<"), OPERATORS.index(">")
+
+
+class ComparingMoves(NamedTuple):
+    """Moves that compare, seen from one end: those at position p are entries `begin[p]` to `begin[p + 1]`.
+
+    `other` is the position at the other end; `pair` the one comparison of a move if it asks for an order, else `SCAN`.
+    `free`: for each position a word with the positions at the other end of moves that compare nothing.
+    """
+
+    begin: Array
+    move: Array
+    other: Array
+    pair: Array
+    free: Array
+
+
+def on_a_match(spec: AggregationSpec, block: Block) -> Array:
+    """Per event a word: the positions at which some match binds it. The pattern has no NOT and no AND."""
+    machine = Machine(spec.detection)
+    moves, checks = moves_of(machine, spec.pairs), checks_of(machine, spec.pairs, block)
+    source = np.repeat(np.arange(len(moves.begin) - 1), np.diff(moves.begin))
+    template = spec.detection.scopes[0].template
+    starts = _word(edge.target for edge in template.starts)
+    ends = _word(state for state, ways in enumerate(template.accepts) if ways)
+    tests = Tested(spec, block, source, moves, checks)
+    into = _graph(moves.target, source, moves, checks, tests.moves)
+    out_of = _graph(source, moves.target, moves, checks, tests.moves)
+
+    def forwards(reached: Array) -> None:
+        _forwards(reached, block.fits[0], block.key_starts, block.tie_end, starts, into, checks)
+
+    reached = tests.closed(forwards, block.fits[0], later=True)
+
+    def backwards(found: Array) -> None:
+        _backwards(found, reached, block.key_starts, block.tie_start, ends, out_of, checks)
+
+    return tests.closed(backwards, reached, later=False)
+
+
+def _word(bits: Iterable[int]) -> int:
+    return sum(1 << bit for bit in set(bits))
+
+
+def _graph(here: Array, other: Array, moves: Moves, checks: Checks, tested: list[int]) -> ComparingMoves:
+    positions = len(moves.begin) - 1
+    swept = np.ones(len(moves.free), np.bool_)
+    swept[tested] = False
+    words = [_word(other[(here == position) & moves.free & swept].tolist()) for position in range(positions)]
+    compared = np.flatnonzero(~moves.free & swept)
+    compared = compared[np.argsort(here[compared], kind="stable")]
+    pairs = [checks.pairs[checks.pairs_begin[move] : checks.pairs_begin[move + 1]] for move in compared]
+    ordered = [len(some) == 1 and checks.operators[some[0]] >= FIRST_ORDER for some in pairs]
+    return ComparingMoves(
+        np.searchsorted(here[compared], np.arange(positions + 1)).astype(np.int64),
+        compared.astype(np.int64),
+        other[compared].astype(np.int64),
+        np.array([some[0] if alone else SCAN for some, alone in zip(pairs, ordered, strict=True)], np.int64),
+        np.array(words, np.uint64),
+    )
+
+
+# ------------------------------------------------------------------------------------------------ compiled
+
+
+def _has_plainly(word: int, position: int) -> bool:
+    return int(word) >> position & 1 == 1
+
+
+@njit(**INSIDE, forceinline=True, interpreted=_has_plainly)
+def _has(word: int, position: int) -> bool:
+    return (np.uint64(word) >> np.uint64(position)) & np.uint64(1) != np.uint64(0)
+
+
+@njit(nogil=True)
+def _forwards(
+    reached: Array, fits: Array, key_starts: Array, tie_end: Array, starts: int, into: ComparingMoves, checks: Checks
+) -> None:
+    """`reached[e]`: the positions at which a partial match can bind event e, besides those that are there already."""
+    best, seen = np.zeros(len(into.move), np.int64), np.zeros(len(into.move), np.bool_)
+    for key in range(len(key_starts) - 1):
+        earlier = np.uint64(0)
+        seen[:] = False
+        at = key_starts[key]
+        while at < key_starts[key + 1]:
+            end = tie_end[at]
+            for event in range(at, end):
+                for position in range(len(into.free)):
+                    if _has(fits[event], position) and (
+                        _has(starts, position)
+                        or into.free[position] & earlier
+                        or _follows(event, position, key_starts[key], at, reached, best, seen, into, checks)
+                    ):
+                        reached[event] |= np.uint64(1) << np.uint64(position)
+            for event in range(at, end):
+                earlier |= reached[event]
+                _offer(event, reached[event], 0, best, seen, into, checks)
+            at = end
+
+
+@njit(**INSIDE)
+def _follows(
+    event: int, position: int, low: int, high: int, reached: Array, best: Array, seen: Array, into: ComparingMoves,
+    checks: Checks,
+) -> bool:  # fmt: skip
+    """Whether an event from low to high stands where a move that compares leads on to this one."""
+    for at in range(into.begin[position], into.begin[position + 1]):
+        pair = into.pair[at]
+        if pair != SCAN:
+            known = seen[at] and checks.known[1, pair, event]
+            if known and compare(checks.operators[pair], best[at], checks.right[pair, event]):
+                return True
+            continue
+        for before in range(high - 1, low - 1, -1):
+            if _has(reached[before], into.other[at]) and pairs_hold(before, event, into.move[at], checks):
+                return True
+    return False
+
+
+@njit(nogil=True)
+def _backwards(
+    found: Array, reached: Array, key_starts: Array, tie_start: Array, ends: int, out_of: ComparingMoves, checks: Checks
+) -> None:
+    """Of the positions that are reached, those from which a match can be completed."""
+    best, seen = np.zeros(len(out_of.move), np.int64), np.zeros(len(out_of.move), np.bool_)
+    for key in range(len(key_starts) - 1):
+        later = np.uint64(0)
+        seen[:] = False
+        at = key_starts[key + 1]
+        while at > key_starts[key]:
+            first = tie_start[at - 1]
+            for event in range(first, at):
+                for position in range(len(out_of.free)):
+                    if _has(reached[event], position) and (
+                        _has(ends, position)
+                        or out_of.free[position] & later
+                        or _leads(event, position, at, key_starts[key + 1], found, best, seen, out_of, checks)
+                    ):
+                        found[event] |= np.uint64(1) << np.uint64(position)
+            for event in range(first, at):
+                later |= found[event]
+                _offer(event, found[event], 1, best, seen, out_of, checks)
+            at = first
+
+
+@njit(nogil=True)
+def _leads(
+    event: int, position: int, low: int, high: int, found: Array, best: Array, seen: Array, out_of: ComparingMoves,
+    checks: Checks,
+) -> bool:  # fmt: skip
+    """Whether a move that compares leads from this event to one from low to high that is on a match."""
+    for at in range(out_of.begin[position], out_of.begin[position + 1]):
+        pair = out_of.pair[at]
+        if pair != SCAN:
+            known = seen[at] and checks.known[0, pair, event]
+            if known and compare(checks.operators[pair], checks.left[pair, event], best[at]):
+                return True
+            continue
+        for after in range(low, high):
+            if _has(found[after], out_of.other[at]) and pairs_hold(event, after, out_of.move[at], checks):
+                return True
+    return False
+
+
+@njit(**INSIDE)
+def _offer(event: int, word: int, side: int, best: Array, seen: Array, graph: ComparingMoves, checks: Checks) -> None:
+    """Keep the value that most partners can be compared with: the least on the side that must be less."""
+    for at in range(len(graph.move)):
+        pair = graph.pair[at]
+        if pair == SCAN or not _has(word, graph.other[at]) or not checks.known[side, pair, event]:
+            continue
+        value = checks.left[pair, event] if side == 0 else checks.right[pair, event]
+        wants_less = (checks.operators[pair] < FIRST_DESCENDING) == (side == 0)
+        if not seen[at] or (value < best[at] if wants_less else value > best[at]):
+            best[at] = value
+            seen[at] = True

@@ -1,0 +1,80 @@
+"""Complete trends by filtering: of all matches of a window and partition, those that no other match contains.
+
+The baseline of Poppe's "Complete Event Trend" chapter: enumerate, then compare. Containment of all pairs is one product
+of 0/1 matrices: |m ∩ n| = |m| says that m lies in n. Cost: O(matches² · events) per window and partition, so at most
+`most` of them are compared; once there are more, no further ones are looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from trendloom.errors import RunError
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.matching.matches import Matches, join
+
+Array = np.ndarray[Any, Any]
+
+
+def only_complete(block: Block, found: Iterator[Matches], most: int) -> Matches:
+    """The complete trends of every window and partition, if none of these has more than `most` matches."""
+    chunks: list[Matches] = []
+    count, looked_at = 0, most
+    for chunk in found:
+        chunks.append(chunk)
+        count += len(chunk)
+        if count > looked_at:
+            chunks = [join(chunks)]
+            if int(np.bincount(_groups(block, chunks[0])).max()) > most:
+                raise too_many_to_compare(f"more than {most:,}")
+            looked_at = 2 * count
+    matches = join(chunks)
+    return complete_only(matches, _groups(block, matches), most)
+
+
+def _groups(block: Block, matches: Matches) -> Array:
+    """The window and partition of every match, numbered."""
+    group = block.key[matches.first]
+    if matches.window_start is None:
+        return group
+    _, window = np.unique(matches.window_start, return_inverse=True)
+    numbered = group * (int(window.max(initial=0)) + 1) + window.reshape(-1)
+    return np.unique(numbered, return_inverse=True)[1].reshape(-1)
+
+
+def too_many_to_compare(number: str) -> RunError:
+    """The refusal to compare so many matches of one window and partition."""
+    return RunError(
+        f"{number} matches in one window and partition are too many to compare with each other",
+        hint="use a smaller window, more partition attributes, or RETURN TRENDS",
+    )
+
+
+def complete_only(matches: Matches, group: Array, most: int) -> Matches:
+    """The matches whose set of events is no proper subset of another's in the same group."""
+    order = np.argsort(group, kind="stable")
+    bounds = np.flatnonzero(np.r_[True, np.diff(group[order]) != 0, True]) if len(order) else np.zeros(1, np.int64)
+    largest = int(np.diff(bounds).max(initial=0))
+    if largest > most:
+        raise too_many_to_compare(f"{largest:,}")
+    kept = [_maximal(matches, order[a:b]) for a, b in pairwise(bounds)]
+    rows = np.sort(np.concatenate(kept)) if kept else np.zeros(0, np.int64)
+    return matches.take(rows)
+
+
+def _maximal(matches: Matches, rows: Array) -> Array:
+    some = matches.take(rows)
+    events, of = np.unique(some.events, return_inverse=True)
+    holds = np.zeros((len(some), len(events)), np.float32)
+    holds[some.match, of.reshape(-1)] = 1
+    size = holds.sum(axis=1)
+    contained = np.zeros(len(some), np.bool_)
+    for begin in range(0, len(some), 1024):
+        part = slice(begin, begin + 1024)
+        inside = (holds[part] @ holds.T) == size[part, None]
+        contained[part] = (inside & (size[None, :] > size[part, None])).any(axis=1)
+    return rows[~contained]

@@ -1,0 +1,300 @@
+"""Edges of the trend graph for any relation: kept if no longer path leads from the one event to the other.
+
+Going back from f, an event e that may precede it is kept unless e is an ancestor of one that was kept. Ancestors are
+sets of bits over the events of a window, so whole words of them are passed over at once. An equality finds its
+candidates by value; if it is the only condition, the first one that is an ancestor ends the search (a longer path
+back to the same value lies after it and so after all that are earlier). An inequality passes over words of 64 events
+whose least value is too great. Other conditions are evaluated for all pairs of a window, in columns.
+
+Cost: O(events of a window / 64) per edge kept, and per event one step for each candidate that is not an ancestor; in
+memory one bit per pair of events of a window. Where that is more than a quarter of the memory allowed, or a window has
+more than `MOST_BITS` events, ancestors are marked instead: O(edges of a window) per event, in memory O(events).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trendloom.errors import RunError
+from trendloom.expr.evaluate import evaluate
+from trendloom.expr.nodes import Attribute, Expr, Which
+from trendloom.expr.vectors import Vector, is_true
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.copying import grown
+from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.measures import Test
+
+Array = np.ndarray[Any, Any]
+
+MOST_BITS = 1 << 15
+"""Events of a window and partition up to which ancestors are kept as bits (128 MiB)."""
+LEAST_BITS = 1 << 20
+"""Bytes that ancestors may take in any case."""
+MOST_PAIRS = 1 << 21
+"""Pairs of events that tests are evaluated for at a time."""
+EQUAL, OTHER, BELOW, NOT_ABOVE = range(4)
+WORD = 64
+
+
+class Conditions(NamedTuple):
+    """Comparisons of columns, [pair, event]: `left` of the earlier event, `right` of the later one, where known.
+
+    `chain`: the pair whose candidates are found by value (−1: none), with the codes of its values; `skip`: the pair by
+    which words are passed over (−1: none), with the least value of each word.
+    """
+
+    operator: Array
+    left: Array
+    right: Array
+    known: Array
+    chain: int
+    left_code: Array
+    right_code: Array
+    skip: int
+    least: Array
+
+
+class LinkingProgress(NamedTuple):
+    """What the search has so far: ends of chains, ancestors as bits (rings of rows and words) or marks."""
+
+    head: Array
+    earlier: Array
+    bits: Array
+    mark: Array
+
+
+def linked_edges(
+    block: Block, low: Array, operator: Array, left: Array, right: Array, known: Array, tests: tuple[Test, ...],
+    memory: int,
+) -> tuple[Array, Array]:  # fmt: skip
+    """For each event the events before it, latest first: (where each list begins, the lists one after another)."""
+    conditions = _conditions(operator, left, right, known)
+    reach = int((np.arange(len(block)) - low).max(initial=0)) + 1
+    as_bits = reach <= MOST_BITS and (bool(tests) or reach * reach // 8 <= max(memory // 4, LEAST_BITS))
+    found = _nothing(block, conditions, reach, as_bits)
+    if not tests:
+        return _link(
+            block.tie_start, block.tie_end, low, conditions, found, _EVERY, _NO_TRUTHS, 0, len(block)
+        )  # fmt: skip
+    if not found.bits.size:
+        raise RunError(
+            f"{reach:,} events of one window and partition are too many to test each with all others",
+            hint="use a smaller window, more partition attributes, or a comparison of one event's value with the next",
+        )
+    return _tested(block, low, conditions, found, tests)
+
+
+_EVERY = np.zeros(0, np.bool_)
+_NO_TRUTHS = np.zeros(0, np.int64)
+
+
+def _conditions(operator: Array, left: Array, right: Array, known: Array) -> Conditions:
+    equal = np.flatnonzero(operator == EQUAL)
+    below = np.flatnonzero((operator == BELOW) | (operator == NOT_ABOVE))
+    chain = int(equal[0]) if len(equal) else -1
+    skip = int(below[0]) if len(below) and chain < 0 else -1
+    codes = np.zeros((2, 0), np.int64)
+    if chain >= 0:
+        values = np.concatenate([left[chain], right[chain]])
+        codes = np.unique(values, return_inverse=True)[1].reshape(2, -1)
+    least = np.zeros(0, np.int64)
+    if skip >= 0:
+        values = np.where(known[0, skip], left[skip], np.iinfo(np.int64).max)
+        least = np.minimum.reduceat(values, np.arange(0, len(values), WORD)) if len(values) else values
+    return Conditions(operator, left, right, known, chain, codes[0], codes[1], skip, least)
+
+
+def _nothing(block: Block, conditions: Conditions, reach: int, as_bits: bool) -> LinkingProgress:
+    values = int(conditions.left_code.max(initial=-1)) + 1
+    values = max(values, int(conditions.right_code.max(initial=-1)) + 1)
+    rows = reach if as_bits else 0
+    words = (reach + 2 * WORD) // WORD + 1 if rows else 0
+    marks = 0 if rows else len(block)
+    return LinkingProgress(
+        np.full(values, -1, np.int64),
+        np.full(len(block), -1, np.int64),
+        np.zeros((rows, words), np.uint64),
+        np.full(marks, -1, np.int64),
+    )
+
+
+# ------------------------------------------------------------------------------------------------- tests
+
+
+def _tested(
+    block: Block, low: Array, conditions: Conditions, found: LinkingProgress, tests: tuple[Test, ...]
+) -> tuple[Array, Array]:
+    """The same, with truths of tests evaluated a part at a time."""
+    wide = np.maximum(block.tie_start - low, 0)
+    total = np.r_[0, np.cumsum(wide)]
+    counts, sources = [], []
+    begin = 0
+    while begin < len(block):
+        end = int(np.searchsorted(total, total[begin] + MOST_PAIRS, side="right")) - 1
+        end = min(max(end, begin + 1), len(block))
+        later = np.repeat(np.arange(begin, end), wide[begin:end])
+        earlier = low[later] + np.arange(len(later)) - (total[later] - total[begin])
+        truths = np.logical_and.reduce([_truths(test.expr, block, earlier, later) for test in tests])
+        where = total[begin:end] - total[begin] - low[begin:end]
+        part, source = _link(
+            block.tie_start, block.tie_end, low, conditions, found, truths, where, begin, end
+        )  # fmt: skip
+        counts.append(np.diff(part))
+        sources.append(source)
+        begin = end
+    lengths = np.concatenate(counts) if counts else np.zeros(0, np.int64)
+    return np.r_[0, np.cumsum(lengths)].astype(np.int64), np.concatenate([*sources, np.zeros(0, np.int32)])
+
+
+def _truths(expr: Expr, block: Block, earlier: Array, later: Array) -> Array:
+    def leaf(node: Expr) -> Vector:
+        assert isinstance(node, Attribute)
+        is_later = node.which in (Which.NEXT, Which.CURRENT)
+        return block.columns[node.column].take(later if is_later else earlier)
+
+    return np.broadcast_to(is_true(evaluate(expr, leaf)), len(earlier))
+
+
+# ------------------------------------------------------------------------------------------------ compiled
+
+
+@njit(nogil=True)
+def _link(
+    tie_start: Array, tie_end: Array, low: Array, conditions: Conditions, found: LinkingProgress,
+    truths: Array, truths_at: Array, begin: int, end: int,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Edges into the events from `begin` up to `end`. `truths[truths_at[f − begin] + e]`: of tests on e and f."""
+    offsets = np.zeros(end - begin + 1, np.int64)
+    source = np.empty(max(end - begin, 16), np.int32)
+    used = 0
+    operator, left, right, known = conditions.operator, conditions.left, conditions.right, conditions.known
+    chain, skip, least = conditions.chain, conditions.skip, conditions.least
+    head, earlier, bits, mark = found.head, found.earlier, found.bits, found.mark
+    by_bits = len(bits) > 0
+    alone = chain >= 0 and len(operator) == 1 and len(truths) == 0
+    stack = np.empty(16, np.int64)
+    for f in range(begin, end):
+        floor = low[f]
+        if by_bits:
+            _clear(bits, f, floor)
+        e = tie_start[f] - 1 if chain < 0 else head[conditions.right_code[f]]
+        for pair in range(len(operator)):
+            if not known[1, pair, f]:
+                e = -1
+        while e >= floor:
+            if chain < 0 and by_bits:
+                if skip >= 0 and not _any_below(least[e // WORD], right[skip, f], operator[skip]):
+                    e = e // WORD * WORD - 1
+                    continue
+                word = e // WORD
+                e = _no_ancestor(bits, f, e)
+                if e // WORD < word or e < floor:
+                    continue
+            good = _possible(operator, left, right, known, e, f)
+            if good and len(truths) > 0:
+                good = truths[truths_at[f - begin] + e]
+            if good:
+                if _is_ancestor(bits, f, e) if by_bits else mark[e] == f:
+                    if alone:
+                        break
+                else:
+                    source = grown(source) if used == len(source) else source
+                    source[used] = e
+                    used += 1
+                    if by_bits:
+                        _add_ancestors(bits, f, e, floor)
+                    else:
+                        stack = _mark_ancestors(mark, f, e, floor, offsets, source, begin, stack)
+            e = earlier[e] if chain >= 0 else e - 1
+        offsets[f - begin + 1] = used
+        if chain >= 0 and f == tie_end[f] - 1:
+            for g in range(tie_start[f], tie_end[f]):
+                if known[0, chain, g]:
+                    code = conditions.left_code[g]
+                    earlier[g] = head[code]
+                    head[code] = g
+    return offsets, source[:used].copy()
+
+
+@njit(**INSIDE, forceinline=True)
+def _possible(operator: Array, left: Array, right: Array, known: Array, e: int, f: int) -> bool:
+    """Whether all comparisons hold; values of f are known."""
+    for pair in range(len(operator)):
+        if not known[0, pair, e]:
+            return False
+        x, y = left[pair, e], right[pair, f]
+        kind = operator[pair]
+        if kind == EQUAL:
+            good = x == y
+        elif kind == OTHER:
+            good = x != y
+        else:
+            good = x < y or (kind == NOT_ABOVE and x == y)
+        if not good:
+            return False
+    return True
+
+
+@njit(**INSIDE, forceinline=True)
+def _any_below(least: int, bound: int, operator: int) -> bool:
+    """Whether the least value of a word passes."""
+    return least < bound or (operator == NOT_ABOVE and least == bound)
+
+
+@njit(**INSIDE)
+def _clear(bits: Array, f: int, floor: int) -> None:
+    rows, words = bits.shape
+    for word in range(floor // WORD, f // WORD + 1):
+        bits[f % rows, word % words] = 0
+
+
+@njit(**INSIDE, forceinline=True)
+def _is_ancestor(bits: Array, f: int, e: int) -> bool:
+    rows, words = bits.shape
+    return (bits[f % rows, (e // WORD) % words] >> np.uint64(e % WORD)) & np.uint64(1) != 0
+
+
+@njit(**INSIDE)
+def _no_ancestor(bits: Array, f: int, e: int) -> int:
+    """The first event from e down in its word that is not an ancestor of f so far, or the last of the word before."""
+    rows, words = bits.shape
+    one, top = np.uint64(1), np.uint64(1) << np.uint64(WORD - 1)
+    left_over = ~bits[f % rows, (e // WORD) % words] << np.uint64(WORD - 1 - e % WORD)
+    if left_over == 0:
+        return e // WORD * WORD - 1
+    while left_over & top == 0:
+        left_over <<= one
+        e -= 1
+    return e
+
+
+@njit(**INSIDE)
+def _add_ancestors(bits: Array, f: int, e: int, floor: int) -> None:
+    """e and its ancestors become ancestors of f."""
+    rows, words = bits.shape
+    mine, other = f % rows, e % rows
+    for word in range(floor // WORD, e // WORD + 1):
+        bits[mine, word % words] |= bits[other, word % words]
+    bits[mine, (e // WORD) % words] |= np.uint64(1) << np.uint64(e % WORD)
+
+
+@njit(**INSIDE)
+def _mark_ancestors(
+    mark: Array, f: int, e: int, floor: int, offsets: Array, source: Array, begin: int, stack: Array
+) -> Array:
+    """Mark e and its ancestors for f, along the edges found so far."""
+    stack[0], depth = e, 1
+    mark[e] = f
+    while depth > 0:
+        depth -= 1
+        at = stack[depth] - begin
+        for edge in range(offsets[at], offsets[at + 1]):
+            before = source[edge]
+            if before >= floor and mark[before] != f:
+                mark[before] = f
+                stack = grown(stack) if depth == len(stack) else stack
+                stack[depth] = before
+                depth += 1
+    return stack

@@ -1,0 +1,251 @@
+"""H-CET: the graph cut into graphlets, trends stored per graphlet, then stitched together depth first.
+
+A trend passes through each graphlet in one piece: from an event where trends can enter it (one that an edge leads to
+from an earlier graphlet, or that begins trends) to one where they can leave it (an edge leads on, or trends end). All
+such pieces of a graphlet are stored; a trend is then a few pieces copied one after another instead of many steps from
+edge to edge. With one graphlet (T-CET) all trends are stored.
+
+Cost: O(1) per partial trend inside a graphlet, once; then per piece that is appended, and O(events of trends) copied.
+Memory: the pieces. See Poppe, "Event Stream Analytics", 5.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trendloom.kernels.columns.copying import copy_entries
+from trendloom.kernels.jit.compiled import njit
+from trendloom.kernels.trends.complete.chunks import Chunks, TrendBuffer
+from trendloom.kernels.trends.complete.frames import FrameColumns, Frames
+from trendloom.kernels.trends.complete.graph import EdgeLists, TrendGraph
+
+Array = np.ndarray[Any, Any]
+
+
+class Graphlets(NamedTuple):
+    """The graphlets of the events from `low` on: where that of each event begins and ends."""
+
+    low: int
+    begin_of: Array
+    end_of: Array
+
+
+class TrendPieces(NamedTuple):
+    """Pieces of trends in the events from `low` up to `high`.
+
+    Those that begin at event `low + i` are numbers `of[i]` up to `of[i+1]`; piece p is
+    `events[offsets[p]:offsets[p+1]]`. `onward[i]`: the first edge of event `low + i` that leaves its graphlet.
+    """
+
+    low: int
+    of: Array
+    offsets: Array
+    events: Array
+    onward: Array
+
+    @property
+    def bytes(self) -> int:
+        return sum(one.nbytes for one in (self.of, self.offsets, self.events, self.onward))
+
+
+class StitchState(NamedTuple):
+    """A search under way: the trend so far, its levels, events from which nothing was found for a start, and `place`.
+
+    A level is an event where trends enter a graphlet: the next piece from there, the next edge onward from the end of
+    the piece under way (−1: none under way), the length of the trend before it, and whether a trend was found. `place`:
+    the next start, and the number of levels.
+    """
+
+    path: Array
+    entry: Array
+    piece: Array
+    edge: Array
+    length: Array
+    found: Array
+    dead: Array
+    place: Array
+
+
+def pieces_of(graph: TrendGraph, frames: Frames, bounds: Array) -> TrendPieces:
+    """The pieces of the graphlets between neighbouring `bounds` (indices of events)."""
+    low, high = int(bounds[0]), int(bounds[-1])
+    sizes = np.diff(bounds)
+    graphlets = Graphlets(low, np.repeat(bounds[:-1], sizes), np.repeat(bounds[1:], sizes))
+    count, length = _measure(graph.lists, frames.columns, graphlets)
+    of, onward = np.zeros(high - low + 1, np.int64), np.empty(high - low, np.int64)
+    pieces = TrendPieces(low, of, np.zeros(count + 1, np.int64), np.empty(length, np.int32), onward)
+    _fill(graph.lists, frames.columns, graphlets, np.zeros((2, int(sizes.max(initial=0)) + 1), np.int64), pieces)
+    return pieces
+
+
+def stitched(
+    graph: TrendGraph, frames: Frames, pieces: TrendPieces, starts: Array, chunks: Chunks
+) -> Iterator[tuple[Array, Array]]:
+    """Offsets and events of the trends that begin at `starts`, a chunk at a time."""
+    longest = int((frames.limit[starts] - starts).max(initial=0)) + 1
+    path, levels = np.zeros(longest, np.int32), np.zeros((5, longest + 1), np.int64)
+    dead, place = np.full(len(pieces.onward), -1, np.int32), np.zeros(2, np.int64)
+    state = StitchState(path, levels[0], levels[1], levels[2], levels[3], levels[4], dead, place)
+    edges, columns = graph.lists, frames.columns
+    while place[0] < len(starts) or place[1] > 0:
+        buffer = chunks.next(longest)
+        count = _stitch(edges, columns, starts, pieces, state, buffer)
+        if count:
+            yield buffer.offsets[: count + 1], buffer.events[: buffer.offsets[count]]
+
+
+@njit(nogil=True)
+def _measure(edges: EdgeLists, frames: FrameColumns, graphlets: Graphlets) -> tuple[int, int]:
+    """How many pieces there are, and how many events they have in all."""
+    begin, target, into, source = edges.begin, edges.target, edges.into, edges.source
+    low, begin_of, end_of = graphlets.low, graphlets.begin_of, graphlets.end_of
+    begins, ends = frames.begins, frames.ends
+    count, length = np.zeros(len(end_of), np.int64), np.zeros(len(end_of), np.int64)
+    pieces, events = 0, 0
+    for at in range(len(end_of)):
+        v = low + at
+        enters = begins[v]
+        paths, steps = 0, 0
+        for edge in range(into[v], into[v + 1]):
+            if source[edge] < begin_of[at]:
+                enters = enters or source[edge] >= low
+            else:
+                paths += count[source[edge] - low]
+                steps += length[source[edge] - low]
+        if enters:
+            paths += 1
+        count[at], length[at] = paths, steps + paths
+        leaves = ends[v] or (begin[v + 1] > begin[v] and target[begin[v + 1] - 1] >= end_of[at])
+        if leaves:
+            pieces += paths
+            events += steps + paths
+    return pieces, events
+
+
+@njit(nogil=True)
+def _fill(edges: EdgeLists, frames: FrameColumns, graphlets: Graphlets, scratch: Array, pieces: TrendPieces) -> None:
+    """Walk each graphlet depth first from every event where trends enter it. `scratch`: two rows, for a path."""
+    begin, target, into, source = edges.begin, edges.target, edges.into, edges.source
+    low, begin_of, end_of = graphlets.low, graphlets.begin_of, graphlets.end_of
+    begins, ends = frames.begins, frames.ends
+    of, offsets, events, onward = pieces.of, pieces.offsets, pieces.events, pieces.onward
+    path, cursor = scratch[0], scratch[1]
+    piece, used = 0, 0
+    for at in range(len(end_of)):
+        v = low + at
+        edge = begin[v]
+        while edge < begin[v + 1] and target[edge] < end_of[at]:
+            edge += 1
+        onward[at] = edge
+    for at in range(len(end_of)):
+        v = low + at
+        of[at] = piece
+        enters = begins[v]
+        if into[v + 1] > into[v]:
+            for edge in range(into[v], into[v + 1]):
+                enters = enters or (low <= source[edge] < begin_of[at])
+        if not enters:
+            continue
+        path[0], cursor[0] = v, begin[v]
+        depth, fresh = 1, True
+        while depth > 0:
+            top = depth - 1
+            e = path[top]
+            if fresh:
+                if ends[e] or onward[e - low] < begin[e + 1]:
+                    for d in range(depth):
+                        events[used + d] = path[d]
+                    used += depth
+                    piece += 1
+                    offsets[piece] = used
+                fresh = False
+            if cursor[top] < onward[e - low]:
+                path[depth] = target[cursor[top]]
+                cursor[depth] = begin[path[depth]]
+                cursor[top] += 1
+                depth += 1
+                fresh = True
+            else:
+                depth = top
+    of[len(end_of)] = piece
+
+
+@njit(nogil=True)
+def _stitch(
+    edges: EdgeLists, frames: FrameColumns, starts: Array, pieces: TrendPieces, state: StitchState, buffer: TrendBuffer
+) -> int:
+    """Go on from where the search was left until the buffer is full; returns the number of trends in it."""
+    begin, target, offsets, events = edges.begin, edges.target, buffer.offsets, buffer.events
+    from_, to, least, most, limit = frames.from_, frames.to, frames.least, frames.most, frames.limit
+    low, of, piece_at, piece_events, onward = pieces.low, pieces.of, pieces.offsets, pieces.events, pieces.onward
+    path, entry, piece, edge, length = state.path, state.entry, state.piece, state.edge, state.length
+    found, dead, place = state.found, state.dead, state.place
+    count, used = 0, 0
+    next_start, depth = place[0], place[1]
+    while True:
+        if depth == 0:
+            if next_start >= len(starts):
+                break
+            entry[0] = starts[next_start]
+            piece[0], edge[0], length[0], found[0] = of[entry[0] - low], -1, 0, 0
+            next_start += 1
+            depth = 1
+        first = entry[0]
+        stop = limit[first]
+        top = depth - 1
+        if edge[top] >= 0:  # the piece before the next one is under way
+            p = piece[top] - 1
+            v = piece_events[piece_at[p + 1] - 1]
+            at = edge[top]
+            while at < begin[v + 1] and target[at] < stop and dead[target[at] - low] == first:
+                at += 1
+            if at < begin[v + 1] and target[at] < stop:
+                edge[top] = at + 1
+                u = target[at]
+                entry[depth] = u
+                piece[depth], edge[depth], found[depth] = of[u - low], -1, 0
+                length[depth] = length[top] + piece_at[p + 1] - piece_at[p]
+                depth += 1
+                continue
+            edge[top] = -1
+        p, last = piece[top], of[entry[top] - low + 1]
+        so_far = length[top]
+        full = False
+        while p < last:
+            begin_p, end_p = piece_at[p], piece_at[p + 1]
+            v = piece_events[end_p - 1]
+            if v >= stop:
+                p += 1
+                continue
+            if least[v] <= to[first] and from_[first] <= most[v]:
+                size = end_p - begin_p
+                if used + so_far + size > len(events):
+                    full = True
+                    break
+                copy_entries(events, used, path, 0, so_far)
+                copy_entries(events, used + so_far, piece_events, begin_p, size)
+                used += so_far + size
+                count += 1
+                offsets[count] = used
+                found[top] = 1
+            p += 1
+            on = onward[v - low]
+            if on < begin[v + 1] and target[on] < stop:
+                copy_entries(path, so_far, piece_events, begin_p, end_p - begin_p)
+                edge[top] = on
+                break
+        piece[top] = p
+        if full:
+            break
+        if edge[top] >= 0:
+            continue
+        if found[top] == 0:
+            dead[entry[top] - low] = first
+        elif top > 0:
+            found[top - 1] = 1
+        depth = top
+    place[0], place[1] = next_start, depth
+    return count

@@ -1,0 +1,239 @@
+"""Expected numbers of matches, and of what their events hold, in one sweep over time points.
+
+Idea: a sequence of events at p_1 < p_2 < ... < p_k is in order with the product of their probabilities. If each event
+stands at one place of the sequence only, the sum over all sequences of events is the sum over all rising points of the
+products of *densities*: the density of a place at a point is the sum of the probabilities of its events to be there. So
+one running number per place is enough, as for precise times (`kernels.matrices`), and a sum over what events
+hold is a number beside it: the weighed density times what came before, and the density times the sum before.
+
+Cost: O(points of events), and for every point that an event can be at, O(places · (1 + sums)) in each window over it.
+
+Error: all numbers are sums of products of positive ones, so nothing cancels. With k places, m events at most at a point
+and n points in a window, a count is right up to a relative error of k · (n + m + 4) · 2^-53 (2 n more where
+probabilities are given); a sum up to that share of the sum of its absolute values. Windows in which a number leaves the
+range of doubles are marked, for who computes them again exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trendloom.kernels.columns.numbers import BORROWED, LEAN
+from trendloom.kernels.jit.compiled import njit
+from trendloom.kernels.uncertain.expected.masses import LikelyPoints, mass_at
+
+Array = np.ndarray[Any, Any]
+
+TINY = 2.0**-1000
+"""Products below this are near the end of what doubles can tell apart."""
+NO_WINDOWS = 0
+
+
+class SlidingPoints(NamedTuple):
+    """Windows over points of `grain` ticks; only those numbered from `oldest` to `newest` are asked for.
+
+    Window w is [w · slide, w · slide + within) in ticks; `within` NO_WINDOWS: everything is in one.
+    """
+
+    grain: int
+    within: int
+    slide: int
+    oldest: int
+    newest: int
+
+
+class WeighedEvents(NamedTuple):
+    """Sum s adds up, over events at the places of `weighs[s]`, the weights in row `weight_of[s]` (−1: each is one)."""
+
+    weights: Array
+    weight_of: Array
+    weighs: Array
+
+
+class SweepRoom(NamedTuple):
+    """Numbers while a key is swept; `sums` and `density` say in which numbers everything is computed.
+
+    `density[place, lane]` at a point; `sums[window, place, lane]` of partial sequences that end before `place`, lane 0
+    counts them. `reached`: there are some; `lost`: a number came too near to zero. Windows go round. `active`: events
+    that can be at the point.
+    """
+
+    density: Array
+    sums: Array
+    reached: Array
+    lost: Array
+    active: Array
+
+
+class SweptWindows(NamedTuple):
+    """One row for each window: (key, start, lost), and its numbers."""
+
+    place: Array
+    numbers: Array
+
+
+def sweep_room(events: LikelyPoints, weighed: WeighedEvents, windows: SlidingPoints, places: int) -> SweepRoom:
+    """Room for a sweep, with numbers as those of the events."""
+    lanes, kind = 1 + len(weighed.weight_of), events.even.dtype
+    overlap = 1 if windows.within == NO_WINDOWS else -(-windows.within // windows.slide)
+    return SweepRoom(
+        np.zeros((places, lanes), kind),
+        np.zeros((overlap, places + 1, lanes), kind),
+        np.zeros((overlap, places + 1), np.bool_),
+        np.zeros(overlap, np.bool_),
+        np.zeros(max(int(np.diff(events.key_starts).max(initial=0)), 1), np.int64),
+    )
+
+
+@njit(nogil=True)
+def expect(
+    events: LikelyPoints, weighed: WeighedEvents, windows: SlidingPoints, room: SweepRoom
+) -> tuple[Array, Array]:
+    """All windows with a sequence in some world: (key, start, lost), and the numbers of each, by key and start."""
+    found = SweptWindows(np.empty((16, 3), np.int64), np.empty((16, room.density.shape[1]), room.density.dtype))
+    count = 0
+    for key in range(len(events.key_starts) - 1):
+        found = _roomier(found, count, count + _most_windows(events, windows, key))
+        count = _sweep_key(events, weighed, windows, room, key, found, count)
+    return found.place[:count], found.numbers[:count]
+
+
+@njit(**LEAN)
+def _most_windows(events: LikelyPoints, windows: SlidingPoints, key: int) -> int:
+    """At least as many as a key has windows with events."""
+    begin, end = events.key_starts[key], events.key_starts[key + 1]
+    if windows.within == NO_WINDOWS or begin == end:
+        return 1
+    each, latest = 0, events.last[begin]
+    for event in range(begin, end):
+        ticks = (events.last[event] - events.first[event]) * windows.grain
+        each += (ticks + windows.within) // windows.slide + 1
+        latest = max(latest, events.last[event])
+    return min(each, ((latest - events.first[begin]) * windows.grain + windows.within) // windows.slide + 1)
+
+
+@njit(**LEAN)
+def _sweep_key(
+    events: LikelyPoints, weighed: WeighedEvents, windows: SlidingPoints, room: SweepRoom, key: int,
+    found: SweptWindows, count: int,
+) -> int:  # fmt: skip
+    """Note the windows of a key after `count` others; gives how many there are then."""
+    following, end = events.key_starts[key], events.key_starts[key + 1]
+    active, point = 0, 0
+    oldest, newest = 0, -1  # windows that are open
+    while active > 0 or following < end:
+        if active == 0:
+            point = events.first[following]
+        while following < end and events.first[following] <= point:
+            room.active[active] = following
+            active += 1
+            following += 1
+        active = _weigh_point(events, weighed, room, active, point)
+        low, high = _windows_at(windows, point)
+        while oldest <= newest and oldest < low:
+            count = _close(windows, room, key, oldest, found, count)
+            oldest += 1
+        if oldest > newest:
+            oldest, newest = low, low - 1
+        while newest < high:
+            newest += 1
+            _open(room, newest % len(room.lost))
+        for window in range(oldest, newest + 1):
+            _extend(room, window % len(room.lost))
+        point += 1
+    for window in range(oldest, newest + 1):
+        count = _close(windows, room, key, window, found, count)
+    return count
+
+
+@njit(**BORROWED)
+def _windows_at(windows: SlidingPoints, point: int) -> tuple[int, int]:
+    """The first and the last of the windows asked for that hold a point."""
+    if windows.within == NO_WINDOWS:
+        return 0, 0
+    tick = point * windows.grain
+    low, high = (tick - windows.within) // windows.slide + 1, tick // windows.slide
+    return max(low, windows.oldest), min(high, windows.newest)
+
+
+@njit(**BORROWED)
+def _weigh_point(events: LikelyPoints, weighed: WeighedEvents, room: SweepRoom, active: int, point: int) -> int:
+    """Set the densities of a point; give the number of events that can be later, too, which are kept."""
+    density = room.density
+    for place in range(density.shape[0]):
+        for lane in range(density.shape[1]):
+            density[place, lane] = 0
+    kept = 0
+    for at in range(active):
+        event = room.active[at]
+        place, mass = events.place[event], mass_at(events, event, point)
+        density[place, 0] += mass
+        for number in range(len(weighed.weight_of)):
+            if weighed.weighs[number, place] and mass > 0:
+                row = weighed.weight_of[number]
+                density[place, 1 + number] += mass if row < 0 else mass * weighed.weights[row, event]
+        if events.last[event] > point:
+            room.active[kept] = event
+            kept += 1
+    return kept
+
+
+@njit(**BORROWED)
+def _open(room: SweepRoom, row: int) -> None:
+    """A window in which nothing has happened: there is one empty sequence."""
+    for place in range(room.sums.shape[1]):
+        for lane in range(room.sums.shape[2]):
+            room.sums[row, place, lane] = 0
+        room.reached[row, place] = place == 0
+    room.sums[row, 0, 0] = 1
+    room.lost[row] = False
+
+
+@njit(**BORROWED)
+def _extend(room: SweepRoom, row: int) -> None:
+    """Sequences of earlier points go on with the events of this one; later places first, as points must rise."""
+    density, sums = room.density, room.sums
+    for place in range(density.shape[0] - 1, -1, -1):
+        here = density[place, 0]
+        if not (here > 0 and room.reached[row, place]):
+            continue
+        before = sums[row, place, 0]
+        more = here * before
+        if here < TINY or more < TINY:
+            room.lost[row] = True
+        sums[row, place + 1, 0] += more
+        for lane in range(1, density.shape[1]):
+            sums[row, place + 1, lane] += here * sums[row, place, lane] + density[place, lane] * before
+        room.reached[row, place + 1] = True
+
+
+@njit(**BORROWED)
+def _close(windows: SlidingPoints, room: SweepRoom, key: int, window: int, found: SweptWindows, count: int) -> int:
+    """Note a window that is over, if it has a sequence."""
+    row, last = window % len(room.lost), room.sums.shape[1] - 1
+    if not room.reached[row, last]:
+        return count
+    found.place[count, 0], found.place[count, 1], found.place[count, 2] = key, window * windows.slide, room.lost[row]
+    for lane in range(room.sums.shape[2]):
+        found.numbers[count, lane] = room.sums[row, last, lane]
+    return count + 1
+
+
+@njit(nogil=True)
+def _roomier(found: SweptWindows, count: int, needed: int) -> SweptWindows:
+    """The same tables, or longer ones with the same rows if they hold fewer than needed."""
+    if needed <= len(found.place):
+        return found
+    size = max(needed, 2 * len(found.place))
+    more = SweptWindows(
+        np.empty((size, found.place.shape[1]), np.int64),
+        np.empty((size, found.numbers.shape[1]), found.numbers.dtype),
+    )
+    for row in range(count):
+        for column in range(found.place.shape[1]):
+            more.place[row, column] = found.place[row, column]
+        for lane in range(found.numbers.shape[1]):
+            more.numbers[row, lane] = found.numbers[row, lane]
+    return more

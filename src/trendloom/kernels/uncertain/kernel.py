@@ -1,0 +1,111 @@
+"""Signatures with their chances, under the contract every kernel keeps.
+
+On a live stream the watermark bounds the earliest times of what is still to come. A match is certain:
+
+- under skip-till-any-match without NOT when all its events are there;
+- otherwise when nobody can come that may lie before its last event: when the watermark has passed the latest time of
+  that (`Certain.LATEST`);
+- with a trailing NOT when the watermark is WITHIN ahead of the latest time of its first event, or at the end of its
+  window.
+
+All these depend on the events of a match alone, so that every match is given out once, however the stream is cut.
+Cost: that of the search (`growth`) and of the confidences (`confidence.weigh`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.emission import Certain, Clock, between
+from trendloom.kernels.match.search import SearchKernel, SearchState
+from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.uncertain.block import IntervalBlock
+from trendloom.kernels.uncertain.confidence.confidence import chances
+from trendloom.kernels.uncertain.search import FoundSignatures, signatures_of
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class ImpreciseKernel(SearchKernel):
+    """`threshold`: only matches at least so likely. `slack`: ticks from the earliest time of an event to its latest."""
+
+    _: KW_ONLY
+    threshold: Fraction | None = None
+    slack: int = 0
+
+    def all(self, block: Block) -> Iterator[Matches]:
+        assert isinstance(block, IntervalBlock)
+        for found in signatures_of(self.detection, block, threshold=self.threshold):
+            matches = self._weighed(found, block)
+            if len(matches):
+                yield matches
+
+    def _weighed(self, found: FoundSignatures, block: IntervalBlock) -> Matches:
+        signatures = found.signatures
+        likely, kept = chances(signatures, block, self.threshold)
+        matches = Matches(
+            signatures.offsets, signatures.events, signatures.positions, found.window_start, chances=likely
+        )
+        return matches if kept.all() else matches.take(np.flatnonzero(kept))
+
+    @property
+    def clock(self) -> Clock:
+        known = super().clock
+        if known.certain is Certain.LAST and (self.detection.earliest or len(self.detection.scopes) > 1):
+            known = replace(known, certain=Certain.LATEST)
+        return replace(known, slack=self.slack)
+
+    def step(self, state: SearchState, block: Block, watermark: int | None) -> tuple[Iterator[Matches], SearchState]:
+        """As every search; events that are too early by their latest times are let go."""
+        found, after = super().step(state, block, watermark)
+        if watermark is None or self.detection.window.within is None:
+            return found, after
+        assert isinstance(block, IntervalBlock)
+        return found, replace(after, kept=np.flatnonzero(self._needed(block, watermark)))
+
+    def _needed(self, block: IntervalBlock, watermark: int) -> Array:
+        """Which events may be part of a match that is not certain yet, or decide about one."""
+        clock, within = self.clock, self.detection.window.within or 0
+        if clock.window.sliding:
+            needed: Array = block.high >= clock.first_open(watermark)
+            return needed
+        open_ = block.high + within > watermark if clock.certain is Certain.FIRST else block.high >= watermark
+        earliest = watermark
+        if clock.certain is not Certain.LAST:
+            earliest = min(earliest, int(block.time[open_].min(initial=watermark)))
+        return block.high > earliest - within
+
+    def _found(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Matches]:
+        if self.clock.certain is not Certain.LATEST or before is None:
+            return super()._found(block, before, watermark)
+        assert isinstance(block, IntervalBlock)
+        news = np.zeros(block.keys, np.bool_)
+        news[block.key[block.high >= before]] = True
+        return self.fresh(block, self._among(block, news[block.key]), before, watermark)
+
+    def fresh(
+        self, block: Block, found: Iterator[Matches], before: int | None, watermark: int | None
+    ) -> Iterator[Matches]:
+        assert isinstance(block, IntervalBlock)
+        for matches in found:
+            fresh = between(self._moments(block, matches), before, watermark)
+            if fresh.any():
+                yield matches if fresh.all() else matches.take(np.flatnonzero(fresh))
+
+    def _moments(self, block: IntervalBlock, matches: Matches) -> Array:
+        """The least watermark at which each match is certain."""
+        clock, start = self.clock, matches.window_start
+        if clock.certain is Certain.LAST:
+            last = np.maximum.reduceat(block.time[matches.events], matches.offsets[:-1])
+        else:
+            last = block.high[matches.last]
+            if start is not None:
+                last = np.minimum(last, start + (clock.window.within or 0) - 1)
+        return clock.moment(block.high[matches.first], last, start)

@@ -1,0 +1,292 @@
+"""Find signatures by walking through the events, one partial signature at a time, compiled.
+
+The same search as `growth`, for patterns without conditions between events: there is nothing to evaluate on whole
+columns, so a candidate costs some nanoseconds in a loop. A walk stops when its buffer is full, and goes on from there.
+
+With a threshold, the probability that the partial signature is in order is carried along (`confidence.in_order`).
+
+Cost: O(1) per candidate, O(log events) per partial signature; with a threshold O(points) per partial signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.uncertain.confidence.in_order import prefix_error
+from trendloom.kernels.uncertain.confidence.points import BEGIN, END, PointMasses, masses_of
+from trendloom.kernels.uncertain.extension import Extensions
+from trendloom.kernels.uncertain.position_events import FAR
+from trendloom.kernels.uncertain.prefixes import Prefixes, ordered_paths
+
+Array = np.ndarray[Any, Any]
+
+UNBOUNDED = 1 << 61
+"""The span of matches that may take any time: added to any point it fits a word."""
+MOST_MASSES = 1 << 24
+"""Most probabilities of points that a walk holds, where a threshold is given."""
+
+
+class WalkTables(NamedTuple):
+    """The pattern and the events of its positions.
+
+    The moves from state s are `begin[s]` to `begin[s + 1]`; those of the start are behind all states. Move m binds one
+    of the `members`, of key k from `starts[position[m], k]` on, in order of their earliest points (`low`), with the
+    greatest latest point so far (`highest`). `bar`: less likely partial signatures are dropped; not above 0: none.
+    """
+
+    begin: Array
+    step: Array
+    position: Array
+    target: Array
+    repeats: Array
+    accepts: Array
+    members: Array
+    starts: Array
+    low: Array
+    highest: Array
+    first_point: Array
+    last_point: Array
+    key: Array
+    ends: Array
+    span: int
+    bar: float
+
+
+class WalkPlace(NamedTuple):
+    """Where a walk stands: row d is the partial signature of d events, and the candidate to be tried next for it.
+
+    `depth`: one number, the length of the partial signature; below zero when all is done.
+    """
+
+    depth: Array
+    event: Array
+    step: Array
+    state: Array
+    least: Array
+    latest: Array
+    move: Array
+    at: Array
+    masses: Array
+
+
+class WalkBuffer(NamedTuple):
+    """Complete signatures: their events and steps one after another."""
+
+    offsets: Array
+    events: Array
+    steps: Array
+    least: Array
+    latest: Array
+
+
+def is_for_walks(spec: Detection) -> bool:
+    """Whether a pattern is one for a walk: every event that fits counts, and nothing is asked of two of them."""
+    return not spec.earliest and not spec.scopes[0].rules
+
+
+def can_walk(tests: Extensions) -> bool:
+    """Whether a pattern is one for a walk, and what a threshold needs fits in memory."""
+    if not is_for_walks(tests.machine.spec):
+        return False
+    return tests.threshold is None or _deepest(tests) * tests.block.most_points <= MOST_MASSES
+
+
+class SignatureWalk:
+    """Complete signatures, NOTs left out, in chunks of equal length."""
+
+    def __init__(self, tests: Extensions, chunk: int) -> None:
+        self.tests, self.chunk = tests, chunk
+
+    def complete(self) -> Iterator[Prefixes]:
+        tests, deepest = self.tests, _deepest(self.tests)
+        tables, points = _tables(tests), masses_of(tests.block)
+        state = _beginning(tables, deepest, tests.block.most_points)
+        size = max(self.chunk, deepest)
+        while state.depth[0] >= 0:
+            rows = max(1, size // tests.machine.spec.scopes[0].template.minimal_length)
+            buffer = WalkBuffer(
+                np.zeros(rows + 1, np.int64), np.empty(size, np.int64), np.empty(size, np.int32),
+                np.empty(rows, np.int64), np.empty(rows, np.int64),
+            )  # fmt: skip
+            found = walk(tables, state, buffer, points)
+            yield from self._by_length(buffer, found)
+
+    def _by_length(self, buffer: WalkBuffer, found: int) -> Iterator[Prefixes]:
+        begin = buffer.offsets[:found]
+        lengths = np.diff(buffer.offsets[: found + 1])
+        for length in np.unique(lengths):
+            rows = np.flatnonzero(lengths == length)
+            if len(rows) == found:
+                whole = slice(0, found * length)
+                events, steps = (some[whole].reshape(found, length) for some in (buffer.events, buffer.steps))
+            else:
+                places = begin[rows, None] + np.arange(length)
+                events, steps = buffer.events[places], buffer.steps[places]
+            paths = ordered_paths(self.tests.machine, self.tests.block, events, steps)
+            yield Prefixes(paths, buffer.least[rows], buffer.latest[rows])
+
+
+def _deepest(tests: Extensions) -> int:
+    """The most events that a signature can have."""
+    template = tests.machine.spec.scopes[0].template
+    states = len(template.edges)
+    if not any(state in template.reached[state] for state in range(states)):
+        return states
+    of_a_key = int(np.diff(tests.block.key_starts).max(initial=0))
+    return max(1, of_a_key if tests.span is None else min(of_a_key, tests.span))
+
+
+def _tables(tests: Extensions) -> WalkTables:
+    machine = tests.machine
+    moves = [*machine.moves[0], machine.starts[0]]
+    flat = [step for steps in moves for step in steps]
+    offsets = np.cumsum([0, *(len(one.events) for one in tests.fitting)])
+    starts = [one.starts + offset for one, offset in zip(tests.fitting, offsets[:-1], strict=True)]
+    bar = 0.0
+    if tests.threshold is not None:
+        bar = float(tests.threshold) * (1 - 2.0**-50) / (1 + 2 * prefix_error(tests.block, _deepest(tests)))
+    return WalkTables(
+        np.cumsum([0, *map(len, moves)]),
+        np.array([step.number for step in flat], np.int64),
+        np.array([step.position for step in flat], np.int64),
+        np.array([step.target for step in flat], np.int64),
+        np.array([tests.steps.repeats[step.number] for step in flat], np.bool_),
+        tests.steps.accepts,
+        np.concatenate([one.events for one in tests.fitting]).astype(np.int64),
+        np.stack(starts).astype(np.int64),
+        np.concatenate([one.low for one in tests.fitting]).astype(np.int64),
+        np.concatenate([one.highest for one in tests.fitting]).astype(np.int64),
+        tests.low.astype(np.int64),
+        tests.high.astype(np.int64),
+        tests.block.key,
+        tests.ends,
+        UNBOUNDED if tests.span is None else tests.span,
+        bar,
+    )
+
+
+def _beginning(tables: WalkTables, deepest: int, points: int) -> WalkPlace:
+    size = deepest + 1
+    event, step, state_of, least, latest, move, at = np.zeros((7, size), np.int64)
+    masses = np.zeros((size, points) if tables.bar > 0 else (1, 1))
+    state = WalkPlace(np.zeros(1, np.int64), event, step, state_of, least, latest, move, at, masses)
+    state.state[0] = len(tables.accepts)
+    state.least[0], state.latest[0] = -FAR, FAR
+    state.move[0], state.at[0] = tables.begin[-2], -1
+    return state
+
+
+# ------------------------------------------------------------------------------------------------ compiled
+
+
+@njit(nogil=True)
+def walk(tables: WalkTables, walked: WalkPlace, buffer: WalkBuffer, points: PointMasses) -> int:
+    """Go on until the buffer is full or all is done; returns how many signatures it holds. O(1) per candidate."""
+    # names of their own: reading an array out of a bundle costs more than a candidate
+    begin, targets, positions, repeats = tables.begin, tables.target, tables.position, tables.repeats
+    accepts, all_ends, span, key, starts = tables.accepts, tables.ends, tables.span, tables.key, tables.starts
+    members, low, highest = tables.members, tables.low, tables.highest
+    first_point, last_point = tables.first_point, tables.last_point
+    events, leasts, latests, states = walked.event, walked.least, walked.latest, walked.state
+    moves, places, steps = walked.move, walked.at, walked.step
+    found_offsets, found_events, found_steps = buffer.offsets, buffer.events, buffer.steps
+    found_least, found_latest = buffer.least, buffer.latest
+    depth, rows, used = walked.depth[0], 0, 0
+    while depth >= 0:
+        move = moves[depth]
+        if move == begin[states[depth] + 1]:
+            depth -= 1
+            continue
+        target, position, at = targets[move], positions[move], places[depth]
+        if depth == 0:
+            end = starts[position, -1]
+            at = max(at, starts[position, 0])
+        else:
+            end = starts[position, key[events[depth]] + 1]
+            if at < 0:
+                at = _first_above(highest, leasts[depth], starts[position, key[events[depth]]], end)
+        accepted, inner = accepts[target], begin[target] < begin[target + 1]
+        after, latest, length = leasts[depth] + 1, latests[depth], depth + 1
+        deeper = False
+        while at < end and low[at] - latest < span and depth < span and not deeper:
+            event = members[at]
+            least = max(after, first_point[event])
+            start = min(latest, last_point[event] - depth)
+            ended = max(least, all_ends[target, event])
+            if least > last_point[event] or ended >= FAR or ended - start >= span:
+                at += 1
+                continue
+            if repeats[move] and _is_bound(events, depth, event):
+                at += 1
+                continue
+            if accepted and (rows == len(found_least) or used + length > len(found_events)):
+                places[depth], walked.depth[0] = at, depth
+                return rows
+            at += 1
+            events[length], steps[length], states[length] = event, tables.step[move], target
+            leasts[length], latests[length] = least, start
+            if tables.bar > 0 and not _is_likely(tables, walked, length, points):
+                continue
+            if accepted:
+                for place in range(length):
+                    found_events[used + place] = events[place + 1]
+                    found_steps[used + place] = steps[place + 1]
+                used += length
+                found_least[rows], found_latest[rows] = least, start
+                rows += 1
+                found_offsets[rows] = used
+            deeper = inner
+        if deeper:
+            places[depth] = at
+            depth += 1
+            moves[depth], places[depth] = begin[target], -1
+        else:
+            moves[depth], places[depth] = move + 1, -1
+    walked.depth[0] = depth
+    return rows
+
+
+@njit(**INSIDE)
+def _first_above(rising: Array, least: int, low: int, high: int) -> int:
+    """The first index in [low, high) whose value is above a number. O(log)."""
+    while low < high:
+        middle = (low + high) // 2
+        if rising[middle] > least:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(**INSIDE)
+def _is_bound(events: Array, depth: int, event: int) -> bool:
+    bound = False
+    for place in range(1, depth + 1):
+        bound |= events[place] == event
+    return bound
+
+
+@njit(**INSIDE)
+def _is_likely(tables: WalkTables, walked: WalkPlace, length: int, points: PointMasses) -> bool:
+    """Whether the partial signature of this length is in order often enough: as `in_order.go_on`. O(points)."""
+    event, masses, values = walked.event[length], walked.masses, points.values
+    first, last, share = tables.first_point[event], tables.last_point[event], points.share[event]
+    given, given_end = points.bounds[event, BEGIN], points.bounds[event, END]
+    before = walked.event[length - 1]
+    base, bound = tables.first_point[before], tables.last_point[before] + 1
+    earlier, total, done = 1.0 if length == 1 else 0.0, 0.0, bound if length == 1 else base
+    for point in range(first, last + 1):
+        while done < min(point, bound):
+            earlier += masses[length - 1, done - base]
+            done += 1
+        mass = earlier * share
+        if given < given_end:
+            mass *= values[given + point - first]
+        masses[length, point - first] = mass
+        total += mass
+    return total + 1e-300 >= tables.bar

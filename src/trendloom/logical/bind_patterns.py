@@ -1,0 +1,302 @@
+"""Bind a pattern: number its positions, unroll repetitions, and find what every variable and NOT is.
+
+`p{n,m}` becomes copies, each with positions and NOT scopes of its own, so everything after the binder knows only
+sequence, Kleene plus, option, choice, conjunction and negation. Cost: linear in the unrolled pattern, which is
+bounded by MOST_POSITIONS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from trendloom.errors import BindError, Span, did_you_mean
+from trendloom.frontend.tql import tree
+from trendloom.pattern import algebra
+
+MOST_POSITIONS = 2000
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a component stands in."""
+
+    scope: int = 0  # the innermost NOT; 0: none
+    parts: tuple[int, ...] = ()  # Kleene and Round parts, outermost first
+    exists: frozenset[str] = frozenset()  # the variables that each EXISTS around it names
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A predicate written at a component: where it stands decides what it speaks of."""
+
+    predicate: tree.Expression
+    variable: str  # of the component
+    around: Surroundings
+
+
+@dataclass(frozen=True)
+class BoundOperand:
+    """An operand with a WITHIN of its own, and the positions it binds."""
+
+    written: tree.OperandWithin
+    positions: tuple[int, ...]
+
+
+@dataclass
+class Bound:
+    """Everything the binder learns of a pattern; filled while binding, read afterwards."""
+
+    pattern: algebra.Pattern | None = None
+    atoms: list[algebra.Atom] = field(default_factory=list)
+    around: list[Surroundings] = field(default_factory=list)  # by position
+    parent: dict[int, int] = field(default_factory=dict)  # NOT scope → the scope around it
+    attached: list[Attached] = field(default_factory=list)
+    hidden: dict[str, Span | None] = field(default_factory=dict)  # what EXISTS leaves out of the result
+    named: set[str] = field(default_factory=set)  # by any EXISTS, inside of NOTs too
+    members: dict[int, set[str]] = field(default_factory=dict)  # part → variables inside it
+    operands: list[BoundOperand] = field(default_factory=list)  # those with a WITHIN of their own
+    parts: int = 0
+
+    def variables(self, scope: int) -> frozenset[str]:
+        """The variables that a scope binds itself."""
+        return frozenset(a.variable for a, at in zip(self.atoms, self.around, strict=True) if at.scope == scope)
+
+    def visible(self, scope: int) -> frozenset[str]:
+        """The variables of a scope and of those around it."""
+        names = self.variables(scope)
+        return names | self.visible(self.parent[scope]) if scope else names
+
+    @property
+    def scopes(self) -> tuple[int, ...]:
+        return (0, *self.parent)
+
+    def scopes_of(self, variable: str) -> tuple[int, ...]:
+        """The scopes that bind a variable; several only if it is a type that is used unnamed."""
+        return tuple(scope for scope in self.scopes if variable in self.variables(scope))
+
+    def encloses(self, outer: int, inner: int) -> bool:
+        """Whether a scope is one of those around another."""
+        while inner:
+            inner = self.parent[inner]
+            if inner == outer:
+                return True
+        return False
+
+    @property
+    def types_of(self) -> dict[str, str]:
+        """A type of each variable, for messages."""
+        return {atom.variable: atom.type for atom in reversed(self.atoms)}
+
+
+def bind_pattern(pattern: tree.Pattern) -> Bound:
+    """The algebra of a written pattern, or an error that names the place."""
+    check_names(pattern)
+    check_operands(pattern)
+    check_negations(pattern, in_sequence=False)
+    bound = Bound()
+    bound.pattern = _Binder(bound).bind(pattern, Surroundings())
+    return bound
+
+
+def events_of(pattern: tree.Pattern) -> Iterator[tree.Event]:
+    """The written events from left to right."""
+    if isinstance(pattern, tree.Event):
+        yield pattern
+    for part in _parts(pattern):
+        yield from events_of(part)
+
+
+def _parts(pattern: tree.Pattern) -> tuple[tree.Pattern, ...]:
+    if isinstance(pattern, tree.Event):
+        return ()
+    if isinstance(pattern, tree.Seq | tree.Or | tree.And):
+        return pattern.parts
+    return (pattern.pattern,)
+
+
+def check_names(pattern: tree.Pattern) -> None:
+    """A written variable appears once, and is not the name of a type used unnamed."""
+    unnamed = {event.type for event in events_of(pattern) if event.variable is None}
+    written: set[str] = set()
+    for event in events_of(pattern):
+        if event.variable is None:
+            continue
+        if event.variable in written:
+            raise BindError(
+                f"variable '{event.variable}' appears twice", event.span, hint="give each component a name of its own"
+            )
+        if event.variable in unnamed:
+            raise BindError(
+                f"variable '{event.variable}' is also the name of a type that is used without a variable",
+                event.span,
+                hint=f"name the other component too, for example `{event.variable} {event.variable.lower()}1`",
+            )
+        written.add(event.variable)
+
+
+def check_negations(pattern: tree.Pattern, *, in_sequence: bool) -> None:
+    """A NOT stands in a SEQ that has something positive; inside an AND it stands between two components."""
+    if isinstance(pattern, tree.Not) and not in_sequence:
+        raise BindError(
+            "NOT stands outside a SEQ: it says what does not happen before, between or after the components of a SEQ",
+            pattern.span,
+            hint="say what it stands between: SEQ(A, NOT B, C)",
+        )
+    if isinstance(pattern, tree.Seq) and all(isinstance(part, tree.Not) for part in pattern.parts):
+        raise BindError(
+            "this SEQ has nothing but NOT: a match holds at least one event",
+            pattern.span,
+            hint="add a component that must happen: SEQ(A, NOT B)",
+        )
+    if isinstance(pattern, tree.And):
+        for part in pattern.parts:
+            for negation in (*_edge_negations(part, 0), *_edge_negations(part, -1)):
+                raise BindError(
+                    "a NOT inside an AND must stand between two components",
+                    negation.span,
+                    hint="AND(SEQ(A, NOT B, C), D) is allowed, AND(SEQ(A, NOT B), D) is not",
+                )
+    for part in _parts(pattern):
+        check_negations(part, in_sequence=isinstance(pattern, tree.Seq))
+
+
+def check_operands(pattern: tree.Pattern, inside: str | None = None) -> None:
+    """A WITHIN of its own belongs to an operand of the pattern's ANDs, ORs and SEQs: what happens once in a match."""
+    if isinstance(pattern, tree.OperandWithin):
+        what = "NOT" if isinstance(pattern.pattern, tree.Not) else inside
+        if what is not None:
+            raise BindError(
+                f"a WITHIN of its own does not go with {what}: it belongs to an operand of AND, OR or SEQ",
+                pattern.span,
+                hint="put WITHIN behind the whole operand, or make it the WITHIN clause of the query",
+            )
+    inside = {tree.Not: "a NOT", tree.Repeat: "a repetition"}.get(type(pattern), inside)
+    for part in _parts(pattern):
+        check_operands(part, inside)
+
+
+def _edge_negations(pattern: tree.Pattern, edge: int) -> Iterator[tree.Not]:
+    """NOTs with nothing positive before (edge 0) or after them (edge −1) in a part of an AND."""
+    if isinstance(pattern, tree.Seq):
+        for part in pattern.parts if edge == 0 else reversed(pattern.parts):
+            if isinstance(part, tree.Not):
+                yield part
+            else:
+                yield from _edge_negations(part, edge)
+                return
+    elif not isinstance(pattern, tree.Not):
+        for part in _parts(pattern):
+            yield from _edge_negations(part, edge)
+
+
+class _Binder:
+    """Walks the written pattern once, writing what it finds into `bound`."""
+
+    def __init__(self, bound: Bound) -> None:
+        self.bound = bound
+
+    def bind(self, pattern: tree.Pattern, around: Surroundings) -> algebra.Pattern:
+        match pattern:
+            case tree.Event():
+                return self.event(pattern, around)
+            case tree.Seq():
+                return algebra.Sequence(tuple(self.bind(part, around) for part in pattern.parts))
+            case tree.Or():
+                return algebra.Either(tuple(self.bind(part, around) for part in pattern.parts))
+            case tree.And():
+                part = self.new_part()
+                return algebra.Both(part, tuple(self.bind(each, around) for each in pattern.parts))
+            case tree.Not():
+                inner = len(self.bound.parent) + 1
+                self.bound.parent[inner] = around.scope
+                return algebra.Negation(inner, self.bind(pattern.pattern, replace(around, scope=inner)))
+            case tree.Exists():
+                return self.exists(pattern, around)
+            case tree.Repeat():
+                return self.repeat(pattern, around)
+            case tree.OperandWithin():
+                return self.operand(pattern, around)
+
+    def operand(self, operand: tree.OperandWithin, around: Surroundings) -> algebra.Pattern:
+        found = self.bind(operand.pattern, around)
+        positions = tuple(atom.position for atom in algebra.atoms(found, negated=False))
+        self.bound.operands.append(BoundOperand(operand, positions))
+        return found
+
+    def event(self, event: tree.Event, around: Surroundings) -> algebra.Atom:
+        bound = self.bound
+        if len(bound.atoms) >= MOST_POSITIONS:
+            raise BindError(
+                f"the pattern has more than {MOST_POSITIONS} positions once its repetitions are unrolled",
+                event.span,
+                hint="use + instead of a large {n,m}",
+            )
+        atom = algebra.Atom(len(bound.atoms), event.type, event.variable or event.type)
+        bound.atoms.append(atom)
+        bound.around.append(around)
+        for part in around.parts:
+            bound.members[part].add(atom.variable)
+        if event.predicate is not None:
+            bound.attached.append(Attached(event.predicate, atom.variable, around))
+        return atom
+
+    def exists(self, exists: tree.Exists, around: Surroundings) -> algebra.Pattern:
+        """The pattern without EXISTS, whose variable must be one that the pattern binds outside of its NOTs."""
+        bound, name = self.bound, exists.variable
+        first = len(bound.atoms)
+        pattern = self.bind(exists.pattern, replace(around, exists=around.exists | {name}))
+        inside = list(zip(bound.atoms, bound.around, strict=True))[first:]
+        shown = {atom.variable for atom, at in inside if at.scope == around.scope}
+        if name not in shown:
+            raise _nothing_to_hide(exists, shown, in_a_not=any(atom.variable == name for atom, _ in inside))
+        bound.named.add(name)
+        if around.scope == 0:
+            bound.hidden[name] = exists.span
+        return pattern
+
+    def repeat(self, repeat: tree.Repeat, around: Surroundings) -> algebra.Pattern:
+        body, least, most = repeat.pattern, repeat.least, repeat.most
+        if repeat.spelling == "?":
+            return algebra.Maybe(self.bind(body, around))
+        if most is None:
+            copies = [self.copy(body, around) for _ in range(least - 1)]
+            kleene: algebra.Pattern = self.kleene(body, around)
+            if least == 0:
+                kleene = algebra.Maybe(kleene)
+            return algebra.Sequence((*copies, kleene)) if copies else kleene
+        copies = [self.copy(body, around) for _ in range(most)]
+        optional: algebra.Pattern | None = None
+        for copy in reversed(copies[least:]):
+            optional = algebra.Maybe(copy if optional is None else algebra.Sequence((copy, optional)))
+        required = copies[:least] + ([] if optional is None else [optional])
+        return required[0] if len(required) == 1 else algebra.Sequence(tuple(required))
+
+    def kleene(self, body: tree.Pattern, around: Surroundings) -> algebra.Pattern:
+        part = self.new_part()
+        return algebra.Kleene(part, self.bind(body, replace(around, parts=(*around.parts, part))))
+
+    def copy(self, body: tree.Pattern, around: Surroundings) -> algebra.Pattern:
+        part = self.new_part()
+        return algebra.Round(part, self.bind(body, replace(around, parts=(*around.parts, part))))
+
+    def new_part(self) -> int:
+        part = self.bound.parts
+        self.bound.parts += 1
+        self.bound.members[part] = set()
+        return part
+
+
+def _nothing_to_hide(exists: tree.Exists, shown: set[str], *, in_a_not: bool) -> BindError:
+    name = exists.variable
+    if in_a_not:
+        return BindError(
+            f"EXISTS names '{name}', which its pattern binds only inside a NOT: there is no event of it to leave out",
+            exists.span,
+            hint="leave EXISTS out: a variable of a NOT is not part of the result anyway",
+        )
+    return BindError(
+        f"EXISTS names '{name}', which its pattern does not bind",
+        exists.span,
+        hint=did_you_mean(name, shown) or "leave EXISTS out",
+    )

@@ -1,0 +1,144 @@
+"""Ranked matches of an OR: each branch by the algorithm that suits it, and of these the best."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trendloom.expr.nodes import Arithmetic, Constant, variables
+from trendloom.kernels.matching.spec import Rule
+from trendloom.kernels.ranking.branches import BranchesKernel
+from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
+from trendloom.logical.display import Branch
+from trendloom.logical.plan import Plan, Ranking
+from trendloom.model.schema import Kind
+from trendloom.model.selection import Semantics
+from trendloom.model.window import Window
+from trendloom.pattern.algebra import Either, Pattern, atoms
+from trendloom.pattern.template import build_template
+from trendloom.planner.algorithms import best_paths, monotone_parts, rank_join
+from trendloom.planner.algorithms.enumeration import one_by_one
+from trendloom.planner.estimates import estimate_search
+from trendloom.planner.ranking import describe_ranking
+from trendloom.planner.request import Candidate, Choice, Wanted
+
+
+def consider(wanted: Wanted) -> Choice | str:
+    plan = wanted.plan
+    if plan.ranking is None or plan.ranking.merge is None or not isinstance(plan.pattern, Either):
+        return "it ranks the branches of an OR, whose preferences MERGE joins"
+    if plan.semantics is not Semantics.ANY:
+        return "it ranks branches under skip-till-any-match"
+    if plan.hidden or len(wanted.detection.scopes) > 1:
+        return "a branch has an EXISTS or a NOT"
+    chosen = []
+    for branch in plan.pattern.parts:
+        found = _branch(wanted, branch)
+        if isinstance(found, str):
+            return found
+        chosen.append(_ranked(found))
+    kernels = tuple(one.kernel for one in chosen if isinstance(one.kernel, RankingKernel))
+    if all(isinstance(kernel, ListingKernel) for kernel in kernels):
+        return "every branch has to be listed"
+    listing = one_by_one(wanted).kernel
+    assert isinstance(listing, ListingKernel)
+    below = tuple(Branch(f"branch {number}", one.algorithm) for number, one in enumerate(chosen, 1))
+    return Choice(
+        BranchesKernel(wanted.detection, listing.scoring, kernels, count=listing.count),
+        "branches: the best of every branch of OR, and of these the best",
+        "a match takes one branch, and only the preference of that one counts",
+        "that of the branches",
+        "the best matches, in the order of their ranks",
+        notes=(describe_ranking(plan, "every branch on its own", below),),
+        estimate=estimate_search(wanted),
+    )
+
+
+def _ranked(wanted: Wanted) -> Choice:
+    """The first algorithm that ranks a branch."""
+    assert wanted.plan.ranking is not None
+    alone = len(wanted.plan.ranking.preferences) == 1
+    by_one = replace(wanted, plan=replace(wanted.plan, ranking=replace(wanted.plan.ranking, merge=None)))
+    for consider_branch, of in (
+        (best_paths.consider, by_one),
+        (rank_join.consider, wanted),
+        (monotone_parts.consider, by_one),
+    ):
+        found = consider_branch(of) if alone or of is wanted else "several preferences"
+        if not isinstance(found, str):
+            return found
+    return one_by_one(wanted)
+
+
+def _branch(wanted: Wanted, branch: Pattern) -> Wanted | str:
+    """What is asked of a branch by itself, or what stands in the way."""
+    plan = wanted.plan
+    positions, names = {atom.position for atom in atoms(branch)}, {atom.variable for atom in atoms(branch)}
+    ranking = _ranking_of(plan, names)
+    rules = _rules_of(wanted.detection.scopes[0].rules, names)
+    if isinstance(ranking, str) or isinstance(rules, str):
+        return ranking if isinstance(ranking, str) else str(rules)
+    if any(0 < len(set(one.positions) & positions) < len(one.positions) for one in plan.operand_windows):
+        return "several branches have one window"
+    changed = replace(
+        plan,
+        pattern=branch,
+        ranking=ranking,
+        operand_windows=tuple(one for one in plan.operand_windows if set(one.positions) <= positions),
+        conditions=tuple(one for one in plan.conditions if variables(one.expr) <= names),
+        kleene=plan.kleene & names,
+    )
+    changed = _with_own_span(changed, positions)
+    scope = replace(wanted.detection.scopes[0], template=build_template(branch), rules=rules)
+    places = tuple(
+        place if position in positions else replace(place, parts=(), branch=())  # nobody asks where others stand
+        for position, place in enumerate(wanted.detection.places)
+    )
+    detection = replace(wanted.detection, places=places, scopes=(scope,), plural=changed.kleene, window=changed.window)
+    return replace(wanted, plan=changed, detection=detection)
+
+
+def _ranking_of(plan: Plan, names: set[str]) -> Ranking | str:
+    """How the matches of a branch are ranked among themselves: as they are among all, or what stands in the way.
+
+    Beside doubles exact numbers become doubles, and those that are one double tie.
+    """
+    ranking = plan.ranking
+    assert ranking is not None
+    mine = tuple(one for one in ranking.preferences if variables(one) & names)
+    if any(not variables(one) for one in ranking.preferences):
+        return "a preference is a constant"
+    if not mine or any(not variables(one) <= names for one in mine):
+        return "a branch has no preference of its own"
+    doubles = [one.kind is Kind.FLOAT for one in ranking.preferences]
+    if len(mine) > 1:
+        if any(doubles) and not all(one.kind is Kind.FLOAT for one in mine):
+            return "a branch merges exact numbers, which are doubles in the score"
+    elif (any(doubles) or ranking.merge == "avg") and mine[0].kind is not Kind.FLOAT:
+        mine = (Arithmetic("+", mine[0], Constant(0.0, Kind.FLOAT), Kind.FLOAT),)
+    return replace(ranking, preferences=mine)
+
+
+def _rules_of(rules: tuple[Rule, ...], names: set[str]) -> tuple[Rule, ...] | str:
+    """The conditions on a branch: one that speaks of a single event of another holds, for there is none."""
+    found = []
+    for rule in rules:
+        shape = rule.shape
+        if shape.variables <= names:
+            found.append(rule)
+        elif shape.pair or shape.index or shape.whole or rule.part is not None:
+            return "a condition speaks of more than single events of several branches"
+    return tuple(found)
+
+
+def _with_own_span(plan: Plan, positions: set[int]) -> Plan:
+    """Where spans are bounded and the branch has a bound of its own, that is the bound of its matches."""
+    own = [one.within for one in plan.operand_windows if set(one.positions) == positions]
+    if plan.window.sliding or not own:
+        return plan
+    window = Window(min([*own, *([] if plan.window.within is None else [plan.window.within])]))
+    return replace(
+        plan, window=window, operand_windows=tuple(o for o in plan.operand_windows if set(o.positions) != positions)
+    )
+
+
+CANDIDATE = Candidate("branches", consider)

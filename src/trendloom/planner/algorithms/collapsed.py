@@ -1,0 +1,312 @@
+"""How RETURN COLLAPSED TRENDS is computed: spine by spine without enumerating matches, or by putting matches together.
+
+The first is right where, once the events outside Kleene variables are known (the spine), every gap between two of them
+can be filled by itself: no NOT, no AND, and every condition is about the spine alone, about one Kleene event and the
+spine, or about two adjacent events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from trendloom.expr.nodes import Aggregate, Extent, walk
+from trendloom.kernels.aggregate.type_grained.program import obstacle as program_obstacle
+from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.spec import Detection, Pair, Place, Rule, Scope
+from trendloom.kernels.measures import AggregationSpec, Grain, Measure, Test
+from trendloom.kernels.trends.collapsed.spec import Gap, Settled, Spine
+from trendloom.model.schema import Kind
+from trendloom.model.window import Window
+from trendloom.pattern.template import NOTHING, Crossings, Edge, Template
+from trendloom.planner.adjacency import Move, adjacent
+
+MOST_POSITIONS = 62
+"""Positions of Kleene variables in a gap: one bit of a word for each, and two for the events around it."""
+MATCHES = Measure("matches", "matches", None, None, Kind.INT)
+NODE = int | None  # a position of the spine; None: the start, or the end
+
+
+TOGETHER = "one row for all matches with the same events outside Kleene variables"
+
+
+@dataclass(frozen=True)
+class BySpine:
+    """How rows are found spine by spine, and what that costs."""
+
+    spine: Spine
+    cost: str
+
+
+def spine_of(detection: Detection) -> BySpine | str:
+    """Spine by spine, or why that would not be right."""
+    rules, reason = _sorted_rules(detection)
+    reason = _obstacle(detection) or reason
+    if rules is None or reason is not None:
+        return reason or ""
+    spine = _Planner(detection, rules).spine()
+    cost = "O(events of all rows), however many matches they stand for"
+    if any(gap.ways.grain is not Grain.TYPE for gap in spine.gaps):
+        cost += "; adjacent events are compared inside each gap"
+    if spine.anchored:
+        cost += ", once for each event that can begin a match: WITHIN bounds it from there"
+    return BySpine(spine, cost)
+
+
+def may_lack_a_spine(detection: Detection) -> bool:
+    """Whether some match has no event outside Kleene variables that EXISTS does not hide."""
+    hidden = {detection.places[position].variable for position in detection.hidden}
+    return _KleenePaths(replace(detection, plural=detection.plural | hidden)).passable(None, None)
+
+
+def _obstacle(detection: Detection) -> str | None:
+    if len(detection.scopes) > 1:
+        return "a NOT looks at more than the events around a gap"
+    if any(place.branch for place in detection.places):
+        return "parts of an AND may lie in any order"
+    if sum(place.variable in detection.plural for place in detection.places) > MOST_POSITIONS:
+        return f"the pattern has more than {MOST_POSITIONS} positions of Kleene variables"
+    return None
+
+
+# --------------------------------------------------------------------------------------------------- rules
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """The conditions, by what they speak of."""
+
+    spine: tuple[Rule, ...]
+    settled: tuple[Settled, ...]
+    moves: tuple[tuple[Pair | Test, frozenset[Move]], ...]
+
+
+def _sorted_rules(detection: Detection) -> tuple[_Rules | None, str | None]:
+    """The conditions of the pattern, or why some condition ties gaps together."""
+    machine = Machine(detection.without_rules())
+    spine: list[Rule] = []
+    settled: list[Settled] = []
+    moves: list[tuple[Pair | Test, frozenset[Move]]] = []
+    for rule in detection.scopes[0].rules:
+        plural = rule.shape.variables & detection.plural
+        if rule.shape.pair is None and not rule.shape.looks_back and rule.shape.variables:
+            # variables outside Kleene parts bind once in a match: rounds make no difference to their conditions
+            if not plural:
+                spine.append(Rule(rule.expr, None))
+                continue
+            if len(plural) == 1 and _of_single_events(rule, plural):
+                (name,) = plural
+                settled.append(Settled(name, tuple(sorted(rule.shape.variables - plural)), rule.expr))
+                continue
+        one, reason = adjacent(rule, detection, machine)
+        if one is None:
+            return None, reason
+        moves.append((one, frozenset((state, machine.steps[step].target) for state, step in one.steps)))
+    return _Rules(tuple(spine), tuple(settled), tuple(moves)), None
+
+
+def _of_single_events(rule: Rule, plural: frozenset[str]) -> bool:
+    """Whether a condition reads one event of the Kleene variable at a time, and plain attributes of all others."""
+    aggregates = any(isinstance(node, Aggregate | Extent) for node in walk(rule.expr))
+    return not (rule.shape.whole & plural) and not aggregates
+
+
+# -------------------------------------------------------------------------------------------------- spines
+
+
+class _KleenePaths:
+    """Which positions can follow each other with nothing but positions of Kleene variables in between."""
+
+    def __init__(self, detection: Detection) -> None:
+        template = detection.scopes[0].template
+        self.template = template
+        states = range(len(template.position_of))
+        kleene = [detection.places[p].variable in detection.plural for p in template.position_of]
+        self.fixed = [state for state in states if not kleene[state]]
+        self.kleene = [state for state in states if kleene[state]]
+        self.next = {state: {edge.target for edge in template.edges[state]} for state in states}
+
+    def after(self, source: NODE) -> set[int]:
+        """The states that can come next."""
+        return {edge.target for edge in self.template.starts} if source is None else self.next[source]
+
+    def direct(self, source: NODE, target: NODE) -> bool:
+        if target is not None:
+            return target in self.after(source)
+        return source is not None and bool(self.template.accepts[source])
+
+    def between(self, source: NODE, target: NODE) -> list[int]:
+        """The states of Kleene variables on the ways from source to target."""
+        reached = self._closure(self.after(source) & set(self.kleene), self.next)
+        ends = {state for state in self.kleene if self.direct(state, target)}
+        before = {state: {s for s in self.kleene if state in self.next[s]} for state in self.kleene}
+        return sorted(reached & self._closure(ends, before))
+
+    def passable(self, source: NODE, target: NODE) -> bool:
+        return self.direct(source, target) or bool(self.between(source, target))
+
+    def _closure(self, states: set[int], following: dict[int, set[int]]) -> set[int]:
+        seen, todo = set(states), list(states)
+        while todo:
+            more = following[todo.pop()] & set(self.kleene) - seen
+            seen |= more
+            todo.extend(more)
+        return seen
+
+
+class _Planner:
+    """The spine of a pattern without AND and NOT: every state is a position."""
+
+    def __init__(self, detection: Detection, rules: _Rules) -> None:
+        self.detection, self.rules, self.paths = detection, rules, _KleenePaths(detection)
+        self.template = detection.scopes[0].template
+        self.anchored = detection.window.spanning and self._open_at_both_ends()
+
+    def spine(self) -> Spine:
+        nodes = self._nodes()
+        gaps = [self._gap(*ends) for ends in self._ends(nodes)]
+        return Spine(
+            self._spines(nodes) if nodes else None,
+            tuple(gaps),
+            self.rules.settled,
+            self.anchored,
+            self.paths.passable(None, None),
+        )
+
+    def _open_at_both_ends(self) -> bool:
+        """Whether some spine may have Kleene events before it and after it."""
+        paths = self.paths
+        if paths.between(None, None):
+            return True
+        todo = [node for node in paths.fixed if paths.between(None, node)]
+        seen = set(todo)
+        while todo:
+            node = todo.pop()
+            if paths.between(node, None):
+                return True
+            more = {other for other in paths.fixed if paths.passable(node, other)} - seen
+            seen |= more
+            todo.extend(more)
+        return False
+
+    def _nodes(self) -> list[int]:
+        anchors = [state for state in self.paths.kleene if self.paths.direct(None, state)] if self.anchored else []
+        return [*self.paths.fixed, *anchors]
+
+    def _ends(self, nodes: list[int]) -> Iterator[tuple[NODE, NODE]]:
+        """All gaps there can be."""
+        for source, target in product([None, *nodes], [None, *nodes]):
+            anchor = target is not None and target not in self.paths.fixed
+            if self._leads(source, target) and not (anchor and source is not None):
+                yield source, target
+
+    def _leads(self, source: NODE, target: NODE) -> bool:
+        if source is None and self.anchored:
+            return self.paths.direct(None, target)
+        return self.paths.passable(source, target)
+
+    def _spines(self, nodes: list[int]) -> Detection:
+        """The pattern of the spines alone."""
+        number = {node: at for at, node in enumerate(nodes)}
+        position_of = tuple(self.template.position_of[node] for node in nodes)
+
+        def edges(source: NODE, among: list[int]) -> tuple[Edge, ...]:
+            found = [node for node in among if self._leads(source, node)]
+            return tuple(Edge(self.template.position_of[node], number[node]) for node in found)
+
+        template = Template(
+            edges(None, nodes),
+            tuple(edges(node, self.paths.fixed) for node in nodes),
+            tuple((NOTHING,) if self._leads(node, None) else () for node in nodes),
+            position_of,
+        )
+        # the first event of a match is a Kleene event that no gap holds: conditions on it are conditions of the spine
+        anchors = tuple(Rule(one.expr, None) for one in self.rules.settled) if self.anchored else ()
+        scope = Scope(0, 0, template, (*self.rules.spine, *anchors), frozenset())
+        return Detection(self.detection.places, (scope,), self.detection.window)
+
+    # ---------------------------------------------------------------------------------------------- gaps
+
+    def _gap(self, source: NODE, target: NODE) -> Gap:
+        closed = source is None and self.anchored
+        inside = [] if closed else self.paths.between(source, target)
+        numbers = _Numbers(inside, source, target)
+        detection = self._inside(numbers)
+        machine = Machine(detection)
+        compared = list(self._compared(numbers, machine))
+        pairs = tuple(one for one in compared if isinstance(one, Pair))
+        tests = tuple(one for one in compared if isinstance(one, Test))
+        algebra = not compared and program_obstacle(Machine(detection)) is None
+        grain = Grain.TYPE if algebra else Grain.EVENT if tests else Grain.MIXED
+        ways = AggregationSpec(detection, grain, (MATCHES,), pairs, tests, algebra)
+        position_of = self.template.position_of
+        return Gap(
+            None if source is None else position_of[source],
+            None if target is None else position_of[target],
+            tuple(position_of[state] for state in inside),
+            ways,
+            free=not inside and not compared,
+        )
+
+    def _inside(self, numbers: _Numbers) -> Detection:
+        """The pattern of one gap: from its source, over Kleene positions, to its target."""
+        places, accepts = self.detection.places, self.template.accepts
+        listed = [places[self.template.position_of[state]] for state in numbers.inside]
+        outside = [Place("", "", 0, (), ()), Place("", "", 0, (), ())]
+        ends: list[tuple[Crossings, ...]] = [() for _ in range(len(listed) + 2)]
+        if numbers.target is not None:
+            ends[-1] = (NOTHING,)
+        else:
+            for state, at in numbers.sources():
+                ends[at] = (NOTHING,) if accepts[state] else ()
+        edges: list[tuple[Edge, ...]] = [() for _ in ends]
+        for state, at in numbers.sources():
+            edges[at] = self._edges(self.paths.next[state], numbers)
+        from_source = (Edge(numbers.at_source, numbers.at_source),)
+        starts = from_source if numbers.source is not None else self._edges(self.paths.after(None), numbers)
+        template = Template(starts, tuple(edges), tuple(ends), tuple(range(len(ends))))
+        plain = tuple(replace(place, parts=(), branch=()) for place in [*listed, *outside])
+        return Detection(plain, (Scope(0, 0, template, (), frozenset()),), Window())
+
+    def _edges(self, states: set[int], numbers: _Numbers) -> tuple[Edge, ...]:
+        return tuple(Edge(at, at) for state, at in numbers.targets() if state in states)
+
+    def _compared(self, numbers: _Numbers, machine: Machine) -> Iterator[Pair | Test]:
+        """The conditions on adjacent events on the steps of this gap."""
+        original = {at: state for state, at in numbers.sources()}
+        reached = {at: state for state, at in numbers.targets()}
+        for one, moves in self.rules.moves:
+            steps = frozenset(
+                (state, step.number)
+                for state, steps in enumerate(machine.moves[0])
+                for step in steps
+                if (original[state], reached[step.target]) in moves
+            )
+            if steps:
+                yield replace(one, steps=steps)
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """How the states of a gap are numbered: Kleene states, then the source, then the target."""
+
+    inside: list[int]
+    source: NODE
+    target: NODE
+
+    @property
+    def at_source(self) -> int:
+        return len(self.inside)
+
+    def sources(self) -> Iterator[tuple[int, int]]:
+        """States that steps lead from, with their numbers."""
+        yield from ((state, at) for at, state in enumerate(self.inside))
+        if self.source is not None:
+            yield self.source, self.at_source
+
+    def targets(self) -> Iterator[tuple[int, int]]:
+        """States that steps lead to, with their numbers."""
+        yield from ((state, at) for at, state in enumerate(self.inside))
+        if self.target is not None:
+            yield self.target, self.at_source + 1

@@ -1,0 +1,39 @@
+"""Sequences of single events under skip-till-any-match, with conditions between any of them: outside in, by cost.
+
+See Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing", ch. 3, on iterative evaluation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trendloom.kernels.match.kernel_part import JoiningKernel
+from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.join_order import is_straight
+from trendloom.model.selection import Semantics
+from trendloom.planner.choice import ADDED_UP, searched
+from trendloom.planner.request import Candidate, Choice, Wanted
+
+
+def consider(wanted: Wanted) -> Choice | str:
+    return ADDED_UP if wanted.aggregates else search(wanted)
+
+
+def search(wanted: Wanted) -> Choice | str:
+    """The same, whatever becomes of the matches."""
+    if wanted.plan.semantics is not Semantics.ANY:
+        return "it binds events in any order, and runs grow from their first event on"
+    if not is_straight(Machine(wanted.detection), 0):
+        return "the pattern is not one event for each component, one after the other"
+    found = searched(
+        wanted,
+        JoiningKernel(wanted.detection),
+        None,
+        "outside in: bind components in the order that costs least, each between those that are bound",
+        f"skip-till-any-match, but {wanted.refused['postponed']}",
+        "O(extensions tried · log events + output), in bounded memory",
+    )
+    return replace(found, builds=True)
+
+
+CANDIDATE = Candidate("outside in", consider)

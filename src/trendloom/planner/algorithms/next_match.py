@@ -1,0 +1,44 @@
+"""Skip-till-next-match and contiguous, where the next event of a run depends on its last event alone. Linear."""
+
+from __future__ import annotations
+
+from trendloom.kernels.match.kernel_part_part_part_part import RunsKernel
+from trendloom.kernels.matching.spec import Compared
+from trendloom.model.selection import Semantics
+from trendloom.planner.choice import ADDED_UP, searched
+from trendloom.planner.pairs import pairs_of
+from trendloom.planner.request import Candidate, Choice, Wanted
+
+
+def consider(wanted: Wanted) -> Choice | str:
+    return ADDED_UP if wanted.aggregates else search(wanted)
+
+
+def search(wanted: Wanted) -> Choice | str:
+    """The same, whatever becomes of the matches."""
+    semantics = wanted.plan.semantics
+    if semantics is Semantics.ANY:
+        return "skip-till-any-match: an event of a run can go on at many"
+    pairs, obstacle = pairs_of(wanted.detection)
+    if obstacle is not None:
+        return obstacle
+    return searched(
+        wanted,
+        RunsKernel(wanted.detection, pairs),
+        pairs,
+        "runs: follow each run from an event to its successor",
+        f"{semantics.value}: the next event of a run depends on its last event alone",
+        _cost(pairs, semantics),
+    )
+
+
+def _cost(pairs: tuple[Compared, ...], semantics: Semantics) -> str:
+    if not pairs or semantics is Semantics.CONTIGUOUS:
+        return "O(events + output)"
+    steps = [step for pair in pairs for step in pair.steps]
+    if len(set(steps)) < len(steps):
+        return "O(events + candidates refused + output): a step has two predicates"
+    return "O(events · log events + output)"
+
+
+CANDIDATE = Candidate("runs", consider)

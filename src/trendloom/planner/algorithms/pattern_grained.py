@@ -1,0 +1,14 @@
+"""Aggregates of runs under skip-till-next-match and contiguous: those that wait at an event are one number (COGRA)."""
+
+from __future__ import annotations
+
+from trendloom.planner.added_up import added_up
+from trendloom.planner.aggregation import waiting_runs
+from trendloom.planner.request import Candidate, Choice, Wanted
+
+
+def consider(wanted: Wanted) -> Choice | str:
+    return added_up(wanted, waiting_runs)
+
+
+CANDIDATE = Candidate("waiting runs", consider)

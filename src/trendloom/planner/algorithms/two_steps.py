@@ -1,0 +1,31 @@
+"""Aggregates of what can only be found: matches one by one, then their sums."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trendloom.model.selection import Semantics
+from trendloom.planner.aggregation import NO_PIVOT
+from trendloom.planner.algorithms.enumeration import one_by_one
+from trendloom.planner.request import Candidate, Choice, Wanted
+
+
+def consider(wanted: Wanted) -> Choice | str:
+    if not wanted.aggregates:
+        return "it adds up matches"
+    reason = wanted.refused["pivots"]
+    if reason == NO_PIVOT:
+        reason = wanted.refused[_coarsest(wanted)]
+    if wanted.plan.hidden and "EXISTS" not in reason:
+        reason = f"EXISTS hides events, and {reason}"
+    return replace(one_by_one(wanted), why=f"two steps, because {reason}")
+
+
+def _coarsest(wanted: Wanted) -> str:
+    """Whose obstacle says best why matches have to be found: no finer grain takes what EXISTS hides."""
+    if wanted.plan.hidden:
+        return "matrices"
+    return "by event" if wanted.plan.semantics is Semantics.ANY else "waiting runs"
+
+
+CANDIDATE = Candidate("two steps", consider)

@@ -1,0 +1,14 @@
+"""One running aggregate per position: stretches of events are matrices. Type- and pattern-grained (COGRA)."""
+
+from __future__ import annotations
+
+from trendloom.planner.added_up import added_up
+from trendloom.planner.aggregation import matrices
+from trendloom.planner.request import Candidate, Choice, Wanted
+
+
+def consider(wanted: Wanted) -> Choice | str:
+    return added_up(wanted, matrices)
+
+
+CANDIDATE = Candidate("matrices", consider)

@@ -1,0 +1,131 @@
+"""Matches of events whose times are intervals: signatures are grown many at a time, each with its confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trendloom.errors import PlanError
+from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.uncertain.kernel import ImpreciseKernel
+from trendloom.kernels.uncertain.supported import check_supported
+from trendloom.kernels.uncertain.walk import is_for_walks
+from trendloom.logical.display import Branch
+from trendloom.model.selection import Semantics
+from trendloom.planner.algorithms.exclusive import overlapping
+from trendloom.planner.choice import ADDED_UP
+from trendloom.planner.request import Candidate, Choice, Wanted
+
+WALK = "signatures: walk from event to event by the bounds of their times, compiled, then weigh each match"
+GROWTH = "signatures: extend partial matches by the bounds of their times, many at a time, then weigh each match"
+COST = "O(partial matches that can still end in time); for each match O(length · points) to weigh it"
+COST_WITH_RIVALS = "O(candidates tried); for each match O(length · points² · rivals) to weigh it"
+IN_SEVERAL_GAPS = "exponential in the rivals that may lie in several of its gaps"
+ADDED_UP_LATER = "two steps: find the matches, then add up their confidences per group and window"
+AS_FOUND = "matches with their confidence and times as they are found, sorted where they fit in memory"
+
+
+def consider(wanted: Wanted) -> Choice | str:
+    return ADDED_UP if wanted.aggregates else search(wanted)
+
+
+def search(wanted: Wanted) -> Choice:
+    """The same, whatever becomes of the matches."""
+    plan, detection, how = wanted.plan, wanted.detection, wanted.plan.schema.imprecision
+    assert how is not None
+    _refuse(wanted)
+    kernel = ImpreciseKernel(detection, whole_windows=wanted.aggregates, threshold=plan.confidence, slack=how.longest)
+    notes = (Branch("pruning", below=tuple(_pruned(wanted))), Branch("confidence", _weighed(wanted)))
+    algorithm = WALK if is_for_walks(detection) else GROWTH
+    result = ADDED_UP_LATER if wanted.aggregates else AS_FOUND
+    return Choice(kernel, algorithm, _why(wanted), _cost(wanted), result, notes=notes)
+
+
+def _refuse(wanted: Wanted) -> None:
+    """Refuse a pattern that signatures cannot express, with its place."""
+    query = wanted.plan.query
+    try:
+        check_supported(Machine(wanted.detection))
+    except PlanError as refused:
+        raise PlanError(refused.message, query.clause("PATTERN"), hint=refused.hint, text=query.text) from None
+
+
+def _has_rivals(detection: Detection) -> bool:
+    """Whether other events decide about a match: the next that fits, or those that must not lie in between."""
+    return detection.earliest or len(detection.scopes) > 1
+
+
+def _cost(wanted: Wanted) -> str:
+    if not _has_rivals(wanted.detection):
+        return COST
+    return COST_WITH_RIVALS if _in_one_gap(wanted) else f"{COST_WITH_RIVALS}, and {IN_SEVERAL_GAPS}"
+
+
+def _why(wanted: Wanted) -> str:
+    """Why in the order of the query, and why in this way."""
+    detection = wanted.detection
+    found = overlapping(wanted.plan, detection.places, _positions(detection))
+    if found is None:
+        fits = "an event fits one component: all in the order of the query"
+    else:
+        one, other = (f"'{detection.places[position].variable}'" for position in found)
+        of = one if one == other else f"{one} and {other}"
+        fits = f"an event may fit several places, of {of}: all in the order of the query as well"
+    if is_for_walks(detection):
+        way = "no condition links events"
+    elif detection.earliest:
+        way = "what comes next is found for many partial matches at once"
+    else:
+        way = "conditions link events, and are tested on whole columns"
+    return f"times are imprecise, {wanted.plan.semantics.value}; {fits}, events sorted by their earliest times; {way}"
+
+
+def _positions(detection: Detection) -> list[int]:
+    """Those of the pattern itself, NOTs left out."""
+    return [position for position, place in enumerate(detection.places) if place.scope == 0]
+
+
+def _pruned(wanted: Wanted) -> Iterator[Branch]:
+    plan = wanted.plan
+    yield Branch("by time", "two bounds of every partial match, exact: its last event not before it, all within WITHIN")
+    if plan.window.within is not None:
+        rare = _rarest(wanted)
+        yield Branch("by what must follow", f"how early a match can end that goes on from an event{rare}")
+    if plan.semantics is Semantics.NEXT:
+        yield Branch("by what surely came", "what begins after the first sure follower extends no run")
+    if plan.confidence is not None:
+        bar = f"{float(plan.confidence):g}"
+        yield Branch("by confidence", f"partial matches that are in order with less than {bar}, which only falls")
+
+
+def _rarest(wanted: Wanted) -> str:
+    """Which component stops most partial matches, where statistics tell."""
+    types = wanted.statistics.types
+    kinds = {place.type for place in wanted.detection.places if place.scope == 0}
+    if not types or len(kinds) < 2:
+        return ""
+    rare = min(sorted(kinds), key=lambda kind: types.get(kind, 0.0))
+    return f": {rare} is the rarest type, with {types.get(rare, 0.0):,.0f} events"
+
+
+def _weighed(wanted: Wanted) -> str:
+    if not _has_rivals(wanted.detection):
+        return "sums over points in order, O(length · points), for each start where the window binds"
+    factors = "factors for every two neighbouring points"
+    if _in_one_gap(wanted):
+        return f"{factors}: what must not come between can lie in one gap of a match alone"
+    return f"{factors}; a sweep over time where events may lie in several gaps"
+
+
+def _in_one_gap(wanted: Wanted) -> bool:
+    """Whether every event that decides about a match can lie in one of its gaps only: the types tell."""
+    detection = wanted.detection
+    if not detection.earliest:
+        deciding = [position for position, place in enumerate(detection.places) if place.scope]
+        return overlapping(wanted.plan, detection.places, deciding) is None
+    follow = detection.scopes[0].template.follow
+    chain = not detection.plural and all(len(follow[position]) <= 1 for position in _positions(detection))
+    return chain and overlapping(wanted.plan, detection.places, range(len(detection.places))) is None
+
+
+CANDIDATE = Candidate("signatures", consider)

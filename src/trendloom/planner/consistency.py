@@ -1,0 +1,225 @@
+"""Four classes of conditions on Kleene variables, and where each is tested.
+
+Under skip-till-any-match a match selects a subset of the events that could be selected, so a condition may be decided
+once for all matches only if its value does not vary with the subset:
+
+- *true-value consistent*: true against all events before, hence true against any of them (`b[i].x > max(b[..i-1].x)`);
+- *false-value consistent*: false against all, hence false against any (`b[i].x < max(b[..i-1].x)`, `count(b[]) >= 3`);
+- both: it speaks of single events (`b.x > 5`, `a.x < b.x`);
+- inconsistent: neither (`b[i].x > b[i-1].x`, sum, avg): only the match itself tells.
+
+The class follows from how the two sides of a comparison move as more events are selected: max, count and duration rise,
+min falls, sum and avg do either. Values are taken to be known: a NULL is true-value consistent with nothing.
+See Zhang, "High-Performance Complex Event Processing for Decision Analytics", ch. 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from enum import Enum
+
+from trendloom.expr import nodes
+from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Expr, Extent, Which
+from trendloom.expr.quantifiers import shape_of
+from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.spec import Compared, Detection, Pair, Rule, Sieve
+from trendloom.logical.display import show_expression
+from trendloom.logical.plan import Condition, Plan
+
+
+class Consistency(Enum):
+    """How the truth of a condition against all selected events relates to its truth against some of them."""
+
+    TRUE = "true-value consistent"
+    FALSE = "false-value consistent"
+    BOTH = "true- and false-value consistent"
+    NEITHER = "inconsistent"
+
+
+class Trend(Enum):
+    """How a value moves as more events are selected."""
+
+    FIXED = 0
+    RISES = 1
+    FALLS = 2
+    EITHER = 3
+
+
+OPPOSITE = {Trend.FIXED: Trend.FIXED, Trend.RISES: Trend.FALLS, Trend.FALLS: Trend.RISES, Trend.EITHER: Trend.EITHER}
+CLASSES = {
+    Trend.FIXED: Consistency.BOTH,
+    Trend.RISES: Consistency.FALSE,  # true of some events, true of more
+    Trend.FALLS: Consistency.TRUE,
+    Trend.EITHER: Consistency.NEITHER,
+}
+OF_AGGREGATES = {"max": Trend.RISES, "count": Trend.RISES, "min": Trend.FALLS, "sum": Trend.EITHER, "avg": Trend.EITHER}
+KEEPING_ORDER = frozenset({"floor", "ceil", "round", "least", "greatest"})
+
+
+def classify(expr: Expr, plural: frozenset[str]) -> Consistency:
+    """The class of a conjunct; `plural` are the variables that bind several events."""
+    shape = shape_of(expr)
+    if shape.pair is not None and set(shape.pair) & plural:
+        return Consistency.NEITHER  # which events are next to each other varies with the selection
+    truth = _truth(expr, plural)
+    if len(shape.each & plural) > 1:  # it must be true of all pairs: the more events, the harder
+        truth = _together([truth, Trend.FALLS])
+    return CLASSES[truth]
+
+
+# ------------------------------------------------------------------------------------------- how values move
+
+
+def _truth(expr: Expr, plural: frozenset[str]) -> Trend:
+    """How the truth of a condition moves: rises from false to true, or falls."""
+    match expr:
+        case Comparison(operator, left, right):
+            sides = _value(left, plural), _value(right, plural)
+            if operator in ("<", "<="):
+                return _together([OPPOSITE[sides[0]], sides[1]])
+            if operator in (">", ">="):
+                return _together([sides[0], OPPOSITE[sides[1]]])
+            return Trend.FIXED if sides == (Trend.FIXED, Trend.FIXED) else Trend.EITHER
+        case nodes.Junction():
+            return _together(_truth(operand, plural) for operand in expr.operands)
+        case nodes.Inverse():
+            return OPPOSITE[_truth(expr.operand, plural)]
+        case _:
+            return _fixed_or_either(nodes.children(expr) or (expr,), plural)
+
+
+def _value(expr: Expr, plural: frozenset[str]) -> Trend:
+    match expr:
+        case Attribute():
+            moves = expr.which is Which.PREVIOUS or expr.which in (Which.FIRST, Which.LAST)
+            return Trend.EITHER if moves and expr.variable in plural else Trend.FIXED
+        case Aggregate():
+            return OF_AGGREGATES[expr.function] if expr.variable in plural else Trend.FIXED
+        case Extent():
+            return Trend.RISES if expr.variable in plural else Trend.FIXED
+        case nodes.Negate():
+            return OPPOSITE[_value(expr.operand, plural)]
+        case nodes.Arithmetic():
+            return _arithmetic(expr, plural)
+        case nodes.Function() if expr.name in KEEPING_ORDER:
+            return _together(_value(argument, plural) for argument in expr.arguments)
+        case nodes.Constant():
+            return Trend.FIXED
+        case _:
+            return _fixed_or_either(nodes.children(expr), plural)
+
+
+def _arithmetic(expr: nodes.Arithmetic, plural: frozenset[str]) -> Trend:
+    left, right = _value(expr.left, plural), _value(expr.right, plural)
+    if expr.operator in ("+", "-"):
+        return _together([left, right if expr.operator == "+" else OPPOSITE[right]])
+    for side, other in ((left, expr.right), (right, expr.left)):
+        sign = _sign(other)
+        if sign and (expr.operator == "*" or (expr.operator == "/" and other is expr.right)):
+            return side if sign > 0 else OPPOSITE[side]
+    return _fixed_or_either((expr.left, expr.right), plural)
+
+
+def _sign(expr: Expr) -> int:
+    """1 or −1 for a number that is written down, else 0."""
+    if isinstance(expr, nodes.Negate):
+        return -_sign(expr.operand)
+    value = expr.value if isinstance(expr, nodes.Constant) else None
+    return (value > 0) - (value < 0) if isinstance(value, int | float | Decimal) else 0
+
+
+def _fixed_or_either(exprs: Iterable[Expr], plural: frozenset[str]) -> Trend:
+    trends = {_value(expr, plural) for expr in exprs}
+    return Trend.FIXED if trends <= {Trend.FIXED} else Trend.EITHER
+
+
+def _together(trends: Iterable[Trend]) -> Trend:
+    moving = set(trends) - {Trend.FIXED}
+    if not moving:
+        return Trend.FIXED
+    return moving.pop() if len(moving) == 1 else Trend.EITHER
+
+
+# -------------------------------------------------------------------------------------------- early filters
+
+
+def sieves_of(detection: Detection) -> tuple[Sieve, ...]:
+    """What false-value consistent conditions on an extreme of the events before discard at once."""
+    machine = Machine(detection)
+    return tuple(sieve for rule in detection.scopes[0].rules if (sieve := _sieve(rule, detection, machine)) is not None)
+
+
+def _sieve(rule: Rule, detection: Detection, machine: Machine) -> Sieve | None:
+    """`b[i].x < max(b[..i-1].x)`: some earlier b is greater. Likewise <= with max, > and >= with min."""
+    expr = rule.expr
+    if not isinstance(expr, Comparison) or classify(expr, detection.plural) is not Consistency.FALSE:
+        return None
+    if any(place.branch for place in detection.places):
+        return None  # in an AND an event before may have the same time
+    current, past, operator = expr.left, expr.right, str(expr.operator)
+    if isinstance(current, Aggregate):
+        current, past, operator = past, current, MIRRORED[operator]
+    if not (isinstance(current, Attribute) and current.which is Which.CURRENT):
+        return None
+    if not (isinstance(past, Aggregate) and past.before and past.function in ("min", "max") and past.column):
+        return None
+    states = detection.scopes[0].template.position_of
+    binds = [detection.places[position].variable == past.variable for position in states]
+    steps = frozenset(
+        (state, step.number)
+        for state, steps in enumerate(machine.moves[0])
+        for step in steps
+        if binds[state] and binds[step.target]
+    )
+    positions = tuple(
+        at for at, place in enumerate(detection.places) if place.scope == 0 and place.variable == past.variable
+    )
+    earlier = Attribute(past.variable, Which.PREVIOUS, past.column, past.kind)
+    return Sieve(Pair(earlier, MIRRORED[operator], current, steps), positions)
+
+
+# ---------------------------------------------------------------------------------------- where it is tested
+
+
+def describe_predicates(
+    plan: Plan, detection: Detection, pairs: tuple[Compared, ...] | None
+) -> Iterator[tuple[str, Consistency, str]]:
+    """Every condition of the match, its class and where it is tested; `pairs` None: partial matches are expanded."""
+    texts = dict.fromkeys(
+        show_expression(expr, plan.schema.axis) for at, expr in plan.filters if not _negated(at, detection)
+    )
+    for text in texts:
+        yield text, Consistency.BOTH, "decides which events fit, before matching"
+    sifted = {sieve.pair.right for sieve in detection.sieves}
+    steps = [step for pair in pairs or () for step in pair.steps]
+    for number, condition in enumerate(c for c in plan.conditions if c.scope == 0):
+        if pairs is None:
+            where = _while_expanding(condition, sifted)
+        else:
+            alone = all(steps.count(step) == 1 for step in pairs[number].steps)
+            where = WALKED if alone else BOUNDS
+        yield condition.text, classify(condition.expr, detection.plural), where
+
+
+WALKED = "looked up in shared matching, walked by in result construction"
+BOUNDS = "a bound in shared matching, for a step has two; decides in result construction"
+
+
+def _negated(position: int, detection: Detection) -> bool:
+    return detection.places[position].scope != 0
+
+
+def _how(condition: Condition) -> str:
+    """How the events of an equality are found."""
+    if condition.short_cut:
+        return ", which is looked up; where its value is nowhere, nothing is tried"
+    return ", which is looked up by value" if condition.looked_up else ""
+
+
+def _while_expanding(condition: Condition, sifted: set[Expr]) -> str:
+    if condition.decided_at is None:
+        return "postponed to the complete match"
+    discards = isinstance(condition.expr, Comparison) and {condition.expr.left, condition.expr.right} & sifted
+    early = "discards events before matching, then " if discards else ""
+    return f"{early}decides when a partial match binds {condition.decided_at}{_how(condition)}"

@@ -1,0 +1,283 @@
+"""What the optimizer made of a plan, and how it will run: the lower half of EXPLAIN.
+
+Every rule says what it changed, by comparing the plan before and after it, and every engine what it does with the
+events, so a new one of either is shown without a change here. A plan that no algorithm runs is shown up to the refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from trendloom.errors import PlanError
+from trendloom.kernels.matching.spec import Absence, Detection, Scope
+from trendloom.logical.display import Branch, describe_condition, describe_pattern, show_component, show_expression
+from trendloom.logical.plan import Condition, Decorrelated, Plan
+from trendloom.logical.statistics import UNKNOWN, Statistics
+from trendloom.model.amounts import show_bytes, show_count
+from trendloom.optimizer import COSTED_RULES, RULES, CostedRule, not_for, optimize
+from trendloom.optimizer.nesting_costs import NestingCosts, costs_of, is_nested
+from trendloom.pattern.template import Crossings, Edge, Template
+from trendloom.planner.pattern_tables import describe
+from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.request import Choice, Estimate
+
+# --------------------------------------------------------------------------------------------- optimized
+
+
+def describe_optimized(plan: Plan, statistics: Statistics = UNKNOWN) -> Branch:
+    """What each rule changed, in their order, then those that changed nothing."""
+    below, idle = [], []
+    left_out = not_for(plan)
+    applied = [(rule.__name__, rule) for rule in RULES if rule not in left_out]
+    applied += [(rule.__name__, partial(_costed, rule, statistics)) for rule in COSTED_RULES if rule not in left_out]
+    for name, rule in applied:
+        after = rule(plan)
+        changes = tuple(_changes(plan, after))
+        if changes:
+            below.append(Branch(name, below=changes))
+        else:
+            idle.append(name)
+        plan = after
+    costs = costs_of(plan, statistics) if is_nested(plan) else None
+    if costs is not None:
+        below.append(_costs(costs))
+    unchanged = (Branch("no change by", ", ".join(idle)),) if idle else ()
+    return Branch("Optimized plan", below=(*below, *unchanged))
+
+
+def _costed(rule: CostedRule, statistics: Statistics, plan: Plan) -> Plan:
+    return rule(plan, statistics)
+
+
+def _costs(costs: NestingCosts) -> Branch:
+    """The cost model's figures for conditions between several events."""
+    figures = [
+        Branch("predicates on whole bindings", show_count(costs.last)),
+        Branch("predicates where decided", show_count(costs.early)),
+    ]
+    if costs.chosen != costs.early:
+        figures.append(Branch("with short cuts", show_count(costs.chosen)))
+    return Branch("partial matches in a window, estimated", below=tuple(figures))
+
+
+def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
+    components = _components_of(describe(after)) if len(after.filters) > len(before.filters) else {}
+    for position, expr in after.filters[len(before.filters) :]:
+        yield Branch(f"{components[position]} must pass", show_expression(expr, after.schema.axis))
+    added = after.split[len(before.split) :]
+    if added:
+        names = ", ".join(added)
+        yield Branch(f"split by {names}", f"every event of a match has the same {names}")
+    yield from _changed_conditions(before, after)
+    if after.scan.types != before.scan.types:
+        yield Branch("reads only events of type", ", ".join(after.scan.types or ("any",)))
+    if after.scan.columns != before.scan.columns:
+        unread = [name for name in before.scan.columns if name not in after.scan.columns]
+        yield Branch("reads only columns", ", ".join(after.scan.columns))
+        yield Branch("leaves out", ", ".join(unread))
+    for noted in after.decorrelated[len(before.decorrelated) :]:
+        yield Branch(f"NOT {noted.scope}", _beside(after, noted))
+    for one, other in after.alike[len(before.alike) :]:
+        yield Branch(f"NOT {one}", f"has the matches of NOT {other}: evaluated once")
+    if after.pattern != before.pattern:
+        yield Branch("rewrites the pattern", below=(describe_pattern(after.pattern),))
+
+
+def _changed_conditions(before: Plan, after: Plan) -> Iterator[Branch]:
+    left = [condition for condition in before.conditions if condition not in after.conditions]
+    if len(after.conditions) != len(before.conditions):
+        if len(after.filters) == len(before.filters):
+            yield from (Branch("dropped", condition.text) for condition in left)
+    elif not left:
+        if after.conditions != before.conditions:
+            yield Branch("asks first", after.conditions[0].text)
+    else:
+        both = zip(before.conditions, after.conditions, strict=True)
+        yield from (Branch(old.text, _change(old, new)) for old, new in both if old != new)
+
+
+def _change(old: Condition, new: Condition) -> str:
+    """What became of a condition."""
+    if new.short_cut and not old.short_cut:
+        return "cut short: where a value is nowhere inside, nothing more is tried"
+    if new.looked_up and not old.looked_up:
+        return "events are looked up by value"
+    if new.decided_at != old.decided_at:
+        return f"decided at {new.decided_at}"
+    return f"rewritten as {new.text}"
+
+
+def _components_of(detection: Detection) -> dict[int, str]:
+    places = enumerate(detection.places)
+    return {number: f"{number} {show_component(place.type, place.variable)}" for number, place in places}
+
+
+# ---------------------------------------------------------------------------------------------- physical
+
+
+def describe_physical(
+    plan: Plan, execution: Callable[[Physical], tuple[Branch, ...]], statistics: Statistics = UNKNOWN
+) -> Branch:
+    """The algorithm and its reason, the template, and the way of the events through an engine, as the engine says."""
+    templates = tuple(_templates(optimize(plan, statistics)))
+    try:
+        physical = plan_physically(plan, statistics=statistics)
+    except PlanError as refusal:
+        hint = (Branch("hint", refusal.hint),) if refusal.hint else ()
+        return Branch("Physical plan", below=(Branch("refused", refusal.message), *hint, *templates))
+    result = Branch("result", physical.chosen.result)
+    below = (*_algorithm(physical.chosen), *templates, result, *execution(physical))
+    return Branch("Physical plan", below=below)
+
+
+def describe_definitions(plan: Plan) -> Branch:
+    """The same for the reference evaluator, which has no algorithm to choose."""
+    idea = Branch("algorithm", "the definitions, executed: every binding is built and tested")
+    cost = Branch("cost", "exponential: small streams only")
+    return Branch("Physical plan", below=(idea, cost, *_templates(optimize(plan))))
+
+
+def numbered(name: str, what: str, steps: Iterable[str]) -> Branch:
+    """The steps of an engine, one below the other."""
+    return Branch(name, what, tuple(Branch(f"{number}.", step) for number, step in enumerate(steps, 1)))
+
+
+def scanned(plan: Plan) -> str:
+    """How much of the events is read, in words."""
+    read, all_columns, types = len(plan.scan.columns), len(plan.schema.names), plan.scan.types
+    columns = f"all {read} columns" if read == all_columns else f"{read} of {all_columns} columns"
+    if types is None:
+        return f"{columns}, events of every type"
+    return f"{columns}, events of {len(types)} type{'s' if len(types) > 1 else ''}"
+
+
+def _algorithm(chosen: Choice) -> Iterator[Branch]:
+    yield Branch("algorithm", chosen.algorithm)
+    yield Branch("why", chosen.why)
+    yield Branch("cost", chosen.cost, chosen.structures)
+    if chosen.estimate is not None:
+        yield Branch("estimate", _estimated(chosen.estimate))
+    yield from chosen.notes
+
+
+def _estimated(estimate: Estimate) -> str:
+    """The cost in figures, as far as it is known."""
+    looked_at = None if estimate.events is None else f"{show_count(estimate.events)} of "
+    said = [f"{looked_at or ''}{show_count(estimate.read)} events" if estimate.read is not None else None]
+    said += [f"{show_count(number)} {name}" for name, number in estimate.further.items()]
+    if estimate.results is not None:
+        rows = show_count(estimate.results)
+        said.append(f"{'at most' if estimate.at_most else 'about'} {rows} row{'' if rows == '1' else 's'}")
+    said.append(None if estimate.bytes is None else f"{show_bytes(estimate.bytes)} of columns")
+    return f"{', '.join(one for one in said if one is not None)}, by {estimate.origin.value}"
+
+
+# --------------------------------------------------------------------------------------------- templates
+
+
+def _templates(plan: Plan) -> Iterator[Branch]:
+    detection = describe(plan)
+    for scope in detection.scopes:
+        name = "template" if scope.number == 0 else f"NOT {scope.number}"
+        yield Branch(name, _dependence(plan, scope), tuple(_template(plan, detection, scope)))
+
+
+def _dependence(plan: Plan, scope: Scope) -> str:
+    if scope.number == 0:
+        return ""
+    if plan.schema.imprecise:
+        return "its events are rivals: how likely none lies in the gap is part of the confidence of each match"
+    if scope.like is not None:
+        return f"the same as NOT {scope.like}: evaluated once"
+    if scope.absence is not None:
+        return _beside(plan, scope.absence)
+    if scope.outer:
+        return f"uses {', '.join(sorted(scope.outer))} of the match around it: searched in the gap of each match"
+    if scope.open_ended:
+        return "depends on where the gap begins and ends: searched in each gap"
+    return "one threshold per event: only the latest start of its matches counts"
+
+
+def _beside(plan: Plan, noted: Absence | Decorrelated) -> str:
+    """How a NOT is decided that depends on one event next to it."""
+    links = " and ".join(show_expression(link, plan.schema.axis) for link in noted.links)
+    side = "after" if noted.follows else "before"
+    if all(link.operator == "=" for link in noted.links):
+        return f"anti-join by {links} and time, for the event {side} it"
+    return f"threshold by {links} for the event {side} it, found in order of values"
+
+
+def _template(plan: Plan, detection: Detection, scope: Scope) -> Iterator[Branch]:
+    template, names, components = scope.template, _names(detection), _components_of(detection)
+    positions = sorted(set(template.position_of))
+    yield Branch("positions", below=tuple(_position(plan, components, position) for position in positions))
+    if len(template.position_of) > len(positions):
+        yield Branch("states", f"{len(template.position_of)}: AND keeps track of each of its parts")
+    yield Branch("first", _ends(names, _starts(template)))
+    yield Branch("last", _ends(names, _accepts(template)))
+    steps = _steps(template)
+    yield Branch("follow", "" if steps else "nothing: a match is one event", tuple(_follow(names, steps)))
+    least = template.minimal_length
+    yield Branch("least", f"{least} event{'s' if least > 1 else ''} in a match")
+    rules = tuple(describe_condition(c) for c in plan.conditions if c.scope == scope.number)
+    if rules:
+        yield Branch("conditions", below=rules)
+
+
+def _names(detection: Detection) -> dict[int, str]:
+    return {number: f"{number}:{place.variable}" for number, place in enumerate(detection.places)}
+
+
+def _position(plan: Plan, components: dict[int, str], position: int) -> Branch:
+    tests = [show_expression(expr, plan.schema.axis) for where, expr in plan.filters if where == position]
+    return Branch(components[position], "where " + " and ".join(tests) if tests else "")
+
+
+Ways = dict[int, set[Crossings]]
+
+
+def _starts(template: Template) -> Ways:
+    return _by_position((edge.position, edge.crossings) for edge in template.starts)
+
+
+def _accepts(template: Template) -> Ways:
+    ends = zip(template.position_of, template.accepts, strict=True)
+    return _by_position((position, way) for position, ways in ends for way in ways)
+
+
+def _by_position(found: Iterator[tuple[int, Crossings]]) -> Ways:
+    ways: Ways = {}
+    for position, crossings in found:
+        ways.setdefault(position, set()).add(crossings)
+    return ways
+
+
+def _steps(template: Template) -> dict[int, Ways]:
+    """For every position the positions that can come next, and the NOTs on the way."""
+    steps: dict[int, Ways] = {}
+    for state, edges in enumerate(template.edges):
+        for edge in edges:
+            _add(steps.setdefault(template.position_of[state], {}), edge)
+    return steps
+
+
+def _add(ways: Ways, edge: Edge) -> None:
+    ways.setdefault(edge.position, set()).add(edge.crossings)
+
+
+def _follow(names: dict[int, str], steps: dict[int, Ways]) -> Iterator[Branch]:
+    for position in sorted(steps):
+        yield Branch(names[position], "→ " + _ends(names, steps[position]))
+
+
+def _ends(names: dict[int, str], ways: Ways) -> str:
+    return ", ".join(names[position] + _crossed(ways[position]) for position in sorted(ways))
+
+
+def _crossed(alternatives: set[Crossings]) -> str:
+    """The NOTs that lie on a transition; several ways to take it may cross different ones, or none."""
+    ways = sorted({" and ".join(f"NOT {n}" for n in sorted({c.scope for c in way})) for way in alternatives if way})
+    if not ways:
+        return ""
+    return f" ({' or '.join(ways)}{' on some ways' if any(not way for way in alternatives) else ''})"

@@ -1,0 +1,97 @@
+"""The physical plan: the logical plan, its pattern as tables, the one kernel that runs it, and why. Picklable.
+
+`candidates` are asked in order. What no candidate takes is refused with the obstacles of all of them, before anything
+runs. Where times are imprecise, other candidates are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trendloom.errors import PlanError
+from trendloom.expr.nodes import columns
+from trendloom.kernels.contract import Kernel
+from trendloom.kernels.matching.spec import Detection
+from trendloom.logical.nesting_limit import too_deep
+from trendloom.logical.plan import Aggregation, Plan
+from trendloom.logical.statistics import UNKNOWN, Statistics
+from trendloom.optimizer import CostedRule, Rule, optimize
+from trendloom.planner.algorithms import CANDIDATES, OF_IMPRECISE_TIME
+from trendloom.planner.limits import NO_LIMITS, Limits
+from trendloom.planner.pattern_tables import describe
+from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.witnesses import with_single_witnesses
+
+
+@dataclass(frozen=True)
+class Physical:
+    """An executable plan. `plan` is the optimized logical plan, `chosen` its algorithm with the reason for it."""
+
+    plan: Plan
+    detection: Detection
+    chosen: Choice
+    limits: Limits = NO_LIMITS
+
+    @property
+    def kernel(self) -> Kernel[Any, Any]:
+        return self.chosen.kernel
+
+    @property
+    def aggregates(self) -> bool:
+        return isinstance(self.plan.output, Aggregation)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that kernels compare or add up."""
+        rules = [rule.expr for scope in self.detection.scopes for rule in scope.rules]
+        return tuple(sorted(self.kernel.reads.union(*(columns(expr) for expr in rules))))
+
+    def within(self, memory: int) -> Physical:
+        """The same plan, with so many bytes to use."""
+        return replace(self, chosen=self._with(self.kernel.within(memory)), limits=replace(self.limits, memory=memory))
+
+    def in_numbers(self, numeric: str) -> Physical:
+        """The same plan, with `exact`, `float` or `log` numbers."""
+        return replace(self, chosen=self._with(self.kernel.in_numbers(numeric)))
+
+    def _with(self, kernel: Kernel[Any, Any]) -> Choice:
+        return replace(self.chosen, kernel=kernel)
+
+
+def plan_physically(
+    plan: Plan,
+    limits: Limits = NO_LIMITS,
+    candidates: tuple[Candidate, ...] | None = None,
+    statistics: Statistics = UNKNOWN,
+    without: Collection[Rule | CostedRule] = (),
+) -> Physical:
+    """Optimize a logical plan and choose its algorithm; `statistics`: what is known of its stream.
+
+    `without`: rules of the optimizer to do without.
+    """
+    try:
+        return choose(optimize(plan, statistics, without), limits, candidates, statistics)
+    except RecursionError:
+        raise too_deep(plan.query) from None
+
+
+def choose(
+    plan: Plan,
+    limits: Limits = NO_LIMITS,
+    candidates: tuple[Candidate, ...] | None = None,
+    statistics: Statistics = UNKNOWN,
+) -> Physical:
+    """The first candidate that takes a plan, as it is."""
+    detection = with_single_witnesses(describe(plan))
+    refused: dict[str, str] = {}
+    if candidates is None:
+        candidates = OF_IMPRECISE_TIME if plan.schema.imprecise else CANDIDATES
+    for candidate in candidates:
+        found = candidate.consider(Wanted(plan, detection, limits, refused, statistics))
+        if isinstance(found, Choice):
+            return Physical(plan, detection, found, limits)
+        refused[candidate.name] = found
+    listed = "; ".join(f"{name}: {obstacle}" for name, obstacle in refused.items())
+    raise PlanError(f"no algorithm runs this query ({listed})", plan.query.clause("PATTERN"), text=plan.query.text)

@@ -1,0 +1,65 @@
+"""Several queries over one stream, planned together: what is read, moved and sorted once, and an algorithm for each.
+
+A set of keys is where queries meet: an engine shows its events to all its members. A kernel that answers several of
+them at once belongs to the set, beside the kernels of those that it does not answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from trendloom.logical.plan import Plan, Scan
+from trendloom.logical.statistics import StatisticsOf, nothing_known
+from trendloom.logical.workload import KeySet, Workload
+from trendloom.model.amounts import show_names
+from trendloom.optimizer import optimize_workload
+from trendloom.planner.limits import NO_LIMITS, Limits
+from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.sharing import AnsweredTogether, answered_together
+
+
+@dataclass(frozen=True)
+class PhysicalWorkload:
+    """Executable plans in the order of the queries. `bound`: the plans as the binder made them.
+
+    `together`: groups of queries that one kernel can answer at once.
+    """
+
+    bound: tuple[Plan, ...]
+    optimized: Workload
+    queries: tuple[Physical, ...]
+    together: tuple[AnsweredTogether, ...] = ()
+
+    @property
+    def key_sets(self) -> tuple[KeySet, ...]:
+        return self.optimized.key_sets
+
+    @property
+    def scan(self) -> Scan:
+        """What is read of the input, once for all queries."""
+        assert self.optimized.scan is not None
+        return self.optimized.scan
+
+    @property
+    def several(self) -> bool:
+        return len(self.queries) > 1
+
+    def named(self, numbers: Iterable[int], most: int | None = None) -> str:
+        """Some queries by their names; of more than `most` the first ones, and how many more."""
+        names = [str(self.queries[number].plan.name) for number in numbers]
+        return show_names(names, len(names) if most is None else most)
+
+    def describe_together(self) -> Iterator[str]:
+        """What one kernel answers at once, for people to read."""
+        for group in self.together:
+            yield f"count {self.named(group.members)} in one sweep over the events: {group.saved}"
+
+
+def plan_workload(
+    plans: tuple[Plan, ...], limits: Limits = NO_LIMITS, statistics: StatisticsOf = nothing_known
+) -> PhysicalWorkload:
+    """Choose an algorithm for each of the plans, and find what they have in common."""
+    queries = tuple(plan_physically(plan, limits, statistics=statistics(plan)) for plan in plans)
+    optimized = optimize_workload(Workload(tuple(one.plan for one in queries)))
+    return PhysicalWorkload(plans, optimized, queries, answered_together(optimized, queries, statistics))

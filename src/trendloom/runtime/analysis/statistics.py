@@ -1,0 +1,158 @@
+"""Statistics of events at hand: of all where they are few, else of a sample that is the same in every run.
+
+The sample is made of stretches of neighbouring rows that lie evenly over the stream, because what comes next to what is
+part of the question. The times that events span are taken from all of them.
+Cost: O(sample · log sample) for each column that the query reads, and one pass over the times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.expr.vectors import Vector
+from trendloom.io.events import Events
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import encode_keys
+from trendloom.kernels.matching.adjacent_tests import tests_hold
+from trendloom.logical.plan import Plan, Projection
+from trendloom.logical.statistics import KeySpread, Origin, Statistics
+from trendloom.model.schema import Kind
+from trendloom.optimizer import optimize
+from trendloom.optimizer.nesting_costs import compared_values
+from trendloom.optimizer.prune_scan import scan_needed_columns
+from trendloom.planner.neighbours import neighbours_of
+from trendloom.planner.plan import choose
+from trendloom.runtime.analysis.position_counts import of_type
+from trendloom.runtime.blocks import Stream, build_block, key_codes
+
+Array = np.ndarray[Any, Any]
+
+MOST_EVENTS = 1 << 17
+STRETCHES = 64
+
+
+def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) -> Statistics:
+    """Statistics for a bound query over its stream, of at most so many events."""
+    rows, total = sampled_rows(len(events.types), most), len(events.types)
+    scale = total / max(len(rows), 1)
+    whole = len(rows) == total
+    origin = Origin.EVENTS if whole else Origin.SAMPLE
+    types = {name: count * scale for name, count in by_type(events.types.take(rows))}
+    if events.ticks is None:
+        return Statistics(origin, total, len(rows), types)
+    search = choose(_matching(optimize(plan)))
+    stream = _stream(search.plan, plan, events, rows)
+    block, _ = build_block(search, stream)
+    first, last = (int(events.ticks.min()), int(events.ticks.max())) if total else (None, None)
+    return Statistics(
+        origin,
+        total,
+        len(rows),
+        types,
+        first,
+        last,
+        keys={
+            names: spread_of(key_codes(names, stream).codes, total)
+            for names in {search.plan.keys, plan.partition, plan.group_by}
+            if names
+        },
+        values={name: spread_of(codes, total).distinct for name, codes in _columns(search.plan, stream)},
+        domains={
+            (kind, column): domain_of(kind, column, stream.table, events.types.take(rows), types, stream.kinds)
+            for kind, column in compared_values(plan)
+        },
+        nulls={name: stream.table[name].null_count * scale for name in stream.table.column_names},
+        relevant=len(block) * scale,
+        fitting={position: len(members) * scale for position, members in enumerate(block.members)},
+        passing=dict(_passing(block, neighbours_of(search.detection).conditions)),
+    )
+
+
+def _matching(plan: Plan) -> Plan:
+    """An optimized plan without what is made of its matches, with the columns that conditions and keys read."""
+    bare = replace(plan, output=Projection(()), group_by=(), ranking=None, hidden=frozenset(), confidence=None)
+    return scan_needed_columns(bare)
+
+
+def sampled_rows(total: int, most: int) -> Array:
+    """All rows, or stretches of them, evenly spread: `most` in all."""
+    if total <= most:
+        return np.arange(total)
+    stretches = min(STRETCHES, most)
+    length = most // stretches
+    begins = np.linspace(0, total - length, stretches).astype(np.int64)
+    return (begins[:, None] + np.arange(length)).reshape(-1)  # none overlap: they begin at least a length apart
+
+
+def distinct_in_all(counts: Array, total: int) -> float:
+    """How many distinct values a stream has of which a sample has these counts (Chao's estimator).
+
+    d + f1·(f1-1) / 2(f2+1), where f1 values were seen once and f2 twice: a lower bound in expectation, and close to
+    the number where values are about equally frequent.
+    """
+    seen = counts[counts > 0]
+    if seen.sum() >= total:
+        return float(len(seen))
+    once, twice = int((seen == 1).sum()), int((seen == 2).sum())
+    return min(len(seen) + once * (once - 1) / (2 * (twice + 1)), float(total))
+
+
+def spread_of(codes: Array, total: int) -> KeySpread:
+    """How events spread over keys, of which a sample has these codes."""
+    counts = np.bincount(codes[codes >= 0])
+    if not counts.sum():
+        return KeySpread(0.0)
+    known = (codes >= 0).sum() / len(codes)
+    return KeySpread(distinct_in_all(counts, round(total * known)), float(counts.max() / counts.sum()))
+
+
+def domain_of(
+    kind: str, column: str, some: pa.Table, types: Vector, totals: Mapping[str, float], kinds: Mapping[str, Kind]
+) -> float:
+    """How many values a column has in the events of a type, by some rows; `totals`: events of each type in all."""
+    codes = key_codes((column,), Stream(some, kinds, np.zeros(len(some), np.int64))).codes
+    return spread_of(codes[of_type(types, kind)], round(totals.get(kind, 0.0))).distinct
+
+
+def by_type(types: Vector) -> Iterator[tuple[str, int]]:
+    """How many events there are of each type."""
+    if types.dictionary is None:
+        return
+    values = types.values if types.valid is None else types.values[types.valid]
+    counts = np.bincount(values, minlength=len(types.dictionary))
+    yield from ((str(name), int(count)) for name, count in zip(types.dictionary, counts, strict=True) if count)
+
+
+def _stream(search: Plan, plan: Plan, events: Events, rows: Array) -> Stream:
+    """The sample, with the columns that matching and grouping read."""
+    assert events.ticks is not None
+    kinds = {column.name: column.kind for column in plan.schema.columns}
+    names = [*search.scan.columns, *(name for name in plan.group_by if name not in search.scan.columns)]
+    table = events.table.select(names).take(pa.array(rows))
+    return Stream(table, kinds, events.ticks[rows], {plan.schema.type: events.types.take(rows)})
+
+
+def _columns(plan: Plan, stream: Stream) -> Iterator[tuple[str, Array]]:
+    """The columns that are compared, as codes."""
+    for name in plan.scan.columns:
+        if name not in (plan.schema.time, plan.schema.type) and stream.kinds[name] not in (Kind.OTHER, Kind.NULL):
+            yield name, encode_keys([stream.vector(name)]).codes
+
+
+def _passing(
+    block: Block, conditions: dict[tuple[int, int], tuple[Any, ...]]
+) -> Iterator[tuple[tuple[int, int], float]]:
+    """The share of successive candidates that pass the conditions between them, where there are any."""
+    for (first, second), tests in conditions.items():
+        earlier, candidates = block.members[first], block.members[second]
+        at = np.searchsorted(candidates, block.tie_end[earlier])
+        there = at < len(candidates)
+        earlier, later = earlier[there], candidates[at[there]]
+        same = block.key[earlier] == block.key[later]
+        if same.any():
+            yield (first, second), float(tests_hold(tests, block, earlier[same], later[same]).mean())

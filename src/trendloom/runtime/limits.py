@@ -1,0 +1,59 @@
+"""Too much to give out, or to compute: said before it happens, or refused, with the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from trendloom.errors import RunError, option
+from trendloom.kernels.aggregate.widening import TooManyDigits, Widening
+from trendloom.kernels.contract import Expected
+from trendloom.planner.plan import Physical
+
+WORTH_A_WARNING = 1e6
+"""Events times words of exact numbers from which it takes seconds to compute them."""
+MOST_DIGITS_OF_A_DOUBLE = 308
+
+
+def warning_of_digits(widening: Widening) -> str | None:
+    """What to say before long numbers are computed; None where that takes no time."""
+    if widening.work < WORTH_A_WARNING:
+        return None
+    return (
+        f"exact numbers of about {widening.digits:,} digits are computed, which takes long: "
+        f"{option('numeric', 'log')} gives their logarithms at once"
+        + (f", {option('numeric', 'float')} gives doubles" if widening.digits <= MOST_DIGITS_OF_A_DOUBLE else "")
+    )
+
+
+@contextmanager
+def naming_the_way_out() -> Iterator[None]:
+    """Run kernels in this block: where they refuse, the error names the option that helps, which no kernel knows."""
+    try:
+        yield
+    except TooManyDigits as refused:
+        raise RunError(refused.message, hint=f"use {option('numeric', 'log')}") from refused
+
+
+def refuse_floods(physical: Physical, expected: Expected | None, *, limited: bool) -> None:
+    """Refuse to try or to give out more results than allowed, before anything is built; `limited`: few are wanted."""
+    if expected is None or expected.number <= physical.limits.trends or (limited and expected.stoppable):
+        return
+    if expected.tried is not None:
+        fewer = f"{option('limit', 1000)} gives out so many of them, " if expected.stoppable else ""
+        raise RunError(
+            expected.tried.format(replace(expected, exact=True)),
+            hint=f"use a smaller window or more partition attributes; {fewer}{option('max_trends')} tries more",
+        )
+    if expected.certain > physical.limits.trends:
+        raise too_many(physical, expected.in_any_case)
+
+
+def too_many(physical: Physical, number: str) -> RunError:
+    """The refusal to give out so many."""
+    return RunError(
+        f"there are {number} matches, more than {physical.limits.trends:,} to give out one by one",
+        hint="RETURN COLLAPSED TRENDS or COUNT(*) say the same in few rows, RANK BY gives the best ones, a smaller "
+        f"WITHIN has fewer; {option('limit', 1000)} gives out so many of them, {option('max_trends')} allows more",
+    )

@@ -1,0 +1,224 @@
+"""Rows per match as Arrow: the partition, the window, and the events of the match or the values of RETURN."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.errors import RunError
+from trendloom.expr.evaluate import evaluate
+from trendloom.expr.nodes import Attribute, Constant
+from trendloom.expr.vectors import Vector, at_scale, to_arrow
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.columns.sort import sort_by_key_and_time
+from trendloom.kernels.matching.match_values import MatchValues, binding_positions
+from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.ranking.scores import scores_of
+from trendloom.logical.bind_ranking import RANK, SCORE
+from trendloom.logical.plan import Plan, Projection, Value
+from trendloom.model.schema import Kind
+from trendloom.model.selection import Trends
+from trendloom.model.window import Window
+from trendloom.planner.plan import Physical
+from trendloom.planner.ranking import scoring_of
+from trendloom.runtime.blocks import Stream
+from trendloom.runtime.result_columns import (
+    CONFIDENCE,
+    EXACT_ON_SPARK,
+    TIME_HIGH,
+    TIME_LOW,
+    events_type,
+    score_type,
+    time_array,
+    value_type,
+)
+from trendloom.runtime.tied_events import by_content
+from trendloom.runtime.wide_integers import integers_as
+
+Array = np.ndarray[Any, Any]
+
+MANY = 1 << 18
+"""Rows from which on they are sorted by compiled code: that takes longer to compile than fewer take to sort."""
+MOST_BITS = 31
+"""Bits of two places that fit one word."""
+
+
+def order_of(block: Block, matches: Matches, window: Window, partition_of: Array | None = None) -> Array | None:
+    """The order in which rows are given out: by window, partition, first and last event, then discovery.
+
+    Where times are imprecise, the earliest time of the first event and the latest of the last take the place of theirs.
+    `partition_of`: the number of each key's partition, where these have several keys.
+    None: as they are. Kernels that go through starts in order need no sorting, which one pass finds out.
+    Cost: O(rows · bits / 11) for many rows (see `sort`).
+    """
+    if partition_of is not None:
+        return _order_across_keys(block, matches, partition_of)
+    first, last = matches.first, matches.last
+    if matches.chances is not None:
+        return _order_by(matches, [matches.chances.high, matches.chances.low, block.key[first]])
+    bits = max(len(block) - 1, 0).bit_length()
+    if len(matches) < MANY or bits > MOST_BITS:
+        return _order_by(matches, [block.instant[last], block.instant[first], block.key[first]])
+    if (block.instant[1:] == block.instant[:-1]).any():  # events of one instant have no order
+        first, last = block.tie_start[first], block.tie_start[last]
+    places = (first << bits) | last
+    if matches.window_start is None:
+        return sort_by_key_and_time(None, places, 1)
+    assert window.slide is not None
+    number = matches.window_start // window.slide
+    number -= number.min()
+    return sort_by_key_and_time(number, places, int(number.max()) + 1)
+
+
+def _order_by(matches: Matches, sort_by: list[Array]) -> Array | None:
+    """The order by the window, then by the last of some columns, then by the one before; None: as they are."""
+    if matches.window_start is not None:
+        sort_by.append(matches.window_start)
+    return None if _sorted(sort_by) else np.lexsort(sort_by)
+
+
+def order_of_ranks(block: Block, matches: Matches, *, overall: bool) -> Array:
+    """The order in which ranked rows are given out: by window, partition and rank; `overall`: by window and rank."""
+    assert matches.rank is not None
+    sort_by = [matches.rank]
+    if not overall:
+        sort_by.append(block.key[matches.first])
+    if matches.window_start is not None:
+        sort_by.append(matches.window_start)
+    return np.lexsort(sort_by)
+
+
+def _order_across_keys(block: Block, matches: Matches, partition_of: Array) -> Array | None:
+    """The same where a partition has several keys: events of these are told apart by their times alone."""
+    first, last = matches.first, matches.last
+    sort_by = [block.time[last], block.time[first], partition_of[block.key[first]]]
+    if matches.window_start is not None:
+        sort_by.append(matches.window_start)
+    if _sorted(sort_by):
+        return None
+    order = np.arange(len(matches))
+    for column in sort_by:
+        more = sort_by_key_and_time(None, column[order], 1)
+        order = order if more is None else order[more]
+    return order
+
+
+def _sorted(columns: list[Array]) -> bool:
+    """Whether rows are sorted by the last column, then by the one before, and so on."""
+    fine = np.ones(max(len(columns[0]) - 1, 0), np.bool_)
+    for column in columns:
+        fine = (column[:-1] < column[1:]) | ((column[:-1] == column[1:]) & fine)
+    return bool(fine.all())
+
+
+def match_rows(
+    physical: Physical, stream: Stream, block: Block, keys: Keys, matches: Matches, exact: pa.DataType = EXACT_ON_SPARK
+) -> pa.RecordBatch:
+    """One row per match, in the order of the chunk; further columns are integers of type `exact`."""
+    plan = physical.plan
+    if matches.unions:
+        matches = by_content(matches, stream, block, physical.detection.places)
+    names, arrays = [], []
+    key_rows = pa.array(keys.rows[block.key[matches.first]])
+    for name in plan.partition:
+        names.append(name)
+        arrays.append(_plain(stream.table[name].take(key_rows)))
+    if matches.window_start is not None:
+        assert plan.window.within is not None
+        time_type = stream.table.schema.field(plan.schema.times).type
+        names += ["window_start", "window_end"]
+        arrays.append(time_array(matches.window_start, time_type))
+        arrays.append(time_array(matches.window_start + plan.window.within, time_type))
+    values = values_of_matches(physical, stream, block, keys, matches)
+    if isinstance(plan.output, Trends):
+        names.append("events")
+        arrays.append(_events(physical, stream, block, matches))
+    else:
+        assert isinstance(plan.output, Projection)
+        for value in plan.output.values:
+            names.append(value.name)
+            arrays.append(_value(value, plan, values, stream, len(matches)))
+    for name, numbers in matches.columns.items():
+        names.append(name)
+        arrays.append(integers_as(numbers, exact))
+    if matches.rank is not None:
+        names += [RANK, SCORE]
+        arrays += [pa.array(matches.rank, pa.int64()), _scores(physical, values)]
+    if matches.chances is not None:
+        time_type = stream.table.schema.field(plan.schema.times).type
+        names += [CONFIDENCE, TIME_LOW, TIME_HIGH]
+        arrays.append(pa.array(matches.chances.confidence, pa.float64()))
+        arrays += [time_array(ticks, time_type) for ticks in (matches.chances.low, matches.chances.high)]
+    return pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.Array:
+    joined = column.combine_chunks()
+    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
+
+
+def _events(physical: Physical, stream: Stream, block: Block, matches: Matches) -> pa.Array:
+    """The events of every match as a list of structs: all input columns and the variable."""
+    rows = pa.array(block.row[matches.events])
+    variables = pa.array([place.variable for place in physical.detection.places], pa.string())
+    fields = [column.take(rows) for column in stream.whole_columns]
+    fields.append(variables.take(pa.array(matches.positions)))
+    struct = pa.StructArray.from_arrays(fields, fields=list(events_type(stream.table.schema).value_type))
+    return pa.ListArray.from_arrays(pa.array(matches.offsets, pa.int32()), struct)
+
+
+def values_of_matches(physical: Physical, stream: Stream, block: Block, keys: Keys, matches: Matches) -> MatchValues:
+    """The values of matches, read from the table of events."""
+
+    def of_events(name: str, events: Array) -> Vector:
+        return stream.vector(name).take(np.where(events >= 0, block.row[events], -1) if len(block) else events)
+
+    def of_keys(name: str, events: Array) -> Vector:
+        return stream.vector(name).take(keys.rows[block.key[events]])
+
+    return MatchValues(block, matches, binding_positions(physical.detection.places), of_events, of_keys)
+
+
+def _value(value: Value, plan: Plan, values: MatchValues, stream: Stream, length: int) -> pa.Array:
+    if isinstance(value.expr, Attribute):
+        events = values.events(value.expr)
+        rows = np.where(events >= 0, values.block.row[events], -1) if len(values.block) else events
+        return _plain(stream.table[value.expr.column].take(pa.array(rows, mask=rows < 0)))
+    wanted = value_type(value, plan, stream.table.schema)
+    return _computed(value, evaluate(value.expr, values.leaf).broadcast(length), wanted)
+
+
+def _scores(physical: Physical, values: MatchValues) -> pa.Array:
+    plan = physical.plan
+    scoring = scoring_of(plan, tuple(place.variable for place in physical.detection.places))
+    assert scoring is not None
+    assert plan.ranking is not None
+    score = Value(SCORE, Constant(None, plan.ranking.kind), plan.ranking.kind, plan.ranking.scale)
+    return _computed(score, scores_of(scoring, values), score_type(plan.ranking))
+
+
+def _computed(value: Value, vector: Vector, wanted: pa.DataType) -> pa.Array:
+    vector = at_scale(vector, value.scale)
+    if value.kind is Kind.DECIMAL:
+        return _decimals(value, vector, wanted)
+    if vector.values.dtype == object:
+        raise RunError(
+            f"a value of '{value.name}' is beyond 64 bits", hint="multiply by 1.0 for a floating-point result"
+        )
+    return to_arrow(replace(vector, kind=value.kind), None)
+
+
+def _decimals(value: Value, vector: Vector, wanted: pa.DataType) -> pa.Array:
+    """Decimals in the one type that the rows of all batches have."""
+    most = 10**wanted.precision
+    units = vector.values if vector.valid is None else vector.values[vector.valid]
+    if units.dtype == object and len(units) and (units.max() >= most or units.min() <= -most):
+        raise RunError(
+            f"a value of '{value.name}' does not fit DECIMAL({wanted.precision},{value.scale})",
+            hint="round it to fewer digits with round(x, n), or divide by 1 for a floating-point result",
+        )
+    return to_arrow(replace(vector, kind=Kind.DECIMAL), wanted)

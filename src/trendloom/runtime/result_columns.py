@@ -1,0 +1,154 @@
+"""The columns of a result: known from the plan and the input's types, before anything runs.
+
+`events` is a list of struct: all input columns and `var`, the variable an event is bound to. Windows have the type of
+the time column. Exact aggregates are int64 or wider as needed; on Spark always decimal(38, 0). Decimals keep the digits
+after their point: a value of a column has its type, a computed one is decimal(38, s), or wider as needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.errors import DataError
+from trendloom.expr.nodes import Aggregate, Attribute, Expr, Total
+from trendloom.io.text import EXACT
+from trendloom.logical.bind_ranking import RANK, SCORE
+from trendloom.logical.plan import Aggregation, Plan, Ranking, Value
+from trendloom.model.schema import Kind
+from trendloom.model.selection import Trends
+from trendloom.planner.plan import Physical
+
+Array = np.ndarray[Any, Any]
+VAR = "var"
+CONFIDENCE, TIME_LOW, TIME_HIGH = "confidence", "time_low", "time_high"
+"""Columns of matches whose times are imprecise: how likely each is, and from when to when it may last."""
+EXACT_ON_SPARK = pa.decimal128(38, 0)
+
+
+def events_type(schema: pa.Schema) -> pa.ListType:
+    """The type of the `events` column for events of this schema."""
+    fields = [pa.field(field.name, field.type) for field in schema]
+    return pa.list_(pa.struct([*fields, pa.field(VAR, pa.string())]))
+
+
+def time_array(ticks: Array, time_type: pa.DataType) -> pa.Array:
+    """Ticks as values of the time column's type."""
+    try:
+        if pa.types.is_timestamp(time_type):
+            return pa.array(ticks, pa.timestamp("us", time_type.tz)).cast(time_type)
+        return pa.array(ticks, pa.int64()).cast(time_type)
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"the bounds of a window do not fit the time column's type {time_type}",
+            hint="cast the time column to int64",
+        ) from None
+
+
+def value_type(value: Value, plan: Plan, schema: pa.Schema) -> pa.DataType:
+    """The type of a value of one match."""
+    if isinstance(value.expr, Attribute):
+        return schema.field(value.expr.column).type
+    if value.kind is Kind.DECIMAL:
+        return _extreme_type(value.expr, schema) or decimal_type(value.scale)
+    zone = getattr(schema.field(plan.schema.times).type, "tz", None)
+    return pa.timestamp("us", zone) if value.kind is Kind.TIME else _TYPES[value.kind]
+
+
+_TYPES = {
+    Kind.INT: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.STRING: pa.string(),
+    Kind.BOOL: pa.bool_(),
+    Kind.DURATION: pa.duration("us"),
+    Kind.NULL: pa.null(),
+}
+
+
+def decimal_type(scale: int) -> pa.DataType:
+    """The type of decimals that were computed."""
+    return pa.decimal128(38, scale) if scale <= 38 else pa.decimal256(76, scale)
+
+
+def _extreme_type(expr: Expr, schema: pa.Schema) -> pa.DataType | None:
+    """A least or greatest decimal is one of its column; None: the value is something else."""
+    if not isinstance(expr, Aggregate | Total) or expr.function not in ("min", "max") or expr.column is None:
+        return None
+    own = schema.field(expr.column).type
+    return own.value_type if pa.types.is_dictionary(own) else own
+
+
+def row_schema(physical: Physical, schema: pa.Schema, exact: pa.DataType = EXACT_ON_SPARK) -> pa.Schema:
+    """The columns of rows per match, with exact integers as `exact`."""
+    plan = physical.plan
+    fields = [pa.field(name, schema.field(name).type) for name in plan.partition]
+    fields += window_fields(plan, schema)
+    if isinstance(plan.output, Trends):
+        fields.append(pa.field("events", events_type(schema)))
+    else:
+        fields += [pa.field(value.name, value_type(value, plan, schema)) for value in plan.output.values]
+    marked = EXACT if pa.types.is_string(exact) else None
+    fields += [pa.field(name, exact, metadata=marked) for name in physical.kernel.columns]
+    if plan.ranking is not None:
+        fields += [pa.field(RANK, pa.int64()), pa.field(SCORE, score_type(plan.ranking))]
+    if plan.schema.imprecise:
+        time_type = schema.field(plan.schema.times).type
+        fields += [pa.field(CONFIDENCE, pa.float64()), pa.field(TIME_LOW, time_type), pa.field(TIME_HIGH, time_type)]
+    return pa.schema(fields)
+
+
+def score_type(ranking: Ranking) -> pa.DataType:
+    """The type of the column of scores."""
+    return decimal_type(ranking.scale) if ranking.kind is Kind.DECIMAL else _TYPES[ranking.kind]
+
+
+def exactly_named(columns: Mapping[str, pa.Array], exact: Collection[str]) -> pa.Table:
+    """A table that tells text from exact numbers that no type is wide enough for."""
+    fields = [
+        pa.field(name, array.type, metadata=EXACT if name in exact and pa.types.is_string(array.type) else None)
+        for name, array in columns.items()
+    ]
+    return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with these columns; cast only where types differ: Arrow's cast breaks structs with columns of NULLs."""
+    if batch.schema.types == schema.types:
+        return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+    return batch.cast(schema)
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """No row, so that the columns are known."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def window_fields(plan: Plan, schema: pa.Schema) -> list[pa.Field]:
+    """`window_start` and `window_end` where the query has windows."""
+    if not plan.window.sliding:
+        return []
+    time_type = schema.field(plan.schema.times).type
+    return [pa.field("window_start", time_type), pa.field("window_end", time_type)]
+
+
+def total_type(value: Value, plan: Plan, schema: pa.Schema, numeric: str) -> pa.DataType | None:
+    """The type of a value over matches; None: exact integers or decimals, as wide as they need."""
+    if value.kind.exact and numeric != "exact":
+        return pa.float64()
+    if value.kind is Kind.DECIMAL:
+        return _extreme_type(value.expr, schema)
+    return None if value.kind is Kind.INT else value_type(value, plan, schema)
+
+
+def aggregate_schema(plan: Plan, schema: pa.Schema, numeric: str, exact: pa.DataType = EXACT_ON_SPARK) -> pa.Schema:
+    """The columns of aggregate rows, with exact integers as `exact`; decimals are as wide as Spark has them."""
+    assert isinstance(plan.output, Aggregation)
+    fields = [pa.field(name, schema.field(name).type) for name in plan.group_by]
+    fields += window_fields(plan, schema)
+    for value in plan.output.values:
+        wide = decimal_type(value.scale) if value.kind is Kind.DECIMAL else exact
+        fields.append(pa.field(value.name, total_type(value, plan, schema, numeric) or wide))
+    return pa.schema(fields)

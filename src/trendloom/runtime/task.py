@@ -1,0 +1,202 @@
+"""One columnar call: a table of events in, result batches out. The local engine makes one, Spark one per task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.expr.nodes import Total
+from trendloom.kernels.aggregate.results import Totals
+from trendloom.kernels.aggregate.widening import Widening
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.contract import Expected, Hear
+from trendloom.kernels.matching.matches import Matches, join
+from trendloom.logical.plan import Aggregation, Plan
+from trendloom.planner.plan import Physical
+from trendloom.runtime.aggregate_rows import beyond_decimal
+from trendloom.runtime.blocks import Stream, build_block, key_codes
+from trendloom.runtime.budget import budget_of
+from trendloom.runtime.limits import naming_the_way_out, refuse_floods, too_many
+from trendloom.runtime.match_rows import order_of, order_of_ranks
+from trendloom.runtime.parallel import Run
+from trendloom.runtime.partial_aggregates import WINDOW
+from trendloom.runtime.result_builder import Arranged, Keep, Progress, partial_table, row_batches
+from trendloom.runtime.result_columns import EXACT_ON_SPARK, empty_batch, row_schema
+from trendloom.runtime.wide_integers import width_of
+
+Array = np.ndarray[Any, Any]
+
+DECIMAL_BITS = 127
+"""A number with more bits has more than 38 digits."""
+FIRST_ENTRIES = 1 << 21
+"""Entries of matches that are found before matches are counted: few matches are there sooner than their number."""
+
+MoreColumns = Callable[[Arranged, Matches], Mapping[str, pa.Array]]
+"""Columns of rows besides their own, by name."""
+KeepMatches = Callable[[Matches], Matches]
+
+
+def show(physical: Physical, stream: Stream) -> Arranged:
+    """Sort the events for the kernel."""
+    return Arranged(physical, stream, *build_block(physical, stream))
+
+
+def rows(
+    shown: Arranged, *, limit: int | None = None, progress: Progress | None = None,
+    unsorted: Callable[[], None] | None = None, more: MoreColumns | None = None, ordered: bool = True,
+    foreseen: Callable[[Expected], None] | None = None, exact: pa.DataType | None = EXACT_ON_SPARK, threads: int = 1,
+    keep: KeepMatches | None = None,
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    """Rows per match, `ordered` where they fit in memory (else `unsorted` is told); `limit` stops the search.
+
+    `more` makes columns that come after those of the rows, for whoever sorts or ranks them later. `foreseen`
+    is told how many matches there will be, where there are many: they are counted, and more than allowed are refused.
+    `exact`: the type of further columns; None: as wide as they need, and a batch without rows comes first. `keep` picks
+    the ranked matches to give out where others belong to another task.
+    """
+    physical, stream = shown.physical, shown.stream
+    budget = budget_of(physical)
+    ranking = physical.plan.ranking
+    if ranking is not None:
+        ordered, cut, limit = True, limit, None  # the first rows are those with the best ranks
+    found = watched(_counted(shown, limit, foreseen, threads), limit, progress)
+    if exact is None and not physical.kernel.columns:
+        exact = EXACT_ON_SPARK
+        yield empty_batch(row_schema(physical, stream.table.schema, exact))
+    most = None if exact is None or ranking is not None else budget.held
+    held, all_there = _up_to(found, most) if ordered or limit else ([], False)
+    if exact is None:
+        exact = width_of([numbers for some in held for numbers in some.columns.values()])
+        yield empty_batch(row_schema(physical, stream.table.schema, exact))
+
+    def batches(matches: Matches, order: Array | None = None) -> Iterator[pa.RecordBatch]:
+        most = budget.batched(stream.table)
+        for batch, some in row_batches(shown, matches, exact, most, order, threads):
+            yield batch if more is None else _with_columns(batch, more(shown, some))
+
+    if all_there:
+        matches = join(held)
+        held.clear()
+        if ranking is not None and len(matches):
+            matches = matches if keep is None else keep(matches)
+            yield from batches(matches, order_of_ranks(shown.block, matches, overall=ranking.overall)[:cut])
+        else:
+            yield from batches(matches, order_of(shown.block, matches, physical.plan.window, _partitions(shown)))
+        return
+    if unsorted is not None:
+        unsorted()
+    while held:
+        yield from batches(held.pop(0))
+    for matches in found:
+        yield from batches(matches)
+
+
+def _partitions(shown: Arranged) -> Array | None:
+    """The number of each key's partition, in the order of their values; None where every key is a partition."""
+    plan = shown.physical.plan
+    return key_codes(plan.partition, shown.stream).codes[shown.keys.rows] if plan.split else None
+
+
+def watched(found: Iterator[Matches], limit: int | None, progress: Progress | None) -> Iterator[Matches]:
+    """The first matches, all without a limit; the search stops with them, and `progress` hears how many there are."""
+    count = 0
+    for matches in found:
+        some = matches if limit is None else matches.part(0, min(len(matches), limit - count))
+        count += len(some)
+        if progress is not None:
+            progress(count)
+        yield some
+        if limit is not None and count >= limit:
+            return
+
+
+def _up_to(found: Iterator[Matches], most: int | None) -> tuple[list[Matches], bool]:
+    """Matches until they have more entries than may be held, and whether that is all of them."""
+    held, size = [], 0
+    for matches in found:
+        held.append(matches)
+        size += len(matches.events)
+        if most is not None and size > most:
+            return held, False
+    return held, True
+
+
+def _counted(
+    shown: Arranged, limit: int | None, foreseen: Callable[[Expected], None] | None, threads: int
+) -> Iterator[Matches]:
+    """The matches; too many are refused, before they are found or when there are too many."""
+    physical = shown.physical
+    run = Run(physical.kernel, shown.block, threads)
+
+    def tell(beforehand: bool) -> None:
+        expected = run.expected(beforehand=beforehand)
+        refuse_floods(physical, expected, limited=limit is not None)
+        if expected is not None and foreseen is not None and limit is None and expected.stoppable:
+            foreseen(expected)
+
+    tell(True)
+    found = run.results()
+    if limit is not None:
+        yield from found
+        return
+    first, all_there = _up_to(found, FIRST_ENTRIES)
+    if not all_there:
+        tell(False)
+    count = 0
+    for matches in _chained(first, found):
+        count += len(matches)
+        if count > physical.limits.trends:
+            raise too_many(physical, f"more than {physical.limits.trends:,}")
+        yield matches
+
+
+def _chained(first: list[Matches], more: Iterator[Matches]) -> Iterator[Matches]:
+    while first:
+        yield first.pop(0)
+    yield from more
+
+
+def _with_columns(batch: pa.RecordBatch, more: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([*batch.columns, *more.values()], [*batch.schema.names, *more])
+
+
+def partial(
+    physical: Physical, stream: Stream, *, numeric: str = "exact", progress: Progress | None = None,
+    keep: Keep | None = None, hear: Hear | None = None, decimals: bool = False, threads: int = 1,
+) -> pa.Table | None:  # fmt: skip
+    """The measures of an aggregating query over this stream; None where there is no match.
+
+    `keep` picks the results to give out where others belong to another task, `hear` is told of long numbers before
+    they are computed. `decimals`: results are Spark's, so a number of matches that they cannot hold is refused before
+    it is computed.
+    """
+    shown = show(physical.in_numbers(numeric), stream)
+    hear = _refusing(physical.plan, stream, shown.keys) if decimals else hear
+    results = Run(shown.physical.kernel, shown.block, threads).results(hear)
+    with naming_the_way_out():
+        return partial_table(shown, results, keep=keep, progress=progress)
+
+
+def partial_of(physical: Physical, stream: Stream, block: Block, keys: Keys, totals: Totals) -> pa.Table | None:
+    """The measures of a query whose totals are known."""
+    return partial_table(Arranged(physical, stream, block, keys), [totals])
+
+
+def _refusing(plan: Plan, stream: Stream, keys: Keys) -> Hear | None:
+    """Refuses numbers of matches beyond Spark's decimals, where the rows give them away as they are."""
+    assert isinstance(plan.output, Aggregation)
+    counts = [v for v in plan.output.values if isinstance(v.expr, Total) and v.expr.positions is None]
+    if not counts or plan.output.having is not None:
+        return None
+
+    def refuse(found: object) -> None:
+        if isinstance(found, Widening) and found.matches > DECIMAL_BITS:
+            row = pa.array([int(keys.rows[found.key])])
+            groups = {name: stream.table[name].take(row) for name in plan.group_by}
+            raise beyond_decimal(plan, counts[0], pa.table({WINDOW: [found.start], **groups}), 0)
+
+    return refuse

@@ -1,0 +1,190 @@
+"""Queries of a live stream whose events are kept once and that one kernel answers when windows end.
+
+What is kept are events alone, so neither the way in which they are counted nor who else is in the group is part of the
+state: queries join and leave, and the way changes, between two steps. A query that joins has no window that begins
+before it sees all events (`Flow.since`), so what older chunks lack does not matter to it.
+
+Cost: when windows end, one sweep over the events since the earliest of them began; events are kept as long as a window
+needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.errors import StateError
+from trendloom.kernels.aggregate.results import Totals
+from trendloom.kernels.emission import Certain, Clock
+from trendloom.kernels.shared.kernel import SharedKernel
+from trendloom.model.amounts import show_names
+from trendloom.model.schema import Schema
+from trendloom.model.window import Window
+from trendloom.runtime.blocks import Stream, block_of_letters, build_block, stream_of_table
+from trendloom.streaming.event_buffer import KeptEvents
+from trendloom.streaming.memory import Memory
+from trendloom.streaming.state import ChunkIndex, Holds, pack_index, unpack_index
+from trendloom.streaming.streaming_query import Flow
+
+Array = np.ndarray[Any, Any]
+
+TOGETHER = " together"
+"""The name of the drawer that holds the events of a group."""
+FINGERPRINT = "events of queries that are answered together"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class FlowsTogether:
+    """Flows with the same keys, in sliding windows, and the kernel for all of them."""
+
+    flows: tuple[Flow, ...]
+    kernel: SharedKernel
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns that any of them reads."""
+        fields = {one.name: one for flow in self.flows for one in flow.schema}
+        return pa.schema(list(fields.values()))
+
+    @cached_property
+    def clocks(self) -> tuple[Clock, ...]:
+        windows: dict[Window, None] = dict.fromkeys(flow.physical.plan.window for flow in self.flows)
+        return tuple(Clock(window, Certain.WINDOW) for window in windows)
+
+    def needs(self, watermark: int) -> int:
+        """Events before this are not needed when the watermark has come so far."""
+        return min(clock.oldest(watermark) for clock in self.clocks)
+
+    def closes(self, earliest: int, after: int) -> int:
+        """The next watermark at which a window ends, where the earliest event has that time."""
+        return min(clock.closes(earliest, after) for clock in self.clocks)
+
+    def named(self) -> str:
+        return show_names([flow.name for flow in self.flows], 3)
+
+
+@dataclass
+class AdvanceTogether(KeptEvents):
+    """A step of a group under way; see `Advance`."""
+
+    group: FlowsTogether
+    memory: Memory
+    watermark: int | None
+    buckets: int = 1
+    kept: int = 0
+    untimed: int = 0
+    late: pa.Table | None = None
+    index: ChunkIndex = field(init=False)
+
+    def __post_init__(self) -> None:
+        stored = self.memory.index()
+        self.index = ChunkIndex(FINGERPRINT, VERSION, self.buckets)
+        if stored is not None:
+            self.index = _checked(unpack_index(stored), self.index)
+
+    @property
+    def meaning(self) -> Schema:
+        return self.group.flows[0].physical.plan.schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.group.schema
+
+    @property
+    def since(self) -> int | None:
+        """Since when the first of the flows sees all events."""
+        begins = [flow.since for flow in self.group.flows if flow.since is not None]
+        return min(begins) if len(begins) == len(self.group.flows) else None
+
+    @property
+    def within(self) -> int:
+        return max(clock.window.within or 1 for clock in self.group.clocks)
+
+    def rows(self, arrived: pa.Table | None = None) -> Iterator[tuple[Flow, pa.RecordBatch]]:
+        """Results that have become certain, with whose they are; then the events that have arrived are kept."""
+        if self.watermark is not None:
+            if self._moves(self.watermark):
+                yield from self._step(self.watermark)
+            self.index = replace(self.index, before=self.watermark)
+        if arrived is not None and len(arrived):
+            self.keep(*self.in_time(arrived))
+        if self.watermark is not None:
+            needed = self.group.needs(self.watermark)
+            self.forget(needed, needed)
+        if not self.index.chunks:
+            self.memory.clear()
+            return
+        self.memory.set_index(pack_index(self.index))
+        self.memory.wake_at(self._closes())
+
+    def _moves(self, watermark: int) -> bool:
+        before = self.index.before
+        if not self.index.chunks or (before is not None and watermark <= before):
+            return False
+        return self._closes() <= watermark
+
+    def _closes(self) -> int:
+        earliest = min(chunk.low for chunk in self.index.chunks)
+        return self.group.closes(earliest, earliest if self.index.before is None else self.index.before)
+
+    def _step(self, watermark: int) -> Iterator[tuple[Flow, pa.RecordBatch]]:
+        before, kernel = self.index.before, self.group.kernel
+        needs = -(2**63) if before is None else self.group.needs(before)
+        chosen = [one for one in self.index.of(Holds.EVENTS) if one.low < watermark and one.high >= needs]
+        plan = self.group.flows[0].physical.plan
+        whole = stream_of_table(plan, _with_all_columns(self.events_of(chosen), self.schema))
+        certain = np.flatnonzero((whole.ticks >= needs) & (whole.ticks < watermark))
+        stream = Stream(whole.table.take(pa.array(certain)), whole.kinds, whole.ticks[certain])
+        block, keys, bits = block_of_letters(kernel.asked, plan, stream, kernel.columns)
+        for flow, found in zip(self.group.flows, kernel.totals(block, bits), strict=True):
+            if found is None:
+                yield from self._alone(flow, stream, watermark)
+            else:
+                ended = self._ended(flow, found, watermark)
+                if len(ended):
+                    yield from ((flow, batch) for batch in flow.rows(stream, block, keys, iter([ended])))
+
+    def _alone(self, flow: Flow, stream: Stream, watermark: int) -> Iterator[tuple[Flow, pa.RecordBatch]]:
+        """The results of a query whose numbers are too large for the kernel of the group."""
+        block, keys = build_block(flow.physical, stream)
+        kernel = flow.physical.kernel
+        _, state = kernel.step(kernel.load(None, None), block, None)
+        results = (self._ended(flow, found, watermark) for found in kernel.finish(state))
+        yield from ((flow, batch) for batch in flow.rows(stream, block, keys, results))
+
+    def _ended(self, flow: Flow, found: Totals, watermark: int) -> Totals:
+        """The results of windows that have ended since the last step."""
+        within, before = flow.physical.plan.window.within, self.index.before
+        assert within is not None
+        end = found.start + within
+        ended = end <= watermark if before is None else (end <= watermark) & (end > before)
+        return found if ended.all() else found.take(np.flatnonzero(ended))
+
+
+def _with_all_columns(events: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The events with the columns of all flows, without values where older chunks have none."""
+    columns = [
+        events[one.name].cast(one.type) if one.name in events.column_names else pa.nulls(len(events), one.type)
+        for one in schema
+    ]
+    return pa.table(columns, schema)
+
+
+def _checked(found: ChunkIndex, wanted: ChunkIndex) -> ChunkIndex:
+    if (found.fingerprint, found.kernel) != (wanted.fingerprint, wanted.kernel):
+        raise StateError(
+            "what the checkpoint holds for queries that are answered together was written by another version",
+            hint="go on with the version of Trendloom that wrote it, or start with a new checkpoint",
+        )
+    if found.buckets != wanted.buckets:
+        raise StateError(
+            f"the state of queries was made with {found.buckets} buckets, not {wanted.buckets}",
+            hint=f"use {found.buckets} buckets, or a new checkpoint",
+        )
+    return found

@@ -1,0 +1,246 @@
+"""One step of one query in one bucket: events that have become certain go to the kernel, new ones are kept.
+
+What arrives in a batch is never earlier than the watermark of that batch (or it is late), so it cannot be certain yet.
+So a step first works off what was kept and is now certain, then keeps what has arrived, as it is.
+Cost: reading the events that the kernel asks for, one columnar call, writing what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trendloom.errors import StateError, option
+from trendloom.kernels.contract import PANE
+from trendloom.kernels.emission import Certain, Clock
+from trendloom.kernels.matching.windows import windows_of
+from trendloom.model.schema import Schema
+from trendloom.runtime.blocks import Stream, stream_of_table
+from trendloom.runtime.earliest_times import at_grain, since_grain
+from trendloom.streaming import state as stored_state
+from trendloom.streaming.event_buffer import KeptEvents
+from trendloom.streaming.memory import Memory
+from trendloom.streaming.scene import KeyWindows, scene_of, valued
+from trendloom.streaming.state import Chunk, ChunkIndex, Holds, pack_index, unpack_index
+from trendloom.streaming.streaming_query import Flow, as_before_rules
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class Advance(KeptEvents):
+    """A step under way. `rows` gives out results and at its end writes the state; then the counts are right."""
+
+    flow: Flow
+    memory: Memory
+    watermark: int | None
+    buckets: int = 1  # of the query
+    kept: int = 0
+    untimed: int = 0
+    late: pa.Table | None = None  # events that came too late or have no time
+    index: ChunkIndex = field(init=False)
+
+    def __post_init__(self) -> None:
+        flow, stored = self.flow, self.memory.index()
+        if self.watermark is not None:
+            self.watermark = since_grain(self.watermark, self.meaning)
+        self.index = ChunkIndex(flow.fingerprint, flow.kernel.version, self.buckets, flow.generation)
+        if stored is None:
+            return
+        found = unpack_index(stored)
+        if found.generation < flow.generation:
+            self.memory.clear()  # the query was away, and has missed events
+        else:
+            self.index = _checked(flow, found, self.buckets)
+
+    @property
+    def clock(self) -> Clock:
+        return self.flow.kernel.clock
+
+    @property
+    def meaning(self) -> Schema:
+        return self.flow.physical.plan.schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.flow.schema
+
+    @property
+    def since(self) -> int | None:
+        return self.flow.since
+
+    @property
+    def within(self) -> int:
+        return self.clock.window.within or 1
+
+    def rows(self, arrived: pa.Table | None = None) -> Iterator[pa.RecordBatch]:
+        """The results that have become certain; then the events that have arrived are kept."""
+        if self.watermark is not None:
+            if self._moves(self.watermark):
+                yield from self._step(self.watermark)
+            self.index = replace(self.index, before=self.watermark)
+        if arrived is not None and len(arrived):
+            events, times = self.in_time(arrived)
+            if self.flow.early and len(events):
+                yield from self._early(events)
+            self.keep(events, times)
+        if self.watermark is not None:
+            self.forget(self.clock.needs(self.watermark), self.clock.oldest(self.watermark))
+        self._save()
+
+    # ---------------------------------------------------------------------------------------------- stepping
+
+    def _moves(self, watermark: int) -> bool:
+        """Whether the kernel would have anything to do."""
+        before, clock = self.index.before, self.clock
+        if not self.index.chunks or (before is not None and watermark <= before):
+            return False
+        events = self.index.of(Holds.EVENTS)
+        more = any(
+            chunk.low < watermark and (before is None or self._matters_until(chunk) >= before) for chunk in events
+        )
+        if clock.certain in (Certain.LAST, Certain.LATEST):
+            return more
+        return (clock.pane is not None and more) or self._closes() <= watermark
+
+    def _closes(self) -> int:
+        """The next watermark at which a window or a span may end."""
+        earliest = min(chunk.low for chunk in self.index.chunks)
+        return self.clock.closes(earliest, earliest if self.index.before is None else self.index.before)
+
+    def _step(self, watermark: int) -> Iterator[pa.RecordBatch]:
+        flow, kernel, before = self.flow, self.flow.kernel, self.index.before
+        read = self._certain(before, watermark)
+        join = len(self.index.of(Holds.SUMMARIES)) > stored_state.MOST_CHUNKS
+        summaries = self._summaries() if join or self._closes() <= watermark else None
+        scene = scene_of(flow, read.events, summaries)
+        stream, keys, block = scene.stream, scene.keys, scene.block
+        results, state = kernel.step(kernel.load(scene.summaries, before), block, watermark)
+        yield from flow.rows(stream, block, keys, results)
+        kept = kernel.kept(state)
+        if kept is not None:
+            self._thin_out(read, block.row[kept])
+        if join:
+            self.drop(list(self.index.of(Holds.SUMMARIES)))
+        made = kernel.dump(state, whole=join)
+        if made is not None:
+            assert self.clock.pane is not None
+            self.write(Holds.SUMMARIES, valued(flow, stream, keys, made), made[PANE].to_numpy() * self.clock.pane)
+
+    def _early(self, arrived: pa.Table) -> Iterator[pa.RecordBatch]:
+        """What the open windows amount to so far, of keys and windows that events have arrived for."""
+        kernel, before, plan = self.flow.kernel, self.index.before, self.flow.physical.plan
+        needs = -(2**63) if before is None else self.clock.needs(before)
+        tables = [self.read(chunk) for chunk in self.index.of(Holds.EVENTS) if chunk.high >= needs]
+        known = sum(map(len, tables))
+        events = stream_of_table(plan, pa.concat_tables([*tables, arrived]))
+        needed = np.flatnonzero(events.ticks >= needs)
+        scene = scene_of(self.flow, rows_of_stream(events, needed), self._summaries())
+        new = needed >= known
+        which, start = windows_of(events.ticks[needed][new], events.ticks[needed][new], plan.window)
+        touched = KeyWindows(scene.keys.codes[: len(needed)][new][which], start)
+        _, state = kernel.step(kernel.load(scene.summaries, before), scene.block, None)
+        results = (touched.of(found, scene.block) for found in kernel.finish(state))
+        yield from self.flow.rows(scene.stream, scene.block, scene.keys, results)
+
+    def _certain(self, before: int | None, watermark: int) -> _ReadChunks:
+        """The events that are certain and still needed."""
+        needs = -(2**63) if before is None else self.clock.needs(before)
+        chosen = [c for c in self.index.of(Holds.EVENTS) if c.low < watermark and c.high >= needs]
+        tables = [self.read(chunk) for chunk in chosen] or [self.flow.schema.empty_table()]
+        stream = stream_of_table(self.flow.physical.plan, pa.concat_tables(tables))
+        wanted = (stream.ticks >= needs) & (stream.ticks < watermark)
+        if wanted.all():
+            return _ReadChunks(chosen, stream, rows_of_stream(stream, np.zeros(0, np.int64)))
+        uncertain = rows_of_stream(stream, np.flatnonzero(stream.ticks >= watermark))
+        return _ReadChunks(chosen, rows_of_stream(stream, np.flatnonzero(wanted)), uncertain)
+
+    def _thin_out(self, read: _ReadChunks, kept: Array) -> None:
+        """Write the events that are still needed anew, if there are few of them."""
+        left, all_ = len(kept) + len(read.uncertain.ticks), sum(chunk.rows for chunk in read.chunks)
+        if 2 * left > all_:
+            return
+        self.drop(read.chunks)
+        some = rows_of_stream(read.events, np.sort(kept))
+        for stream in (some, read.uncertain):
+            self.write(Holds.EVENTS, stream.table, stream.ticks)
+
+    def _summaries(self) -> pa.Table | None:
+        """What earlier steps have made of events, as far as it still matters."""
+        chosen = self.index.of(Holds.SUMMARIES)
+        if not chosen:
+            return None
+        assert self.clock.pane is not None
+        table = pa.concat_tables([self.read(chunk) for chunk in chosen])
+        before = self.index.before
+        old = None if before is None else self.clock.oldest(before)
+        if old is not None and any(chunk.low < old for chunk in chosen):
+            table = table.filter(pa.array(table[PANE].to_numpy() * self.clock.pane >= old))
+        return table
+
+    # ----------------------------------------------------------------------------------------------- keeping
+
+    def _save(self) -> None:
+        if not self.index.chunks:
+            self.memory.clear()
+            return
+        self.memory.set_index(pack_index(self.index))
+        self.memory.wake_at(at_grain(self._due(), self.meaning))
+
+    def _due(self) -> int:
+        """The watermark at which there is something to do, even if nothing arrives."""
+        clock, events = self.clock, self.index.of(Holds.EVENTS)
+        passed = -(2**63) if self.watermark is None else self.watermark
+        if clock.certain in (Certain.LAST, Certain.LATEST):
+            waiting = [max(chunk.low, passed) for chunk in events if self._matters_until(chunk) >= passed]
+            return min(waiting) + 1 if waiting else clock.forgotten(max(chunk.high for chunk in events))
+        return self._closes()
+
+    def _matters_until(self, chunk: Chunk) -> int:
+        """By when an event of a chunk may make a match certain."""
+        return chunk.high + (self.clock.slack if self.clock.certain is Certain.LATEST else 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _ReadChunks:
+    """Chunks that were read, their events that are certain and needed, and those that are not certain yet."""
+
+    chunks: list[Chunk]
+    events: Stream
+    uncertain: Stream
+
+
+def rows_of_stream(stream: Stream, rows: Array) -> Stream:
+    """Some events of a stream."""
+    intervals = None if stream.intervals is None else stream.intervals.take(rows)
+    return Stream(stream.table.take(pa.array(rows)), stream.kinds, stream.ticks[rows], intervals=intervals)
+
+
+def _checked(flow: Flow, index: ChunkIndex, buckets: int) -> ChunkIndex:
+    """Refuse the state of another query."""
+    named = f"query '{flow.name}'" if flow.name else "the query"
+    if index.fingerprint not in flow.continued:
+        if index.fingerprint in as_before_rules(flow).continued:
+            raise StateError(
+                f"the state of {named} was made by an earlier version, which kept its events otherwise",
+                hint=f"name the folder with {option('checkpoint')}: the query then goes on as it began",
+            )
+        raise StateError(
+            f"{named} has changed, and what the checkpoint holds for it belongs to the old one",
+            hint="put the old query back, or give the new one another name (QUERY name: ...): it then starts afresh",
+        )
+    if index.buckets != buckets:
+        raise StateError(
+            f"the state of {named} was made with {index.buckets} buckets, not {buckets}",
+            hint=f"use {index.buckets} buckets, or a new checkpoint",
+        )
+    if index.kernel != flow.kernel.version:
+        raise StateError(
+            f"the state of {named} was written by version {index.kernel} of its kernel, this is {flow.kernel.version}",
+            hint="go on with the version of Trendloom that wrote it, or start with a new checkpoint",
+        )
+    return index

@@ -1,0 +1,85 @@
+"""What a changed text of queries makes of a workload that runs: all of it that is good is taken, the rest is refused.
+
+- A query that is refused under a name that runs leaves the one that runs in place.
+- As long as a part of the text does not parse, no query is removed: its name may stand in that part, and a text that
+  is being written ends anywhere.
+- A workload never becomes empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trendloom.errors import OptionError, ParseError, TrendloomError
+from trendloom.frontend.tql.blocks import parse_blocks
+from trendloom.frontend.tql.printer import write
+from trendloom.frontend.tql.tree import Query
+
+Queries = tuple[Query, ...]
+Check = Callable[[Queries], None]
+"""Raises what stands against queries as one workload."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The workload to go on with, and what was refused."""
+
+    queries: Queries
+    refused: tuple[TrendloomError, ...] = ()
+
+    def added_to(self, running: Queries) -> Queries:
+        """The queries that are new, or not what they were."""
+        known = {query.name: write(query) for query in running}
+        return tuple(query for query in self.queries if known.get(query.name) != write(query))
+
+    def removed_from(self, running: Queries) -> Queries:
+        names = {query.name for query in self.queries}
+        return tuple(query for query in running if query.name not in names)
+
+    def changes(self, running: Queries) -> bool:
+        return bool(self.added_to(running) or self.removed_from(running))
+
+
+def take_queries(text: str, running: Queries, check: Check) -> Taken:
+    """The workload that a text asks for, as far as it can be had."""
+    try:
+        parsed = parse_blocks(text)
+    except ParseError as error:
+        return Taken(running, (error,))
+    wanted = {query.name: query for query in parsed.queries}
+    staying = {query.name: query for query in running if query.name in wanted or not parsed.whole}
+    changed = Taken(parsed.queries).added_to(running)
+    workload = staying | {query.name: query for query in changed}
+    refused: list[TrendloomError] = [*parsed.errors]
+    if changed and _refusal(tuple(workload.values()), check) is not None:
+        workload, errors = _one_by_one(staying, changed, check)
+        refused += errors
+    if workload:
+        return Taken(tuple(workload.values()), tuple(refused))
+    nothing = OptionError("no query of the text can run", hint="correct one; until then the queries that ran go on")
+    return Taken(running, (*refused, nothing))
+
+
+def _one_by_one(
+    staying: dict[str | None, Query], changed: Queries, check: Check
+) -> tuple[dict[str | None, Query], list[TrendloomError]]:
+    """The queries that stay, and of the changed ones those that fit them; why the others do not."""
+    workload, refused = dict(staying), list[TrendloomError]()
+    for query in changed:
+        alone = _refusal((query,), check)
+        together = workload | {query.name: query}
+        error = alone or _refusal(tuple(together.values()), check)
+        if error is None:
+            workload = together
+        else:
+            refused.append(error)
+    return workload, refused
+
+
+def _refusal(queries: Queries, check: Check) -> TrendloomError | None:
+    try:
+        check(queries)
+    except TrendloomError as error:
+        return error
+    return None

@@ -1,0 +1,82 @@
+"""Several states in one: each is as it would be alone, queries come and go, and the first wake-up call counts."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.property.amounts import thorough
+
+from trendloom.streaming.drawers import Drawers
+from trendloom.streaming.memory import Kept, Memory
+from trendloom.streaming.state import ChunkIndex, Holds, pack_index
+
+NAMES = ("", "a", "b")
+STEPS = st.lists(
+    st.lists(
+        st.tuples(st.sampled_from(NAMES), st.sampled_from(["write", "drop", "clear", "wake"]), st.integers(0, 5)),
+        max_size=6,
+    ),
+    max_size=6,
+)
+
+
+def index_of(numbers: list[int]) -> bytes:
+    index = ChunkIndex("print", 1)
+    for number in sorted(numbers):
+        index, _ = ChunkIndex(**{**index.__dict__, "following": number}).with_chunk(Holds.EVENTS, 0, 1, 1)
+    return pack_index(index)
+
+
+def do(memory: Memory, held: set[int], what: str, number: int) -> None:
+    """The same to a drawer and to a state of its own, as a step does it."""
+    if what == "write" and number not in held:
+        memory.set_chunk(number, f"{number}".encode())
+    elif what == "drop" and number in held:
+        memory.drop_chunk(number)
+    elif what == "clear":
+        memory.clear()
+        return
+    left = (held | {number}) if what == "write" else held - {number} if what == "drop" else held
+    if left:
+        memory.set_index(index_of(sorted(left)))
+        memory.wake_at(number)
+    else:
+        memory.clear()
+
+
+@given(STEPS)
+@thorough(60)
+def test_drawers_are_as_states_of_their_own(steps: list[list[tuple[str, str, int]]]) -> None:
+    whole, alone = Kept(), {name: Kept() for name in NAMES}
+    for step in steps:
+        drawers = Drawers(whole)
+        for name, what, number in step:
+            held = set(alone[name].chunks)
+            do(drawers.of(name), held, what, number)
+            do(alone[name], held, what, number)
+        drawers.close()
+        again = Drawers(whole)
+        for name, state in alone.items():
+            assert again.of(name).index() == state.index()
+            assert {number: again.of(name).chunk(number) for number in state.chunks} == state.chunks
+        assert len(whole.chunks) == sum(len(state.chunks) for state in alone.values())
+        assert (whole.index() is None) == all(state.index() is None for state in alone.values())
+
+
+def test_the_first_wake_up_call_counts_and_removed_queries_leave_nothing() -> None:
+    whole = Kept()
+    drawers = Drawers(whole)
+    for name, when in (("a", 9), ("b", 4)):
+        do(drawers.of(name), set(), "write", when)
+    drawers.close()
+    assert whole.wakes == 4
+    drawers = Drawers(whole)
+    drawers.keep_only(["a"])
+    do(drawers.of("a"), {9}, "wake", 9)
+    drawers.close()
+    assert whole.wakes == 9
+    assert list(whole.chunks.values()) == [b"9"]
+    drawers = Drawers(whole)
+    drawers.keep_only([])
+    drawers.close()
+    assert (whole.index(), whole.chunks) == (None, {})
