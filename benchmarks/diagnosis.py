@@ -25,8 +25,8 @@ from benchmarks.diagnosis_nab import count_nab
 from benchmarks.report import Report, Result
 from benchmarks.series_distances import ANY_SCALE, DISTANCES, both_series, needed
 from trendloom.diagnosis.clusters import distances_of_classes
+from trendloom.diagnosis.diagnosis import Settings
 from trendloom.diagnosis.reward import rewards
-from trendloom.diagnosis.settings import Settings
 
 Array = np.ndarray[Any, Any]
 ENTROPY, ENTROPY_AND_GAP = "entropy", "entropy, then gap"

@@ -16,14 +16,13 @@ import numpy as np
 from benchmarks.diagnosis_baselines import BASELINES, Model, majority_vote
 from benchmarks.diagnosis_cases import Case, filled_in
 from trendloom.diagnosis.boundaries import abnormal_ranges
-from trendloom.diagnosis.diagnosis import Diagnosis
+from trendloom.diagnosis.diagnosis import Diagnosis, Settings
 from trendloom.diagnosis.features import Feature
 from trendloom.diagnosis.formula import Formula, formula_of
 from trendloom.diagnosis.greedy import greedy_choice
 from trendloom.diagnosis.periods import Period, labelled
 from trendloom.diagnosis.reasoning import diagnose
 from trendloom.diagnosis.related_periods import related_periods
-from trendloom.diagnosis.settings import Settings
 
 Array = np.ndarray[Any, Any]
 OURS, UNCLUSTERED, GREEDY = "ours", "ours before clustering", "greedy mutual information"

@@ -29,12 +29,11 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from trendloom.diagnosis.diagnosis import Diagnosis
+from trendloom.diagnosis.diagnosis import Diagnosis, Settings
 from trendloom.diagnosis.feature_space import FeatureSpace, LeftOut, features_at, windows_within
 from trendloom.diagnosis.features import Feature
 from trendloom.diagnosis.periods import Period
 from trendloom.diagnosis.reasoning import diagnose
-from trendloom.diagnosis.settings import Settings
 
 DATA = Path(__file__).resolve().parents[1] / "examples" / "data"
 HOUR = 3_600_000_000

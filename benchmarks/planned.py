@@ -24,7 +24,7 @@ from trendloom.planner.algorithms import two_steps
 from trendloom.planner.plan import Physical, choose
 from trendloom.planner.request import Choice, Wanted
 from trendloom.runtime import task
-from trendloom.runtime.analysis.of_streams import statistics_of_stream
+from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Stream, build_block
 
 

@@ -19,8 +19,7 @@ from benchmarks.planned import Planned, planned
 from benchmarks.report import Curve, Report, race
 from benchmarks.trend_columns import Found, taken
 from benchmarks.trend_streams import CLASSES, MICRO, microbench
-from trendloom.kernels.match.any import share_matching
-from trendloom.kernels.match.kernel_part_part import PostponedKernel
+from trendloom.kernels.match.any import PostponedKernel, share_matching
 
 KERNEL, CLONING = "the kernel", "run cloning"
 PICTURE = "matching phase by events"

@@ -16,9 +16,8 @@ from benchmarks.planned import planned
 from benchmarks.report import Curve, Report, race
 from benchmarks.trend_baselines import Array, exhaustive_partitioning
 from benchmarks.trend_streams import KITES, check_kites
-from trendloom.kernels.trends.complete.costs import Costs, graphlet_costs, weigh
 from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
-from trendloom.kernels.trends.complete.partition import branch_and_bound, greedy
+from trendloom.kernels.trends.complete.partition import Costs, branch_and_bound, graphlet_costs, greedy, weigh
 from trendloom.kernels.trends.complete.trends import trends_of
 
 PICTURE = "plans by cuts"

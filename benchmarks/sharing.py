@@ -46,7 +46,7 @@ from benchmarks.sharing_plans import measure_sharing_plans
 from benchmarks.sharing_streams import OVERLAPS, PLACES, STREAMS
 from benchmarks.workloads import same_rows
 from trendloom.kernels.jit.interpreted import compiled_first
-from trendloom.planner.considered import Way
+from trendloom.planner.sharing import Way
 
 GOALS = {20: 5.0, 120: 18.0}
 """By number of queries with high overlap, how many times as fast as unshared."""

@@ -48,19 +48,18 @@ from trendloom.logical.statistics import StatisticsOf, nothing_known
 from trendloom.logical.workload import Workload
 from trendloom.optimizer import optimize_workload
 from trendloom.options import Options
-from trendloom.planner.considered import Way
 from trendloom.planner.plan import Physical, plan_physically
 from trendloom.planner.shared_queries import AskedLetters, counted_query
-from trendloom.planner.sharing import AnsweredTogether, SharingQuestion
+from trendloom.planner.sharing import AnsweredTogether, SharingQuestion, Way
 from trendloom.planner.sharing_costs import rates_of
 from trendloom.planner.workload import PhysicalWorkload
-from trendloom.runtime.analysis.of_streams import statistics_of_stream
+from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Shared, Stream, block_of_letters, build_block
 from trendloom.runtime.equal_times import Ties
 from trendloom.runtime.parallel import Run
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import load_needed, queries_of
-from trendloom.runtime.together import TogetherResults
+from trendloom.runtime.task import TogetherResults
 
 ONE_BY_ONE, UNSHARED, SWEPT_APART = "one by one", "unshared", "swept apart"
 A_SEQ, TWO_STEPS, SHARED = "A-Seq", "two steps", "shared"

@@ -16,14 +16,11 @@ import numpy as np
 
 from benchmarks.report import Curve, Report, Timing, race
 from benchmarks.sharing_streams import routes, sharing_workload, taxi
-from trendloom.optimizer.sharing.benefit import PerStartBenefit
 from trendloom.optimizer.sharing.choose_plan import SharingChoice, choose_plan, chosen
-from trendloom.optimizer.sharing.conflict_graph import ConflictGraph, conflict_graph
+from trendloom.optimizer.sharing.conflict_graph import ConflictGraph, conflict_graph, expand_candidates
 from trendloom.optimizer.sharing.exhaustive import valid_plans
-from trendloom.optimizer.sharing.expand_candidates import expand_candidates
-from trendloom.optimizer.sharing.greedy import greedy
-from trendloom.optimizer.sharing.mine_segments import mine_segments
-from trendloom.optimizer.sharing.segments import Word
+from trendloom.optimizer.sharing.find_plan import greedy
+from trendloom.optimizer.sharing.segments import PerStartBenefit, Word, mine_segments
 
 LENGTH = 10
 MOST_PLANS = 100_000

@@ -31,7 +31,7 @@ from trendloom.optimizer.sharing.segments import SharedSegment
 from trendloom.planner.sharing import SharingQuestion
 from trendloom.planner.sharing_costs import seconds_together
 from trendloom.planner.workload import PhysicalWorkload
-from trendloom.runtime.analysis.of_streams import statistics_of_stream
+from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Shared
 
 QUERIES, LENGTH = 180, 10

@@ -23,8 +23,8 @@ from benchmarks.search import measure_partitioning
 from benchmarks.trend_baselines import baseline_trends, sase_stack_trends
 from benchmarks.trend_columns import Columns, Found, check_columns, rising_columns, summed, taken
 from benchmarks.trend_streams import KITES, RISING_PRICES, RISING_RATES, activity, check_kites, stocks
-from trendloom.kernels.trends.complete.costs import weigh
 from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
+from trendloom.kernels.trends.complete.partition import weigh
 from trendloom.kernels.trends.complete.spec import WalkPlan
 from trendloom.kernels.trends.complete.trends import TrendsOfGraph, trends_of
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from trendloom.archive.requests import ArchiveRequest
 from trendloom.dashboard.access import Access
-from trendloom.dashboard.serve import serve
+from trendloom.dashboard.app import serve
 from trendloom.engines.local.archive import archive_locally
 from trendloom.options import Options
 

@@ -63,7 +63,7 @@ def run(
     The other options are those of the command line; see `trendloom run --help`.
     """
     from trendloom.engines.answers import answers, table_of
-    from trendloom.io.frame_index import with_times_of_index
+    from trendloom.io.read import with_times_of_index
     from trendloom.options import Options, columns_named
     from trendloom.runtime.reading import is_spark_frame
 
@@ -94,7 +94,7 @@ def check(
 ) -> list[errors.QueryWarning]:
     """Parse a query, and bind it where a schema or events are given. Returns warnings; raises `errors.QueryError`."""
     from trendloom.engines.introspection import check_text
-    from trendloom.io.frame_index import with_times_of_index
+    from trendloom.io.read import with_times_of_index
     from trendloom.options import Options, columns_named
 
     options = Options(
@@ -132,7 +132,7 @@ def explain(
     `picture`, an .svg or .png file, is drawn of the pattern of a query, or of what the queries of a workload may share.
     """
     from trendloom.engines.introspection import explain_queries
-    from trendloom.io.frame_index import with_times_of_index
+    from trendloom.io.read import with_times_of_index
     from trendloom.options import Options, columns_named
 
     options = Options(
@@ -144,7 +144,7 @@ def explain(
     if picture is None:
         return explain_queries(text, events, options, analyze=analyze).text
     from trendloom.viz.canvas import check_picture
-    from trendloom.viz.explained import draw_explained
+    from trendloom.viz.query import draw_explained
 
     target = check_picture(Path(picture))
     explained = explain_queries(text, events, options, analyze=analyze)
@@ -169,7 +169,7 @@ def expand(
     `row` is a dict of `Table.to_pylist()`, or a table or batch of one row. Memory is bounded however many matches there
     are, and the caller may stop at any time. A query with NOT needs the `events` it was run over as well.
     """
-    from trendloom.io.frame_index import with_times_of_index
+    from trendloom.io.read import with_times_of_index
     from trendloom.options import Options, columns_named
     from trendloom.runtime.expand_collapsed import expand as expanded
 

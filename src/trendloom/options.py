@@ -11,7 +11,7 @@ from trendloom.errors import OptionError, did_you_mean, option
 from trendloom.frontend.tql.tree import Query
 from trendloom.io.imprecise_options import ImpreciseOptions
 from trendloom.logical.bind_patterns import events_of
-from trendloom.model.memory import bytes_of
+from trendloom.model.amounts import bytes_of
 from trendloom.model.zone import zone_named
 from trendloom.planner.limits import MOST_TRENDS, Limits
 

@@ -26,8 +26,7 @@ Needs the extra `spark`. Any session of your own works too, classic or through S
 
 from __future__ import annotations
 
-from trendloom.engines.spark.archive.archive import archive
-from trendloom.engines.spark.archive.watch import watch
+from trendloom.engines.spark.archive.archive import archive, watch
 from trendloom.engines.spark.detect import detect
 from trendloom.engines.spark.session import session
 from trendloom.engines.spark.streaming.database import to_database, to_sqlite

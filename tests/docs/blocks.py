@@ -31,7 +31,7 @@ from typer.testing import CliRunner
 
 import trendloom as tl
 from trendloom.cli.main import app
-from trendloom.cli.table import preview, show
+from trendloom.cli.output import preview, show
 from trendloom.engines.answers import answers
 from trendloom.errors import PlanError, TrendloomError
 from trendloom.options import Options

@@ -23,13 +23,12 @@ import trendloom as tl
 from trendloom.engines.local import stream_of
 from trendloom.kernels.trends.complete import edges as linked_edges
 from trendloom.kernels.trends.complete import trends
-from trendloom.kernels.trends.complete.chunks import Chunks
 from trendloom.kernels.trends.complete.graphlets import pieces_of, stitched
 from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
 from trendloom.kernels.trends.complete.partition import branch_and_bound, greedy
 from trendloom.kernels.trends.complete.spec import WalkPlan
 from trendloom.kernels.trends.complete.trends import TrendsOfGraph, trends_of
-from trendloom.kernels.trends.complete.walk import one_by_one
+from trendloom.kernels.trends.complete.walk import Chunks, one_by_one
 from trendloom.logical.bind import bind
 from trendloom.options import Options
 from trendloom.planner.plan import plan_physically

@@ -63,9 +63,9 @@ WITH_ROWS = 0.2
 def in_small_pieces(chunk: int) -> dict[str, Callable[..., object]]:
     """The searches of the kernel, told to hold no more than a few entries at a time."""
     return {
-        "expansion.kernel.enumerate_matches": partial(enumerate_matches, chunk=chunk),
-        "runs.kernel.follow_runs": partial(follow_runs, chunk=chunk),
-        "postponed.kernel.construct_matches": partial(construct_matches, chunk=chunk),
+        "match.expansion.enumerate_matches": partial(enumerate_matches, chunk=chunk),
+        "match.next.follow_runs": partial(follow_runs, chunk=chunk),
+        "match.any.construct_matches": partial(construct_matches, chunk=chunk),
     }
 
 

@@ -20,8 +20,7 @@ from trendloom.errors import BindError, PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.match.expansion import enumerate_matches
-from trendloom.kernels.match.kernel_part_part_part_part import RunsKernel
-from trendloom.kernels.match.next import follow_runs
+from trendloom.kernels.match.next import RunsKernel, follow_runs
 from trendloom.kernels.matching.matches import Matches, join
 from trendloom.logical.bind import bind
 from trendloom.planner.plan import Physical, plan_physically

@@ -22,7 +22,7 @@ from trendloom.kernels.shared.program import merge_queries
 from trendloom.kernels.shared.results import SweptQuery
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep
 from trendloom.kernels.shared.sweep import sweep_queries
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.options import Options
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import queries_of, schema_of_columns

@@ -21,8 +21,8 @@ from trendloom.options import Options
 from trendloom.planner.sharing import kernel_for
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import queries_of, schema_of_columns
-from trendloom.streaming.memory import Kept
 from trendloom.streaming.partition_groups import AdvanceTogether, FlowsTogether
+from trendloom.streaming.state import Kept
 from trendloom.streaming.streaming_query import Flow, flow_of
 
 EXAMPLES = amount(30)

@@ -20,7 +20,7 @@ from trendloom.kernels.shared.results import SweptQuery
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep, SharedSteps, StepMeasure
 from trendloom.kernels.shared.sweep import sweep_queries
 from trendloom.model.schema import Kind
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.optimizer.sharing.choose_plan import choose_plan
 from trendloom.optimizer.sharing.conflict_graph import members
 from trendloom.optimizer.sharing.exhaustive import heaviest

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import trendloom as tl
 from trendloom.cli.main import app
-from trendloom.cli.query import read_query
+from trendloom.cli.options import read_query
 from trendloom.engines.spark.streaming.metrics import Metrics
 from trendloom.engines.spark.streaming.service import Service, StreamWatch, serve
 from trendloom.engines.spark.streaming.settings import Setting

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.engines.event_files import QUERY, ROWS, TABLE, packed, save
 
 import trendloom as tl
-from trendloom.engines.spark.parquet import remote_parquet
+from trendloom.engines.spark.frames import remote_parquet
 from trendloom.errors import DataError, OptionError
 
 COUNT = "RETURN COUNT(*) AS n PATTERN SEQ(A a, B b) WHERE [id] GROUP BY id"

@@ -20,7 +20,7 @@ from tests.property.strategies_imprecise import ImpreciseCase, ImpreciseKnobs, i
 from tests.spark.streams import write_batch
 
 import trendloom as tl
-from trendloom.engines.spark.streaming.earliest import clock_of
+from trendloom.engines.spark.streaming.stream import clock_of
 from trendloom.errors import BindError, DataError, PlanError
 from trendloom.io.intervals import intervals_of
 from trendloom.options import Options

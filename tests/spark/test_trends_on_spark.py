@@ -10,7 +10,7 @@ from tests.unit.runtime.test_trend_limits import chain_of_choices
 
 import trendloom as tl
 from trendloom.engines.answers import Watch, answers
-from trendloom.engines.spark import counting
+from trendloom.engines.spark import answers as counting
 from trendloom.errors import RunError
 from trendloom.options import Options
 from trendloom.spark import detect

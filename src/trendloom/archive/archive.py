@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from trendloom.archive.commits import ArchivedFile, Log, read_log
-from trendloom.archive.layout import EVENTS, KINDS, PARTITIONS, RESULTS
+from trendloom.archive.commits import EVENTS, KINDS, PARTITIONS, RESULTS, ArchivedFile, Log, read_log
 from trendloom.archive.partitions import FIRST, LAST, POINTS, PartitionRows, table_of_partitions
 from trendloom.archive.queries import AT, ArchivedQuery, read_monitors, read_queries
 from trendloom.archive.reading import VanishedFile, WantedRows, read_files, schema_of_file

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
-from trendloom.archive.layout import quoted
+from trendloom.archive.commits import quoted
 from trendloom.errors import RunError
 
 

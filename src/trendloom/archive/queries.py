@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trendloom.archive.layout import MONITORS, QUERIES, quoted, write_whole
+from trendloom.archive.commits import MONITORS, QUERIES, quoted, write_whole
 from trendloom.errors import OptionError
 
 AT = "at"

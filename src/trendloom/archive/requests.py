@@ -16,8 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from trendloom.archive.archive import create_archive
-from trendloom.archive.commits import ArchivedFile
-from trendloom.archive.layout import PARTITIONS
+from trendloom.archive.commits import PARTITIONS, ArchivedFile
 from trendloom.archive.locks import sole_writer
 from trendloom.archive.queries import save_query
 from trendloom.archive.result_series import ArchivedSeries, check_dimensions, series_of

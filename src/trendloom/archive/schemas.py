@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from trendloom.archive.layout import SCHEMAS, write_whole
+from trendloom.archive.commits import SCHEMAS, write_whole
 
 
 def keep_schema(root: Path, schema: pa.Schema) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from trendloom.archive.layout import SETTINGS, write_whole
+from trendloom.archive.commits import SETTINGS, write_whole
 from trendloom.errors import DataError, OptionError, option
 from trendloom.io.imprecise_options import DURATION
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis

@@ -22,8 +22,20 @@ from pathlib import Path
 import pyarrow as pa
 
 from trendloom.archive.archive import Archive, open_archive
-from trendloom.archive.commits import ArchivedFile, Commit, Log, Replaced, newest_batches, read_log, write_commit
-from trendloom.archive.layout import COMMITTING, EVENTS, KINDS, PARTITIONS, commit_path
+from trendloom.archive.commits import (
+    COMMITTING,
+    EVENTS,
+    KINDS,
+    PARTITIONS,
+    ArchivedFile,
+    Commit,
+    Log,
+    Replaced,
+    commit_path,
+    newest_batches,
+    read_log,
+    write_commit,
+)
 from trendloom.archive.locks import locked
 from trendloom.archive.partitions import PartitionRows
 from trendloom.archive.queries import AT, ArchivedQuery

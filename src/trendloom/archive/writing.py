@@ -20,15 +20,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from trendloom.archive.commits import ArchivedFile, Commit, read_log, write_commit
-from trendloom.archive.layout import COMMITTING, EVENTS, KINDS, PARTITIONS, RESULTS, data_path, quoted
+from trendloom.archive.commits import (
+    COMMITTING,
+    EVENTS,
+    KINDS,
+    PARTITIONS,
+    RESULTS,
+    ArchivedFile,
+    Commit,
+    data_path,
+    quoted,
+    read_log,
+    write_commit,
+)
 from trendloom.archive.locks import locked, sole_writer
 from trendloom.archive.partitions import PartitionRows, merged_dimensions
 from trendloom.archive.queries import AT, ArchivedQuery, save_query
 from trendloom.archive.schemas import keep_schema, plain_values
 from trendloom.archive.settings import ArchiveSettings, read_settings
 from trendloom.errors import DataError, OptionError
-from trendloom.io.ticks import ticks as ticks_of
+from trendloom.io.timestamps import ticks as ticks_of
 
 ROWS_IN_GROUP = 65_536
 """Rows in a row group: what statistics can leave out at once."""

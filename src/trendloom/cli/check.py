@@ -6,7 +6,7 @@ import typer
 
 from trendloom.cli import options as o
 from trendloom.cli.console import reporting, tell_warnings
-from trendloom.cli.query import read_query
+from trendloom.cli.options import read_query
 from trendloom.errors import QueryNote
 
 EPILOG = """

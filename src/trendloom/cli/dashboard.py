@@ -41,7 +41,7 @@ def dashboard(
 ) -> None:
     """Show archives on a page in the browser: results, the reasons behind them, and a workbench for queries."""
     with reporting(debug=debug):
-        from trendloom.dashboard.serve import require_dash, serve
+        from trendloom.dashboard.app import require_dash, serve
 
         require_dash()
         from trendloom.dashboard.access import Access

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from trendloom.cli import options as o
 from trendloom.cli.console import output_console, reporting, tell_note
+from trendloom.cli.options import read_query
 from trendloom.cli.picture import check_target
-from trendloom.cli.query import read_query
 
 if TYPE_CHECKING:
     from trendloom.engines.introspection import Explained
@@ -96,7 +96,7 @@ def explain(
 
 
 def _draw(explained: Explained, target: Path) -> None:
-    from trendloom.viz.explained import draw_explained
+    from trendloom.viz.query import draw_explained
 
     draw_explained(explained.plans, explained.shared, target)
     tell_note(f"drawn: {target}")

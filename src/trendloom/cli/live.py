@@ -9,18 +9,27 @@ import logging
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from trendloom.cli.console import INTERRUPTED, errors_console, tell_note, tell_refusal, tell_warnings, warnings_told
-from trendloom.cli.query import read_query
-from trendloom.cli.spark_output import spark_prints_into
+from trendloom.cli.archive import open_archive_at
+from trendloom.cli.console import (
+    INTERRUPTED,
+    errors_console,
+    spark_prints_into,
+    tell_note,
+    tell_refusal,
+    tell_warnings,
+    warnings_told,
+)
+from trendloom.cli.options import read_query
 from trendloom.cli.watch import Screen, console_of, show_table, watching
-from trendloom.engines.spark.ahead import check_live
+from trendloom.diagnosis.monitors import Monitor, find_monitor
+from trendloom.engines.spark.prerequisites import check_live
 from trendloom.engines.spark.streaming.service import Service, serve
 from trendloom.engines.spark.streaming.settings import Setting
 from trendloom.engines.spark.streaming.sources import EventSource, known_columns, note_columns, open_source
@@ -30,6 +39,7 @@ from trendloom.options import Options
 from trendloom.runtime.reading import queries_of
 
 if TYPE_CHECKING:
+    from trendloom.archive import Archive
     from trendloom.engines.spark.archive.streaming import LiveArchive
     from trendloom.engines.spark.streaming.metrics import Metrics
     from trendloom.engines.spark.streaming.service import Renewal
@@ -270,3 +280,66 @@ def _stopped_by_signals(stop: Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+# A live stream of alerts under the command: monitors of an archive over events as they come.
+
+
+@dataclass(frozen=True)
+class MonitorRequest:
+    """Monitors that are to be watched: everything that can be known without Spark."""
+
+    names: tuple[str, ...]
+    archive: str
+    source: EventSource
+    target: Target
+    options: Options
+    service: Service
+    watermark: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Refuse what is wrong before Spark starts."""
+        Setting(self.watermark, 1)
+        if (self.options.master or "").startswith("sc://"):
+            raise OptionError(
+                "monitors do not run through Spark Connect: the checkpoint is the server's",
+                hint="run the command where the server is, with another --master",
+            )
+        if self.options.time_low is not None or self.options.time_error is not None:
+            raise OptionError("monitors need precise times", hint="leave out the options of imprecise time")
+        check_folder(self.service.checkpoint, "the checkpoint")
+
+
+def serve_monitors(request: MonitorRequest, report: Report) -> None:
+    """Serve alerts; ends when the stream is stopped, or when all is read (available-now)."""
+    request.check()
+    report.check()
+    with warnings_told(quiet=report.quiet):
+        archive = open_archive_at(request.archive)
+        monitors = [find_monitor(archive, name) for name in dict.fromkeys(request.names)]
+    if not report.quiet:
+        for one in monitors:
+            tell_note(f"{one.name}: {one.formula}")
+        tell_note("starting Spark")
+    with warnings_told(quiet=report.quiet), spark_prints_into(report.log, debug=report.debug):
+        opened = _opened_monitors(request, archive, monitors)
+    serve_opened(opened, stream_name(request.source, request.target), request.target, request.service, report)
+
+
+def _opened_monitors(request: MonitorRequest, archive: Archive, monitors: list[Monitor]) -> OpenedStream:
+    """The alerts over a stream of events; whole numbers count what they count in the archive, unless said otherwise."""
+    from trendloom.engines.spark.archive.live_monitors import live_alerts
+    from trendloom.spark import session
+
+    options = replace(request.options, time_unit=request.options.time_unit or archive.unit)
+    spark = session(options.master, name="trendloom stream", settings=dict(request.settings))
+    checkpoint = request.service.checkpoint
+    events = open_source(
+        spark, request.source, times=options.time_columns, time_zone=options.time_zone, checkpoint=checkpoint
+    )
+    rows, frame = live_alerts(
+        events, monitors, archive.axis, options, watermark=request.watermark, checkpoint=checkpoint
+    )
+    note_columns(events, checkpoint)
+    return OpenedStream(rows, frame.schema, spark)

@@ -14,7 +14,7 @@ import typer
 
 from trendloom import __version__
 from trendloom.cli import archive, check, dashboard, diagnose, explain, monitor, run, stream, warm
-from trendloom.cli.intervals import IntervalCommand
+from trendloom.cli.diagnose import IntervalCommand
 
 EXAMPLES = r"""
 [bold]Try[/]

@@ -11,10 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from trendloom.cli import options as o
-from trendloom.cli.archived import open_archive_at
-from trendloom.cli.console import output_console, progress, reporting, tell_note, warnings_told
+from trendloom.cli.archive import open_archive_at
+from trendloom.cli.console import output_console, progress, reporting, spark_prints_into, tell_note, warnings_told
 from trendloom.cli.diagnose import DiagnosisEngine
-from trendloom.cli.spark_output import spark_prints_into
 from trendloom.errors import OptionError
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def _alerts(
 
 
 def _show(alerts: pa.Table, found: Monitor) -> None:
-    from trendloom.cli.table import MOST_ROWS, Preview, show
+    from trendloom.cli.output import MOST_ROWS, Preview, show
     from trendloom.model.schema import Schema
 
     shown = alerts.drop_columns(["monitor"])

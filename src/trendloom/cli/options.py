@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from trendloom.errors import OptionError, did_you_mean
 
 INPUT = "Events"
 ENGINE = "Engine"
@@ -229,3 +233,32 @@ Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", rich_help_panel=OUTPUT, help="No warnings, notes or progress; errors only.")
 ]
 Debug = Annotated[bool, typer.Option("--debug", rich_help_panel=OUTPUT, help="Show the traceback of an error.")]
+
+
+# The text of a query: of a file, or of standard input.
+
+
+STANDARD_INPUT = "-"
+
+
+def read_query(name: str) -> str:
+    """The text, or an error that helps to find it."""
+    try:
+        if name == STANDARD_INPUT:
+            return sys.stdin.buffer.read().decode("utf-8-sig")
+        return Path(name).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise OptionError(f"there is no query file {name}", hint=_nearby(Path(name))) from None
+    except IsADirectoryError:
+        raise OptionError(f"{name} is a folder, not a query file", hint=_nearby(Path(name) / "any.tql")) from None
+    except UnicodeDecodeError:
+        raise OptionError(f"{name} is not text in UTF-8", hint="a query file is plain text, by habit *.tql") from None
+    except OSError as problem:
+        raise OptionError(f"{name} cannot be read: {problem.strerror or problem}") from None
+
+
+def _nearby(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent} either"
+    names = [found.name for found in path.parent.glob("*.tql")]
+    return did_you_mean(path.name, names) or "write the query into a file, or give - and write it to standard input"

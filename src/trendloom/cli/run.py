@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trendloom.cli import options as o
-from trendloom.cli.console import Shown, progress, reporting, tell_note, tell_warnings
+from trendloom.cli.console import Shown, progress, reporting, spark_prints_into, tell_note, tell_warnings
+from trendloom.cli.options import read_query
 from trendloom.cli.picture import MatchPicture, check_target
-from trendloom.cli.query import read_query
-from trendloom.cli.spark_output import spark_prints_into
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ import typer
 
 from trendloom.cli import options as o
 from trendloom.cli.console import reporting
-from trendloom.cli.query import STANDARD_INPUT, read_query
+from trendloom.cli.options import STANDARD_INPUT, read_query
 from trendloom.errors import OptionError
 
 STREAM = "Stream"
@@ -207,8 +207,7 @@ def stream(
 
         require_spark()
         from trendloom.archive.settings import local_root
-        from trendloom.cli.live import Report, Request, serve_request
-        from trendloom.cli.live_monitors import MonitorRequest, serve_monitors
+        from trendloom.cli.live import MonitorRequest, Report, Request, serve_monitors, serve_request
         from trendloom.engines.spark.archive.streaming import LiveArchive
         from trendloom.engines.spark.streaming.service import Service
         from trendloom.engines.spark.streaming.settings import absolute

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trendloom.cli.console import errors_console, output_console, tell_warnings
-from trendloom.cli.table import MOST_ROWS, Preview, show
+from trendloom.cli.output import MOST_ROWS, Preview, show
 from trendloom.engines.spark.streaming.metrics import Metrics, shown_watermark, write_prometheus
 from trendloom.engines.spark.streaming.service import StreamWatch
 from trendloom.errors import TrendloomError

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from trendloom.viz.canvas import INK, NOTE
+from trendloom.viz.canvas import INK, NOTE, Arrow, Disc, Dot, Drawing, Point, Words
 from trendloom.viz.reasons import ABNORMAL, COLOURS, UNMARKED, MarkedSpan, ReasonChart
-from trendloom.viz.shapes import Arrow, Disc, Dot, Drawing, Point, Words
 from trendloom.viz.timeline import Curve, Timeline
 
 LINE, QUIET, LETTERS = "#3B82B8", "#7A848F", "#8A939D"

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trendloom.errors import DataError, OptionError, RunError, TrendloomError
-from trendloom.model.memory import bytes_of
+from trendloom.model.amounts import bytes_of
 
 Tell = Callable[[str], None]
 """How work says how far it is."""

@@ -9,9 +9,8 @@ from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
 from trendloom.dashboard.app_state import Desk, told
 from trendloom.dashboard.figures import empty
 from trendloom.dashboard.marks import ABNORMAL, REFERENCE, Marks
-from trendloom.dashboard.monitor import Chosen, Monitoring
+from trendloom.dashboard.monitor import WINDOWS, Chosen, Monitoring
 from trendloom.dashboard.parts import aria, card, choices, field, graph, message
-from trendloom.dashboard.series import WINDOWS
 
 LIVE_MS, PULSE_MS = 3_000, 400
 CHART_BUTTONS = {

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trendloom.archive import Archive
-from trendloom.dashboard.archives import opened_quietly
+from trendloom.dashboard.app_state import opened_quietly
 from trendloom.dashboard.jobs import Allowance, Tell
 from trendloom.diagnosis.diagnosis import Diagnosis
 from trendloom.diagnosis.monitors import Grade
@@ -28,16 +28,15 @@ from trendloom.errors import OptionError, QueryError, QueryWarning
 from trendloom.frontend.tql.tree import Query
 from trendloom.logical.bind import bind
 from trendloom.logical.plan import Plan
-from trendloom.logical.result_columns import columns_of
+from trendloom.logical.workload import columns_of
 from trendloom.model.schema import Kind, Schema
 from trendloom.options import Options
 from trendloom.planner.plan import plan_physically
 from trendloom.runtime.reading import queries_of, schema_of_columns
-from trendloom.viz.found import timeline_of_rows
+from trendloom.viz.canvas import Drawing
 from trendloom.viz.pattern import drawing_of
 from trendloom.viz.query import caption_of, picture_of
-from trendloom.viz.shapes import Drawing
-from trendloom.viz.timeline import Timeline
+from trendloom.viz.timeline import Timeline, timeline_of_rows
 
 ROWS = "rows.parquet"
 LONGEST_QUERY = 20_000

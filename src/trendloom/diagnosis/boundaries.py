@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from trendloom.diagnosis.diagnosis import Settings
 from trendloom.diagnosis.features import Floats, Truths
 from trendloom.diagnosis.formula import AbnormalRange
 from trendloom.diagnosis.reward import ClassSegments, segments
-from trendloom.diagnosis.settings import Settings
 
 MOST_DIGITS = 17
 

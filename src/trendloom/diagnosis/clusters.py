@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from trendloom.diagnosis.diagnosis import Settings
 from trendloom.diagnosis.features import Feature, Floats, Truths
 
 
@@ -105,3 +106,21 @@ def correlations(values: Floats) -> Floats:
     )
     np.fill_diagonal(found, 1.0)
     return np.asarray(np.clip(found, -1.0, 1.0))
+
+
+# The leap: where the ranking of features drops sharply, what lies below says little about the anomaly.
+#
+# Of all drops between neighbours of the ranking the deepest is the leap, the last one where several are as deep. A
+# drop from below `least_reward` is no leap, for such features are noise already; and where no drop is as deep as
+# `least_leap` there is none, and all features with at least that reward stay.
+
+
+def keep_before_leap(ranked: Floats, settings: Settings = Settings()) -> int:  # noqa: B008 (frozen)
+    """How many features of a ranking, best first, are before its leap."""
+    good = int(np.count_nonzero(ranked >= settings.least_reward))
+    if good == 0:
+        return 0
+    # rounded, so that equal drops are equal
+    drops = np.round(ranked[:good] - np.r_[ranked[1:], 0.0][:good], 9)
+    deepest = good - 1 - int(np.argmax(drops[::-1]))
+    return deepest + 1 if drops[deepest] >= settings.least_leap else good

@@ -22,8 +22,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.diagnosis.feature_parts import MOST_VALUES, AttributeFacts, CategoryFacts, FeaturePart, TypeFacts
-from trendloom.diagnosis.features import FUNCTIONS, Feature, FeatureTable, Floats, Ticks, Truths
-from trendloom.diagnosis.measures import Places, UserFunction, WindowedRows, check_functions, measure, windowed_rows
+from trendloom.diagnosis.features import (
+    FUNCTIONS,
+    Feature,
+    FeatureTable,
+    Floats,
+    Places,
+    Ticks,
+    Truths,
+    UserFunction,
+    WindowedRows,
+    check_functions,
+    measure,
+    windowed_rows,
+)
 from trendloom.errors import DataError, OptionError, option
 
 Partition = tuple[tuple[str, Any], ...]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from trendloom.archive.partitions import FIRST, LAST, MEASURES, POINTS
 from trendloom.errors import OptionError, did_you_mean, option
-from trendloom.io.ticks import ticks
+from trendloom.io.timestamps import ticks
 from trendloom.model.time import TimeAxis
 
 

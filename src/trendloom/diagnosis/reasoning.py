@@ -16,15 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trendloom.diagnosis.boundaries import abnormal_ranges
-from trendloom.diagnosis.clusters import correlation_clusters, distances_of_classes
-from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
+from trendloom.diagnosis.clusters import correlation_clusters, distances_of_classes, keep_before_leap
+from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis, Settings, chance_notes, sentence
 from trendloom.diagnosis.features import Feature, FeatureTable, Floats, Truths
 from trendloom.diagnosis.formula import AbnormalRange, formula_of, values_at
-from trendloom.diagnosis.leap import keep_before_leap
 from trendloom.diagnosis.periods import LabelledWindows, Period, check_periods, labelled
 from trendloom.diagnosis.reward import rewards
-from trendloom.diagnosis.settings import Settings
-from trendloom.diagnosis.wording import chance_notes, sentence
 from trendloom.errors import DataError
 
 Progress = Callable[[str, float], None]

@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trendloom.diagnosis.diagnosis import Settings
 from trendloom.diagnosis.features import Floats, Ticks
 from trendloom.diagnosis.periods import Period
 from trendloom.diagnosis.reward import rewards, worst_order_entropy
-from trendloom.diagnosis.settings import Settings
 
 SAMPLE = 64
 """Values of a period that are compared."""

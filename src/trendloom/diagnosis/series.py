@@ -16,7 +16,7 @@ from trendloom.archive.queries import AT
 from trendloom.diagnosis.features import Floats, Ticks
 from trendloom.diagnosis.partitions import PartitionRow
 from trendloom.diagnosis.related_periods import MonitoredSeries
-from trendloom.io.ticks import ticks
+from trendloom.io.timestamps import ticks
 
 APART = 4
 """So many partitions are read one by one: statistics leave out the rows of others."""

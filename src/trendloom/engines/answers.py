@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from trendloom.errors import OptionError, QueryWarning, option
 from trendloom.frontend.tql.tree import Query
 from trendloom.logical.plan import Aggregation, Plan
-from trendloom.logical.result_columns import refuse_clashing_columns
+from trendloom.logical.workload import refuse_clashing_columns
 from trendloom.options import Options
-from trendloom.runtime.joint_columns import one_table
 from trendloom.runtime.reading import is_spark_frame, queries_of
+from trendloom.runtime.result_columns import one_table
 from trendloom.runtime.warnings import Warn, tell_warnings, warn_in_python
 
 

@@ -19,7 +19,7 @@ from trendloom.kernels.contract import BYTES, RESULTS, SECONDS
 from trendloom.logical.display import Branch, show_component
 from trendloom.logical.statistics import Statistics
 from trendloom.model.amounts import show_bytes, show_count
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.planner.plan import Physical
 from trendloom.planner.request import Estimate
 

@@ -19,21 +19,20 @@ import pyarrow as pa
 
 from trendloom.errors import BindError, OptionError, PlanError, QueryWarning, option
 from trendloom.frontend.tql import tree
-from trendloom.frontend.tql.attributes import attributes_of
 from trendloom.frontend.tql.printer import write
+from trendloom.frontend.tql.tree import attributes_of
+from trendloom.io.convert import parse_schema
 from trendloom.io.events import Events, check_order, doubts_of_times, short_unit
 from trendloom.io.imprecise_options import ImpreciseOptions
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import refuse_schema
-from trendloom.io.schema_text import parse_schema
 from trendloom.logical.bind import bind, bind_workload
 from trendloom.logical.display import Branch, describe_logical, draw
-from trendloom.logical.every_query import for_every_query
 from trendloom.logical.imprecise_time import asks_for_imprecise_time
 from trendloom.logical.nesting_limit import too_deep
 from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import UNKNOWN, KeySpread, Statistics, StatisticsOf, nothing_known
-from trendloom.logical.workload import Attributes
+from trendloom.logical.workload import Attributes, for_every_query
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.optimizer.split_by_equality import split_by_equality
@@ -42,8 +41,8 @@ from trendloom.runtime.reading import is_spark_frame, load, load_needed, opened,
 from trendloom.streaming.statistics import Figures, figures_at, statistics_of_batches
 
 if TYPE_CHECKING:
-    from trendloom.planner.considered import Considered
     from trendloom.planner.plan import Physical
+    from trendloom.planner.sharing import Considered
     from trendloom.planner.workload import PhysicalWorkload
 
 ASSUMED = "no events given: every attribute the query names is assumed to be there, of whatever kind is needed"
@@ -99,8 +98,8 @@ def _shared(
     workload = _workload(plans, options, known)
     if workload is None or run_over is None or not workload.together:
         return workload, () if workload is None else tuple(one.considered for one in workload.together)
-    from trendloom.engines.shared_run import measured
-    from trendloom.runtime.analysis.of_streams import statistics_of_stream
+    from trendloom.engines.measured_run import measured
+    from trendloom.runtime.analysis.statistics import statistics_of_stream
 
     queries = tuple(plan.query for plan in plans)
     loaded = load_needed(queries, run_over, options.for_queries(queries))
@@ -132,7 +131,7 @@ def _with_types_and_keys(known: StatisticsOf, source: Events | ParquetFiles | No
     """The same, and how many events of each type and how many keys files have, whose columns are read for that."""
     if not isinstance(source, ParquetFiles):
         return known
-    from trendloom.runtime.analysis.of_streams import spread_in
+    from trendloom.runtime.analysis.statistics import spread_in
 
     @cache
     def counted(column: str) -> dict[str, float]:
@@ -207,8 +206,7 @@ def _remembered(known: StatisticsOf) -> StatisticsOf:
 
 def _statistics(plan: Plan, source: Events | ParquetFiles | None, earlier: Figures | None = None) -> Statistics:
     """What is known of the events without reading more of them."""
-    from trendloom.runtime.analysis.from_footers import statistics_of_footers
-    from trendloom.runtime.analysis.statistics import statistics_of_events
+    from trendloom.runtime.analysis.statistics import statistics_of_events, statistics_of_footers
 
     if earlier is not None:
         return statistics_of_batches(plan, earlier)

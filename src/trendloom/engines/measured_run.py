@@ -10,7 +10,7 @@ import resource
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,14 @@ from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import Built, Figure, Kernel
+from trendloom.kernels.jit.interpreted import compiled_first
 from trendloom.logical.display import Branch
 from trendloom.options import Options
 from trendloom.planner.plan import Physical
-from trendloom.runtime.blocks import build_block
-from trendloom.runtime.budget import with_memory
+from trendloom.planner.sharing import Considered
+from trendloom.planner.workload import PhysicalWorkload
+from trendloom.runtime.blocks import block_of_letters, build_block
+from trendloom.runtime.limits import with_memory
 from trendloom.runtime.planning import planned_alone
 from trendloom.runtime.reading import load_needed, queries_of
 
@@ -131,3 +134,27 @@ def resident() -> int:
     except OSError:
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most if sys.platform == "darwin" else most * 1024
+
+
+# Queries that are answered together, run to see what that takes beside what was estimated.
+
+
+ROUNDS = 3
+"""The least of so many runs counts; the first of them may have to wait for the compiler."""
+
+
+def measured(workload: PhysicalWorkload, events: Events) -> tuple[Considered, ...]:
+    """What was weighed for each group of queries, and how many seconds the way took that was chosen, on one core."""
+    found = []
+    for group in workload.together:
+        plan, kernel = workload.queries[group.members[0]].plan, group.kernel
+        stream = local.stream_of_columns(workload.scan.columns, workload.bound[0], events)
+        block, _, bits = block_of_letters(kernel.asked, plan, stream, kernel.columns)
+        seconds = []
+        with compiled_first():
+            for _ in range(ROUNDS):
+                begin = time.thread_time()
+                kernel.totals(block, bits)
+                seconds.append(time.thread_time() - begin)
+        found.append(replace(group.considered, measured=min(seconds)))
+    return tuple(found)

@@ -18,7 +18,7 @@ import pyarrow.csv
 
 from trendloom.errors import DataError
 from trendloom.io.files import File, guarded
-from trendloom.io.names import refuse_duplicates
+from trendloom.io.text import refuse_duplicates
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 BLOCKS = (1 << 20, 1 << 26, 1 << 30)

@@ -279,3 +279,14 @@ def _names_in(system: fs.FileSystem, folder: str) -> list[str] | None:
         return sorted(info.base_name for info in system.get_file_info(fs.FileSelector(folder)))
     except OSError:
         return None
+
+
+# Where a folder is: on this machine, or in a file system that its address names.
+
+
+def place(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path or URI, and the path in it."""
+    if "://" in path or path.startswith("file:"):
+        system, inside = fs.FileSystem.from_uri(path)
+        return system, inside
+    return fs.LocalFileSystem(), path

@@ -21,7 +21,7 @@ from pyarrow import types
 
 from trendloom.errors import DataError, did_you_mean, option
 from trendloom.expr.vectors import from_arrow, kind_of
-from trendloom.io.ticks import ticks
+from trendloom.io.timestamps import ticks
 from trendloom.model.imprecision import Imprecision, Intervals, Masses
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.time import MICROSECONDS, TimeAxis

@@ -20,7 +20,6 @@ from trendloom.errors import DataError, option
 from trendloom.io import iso
 from trendloom.io.delimited import UTF8_HINT, in_blocks
 from trendloom.io.files import File, guarded
-from trendloom.io.names import decode_names
 from trendloom.io.recognise import (
     EXACT,
     FileColumns,
@@ -30,6 +29,7 @@ from trendloom.io.recognise import (
     form_of_numbers,
     form_of_times,
 )
+from trendloom.io.text import decode_names
 
 
 class Number(str):

@@ -19,8 +19,8 @@ from pyarrow import types
 from trendloom.errors import DataError
 from trendloom.io.convert import Misfit, convert, type_of
 from trendloom.io.files import File, guarded
-from trendloom.io.names import decode_names, refuse_duplicates
 from trendloom.io.recognise import form_of_text
+from trendloom.io.text import decode_names, refuse_duplicates
 
 READERS = 8
 """Files that are read at the same time: storage answers slowly more often than it sends slowly."""

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
 from trendloom.errors import DataError, OptionError, option
+from trendloom.io.convert import parse_schema
 from trendloom.io.files import SUPPORTED, find_files, places_of
-from trendloom.io.names import refuse_duplicates
 from trendloom.io.parquet import ParquetFiles, open_parquet
-from trendloom.io.schema_text import parse_schema
+from trendloom.io.text import refuse_duplicates
 from trendloom.io.text_files import TextFiles
 
 
@@ -176,3 +176,28 @@ def _frame_hint(library: str) -> str:
     if library == "polars":
         return "give a DataFrame: call .collect() on a LazyFrame first"
     return f"events come from {SUPPORTED}, a pyarrow table, or a pandas or polars frame"
+
+
+# Times in the index of a pandas frame, where people who work with time series keep them.
+#
+# The index becomes the column that is asked for, if the frame has none of that name; pandas itself is not imported.
+# Cost: the frame is copied once by pandas, column by column.
+
+
+def with_times_of_index(source: Any, time: str, low: str | None = None) -> object:
+    """The frame with the times of its index as a column; anything else, and times between bounds, as they are."""
+    if type(source).__module__.partition(".")[0] != "pandas" or not hasattr(source, "columns"):
+        return source
+    if low is not None or time in source.columns:
+        return source
+    index = source.index
+    if time in index.names:
+        return source.reset_index(level=time)
+    if type(index).__name__ != "DatetimeIndex":
+        return source
+    if index.name is None:
+        return source.reset_index(names=time)
+    raise DataError(
+        f"there is no column '{time}' for the time of events, but the index '{index.name}' holds times",
+        hint=f"{option('time', str(index.name))} takes the index; frame.reset_index() makes a column of it",
+    )

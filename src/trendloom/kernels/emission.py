@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]
 Ticks = TypeVar("Ticks", int, Array)

@@ -19,7 +19,6 @@ from trendloom.frontend.tql.printer import write_expression
 from trendloom.logical.bind_expressions import ExpressionPlace, Typer, bind_ticks
 from trendloom.logical.bind_patterns import Attached, Bound, bind_pattern, events_of
 from trendloom.logical.bind_ranking import RANK, bind_operand_windows, bind_ranking
-from trendloom.logical.every_query import for_every_query
 from trendloom.logical.imprecise_time import (
     ROW_COLUMNS,
     needs_imprecise_time,
@@ -31,13 +30,14 @@ from trendloom.logical.imprecise_time import (
 from trendloom.logical.nesting_limit import check_depth, too_deep
 from trendloom.logical.plan import Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
 from trendloom.logical.preferences import known_of
-from trendloom.logical.scales import digits_after_point
 from trendloom.logical.scoping import error_of_conjunct, usable_variables
+from trendloom.logical.types import digits_after_point
 from trendloom.logical.warnings import warnings_of
+from trendloom.logical.workload import for_every_query
 from trendloom.model.numbers import MOST_DIGITS
 from trendloom.model.schema import RESERVED, Kind, Schema
 from trendloom.model.selection import Semantics, Trends
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.pattern.template import plural_variables
 
 Leaf = TypeVar("Leaf", Attribute, Group, Total)

@@ -20,10 +20,18 @@ from trendloom.frontend.tql.printer import write_expression
 from trendloom.logical.bind_patterns import Attached, Bound
 from trendloom.logical.foreign_functions import hint_for
 from trendloom.logical.imprecise_time import bind_probability
-from trendloom.logical.moments import time_constant
 from trendloom.logical.scoping import error_of_component, error_of_result
-from trendloom.logical.seconds import in_seconds, is_integer_time, seconds_written, ticks_in_seconds
-from trendloom.logical.types import arithmetic_kind, article, check_comparable, common_kind
+from trendloom.logical.types import (
+    arithmetic_kind,
+    article,
+    check_comparable,
+    common_kind,
+    in_seconds,
+    is_integer_time,
+    seconds_written,
+    ticks_in_seconds,
+    time_constant,
+)
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.time import TimeAxis
 

@@ -10,12 +10,11 @@ from trendloom.logical.bind_expressions import Typer, bind_ticks
 from trendloom.logical.bind_patterns import Bound
 from trendloom.logical.plan import Aggregation, OperandWindow, Output, Ranking
 from trendloom.logical.preferences import Known, normalised
-from trendloom.logical.scales import digits_after_point
-from trendloom.logical.types import common_kind
+from trendloom.logical.types import common_kind, digits_after_point
 from trendloom.model.numbers import MOST_DIGITS
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.selection import Trends
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 RANK = "rank"
 """The column that says which place a match has: 1 is the best."""

@@ -21,8 +21,7 @@ from trendloom.logical.plan import Aggregation, Condition, Plan, Projection, Val
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.selection import Semantics, Trends
-from trendloom.model.time import MICROSECONDS, TimeAxis
-from trendloom.model.window import Window
+from trendloom.model.time import MICROSECONDS, TimeAxis, Window
 from trendloom.pattern import algebra
 
 MOST_BRANCHES = 24

@@ -15,7 +15,7 @@ from trendloom.expr.nodes import Comparison, Expr
 from trendloom.frontend.tql.tree import Query
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.selection import Semantics, Trends
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.pattern.algebra import Pattern
 
 

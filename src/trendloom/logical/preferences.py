@@ -37,8 +37,8 @@ from trendloom.expr.nodes import (
     children,
     columns,
     walk,
+    with_attributes,
 )
-from trendloom.expr.rewriting import with_attributes
 from trendloom.logical.plan import Condition
 from trendloom.logical.types import arithmetic_kind, common_kind
 from trendloom.model.schema import Kind

@@ -12,7 +12,7 @@ from enum import Enum
 
 from trendloom.logical.plan import Plan
 from trendloom.logical.workload import Attributes
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 
 class Origin(Enum):

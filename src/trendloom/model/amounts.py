@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from math import isinf
+from pathlib import Path
+
+from trendloom.errors import OptionError
 
 EXACT_DOUBLE = 2.0**53
 """Below it doubles hold every whole number."""
@@ -29,3 +34,46 @@ def show_names(names: Sequence[str], most: int) -> str:
     if len(names) <= most + 1:
         return ", ".join(names)
     return f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
+# Amounts of memory: how much is free, and how people write it.
+
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def free_memory() -> int:
+    """Bytes that are free on this machine, or left of what its container may use."""
+    free = _available()
+    limit, used = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
+    if limit is not None and used is not None:
+        free = min(free, max(limit - used, 0))
+    return free
+
+
+def _available() -> int:
+    try:
+        found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
+        if found is not None:
+            return int(found[1]) * 1024
+    except OSError:
+        pass
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def _number(path: str) -> int | None:
+    try:
+        text = Path(path).read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def bytes_of(text: str | int | None) -> int | None:
+    """`512M`, `2 GiB`, `1.5g` or a number of bytes."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", str(text), re.IGNORECASE)
+    if found is None:
+        raise OptionError(f"'{text}' is not an amount of memory", hint="write 512M, 2G or a number of bytes")
+    return int(float(found[1]) * UNITS[found[2].upper()])

@@ -53,3 +53,25 @@ class TimeAxis:
         """
         length = amount if unit is None else amount * MICROSECONDS[unit] / self.tick
         return int(length) if length.denominator == 1 else None
+
+
+# Windows in ticks: none, a bound on the length of a match, or windows that slide over the stream.
+#
+# A sliding window is `[k·slide, k·slide + within)` for every integer k, aligned to time 0.
+
+
+@dataclass(frozen=True)
+class Window:
+    """`within` None: the whole stream. `slide` None: a match spans less than `within`. Else: sliding windows."""
+
+    within: int | None = None
+    slide: int | None = None
+
+    @property
+    def sliding(self) -> bool:
+        return self.slide is not None
+
+    @property
+    def spanning(self) -> bool:
+        """A bare WITHIN for rows per match: last time − first time < within."""
+        return self.within is not None and self.slide is None

@@ -17,13 +17,10 @@ from trendloom.optimizer.evaluate_equal_negations_once import evaluate_equal_neg
 from trendloom.optimizer.flatten_sequences import flatten_sequences
 from trendloom.optimizer.look_up_equalities import look_up_equalities
 from trendloom.optimizer.order_conditions import order_conditions
-from trendloom.optimizer.prune_scan import scan_needed_columns
-from trendloom.optimizer.push_predicates import push_predicates_to_positions
-from trendloom.optimizer.push_predicates_in import push_predicates_in
-from trendloom.optimizer.read_once import read_once
+from trendloom.optimizer.prune_scan import scan_needed_columns, scan_pattern_types
+from trendloom.optimizer.push_predicates import push_predicates_in, push_predicates_to_positions
 from trendloom.optimizer.rewrite_running_extremes import rewrite_running_extremes
-from trendloom.optimizer.scan_pattern_types import scan_pattern_types
-from trendloom.optimizer.share_scan import find_key_sets
+from trendloom.optimizer.share_scan import find_key_sets, read_once
 from trendloom.optimizer.short_cut_predicates import short_cut_predicates
 from trendloom.optimizer.split_by_equality import split_by_equality
 

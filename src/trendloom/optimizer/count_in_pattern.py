@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import count
 
-from trendloom.expr.nodes import MIRRORED, Aggregate, Comparison, Constant, Expr, Junction
-from trendloom.logical.plan import Condition, Plan
+from trendloom.expr.nodes import MIRRORED, Aggregate, Comparison, Constant, Expr, Junction, Total, with_totals
+from trendloom.logical.plan import Aggregation, Condition, Output, Plan
 from trendloom.model.selection import Semantics, Trends
-from trendloom.optimizer.renumber import with_pattern
 from trendloom.pattern.algebra import (
     Atom,
     Both,
@@ -36,6 +36,58 @@ from trendloom.pattern.algebra import (
     walk,
 )
 from trendloom.pattern.template import build_template
+
+# Number the positions of a pattern anew, with everything in a plan that names them: the one place that does so.
+#
+# A rewritten pattern may have copies of a component, which then have one number. Afterwards numbers count from left to
+# right again, and whatever was said of a position is said of each of its copies.
+
+
+Copies = dict[int, tuple[int, ...]]
+"""The new positions of each old one."""
+
+
+def with_pattern(plan: Plan, pattern: Pattern) -> Plan:
+    """The plan with another pattern, whose positions are numbered as those of which they are copies."""
+    numbers, copies = count(), Copies()
+    pattern = _numbered(pattern, numbers, copies)
+    filters = tuple((copy, expr) for position, expr in plan.filters for copy in copies.get(position, ()))
+    windows = tuple(
+        replace(one, positions=tuple(sorted(copy for position in one.positions for copy in copies.get(position, ()))))
+        for one in plan.operand_windows
+    )
+    output = _of_copies(plan.output, copies)
+    return replace(plan, pattern=pattern, filters=filters, operand_windows=windows, output=output)
+
+
+def _numbered(pattern: Pattern, numbers: count[int], copies: Copies) -> Pattern:
+    match pattern:
+        case Atom():
+            number = next(numbers)
+            copies[pattern.position] = (*copies.get(pattern.position, ()), number)
+            return replace(pattern, position=number)
+        case Sequence() | Either() | Both():
+            return replace(pattern, parts=tuple(_numbered(part, numbers, copies) for part in pattern.parts))
+        case _:
+            return replace(pattern, body=_numbered(pattern.body, numbers, copies))
+
+
+def _of_copies(output: Output, copies: Copies) -> Output:
+    if not isinstance(output, Aggregation):
+        return output
+
+    def renumbered(expr: Expr) -> Expr:
+        return with_totals(expr, lambda total: _total_of_copies(total, copies))
+
+    values = tuple(replace(value, expr=renumbered(value.expr)) for value in output.values)
+    return Aggregation(values, None if output.having is None else renumbered(output.having))
+
+
+def _total_of_copies(total: Total, copies: Copies) -> Total:
+    if total.positions is None:
+        return total
+    return replace(total, positions=tuple(sorted(copy for position in total.positions for copy in copies[position])))
+
 
 MOST_COPIES = 32
 """Positions that a component may become."""

@@ -22,9 +22,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
-from trendloom.expr.nodes import MIRRORED, Comparison, variables
+from trendloom.expr.nodes import MIRRORED, Comparison, renamed, variables
 from trendloom.expr.quantifiers import shape_of
-from trendloom.expr.rewriting import renamed
 from trendloom.logical.plan import Condition, Decorrelated, Plan
 from trendloom.pattern import algebra
 from trendloom.pattern.algebra import Both, Either, Kleene, Maybe, Negation, Pattern, Round

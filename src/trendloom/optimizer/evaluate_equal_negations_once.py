@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from trendloom.expr.nodes import Expr, variables
-from trendloom.expr.rewriting import renamed
+from trendloom.expr.nodes import Expr, renamed, variables
 from trendloom.logical.plan import Decorrelated, Plan
 from trendloom.pattern import algebra
 from trendloom.pattern.algebra import Atom, Both, Kleene, Negation, Pattern, Round

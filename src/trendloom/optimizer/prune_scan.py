@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from trendloom.expr.nodes import Expr, columns
 from trendloom.logical.plan import Plan
-from trendloom.model.selection import Trends
+from trendloom.model.selection import Semantics, Trends
+from trendloom.pattern.algebra import atoms
 
 
 def scan_needed_columns(plan: Plan) -> Plan:
@@ -31,3 +32,16 @@ def _expressions(plan: Plan) -> list[Expr]:
         having = getattr(plan.output, "having", None)
         found += [having] if having is not None else []
     return found
+
+
+# Only events of the pattern's types can matter, unless anything in between ends a match.
+#
+# Under contiguous semantics every event of the partition counts, whatever its type, so the rule leaves it alone.
+
+
+def scan_pattern_types(plan: Plan) -> Plan:
+    """Restrict the scan to the types that occur in the pattern."""
+    if plan.semantics is Semantics.CONTIGUOUS:
+        return plan
+    types = tuple(sorted({atom.type for atom in atoms(plan.pattern)}))
+    return replace(plan, scan=replace(plan.scan, types=types))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from trendloom.expr.nodes import Expr
 from trendloom.expr.quantifiers import shape_of
 from trendloom.logical.plan import Condition, Plan
-from trendloom.pattern.algebra import Kleene, Pattern, Round, atoms, scopes_of, walk
+from trendloom.pattern.algebra import Both, Kleene, Pattern, Round, atoms, scopes_of, walk
 
 
 def push_predicates_to_positions(plan: Plan) -> Plan:
@@ -37,3 +37,51 @@ def _positions_of_part(pattern: Pattern, part: int | None) -> frozenset[int] | N
         if isinstance(node, Kleene | Round) and node.part == part:
             return frozenset(atom.position for atom in atoms(node))
     return frozenset()
+
+
+# A condition is decided at the component with which the last of its events is bound, not on the whole match.
+#
+# Before: SEQ(R r, W w, (O o: o.id = w.id), X x) tests `o.id = w.id` on r w o x.   After: decided at o, x is never
+# sought where it is false. It does not matter at which component a predicate was written, as (W w: w.id = o.id), nor
+# whether one of the events is in a nested SEQ: it moves to the component that completes it. A predicate of a NOT that
+# speaks of the match around it alone is decided before anything is bound inside. Valid because such a condition speaks
+# of every choice of events: one that is false stays false, whatever is bound later. Conditions on the whole of a
+# variable (`count(b[])`, `b[last].x`) stay where they are: more events may make them true. See Zhang, "NEEL+:
+# Supporting Predicates for Nested Complex Event Processing", section 4.1.
+
+
+OUTSIDE = "the match around it"
+"""Where a predicate of a NOT is decided that uses none of its variables."""
+
+
+def push_predicates_in(plan: Plan) -> Plan:
+    """Let every condition on single events be decided as soon as these are bound."""
+    bodies = dict(scopes_of(plan.pattern))
+    return replace(plan, conditions=tuple(_pushed(one, bodies[one.scope]) for one in plan.conditions))
+
+
+def _pushed(condition: Condition, body: Pattern) -> Condition:
+    shape = shape_of(condition.expr)
+    if shape.whole or not shape.chosen:
+        return condition
+    last = _bound_last(shape.chosen, body)
+    return replace(condition, decided_at=" or ".join(last) if last else OUTSIDE)
+
+
+def _bound_last(names: frozenset[str], body: Pattern) -> list[str]:
+    """Which of the variables can be the last to be bound: that of the last position, or any of an AND's."""
+    positions: dict[str, int] = {}
+    for atom in atoms(body, negated=False):
+        if atom.variable in names:
+            positions[atom.variable] = atom.position
+    if not positions:
+        return []
+    last = max(positions, key=lambda name: positions[name])
+    unordered = [part for part in walk(body) if isinstance(part, Both)]
+    beside = {
+        name
+        for part in unordered
+        for name in positions
+        if {name, last} <= {atom.variable for atom in atoms(part, negated=False)}
+    }
+    return sorted(beside | {last}, key=lambda name: positions[name])

@@ -7,12 +7,12 @@ one too, where events of the one always follow events of the other directly.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
-from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Expr, Extent, Which, walk
-from trendloom.expr.rewriting import with_attributes
+from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Expr, Extent, Which, walk, with_attributes
 from trendloom.kernels.matching.automaton import Machine
-from trendloom.kernels.matching.spec import Detection, Pair, Rule
+from trendloom.kernels.matching.spec import Absence, Compared, Detection, EmptyGap, Pair, Rule
 from trendloom.kernels.measures import Test
 from trendloom.pattern.template import Edge, Template
 
@@ -139,3 +139,102 @@ def _reached_from(states: set[int], edges: list[tuple[int, Edge]]) -> set[int]:
                 seen.add(edge.target)
                 todo.append(edge.target)
     return seen
+
+
+# Which conditions speak of two neighbours of a match, by the positions that these fit.
+
+
+Positions = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """`conditions` on each pair of positions; `whole`: no other condition and no NOT decides about a match."""
+
+    conditions: dict[Positions, tuple[Expr, ...]]
+    whole: bool
+
+
+def neighbours_of(detection: Detection) -> Neighbours:
+    """The conditions of a pattern on neighbours; attributes of the later one are read with NEXT or CURRENT."""
+    machine = Machine(detection)
+    position_of = detection.scopes[0].template.position_of
+    found: dict[Positions, tuple[Expr, ...]] = {}
+    whole = len(detection.scopes) == 1
+    for rule in detection.scopes[0].rules:
+        condition, _ = adjacent(rule, detection, machine)
+        if condition is None:
+            whole = False
+            continue
+        expr = _comparison(condition) if isinstance(condition, Pair) else condition.expr
+        for state, step in condition.steps:
+            key = position_of[state], machine.steps[step].position
+            found[key] = (*(one for one in found.get(key, ()) if one != expr), expr)
+    return Neighbours(found, whole)
+
+
+def _comparison(pair: Pair) -> Expr:
+    return Comparison(cast("Any", pair.operator), pair.left, pair.right)
+
+
+# NOTs that depend on one event next to them, as comparisons of the two events of a step.
+
+
+SEVERAL_WAYS = "there are several ways to derive a match"
+
+
+def empty_gaps(machine: Machine) -> tuple[EmptyGap, ...] | str:
+    """One for each such NOT of the pattern, equal NOTs together; or why a step is possible although one is violated."""
+    found: dict[Absence, set[tuple[int, int]]] = {}
+    for state, steps in enumerate(machine.moves[0]):
+        for step in steps:
+            absences = [machine.spec.scopes[crossing.scope].absence for way in step.ways for crossing in way]
+            for absence in absences:
+                if absence is not None:
+                    found.setdefault(absence, set()).add((state, step.number))
+            if any(absences) and len(step.ways) > 1:
+                return SEVERAL_WAYS
+    return tuple(EmptyGap(absence, frozenset(steps)) for absence, steps in found.items())
+
+
+# Which rules compare two consecutive events of a run: `left(e) op right(f)`, two columns and an operator.
+#
+# If all rules are such pairs and all NOTs are thresholds or pairs of columns, too, the successor of an event depends on
+# that event alone, and runs can be followed by a table of successors.
+
+
+MOST_POSITIONS = 64
+
+
+def pairs_of(detection: Detection) -> tuple[tuple[Compared, ...], str | None]:
+    """The pairs, or the reason why a run cannot be followed by its last event alone."""
+    machine = Machine(detection)
+    obstacle = _obstacle(detection, machine)
+    pairs: list[Pair] = []
+    for rule in detection.scopes[0].rules if obstacle is None else ():
+        found, obstacle = adjacent(rule, detection, machine)
+        if not isinstance(found, Pair):
+            return (), obstacle or "a predicate is not a comparison of one event with the other"
+        pairs.append(found)
+    gaps = empty_gaps(machine)
+    if obstacle is not None or isinstance(gaps, str):
+        return (), obstacle or SEVERAL_WAYS
+    return (*pairs, *gaps), None
+
+
+def _obstacle(detection: Detection, machine: Machine) -> str | None:
+    if detection.scopes[0].open_ended:
+        return "a leading or trailing NOT is decided on each complete match"
+    return run_obstacle(detection, machine)
+
+
+def run_obstacle(detection: Detection, machine: Machine) -> str | None:
+    """Why steps of a run depend on more than two events, leading and trailing NOTs aside."""
+    if len(detection.places) > MOST_POSITIONS:
+        return f"the pattern has more than {MOST_POSITIONS} positions"
+    if machine.ambiguous or any(len(step.ways) > 1 for steps in machine.moves[0] for step in steps):
+        return SEVERAL_WAYS
+    for scope in detection.scopes[1:]:
+        if scope.parent == 0 and (scope.waits or scope.open_ended):
+            return "a NOT depends on the match around it"
+    return None

@@ -7,20 +7,23 @@ left is found first and added up then.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from trendloom.expr.nodes import Expr, Total, walk
 from trendloom.kernels.aggregate.event_grained.structures import structures
+from trendloom.kernels.aggregate.kernel import AggregationKernel
 from trendloom.kernels.aggregate.type_grained.program import obstacle as program_obstacle
 from trendloom.kernels.matching.automaton import Machine
 from trendloom.kernels.matching.spec import Compared, Detection, EmptyGap, Pair, Rule
 from trendloom.kernels.measures import AggregationSpec, Grain, Measure, Pivot, Test
+from trendloom.logical.display import Branch
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.model.schema import Kind
-from trendloom.planner.adjacency import adjacent
-from trendloom.planner.empty_gaps import SEVERAL_WAYS, empty_gaps
-from trendloom.planner.exists import HIDING
-from trendloom.planner.pairs import run_obstacle
+from trendloom.planner.adjacency import SEVERAL_WAYS, adjacent, empty_gaps, run_obstacle
+from trendloom.planner.estimates import estimate_totals
+from trendloom.planner.exists import COUNTED, HIDING, describe_hiding
+from trendloom.planner.request import Choice, Wanted
 
 RELATED = "a predicate relates adjacent events"
 NO_PIVOT = "predicates are about adjacent events alone"
@@ -280,3 +283,75 @@ def measure_of(total: Total, function: str) -> Measure:
     kind = counted if function == "count" else Kind.FLOAT if total.function == "avg" else total.kind
     where = "_".join(map(str, total.positions))
     return Measure(f"{function}_{where}_{total.column or ''}", function, total.positions, total.column, kind)
+
+
+# Whether stretches of events can be summed up as matrices, so that the events themselves need not be kept or moved.
+
+
+NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT, Kind.BOOL)
+
+
+def summary_obstacle(plan: Plan, spec: AggregationSpec) -> str | None:
+    """Why not; None: they can."""
+    if not spec.algebra or spec.pivot is not None:
+        return "its predicates relate events, so stretches of events are not matrices"
+    summed = [plan.schema.column(m.column) for m in spec.measures if m.function != "count" and m.column]
+    if any(column is not None and column.wide for column in summed):
+        return "its decimals may be beyond 64 bits"
+    extremes = [
+        m.column for m in spec.measures if m.function in ("min", "max") and m.column and m.column != plan.schema.time
+    ]
+    if any(plan.schema.kind(name) not in NUMBERS for name in extremes):
+        return "MIN or MAX of values that are not numbers"
+    return None
+
+
+# Aggregates that are added up without finding the matches: what all grains share.
+
+
+IDEAS = {
+    Grain.TYPE: "add up all partial matches that end at a position, without building one",
+    Grain.PATTERN: "add up all runs that wait at a position, without following one",
+    Grain.MIXED: "add up partial matches per event, found by position or in ordered structures",
+    Grain.EVENT: "add up partial matches per event, comparing it with the events before it",
+}
+
+
+def added_up(wanted: Wanted, grained: Callable[[Detection], Grained | str]) -> Choice | str:
+    """A grain for an aggregating plan, if it is right."""
+    output = wanted.plan.output
+    if not isinstance(output, Aggregation):
+        return "it adds up matches, and finds none"
+    found = grained(replace(wanted.detection, sieves=()))  # they number steps of a machine that finds matches
+    if isinstance(found, str):
+        return found
+    measures = tuple(_shown(measure, wanted.detection) for measure in measures_of(wanted.plan))
+    spec = replace(found.aggregation, measures=measures)
+    having = ", keep rows that pass HAVING" if output.having is not None else ""
+    return Choice(
+        AggregationKernel(spec, "exact", summary_obstacle(wanted.plan, spec) is None),
+        f"{spec.grain.value}: {IDEAS[spec.grain]}",
+        found.reason,
+        found.cost,
+        f"one step: aggregates per group and window{having}",
+        structures=tuple(_structures(spec)),
+        notes=describe_hiding(wanted.detection, COUNTED),
+        estimate=estimate_totals(wanted),
+    )
+
+
+def _shown(measure: Measure, detection: Detection) -> Measure:
+    """The measure over the events that EXISTS does not hide."""
+    if measure.positions is None or not detection.hidden:
+        return measure
+    return replace(measure, positions=tuple(at for at in measure.positions if at not in detection.hidden))
+
+
+def _structures(spec: AggregationSpec) -> Iterator[Branch]:
+    """Where aggregates are looked up, transition by transition, if that differs."""
+    if spec.grain not in (Grain.MIXED, Grain.EVENT):
+        return
+    places, of_state = spec.detection.places, spec.detection.scopes[0].template.position_of
+    names = {number: f"{number}:{place.variable}" for number, place in enumerate(places)}
+    for state, step, structure in structures(spec, Machine(spec.detection)):
+        yield Branch(f"{names[of_state[state]]} → {names[step.position]}", structure)

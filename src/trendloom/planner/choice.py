@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trendloom.kernels.match.kernel_part_part_part import RemaindersKernel
+from trendloom.kernels.match.exists import RemaindersKernel
 from trendloom.kernels.match.search import SearchKernel
 from trendloom.kernels.matching.spec import Compared
 from trendloom.kernels.ranking.kernel import ListingKernel
 from trendloom.kernels.trends.collapsed.kernel import MergedKernel
-from trendloom.kernels.trends.complete.compared_kernel import MaximalKernel
+from trendloom.kernels.trends.complete.by_comparison import MaximalKernel
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Aggregation
 from trendloom.model.selection import Semantics, Trends

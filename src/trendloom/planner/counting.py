@@ -15,7 +15,7 @@ from trendloom.kernels.matching.spec import Detection
 from trendloom.kernels.measures import AggregationSpec, Measure
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Trends
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.planner.aggregation import GRAINS, by_pivot, needs_pivot
 from trendloom.planner.request import Wanted
 

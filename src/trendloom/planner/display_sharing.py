@@ -13,7 +13,7 @@ from trendloom.logical.display import Branch
 from trendloom.model.amounts import show_names
 from trendloom.optimizer.sharing.conflict_graph import members
 from trendloom.optimizer.sharing.segments import SharedSegment
-from trendloom.planner.considered import Considered, Way
+from trendloom.planner.sharing import Considered, Way
 
 MOST_SEGMENTS = 12
 """So many segments, and so many conflicts, are shown."""

@@ -13,17 +13,149 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from math import log1p
+from typing import Any
+
+import numpy as np
 
 from trendloom.expr.nodes import columns
+from trendloom.kernels.matching.spec import Detection
 from trendloom.kernels.ranking.kernel import IN_ALL
 from trendloom.kernels.trends.complete.spec import Complete
 from trendloom.logical.plan import Projection, Ranking
+from trendloom.logical.statistics import KeySpread, Statistics
 from trendloom.model.selection import Trends
-from trendloom.planner.expected_matches import expected_matches
-from trendloom.planner.neighbours import neighbours_of
+from trendloom.model.time import Window
+from trendloom.planner.adjacency import neighbours_of
 from trendloom.planner.request import Estimate, Wanted
+
+# How many matches are to be expected, by statistics: as if every event were drawn from all of them independently.
+#
+# Let N be the events of the stream, q(p) the share that fits position p, s(p, r) the share of neighbours that pass the
+# conditions between positions p and r, and Q the matrix of the template with q(r) · s(p, r) for a step from a state at
+# p to one at r. An event is of a key and in an interval with probability w: the key's share of the events times the
+# interval's share of the time.
+#
+# - skip-till-any-match: every event is taken or not, so the partial matches in an interval are (I + w·Q)^N, and the
+#   matches there G(w) = start · (I + w·Q)^N · accept. With a bare WITHIN that is a part c of the time, a match begins
+#   at any of the N events and goes on for that long, or to the end of the stream:
+#   (1 - c) · N · begin · (I + w·Q)^(N-1) · accept + G(w). Sliding windows are so many intervals, shorter at both ends.
+# - skip-till-next-match: a run takes what fits next: a Markov chain that moves with w·Q and stays otherwise, and whose
+#   matches are the visits to accepting states. contiguous: it moves with Q at every event of its key, or ends.
+#
+# Cost: O(states³ · log N), for some twenty matrices. Ties are left out, and so are NOTs and conditions on events that
+# are not neighbours: then the number is rather an upper bound.
+
+
+Array = np.ndarray[Any, Any]
+
+MOST_STATES = 64
+POINTS = 16
+"""Into how many stretches an interval is cut to take the mean over it."""
+
+
+def expected_matches(detection: Detection, statistics: Statistics, spread: KeySpread | None) -> float | None:
+    """The number of matches, in every window that has them; None: the statistics do not tell."""
+    chain = _chain_of(detection, statistics)
+    time = statistics.share_of_time(detection.window)
+    if chain is None or time is None or spread is None:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = sum(count * chain.matches(share, time, statistics) for count, share in spread.classes())
+    return float("inf") if np.isnan(found) else float(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _LikelySteps:
+    """The template in numbers: `begin` and `steps` are probabilities, `accepts` is 1 where a match can end."""
+
+    detection: Detection
+    events: float
+    begin: Array
+    steps: Array
+    accepts: Array
+
+    def matches(self, share: float, time: float, statistics: Statistics) -> float:
+        """Those of one key, which has this share of the events, in windows with this share of the time."""
+        window = self.detection.window
+        if window.slide is not None:
+            assert statistics.span is not None
+            return self._in_windows(share, window, statistics.span)
+        if self.detection.earliest or self.detection.adjacent:
+            begun = self.events * share
+            return begun * (
+                (1 - time) * self._followed(share, time) + _integral(lambda t: self._followed(share, t), time)
+            )
+        rest = (1 - time) * self.events * share * self._after_begin(share * time) if time < 1 else 0.0
+        return rest + self._within(share, time)
+
+    def _in_windows(self, share: float, window: Window, span: int) -> float:
+        """Windows that lie in the stream (or the stream in them), and shorter ones at both ends."""
+        assert window.within is not None
+        assert window.slide is not None
+        time = min(window.within / span, 1.0)
+        inside = abs(window.within - span) / window.slide
+        ends = 2 * span / window.slide
+        return inside * self._within(share, time) + ends * _integral(lambda t: self._within(share, t), time)
+
+    def _within(self, share: float, time: float) -> float:
+        """Matches in an interval."""
+        if self.detection.earliest or self.detection.adjacent:
+            return self.events * share * _integral(lambda t: self._followed(share, t), time)
+        size = len(self.begin)
+        whole = np.zeros((size + 1, size + 1))
+        whole[0, 1:], whole[1:, 1:] = self.begin, self.steps
+        grown = np.linalg.matrix_power(np.eye(size + 1) + share * time * whole, round(self.events))
+        return float(grown[0, 1:] @ self.accepts)
+
+    def _after_begin(self, share: float) -> float:
+        """Matches that begin with an event, which may be any, under skip-till-any-match."""
+        grown = np.linalg.matrix_power(np.eye(len(self.begin)) + share * self.steps, max(round(self.events) - 1, 0))
+        return float(self.begin @ grown @ self.accepts)
+
+    def _followed(self, share: float, time: float) -> float:
+        """Matches of the run that begins with an event, which may be any, in the time after it."""
+        contiguous = self.detection.adjacent
+        moves = self.steps if contiguous else share * time * self.steps
+        moves = moves / np.maximum(moves.sum(axis=1, keepdims=True), 1.0)
+        size = len(moves)
+        chain = np.zeros((size + 1, size + 1))
+        chain[:size, :size] = moves if contiguous else moves + np.diag(1 - moves.sum(axis=1))
+        chain[:size, size], chain[size, size] = moves @ self.accepts, 1.0
+        seen = self.events * share * time if contiguous else self.events - 1
+        counted = np.linalg.matrix_power(chain, max(round(seen), 0))[:size, size]
+        return float(self.begin @ (self.accepts + counted))
+
+
+def _chain_of(detection: Detection, statistics: Statistics) -> _LikelySteps | None:
+    template, events = detection.scopes[0].template, statistics.events
+    size = len(template.position_of)
+    known = all(position in statistics.fitting for position in template.position_of)
+    if events is None or not known or size > MOST_STATES:
+        return None
+    if events < 1:
+        return _LikelySteps(detection, 0.0, np.zeros(size), np.zeros((size, size)), np.zeros(size))
+    fits = {position: statistics.fitting[position] / events for position in template.position_of}
+    begin, steps = np.zeros(size), np.zeros((size, size))
+    for edge in template.starts:
+        begin[edge.target] = fits[edge.position]
+    conditions = neighbours_of(detection).conditions
+    for state, edges in enumerate(template.edges):
+        for edge in edges:
+            pair = template.position_of[state], edge.position
+            passing = statistics.passing.get(pair) if pair in conditions else 1.0
+            if passing is None:
+                return None
+            steps[state, edge.target] = fits[edge.position] * passing
+    return _LikelySteps(detection, events, begin, steps, np.array([float(bool(ways)) for ways in template.accepts]))
+
+
+def _integral(function: Callable[[float], float], until: float) -> float:
+    """From 0 on, by the values in the middle of equal stretches."""
+    return sum(function(until * (point + 0.5) / POINTS) for point in range(POINTS)) * until / POINTS
+
 
 EDGES = "edges"
 NUMBER = 8

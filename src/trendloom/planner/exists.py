@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from trendloom.kernels.matching.spec import Detection
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from trendloom.kernels.aggregate.type_grained.exists import Existence
+from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.spec import Detection, Scope
 from trendloom.logical.display import Branch
+from trendloom.pattern.template import Template
 
 HIDING = "EXISTS hides events, and equal remainders of different matches are one"
 
@@ -18,3 +24,62 @@ def describe_hiding(detection: Detection, how: str) -> tuple[Branch, ...]:
         return ()
     names = ", ".join(sorted({detection.places[position].variable for position in detection.hidden}))
     return (Branch("EXISTS", f"{names}: {how}"),)
+
+
+# Fewer matches for the same remainders of EXISTS: hidden events that nobody asks about are bound once, or not at all.
+#
+# Under skip-till-any-match a hidden event that repeats (`X x+`) makes a match of every set of events that fit, all
+# with one remainder. One of them is enough, where no condition speaks of them: the last, if no NOT lies before, or the
+# first, if none lies after. And where a step without NOTs leads past them (`X x*`), and no condition looks at
+# neighbours, there need not be one. So the template loses the steps from such an event to itself, or its whole state,
+# before an algorithm is chosen, and nobody finds such matches. Every state that is left can be reached from the start.
+
+
+def with_single_witnesses(detection: Detection) -> Detection:
+    """The detection with the same remainders and fewer matches; itself where nothing can be left out."""
+    first = detection.scopes[0]
+    hidden = {position for position in detection.hidden if not detection.places[position].branch}
+    if not hidden or detection.earliest or detection.adjacent:
+        return detection
+    if detection.window.spanning and first.open_ended:  # these NOTs look from the first and last events of a match
+        return detection
+    asked = set().union(*(rule.shape.variables for rule in first.rules), *(s.outer for s in detection.scopes[1:]))
+    unasked = {position for position in hidden if detection.places[position].variable not in asked}
+    looping = {state for state in _looping(first, unasked) if _one_side_is_free(first, state)}
+    found = _with_template(detection, _without_loops(first.template, looping)) if looping else detection
+    if first.rules or unasked != detection.hidden:
+        return found
+    needless = Existence(Machine(found)).needless
+    return _with_template(found, found.scopes[0].template.without_states(needless)) if needless else found
+
+
+def _looping(scope: Scope, positions: set[int]) -> Iterator[int]:
+    """The states at some positions from which a step leads to themselves."""
+    template = scope.template
+    for state, position in enumerate(template.position_of):
+        if position in positions and any(edge.target == state for edge in template.edges[state]):
+            yield state
+
+
+def _one_side_is_free(scope: Scope, state: int) -> bool:
+    """Whether no NOT lies on the steps into a state, or none on those out of it and at the end after it."""
+    template = scope.template
+    others = [edge for source, edges in enumerate(template.edges) for edge in edges if source != state]
+    entering = [edge.crossings for edge in (*template.starts, *others) if edge.target == state]
+    leaving = [edge.crossings for edge in template.edges[state] if edge.target != state]
+    return not any(entering) or not any((*leaving, *template.accepts[state]))
+
+
+def _without_loops(template: Template, states: Collection[int]) -> Template:
+    """The template without the steps from some states to themselves."""
+    edges = tuple(
+        tuple(edge for edge in edges if edge.target != state) if state in states else edges
+        for state, edges in enumerate(template.edges)
+    )
+    return replace(template, edges=edges)
+
+
+def _with_template(detection: Detection, template: Template) -> Detection:
+    """The detection with another template for the pattern itself."""
+    first, *others = detection.scopes
+    return replace(detection, scopes=(replace(first, template=template), *others))

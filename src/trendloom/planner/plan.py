@@ -19,10 +19,10 @@ from trendloom.logical.plan import Aggregation, Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics
 from trendloom.optimizer import CostedRule, Rule, optimize
 from trendloom.planner.algorithms import CANDIDATES, OF_IMPRECISE_TIME
+from trendloom.planner.exists import with_single_witnesses
 from trendloom.planner.limits import NO_LIMITS, Limits
 from trendloom.planner.pattern_tables import describe
 from trendloom.planner.request import Candidate, Choice, Wanted
-from trendloom.planner.witnesses import with_single_witnesses
 
 
 @dataclass(frozen=True)

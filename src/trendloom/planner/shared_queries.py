@@ -10,10 +10,9 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from trendloom.expr.rewriting import of_any_event
+from trendloom.expr.nodes import of_any_event
 from trendloom.kernels.measures import Measure
-from trendloom.kernels.shared.families import family_of
-from trendloom.kernels.shared.steps import CountedQuery, CountedStep, StepMeasure
+from trendloom.kernels.shared.steps import CountedQuery, CountedStep, StepMeasure, family_of
 from trendloom.logical.plan import Plan
 from trendloom.pattern.algebra import Atom, Kleene, Negation, Pattern, Round, Sequence
 from trendloom.planner.plan import Physical

@@ -12,19 +12,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from trendloom.expr.nodes import Group
-from trendloom.expr.rewriting import with_attributes
-from trendloom.kernels.shared.families import Family, families_of
+from trendloom.expr.nodes import Group, with_attributes
 from trendloom.kernels.shared.kernel import SharedKernel
-from trendloom.kernels.shared.steps import CountedQuery, CountedStep, SharedSteps
+from trendloom.kernels.shared.steps import CountedQuery, CountedStep, Family, SharedSteps, families_of
 from trendloom.logical.display import show_expression
 from trendloom.logical.statistics import StatisticsOf, nothing_known
 from trendloom.logical.workload import Attributes, Workload
 from trendloom.model.time import TimeAxis
 from trendloom.optimizer.sharing.choose_plan import SharingChoice, choose_plan
-from trendloom.optimizer.sharing.mine_segments import mine_segments
-from trendloom.optimizer.sharing.segments import SharedSegment
-from trendloom.planner.considered import Considered, Way
+from trendloom.optimizer.sharing.segments import SharedSegment, mine_segments
 from trendloom.planner.plan import Physical
 from trendloom.planner.shared_queries import AskedLetters, counted_query
 from trendloom.planner.sharing_costs import (
@@ -36,6 +32,38 @@ from trendloom.planner.sharing_costs import (
     segment_cost,
     step_cost,
 )
+
+# What was weighed for a group of queries that may share work, for EXPLAIN and its picture.
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to answer all queries of a group, and how many seconds it should take; None: nobody knows."""
+
+    name: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Considered:
+    """The ways that were weighed, the first of which is that every query is answered by itself, and the one taken.
+
+    `names`: of the queries; `words`: their patterns, letter by letter, for people to read. Queries in `choice`, which
+    says what segments they have in common, are numbered as here.
+    """
+
+    names: tuple[str, ...]
+    words: tuple[tuple[str, ...], ...]
+    choice: SharingChoice
+    ways: tuple[Way, ...]
+    taken: int
+    unit: str = ""  # of what segments save
+    measured: float | None = None  # how many seconds the way took, where it was tried
+
+    @property
+    def way(self) -> Way:
+        return self.ways[self.taken]
+
 
 ALONE = "every query by itself"
 FORWARDS, BACKWARDS = "one sweep, common prefixes once", "one sweep from the end, common suffixes once"

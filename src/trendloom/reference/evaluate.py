@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from trendloom.logical.plan import Aggregation, Plan
-from trendloom.reference.budget import StepBudget
 from trendloom.reference.matches import Binding, Search
 from trendloom.reference.ranking import in_operand_windows, ranked
 from trendloom.reference.results import Cell, Placed, aggregate_row, in_order, match_rows, without_hidden
-from trendloom.reference.rows import Row
-from trendloom.reference.stream import cut_partitions, cut_windows, read_event
+from trendloom.reference.stream import Row, StepBudget, cut_partitions, cut_windows, read_event
 from trendloom.reference.worlds import evaluate_worlds
 
 

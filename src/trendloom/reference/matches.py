@@ -18,13 +18,11 @@ from dataclasses import dataclass, field
 
 from trendloom.logical.plan import Plan
 from trendloom.model.selection import Semantics
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.pattern.algebra import Atom, Pattern
-from trendloom.reference.budget import StepBudget
-from trendloom.reference.conditions import Match, bound_to, holds
+from trendloom.reference.conditions import Conjunct, Match, ScopeRules, bound_to, holds, read_scopes
 from trendloom.reference.derive import TOP, BoundEvent, Crossed, Growth, Nesting, NextEvent, Rest, Trace
-from trendloom.reference.scopes import Conjunct, ScopeRules, read_scopes
-from trendloom.reference.stream import Instant, Stream, StreamEvent
+from trendloom.reference.stream import Instant, StepBudget, Stream, StreamEvent
 
 Binding = tuple[tuple[StreamEvent, Atom], ...]
 """A match: its events in order, each with the position that binds it."""

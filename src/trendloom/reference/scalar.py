@@ -33,7 +33,7 @@ from trendloom.expr.nodes import (
     Wildcard,
 )
 from trendloom.model.schema import Kind
-from trendloom.reference.rows import Scalar
+from trendloom.reference.stream import Scalar
 
 Leaf = Attribute | Aggregate | Extent | Fold | Group | Total
 Read = Callable[[Leaf], object]

@@ -16,10 +16,65 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from trendloom.errors import DataError
+from trendloom.errors import DataError, option
 from trendloom.model.schema import Kind, Schema
-from trendloom.model.window import Window
-from trendloom.reference.budget import StepBudget
+from trendloom.model.time import Window
+
+# What the reference gives back: plain rows, before anybody makes columns of them.
+
+
+Scalar = int | float | Fraction | str | bool | None
+"""A value of the language. Times and durations are whole ticks, decimals fractions; NaN does not occur."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the result. A field that does not apply to the query's RETURN is None.
+
+    `partition` has the values of `plan.partition`, for aggregates over matches those of `plan.group_by`.
+    `events` are (number of the input row, variable) in time order; `values` follow `plan.output.values`.
+    """
+
+    partition: tuple[object, ...] = ()
+    window: tuple[int, int] | None = None
+    events: tuple[tuple[int, str], ...] | None = None
+    values: tuple[Scalar, ...] | None = None
+    matches: int | None = None
+    rank: int | None = None
+    score: int | float | Fraction | None = None
+    confidence: Fraction | None = None
+    time_low: int | None = None
+    time_high: int | None = None
+
+
+# How much work the reference may do before it gives up.
+#
+# The definitions are executed as they stand, so their cost can grow like 2^n. Nobody wants to wait for that without
+# knowing: every elementary step is counted, and above the limit the run ends with an error that names the way out.
+
+
+STEP_LIMIT = 5_000_000
+"""Elementary steps (an event tried, an event of a binding copied, a predicate evaluated) of one evaluation."""
+
+WORLD_LIMIT = 200_000
+"""Possible worlds of one partition of a stream with imprecise time."""
+
+
+class StepBudget:
+    """Counts steps; the only thing in this room that changes."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = STEP_LIMIT if limit is None else limit
+        self.spent = 0
+
+    def spend(self, steps: int = 1) -> None:
+        self.spent += steps
+        if self.spent > self.limit:
+            raise DataError(
+                f"the reference evaluator gave up after {self.limit} steps: it tries every combination of events",
+                hint=f"use {option('engine', 'local')}, or fewer events",
+            )
+
 
 OrderKey = tuple[int, object]
 Instant = tuple[Any, ...]

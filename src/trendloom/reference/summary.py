@@ -13,8 +13,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 from trendloom.model.schema import Kind
-from trendloom.reference.rows import Scalar
-from trendloom.reference.stream import StreamEvent
+from trendloom.reference.stream import Scalar, StreamEvent
 
 Number = int | float | Fraction
 

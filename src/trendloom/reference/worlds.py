@@ -12,19 +12,155 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 
 from trendloom.errors import DataError, option
+from trendloom.expr.nodes import Group, Total
 from trendloom.logical.plan import Aggregation, Plan
+from trendloom.model.imprecision import Imprecision
+from trendloom.model.schema import Kind, Schema
 from trendloom.pattern.algebra import atoms
-from trendloom.reference import budget as limits
-from trendloom.reference.budget import StepBudget
-from trendloom.reference.expected import Expectation, expected_row
+from trendloom.reference import stream as limits
 from trendloom.reference.matches import Binding, Search
-from trendloom.reference.points import Points, points_of
 from trendloom.reference.results import Cell, Key, Placed, match_row
-from trendloom.reference.stream import Bounds, StreamEvent, cut_partitions, cut_windows, read_event
+from trendloom.reference.scalar import Leaf, evaluate
+from trendloom.reference.stream import (
+    Bounds,
+    Row,
+    Scalar,
+    StepBudget,
+    StreamEvent,
+    cut_partitions,
+    cut_windows,
+    read_event,
+)
+
+# When an event may have happened, and how likely: straight from the definition, one row at a time.
+#
+# From its bounds, or from its time and error, an event has an earliest and a latest time. Both are floored to the
+# grain; every multiple of the grain between them is a point. Points are equally likely unless the row says otherwise.
+
+
+Points = Mapping[int, Fraction]
+"""The possible times, in order, each with its probability, which is above zero."""
+
+
+def points_of(number: int, row: Mapping[str, object], schema: Schema) -> Points:
+    """The points of the event of a row."""
+    how = schema.imprecision
+    assert how is not None
+    earliest, latest = _between(number, row, schema) if schema.bounds is not None else _around(number, row, schema, how)
+    low, high = math.floor(earliest / how.grain) * how.grain, math.floor(latest / how.grain) * how.grain
+    times = range(low, high + 1, how.grain)
+    given = None if how.probability is None else row.get(how.probability)
+    if given is None:
+        return {time: Fraction(1, len(times)) for time in times}
+    shares = _shares(number, given, len(times))
+    return {time: share for time, share in zip(times, shares, strict=True) if share}
+
+
+def _between(number: int, row: Mapping[str, object], schema: Schema) -> tuple[Fraction, Fraction]:
+    low, high = (row.get(name) for name in schema.bounds or ())
+    if not isinstance(low, int) or not isinstance(high, int) or low > high:
+        raise DataError(
+            f"row {number} has no interval of times: {low!r} to {high!r}", hint="low must not be above high"
+        )
+    return Fraction(low), Fraction(high)
+
+
+def _around(number: int, row: Mapping[str, object], schema: Schema, how: Imprecision) -> tuple[Fraction, Fraction]:
+    time = row.get(schema.time)
+    error = dict(how.by_type).get(str(row.get(schema.type)), how.error)
+    if how.error_column is not None:
+        error = _error(number, row.get(how.error_column), schema, how.error_column)
+    if not isinstance(time, int) or error < 0:
+        raise DataError(f"row {number} has no time or error: {time!r}, {error}", hint="errors are zero or more")
+    return time - error, time + error
+
+
+def _error(number: int, value: object, schema: Schema, column: str) -> Fraction:
+    """The error in ticks: a plain number counts seconds for timestamps, else the unit of the time column."""
+    if not isinstance(value, int | float | Decimal | Fraction) or value != value:
+        raise DataError(f"row {number} has no error of its time: {value!r}", hint="fill in the column first")
+    exact = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    if schema.kind(column) is Kind.DURATION:
+        return exact / schema.axis.tick
+    return exact * 1_000_000 / schema.axis.tick if schema.axis.timestamp else exact
+
+
+def _shares(number: int, given: object, points: int) -> list[Fraction]:
+    """The given numbers, divided by their sum."""
+    numbers = [Fraction(float(value)) for value in given] if isinstance(given, Sequence) else []
+    if len(numbers) != points or min(numbers) < 0 or not sum(numbers):
+        raise DataError(f"row {number} has no probability for each of {points} points: {given!r}", hint="one each")
+    return [value / sum(numbers) for value in numbers]
+
+
+# Expected values over the matches of imprecise time: each match counts as much as it is likely.
+#
+# The expected value of a sum is the sum of the expected values, whether or not matches depend on each other.
+
+
+@dataclass
+class Expectation:
+    """The matches of one group and window with their confidences, and the probability that there is none at all."""
+
+    matches: list[tuple[Fraction, Binding]] = field(default_factory=list)
+    none: Fraction = Fraction(1)
+
+    def add_partition(self, some_match: Fraction) -> None:
+        """Partitions are independent, so that none of them has a match is the product."""
+        self.none *= 1 - some_match
+
+
+def expected_row(plan: Plan, output: Aggregation, cell: Cell, found: Expectation) -> Placed:
+    """The row of one group and window."""
+    groups = dict(zip(plan.group_by, cell.partition, strict=True))
+
+    def read(leaf: Leaf) -> object:
+        if isinstance(leaf, Group):
+            return groups[leaf.column]
+        if not isinstance(leaf, Total):
+            raise TypeError(f"{leaf} has no meaning over all matches")
+        return _expected(leaf, found)
+
+    values = tuple(evaluate(value.expr, read) for value in output.values)
+    return Placed(cell.key, Row(cell.partition, cell.window, values=values))
+
+
+def _expected(leaf: Total, found: Expectation) -> Scalar:
+    if leaf.function == "probability":
+        return 1 - found.none
+    if leaf.positions is None:
+        return sum((confidence for confidence, _ in found.matches), Fraction(0))
+    occurrences = [
+        (confidence, event)
+        for confidence, binding in found.matches
+        for event, atom in binding
+        if atom.position in leaf.positions
+    ]
+    if leaf.column is None:
+        return sum((confidence for confidence, _ in occurrences), Fraction(0))
+    column = leaf.column
+    known = [(confidence, event.value(column)) for confidence, event in occurrences if event.value(column) is not None]
+    if leaf.function == "count":
+        return sum((confidence for confidence, _ in known), Fraction(0))
+    if leaf.function != "sum":
+        raise TypeError(f"{leaf.text} has no expected value")
+    return _sum([(confidence, value) for confidence, value in known if isinstance(value, int | float | Fraction)])
+
+
+def _sum(values: list[tuple[Fraction, int | float | Fraction]]) -> Fraction | float | None:
+    """Exactly; of nothing it is NULL, and so it is of infinities that cancel."""
+    if not values:
+        return None
+    infinite = {value for _, value in values if isinstance(value, float) and math.isinf(value)}
+    if infinite:
+        return infinite.pop() if len(infinite) == 1 else None
+    return sum((confidence * Fraction(value) for confidence, value in values), Fraction(0))
+
 
 Signature = tuple[Bounds | None, tuple[tuple[int, int], ...]]
 """A window, and the events of a match in order: number of the row, position in the pattern."""

@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from trendloom.errors import DataError
 from trendloom.expr.evaluate import evaluate
-from trendloom.expr.nodes import Attribute, Expr, walk
-from trendloom.expr.rewriting import of_any_event
+from trendloom.expr.nodes import Attribute, Expr, of_any_event, walk
 from trendloom.expr.row_slices import in_slices, slices_of, taken
 from trendloom.expr.vectors import Vector, from_arrow, from_list, is_true
 from trendloom.io.events import ticks, without_nan
@@ -26,15 +25,13 @@ from trendloom.io.intervals import intervals_of
 from trendloom.kernels.columns import small
 from trendloom.kernels.columns.block import WORD, Block, Standing
 from trendloom.kernels.columns.distribute import distribute
-from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
-from trendloom.kernels.columns.short_texts import code_short_texts
-from trendloom.kernels.columns.sort import sorted_times
-from trendloom.kernels.columns.ties import order_ties, value_ranks
+from trendloom.kernels.columns.keys import Keys, code_short_texts, encode_keys, one_key
+from trendloom.kernels.columns.sort import order_ties, sorted_times, value_ranks
 from trendloom.kernels.uncertain.block import with_intervals
 from trendloom.logical.plan import Plan
 from trendloom.logical.workload import Attributes
 from trendloom.model.imprecision import Intervals
-from trendloom.model.schema import Kind
+from trendloom.model.schema import Kind, Schema
 from trendloom.planner.plan import Physical
 from trendloom.runtime.equal_times import Tied, ties_of
 
@@ -390,3 +387,31 @@ def _mask(name: str, tests: tuple[Expr, ...], types: Vector, leaf: Callable[[Exp
     for test in tests:
         mask = mask & is_true(evaluate(test, leaf))
     return mask
+
+
+# The times of events as a stream goes by them; where they are imprecise, the earliest that each may have had.
+
+
+def has_time(events: pa.Table, schema: Schema) -> Array:
+    """Which events have a time, or all that says when they may have happened."""
+    found: Array = np.logical_and.reduce([np.asarray(events[name].is_valid()) for name in schema.said_in])
+    return found
+
+
+def earliest_times(events: pa.Table, schema: Schema) -> Array:
+    """The ticks of events that all have a time."""
+    if schema.imprecise:
+        return intervals_of(events, schema, numbered=False).low
+    return ticks(events[schema.time], schema.axis)
+
+
+def since_grain(tick: int, schema: Schema) -> int:
+    """A watermark in whole grains: an event that begins no earlier is still no earlier when its time is floored."""
+    grain = 1 if schema.imprecision is None else schema.imprecision.grain
+    return tick // grain * grain
+
+
+def at_grain(tick: int, schema: Schema) -> int:
+    """The least watermark that is so many ticks even in whole grains."""
+    grain = 1 if schema.imprecision is None else schema.imprecision.grain
+    return -(-tick // grain) * grain

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 from trendloom.errors import RunError, option
 from trendloom.kernels.aggregate.widening import TooManyDigits, Widening
 from trendloom.kernels.contract import Expected
+from trendloom.model.amounts import free_memory
 from trendloom.planner.plan import Physical
 
 WORTH_A_WARNING = 1e6
@@ -57,3 +60,47 @@ def too_many(physical: Physical, number: str) -> RunError:
         hint="RETURN COLLAPSED TRENDS or COUNT(*) say the same in few rows, RANK BY gives the best ones, a smaller "
         f"WITHIN has fewer; {option('limit', 1000)} gives out so many of them, {option('max_trends')} allows more",
     )
+
+
+# How a run's memory is shared out: what kernels may store, what is held for sorting, what a batch of rows may take.
+#
+# The limit is the user's, or a share of the memory that is free. Events and the columns that a query reads are not part
+# of it: they are there whatever the query does.
+
+
+SHARE = 4
+"""One part in so many of the free memory is used, if nobody gives a limit."""
+LEAST = 64 << 20
+HELD_ENTRY = 24
+"""Bytes of an event of a match that waits to be sorted, with what sorting needs."""
+MOST_HELD = 50_000_000
+MOST_BATCHED = 1 << 22
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Shares of a number of bytes."""
+
+    memory: int
+
+    @property
+    def held(self) -> int:
+        """Entries (events of matches) that are held and sorted."""
+        return min(MOST_HELD, self.memory // 4 // HELD_ENTRY)
+
+    def batched(self, table: pa.Table) -> int:
+        """Events of matches in a batch of rows."""
+        width = table.nbytes / max(table.num_rows, 1) + 16
+        return min(MOST_BATCHED, max(int(self.memory / 12 / width), 1))
+
+
+def with_memory(physical: Physical, tasks: int = 1) -> Physical:
+    """The same plan, with a limit in bytes where it had none: a share of what is free here, by so many tasks."""
+    if physical.limits.memory is not None:
+        return physical
+    return physical.within(max(free_memory() // SHARE // tasks, LEAST))
+
+
+def budget_of(physical: Physical) -> Budget:
+    memory = physical.limits.memory
+    return Budget(free_memory() // SHARE if memory is None else memory)

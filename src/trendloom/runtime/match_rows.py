@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.errors import RunError
+from trendloom.errors import RunError, option
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Constant
 from trendloom.expr.vectors import Vector, at_scale, to_arrow
@@ -17,12 +17,14 @@ from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.sort import sort_by_key_and_time
 from trendloom.kernels.matching.match_values import MatchValues, binding_positions
 from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.matching.spec import Place
 from trendloom.kernels.ranking.scores import scores_of
 from trendloom.logical.bind_ranking import RANK, SCORE
 from trendloom.logical.plan import Plan, Projection, Value
+from trendloom.model.numbers import exact_array, to_text
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Trends
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.planner.plan import Physical
 from trendloom.planner.ranking import scoring_of
 from trendloom.runtime.blocks import Stream
@@ -36,10 +38,51 @@ from trendloom.runtime.result_columns import (
     time_array,
     value_type,
 )
-from trendloom.runtime.tied_events import by_content
-from trendloom.runtime.wide_integers import integers_as
+
+# Events of a row that have no order: listed by their values, so that the order of the input does not show.
+
 
 Array = np.ndarray[Any, Any]
+
+
+def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[Place, ...]) -> Matches:
+    """The same rows, events of one instant ordered by their values, then by variable. O(entries with such events)."""
+    tie = block.tie_start[matches.events]
+    tied = np.flatnonzero(block.tie_end[matches.events] - tie > 1)
+    if not len(tied):
+        return matches
+    events, positions = matches.events[tied], matches.positions[tied]
+    names = [place.variable for place in places]
+    variable = np.array([sorted(set(names)).index(name) for name in names])[positions]
+    order = np.lexsort((events, variable, stream.content_ranks(block.row[events]), tie[tied], matches.match[tied]))
+    changed = replace(matches, events=matches.events.copy(), positions=matches.positions.copy())
+    changed.events[tied], changed.positions[tied] = events[order], positions[order]
+    return changed
+
+
+# Exact integers of any size as Arrow columns.
+
+
+def integers_as(numbers: Array, exact: pa.DataType) -> pa.Array:
+    """Integers as a column of the type given; one that does not fit is refused."""
+    if pa.types.is_string(exact):
+        return pa.array([to_text(int(number)) for number in numbers], exact)
+    if numbers.dtype == np.int64:
+        return pa.array(numbers).cast(exact)
+    if pa.types.is_decimal(exact) and max(numbers, default=0) >= 10**exact.precision:
+        raise RunError(
+            f"a row stands for more matches than DECIMAL({exact.precision},0) can hold",
+            hint=f"use a smaller window or more selective predicates, {option('engine', 'local')}, where numbers are "
+            f"as wide as they need, or COUNT(*) with {option('numeric', 'log')}",
+        )
+    return exact_array(numbers.tolist()).cast(exact)
+
+
+def width_of(columns: list[Array]) -> pa.DataType:
+    """The narrowest type that holds all of them."""
+    most = [max(numbers, default=0) for numbers in columns if numbers.dtype != np.int64]
+    return exact_array(most).type
+
 
 MANY = 1 << 18
 """Rows from which on they are sorted by compiled code: that takes longer to compile than fewer take to sort."""

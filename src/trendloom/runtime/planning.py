@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from trendloom.errors import QueryError
 from trendloom.frontend.tql.tree import Query
 from trendloom.logical.bind import bind
-from trendloom.logical.every_query import for_every_query
 from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import StatisticsOf, nothing_known
+from trendloom.logical.workload import for_every_query
 from trendloom.model.schema import Schema
 from trendloom.planner.limits import NO_LIMITS, Limits
 from trendloom.planner.plan import Physical, plan_physically

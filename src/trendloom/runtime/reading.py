@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from trendloom.errors import OptionError, did_you_mean
-from trendloom.frontend.tql.attributes import attributes_of
 from trendloom.frontend.tql.parser import parse
-from trendloom.frontend.tql.tree import Query
+from trendloom.frontend.tql.tree import Query, attributes_of
 from trendloom.io.events import Events, prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import Opened, open_events
@@ -45,7 +44,7 @@ def opened(source: object, options: Options) -> Opened:
 
 def _coder(texts: Any) -> Any:
     """Loads the kernels, which nobody needs who has few events."""
-    from trendloom.kernels.columns.short_texts import code_short_texts
+    from trendloom.kernels.columns.keys import code_short_texts
 
     return code_short_texts(texts)
 

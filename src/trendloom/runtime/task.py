@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,15 @@ from trendloom.kernels.contract import Expected, Hear
 from trendloom.kernels.matching.matches import Matches, join
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.planner.plan import Physical
+from trendloom.planner.sharing import AnsweredTogether
 from trendloom.runtime.aggregate_rows import beyond_decimal
-from trendloom.runtime.blocks import Stream, build_block, key_codes
-from trendloom.runtime.budget import budget_of
-from trendloom.runtime.limits import naming_the_way_out, refuse_floods, too_many
-from trendloom.runtime.match_rows import order_of, order_of_ranks
+from trendloom.runtime.blocks import Stream, block_of_letters, build_block, key_codes
+from trendloom.runtime.limits import budget_of, naming_the_way_out, refuse_floods, too_many
+from trendloom.runtime.match_rows import order_of, order_of_ranks, width_of
 from trendloom.runtime.parallel import Run
 from trendloom.runtime.partial_aggregates import WINDOW
 from trendloom.runtime.result_builder import Arranged, Keep, Progress, partial_table, row_batches
 from trendloom.runtime.result_columns import EXACT_ON_SPARK, empty_batch, row_schema
-from trendloom.runtime.wide_integers import width_of
 
 Array = np.ndarray[Any, Any]
 
@@ -200,3 +199,26 @@ def _refusing(plan: Plan, stream: Stream, keys: Keys) -> Hear | None:
             raise beyond_decimal(plan, counts[0], pa.table({WINDOW: [found.start], **groups}), 0)
 
     return refuse
+
+
+# Queries that one kernel answers together: one block with the events of all of them, and totals for each.
+
+
+class TogetherResults:
+    """The results of a group of queries, made when the first of them is asked for. `plan`: that of any of them."""
+
+    def __init__(self, group: AnsweredTogether, plan: Plan) -> None:
+        self.group, self.plan = group, plan
+        self._found: tuple[Block, Keys, Sequence[Totals | None]] | None = None
+
+    def of(self, number: int, stream: Stream) -> tuple[Block, Keys, Totals] | None:
+        """The totals of a query, with the block and the keys that they speak of; None: it must be answered alone.
+
+        `stream`: the events, with the columns that any of the queries reads.
+        """
+        if self._found is None:
+            block, keys, bits = block_of_letters(self.group.kernel.asked, self.plan, stream, self.group.kernel.columns)
+            self._found = block, keys, self.group.kernel.totals(block, bits, stream.threads)
+        block, keys, found = self._found
+        totals = found[self.group.members.index(number)]
+        return None if totals is None else (block, keys, totals)

@@ -25,8 +25,17 @@ from trendloom.simulate.cluster_jobs import (
     start_run,
 )
 from trendloom.simulate.cluster_metrics import metric_events, pressure
-from trendloom.simulate.event_tables import SECOND, Array, event_table
-from trendloom.simulate.simulation import Attribute, Cause, SimulatedStretch, Simulation, check_choice, check_least
+from trendloom.simulate.simulation import (
+    SECOND,
+    Array,
+    Attribute,
+    Cause,
+    SimulatedStretch,
+    Simulation,
+    check_choice,
+    check_least,
+    event_table,
+)
 
 Stretches = tuple[SimulatedStretch, ...]
 

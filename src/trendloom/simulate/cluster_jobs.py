@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trendloom.simulate.event_tables import SECOND, Array, words
-from trendloom.simulate.noise import wandering
+from trendloom.simulate.simulation import SECOND, Array, wandering, words
 
 PAUSE = (60, 180)
 """Seconds between two runs of a queue."""

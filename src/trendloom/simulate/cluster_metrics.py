@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.simulate.event_tables import SECOND, Array, words
-from trendloom.simulate.noise import followed, wandering
+from trendloom.simulate.simulation import SECOND, Array, followed, wandering, words
 
 HARDWARE = 20_140_310
 """The seed of what is bolted to the floor."""

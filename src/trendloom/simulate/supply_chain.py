@@ -15,9 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.simulate.event_tables import SECOND, Array, event_table, words
-from trendloom.simulate.noise import wandering
-from trendloom.simulate.simulation import Cause, SimulatedStretch, Simulation, check_least
+from trendloom.simulate.simulation import (
+    SECOND,
+    Array,
+    Cause,
+    SimulatedStretch,
+    Simulation,
+    check_least,
+    event_table,
+    wandering,
+    words,
+)
 
 TUESDAY = 1_712_016_000
 """2024-04-02, the day of seed 0; each seed is the next day."""

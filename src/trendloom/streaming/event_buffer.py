@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.model.schema import Schema
-from trendloom.runtime.earliest_times import earliest_times, has_time
-from trendloom.streaming.memory import Memory
-from trendloom.streaming.state import Chunk, ChunkIndex, Holds, crowded, pack, unpack
+from trendloom.runtime.blocks import earliest_times, has_time
+from trendloom.streaming.state import Chunk, ChunkIndex, Holds, Memory, crowded, pack, unpack
 
 Array = np.ndarray[Any, Any]
 

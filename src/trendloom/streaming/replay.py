@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.io.events import without_nan
-from trendloom.runtime.blocks import Stream, key_codes
-from trendloom.runtime.earliest_times import earliest_times, has_time
-from trendloom.streaming.memory import Kept
+from trendloom.runtime.blocks import Stream, earliest_times, has_time, key_codes
+from trendloom.streaming.state import Kept
 from trendloom.streaming.step import Advance
 from trendloom.streaming.streaming_query import Flow
 

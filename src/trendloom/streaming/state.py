@@ -8,9 +8,10 @@ read first, so that only chunks that matter are fetched.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -113,3 +114,146 @@ def unpack_index(content: bytes) -> ChunkIndex:
 
 UPGRADES: dict[int, Callable[[dict[str, object]], dict[str, object]]] = {}
 """For every older format the function that turns its index into that of the next."""
+
+
+# Where state is kept: a small interface that Spark's state store fits, and one in this process for trials.
+
+
+class Memory(Protocol):
+    """The state of one query in one bucket."""
+
+    def index(self) -> bytes | None: ...
+
+    def set_index(self, content: bytes) -> None: ...
+
+    def chunk(self, number: int) -> bytes: ...
+
+    def set_chunk(self, number: int, content: bytes) -> None: ...
+
+    def drop_chunk(self, number: int) -> None: ...
+
+    def clear(self) -> None:
+        """Forget everything, the wake-up call too."""
+        ...
+
+    def wake_at(self, watermark: int) -> None:
+        """Ask for a step when the watermark has come so far, even if nothing arrives."""
+        ...
+
+
+class Kept:
+    """State in this process."""
+
+    def __init__(self) -> None:
+        self.head: bytes | None = None
+        self.chunks: dict[int, bytes] = {}
+        self.wakes: int | None = None
+
+    def index(self) -> bytes | None:
+        return self.head
+
+    def set_index(self, content: bytes) -> None:
+        self.head = content
+
+    def chunk(self, number: int) -> bytes:
+        return self.chunks[number]
+
+    def set_chunk(self, number: int, content: bytes) -> None:
+        self.chunks[number] = content
+
+    def drop_chunk(self, number: int) -> None:
+        del self.chunks[number]
+
+    def clear(self) -> None:
+        self.head, self.wakes = None, None
+        self.chunks.clear()
+
+    def wake_at(self, watermark: int) -> None:
+        self.wakes = watermark
+
+
+# The states of several queries in the state of one bucket: a drawer for each.
+#
+# The index of the whole is a table of contents: for every query the number of its drawer and its own index. A chunk has
+# the number of its drawer and its number there. The whole is called when the first of the queries wants to be.
+# Cost: as the states one by one; opening and closing reads and writes one table of contents.
+
+
+CHUNKS = 1 << 32
+"""Numbers of chunks in a drawer."""
+
+
+class Drawer:
+    """The state of one query; it is whole again once the drawers are closed."""
+
+    def __init__(self, whole: Memory, number: int, content: bytes | None = None) -> None:
+        self.whole, self.number, self.content = whole, number, content
+        self.wakes: int | None = None
+        self.chunks = set() if content is None else {chunk.number for chunk in unpack_index(content).chunks}
+
+    def index(self) -> bytes | None:
+        return self.content
+
+    def set_index(self, content: bytes) -> None:
+        self.content = content
+
+    def chunk(self, number: int) -> bytes:
+        return self.whole.chunk(self._placed(number))
+
+    def set_chunk(self, number: int, content: bytes) -> None:
+        self.chunks.add(number)
+        self.whole.set_chunk(self._placed(number), content)
+
+    def drop_chunk(self, number: int) -> None:
+        self.chunks.remove(number)
+        self.whole.drop_chunk(self._placed(number))
+
+    def clear(self) -> None:
+        for number in sorted(self.chunks):
+            self.drop_chunk(number)
+        self.content, self.wakes = None, None
+
+    def wake_at(self, watermark: int) -> None:
+        self.wakes = watermark
+
+    def _placed(self, number: int) -> int:
+        return self.number * CHUNKS + number
+
+
+class Drawers:
+    """All drawers of a bucket, open between `__init__` and `close`."""
+
+    def __init__(self, whole: Memory) -> None:
+        content = whole.index()
+        told = {} if content is None else json.loads(content)
+        self.whole = whole
+        self.drawers = {name: Drawer(whole, number, index.encode()) for name, (number, index) in told.items()}
+
+    def of(self, name: str) -> Drawer:
+        """The drawer of a query, a new one if it has none."""
+        if name not in self.drawers:
+            taken = {drawer.number for drawer in self.drawers.values()}
+            free = next(number for number in range(len(taken) + 1) if number not in taken)
+            self.drawers[name] = Drawer(self.whole, free)
+        return self.drawers[name]
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Clear the drawers of queries that have been removed."""
+        for name, drawer in self.drawers.items():
+            if name not in names:
+                drawer.clear()
+
+    def close(self) -> None:
+        """Write the table of contents, and ask for the first call that any query wants."""
+        told = {
+            name: (drawer.number, drawer.content.decode())
+            for name, drawer in self.drawers.items()
+            if drawer.content is not None
+        }
+        if not told:
+            self.whole.clear()
+            return
+        self.whole.set_index(json.dumps(told).encode())
+        wakes = [drawer.wakes for drawer in self.drawers.values() if drawer.wakes is not None]
+        if wakes:
+            self.whole.wake_at(min(wakes))

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pyarrow.fs as fs
 
-from trendloom.io.places import place
+from trendloom.io.files import place
 from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import UNKNOWN, KeySpread, Origin, Statistics
 from trendloom.logical.workload import Attributes

@@ -16,6 +16,13 @@ from trendloom.viz.canvas import (
     FORBIDDEN,
     INK,
     NOTE,
+    Arrow,
+    Disc,
+    Dot,
+    Drawing,
+    Point,
+    Shape,
+    Words,
     check_picture,
     colours,
     paint,
@@ -23,7 +30,6 @@ from trendloom.viz.canvas import (
     save,
     style,
 )
-from trendloom.viz.shapes import Arrow, Disc, Dot, Drawing, Point, Shape, Words
 
 RADIUS = 0.34
 STEP = 1.9  # between columns

@@ -23,7 +23,9 @@ from trendloom.logical.display import show_component, show_duration
 from trendloom.logical.plan import Condition, Plan
 from trendloom.pattern import algebra
 from trendloom.pattern.template import Crossings, Edge, Template, build_template
+from trendloom.planner.sharing import Considered
 from trendloom.viz.pattern import PatternEdge, PatternNode, draw_pattern
+from trendloom.viz.sharing import draw_sharing
 
 NOTE_WIDTH = 26
 CAPTION_WIDTH = 80
@@ -153,3 +155,11 @@ def pattern_text(pattern: algebra.Pattern, *, named: bool = True) -> str:
             return below[0]
         case algebra.Kleene() | algebra.Maybe():
             return f"({below[0]})" + ("+" if isinstance(pattern, algebra.Kleene) else "?")
+
+
+# The picture that goes with EXPLAIN: of one query its pattern, of several what they may share.
+
+
+def draw_explained(plans: Sequence[Plan], shared: Sequence[Considered], path: str | Path) -> Path:
+    """Draw queries into an .svg or .png file; `shared`: what was weighed for groups of them."""
+    return draw_query_pattern(plans[0], path) if len(plans) == 1 else draw_sharing(shared, path)

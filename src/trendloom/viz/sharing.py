@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from trendloom.errors import OptionError, option
 from trendloom.optimizer.sharing.conflict_graph import members
 from trendloom.optimizer.sharing.segments import SharedSegment
-from trendloom.planner.considered import Considered
 from trendloom.planner.display_sharing import heaviest, show_score, show_segment
+from trendloom.planner.sharing import Considered
 from trendloom.viz.canvas import FAINT, FORBIDDEN, INK, PALETTE, check_picture, require_matplotlib, save, style
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from benchmarks.diagnosis_nab import HOUR, Label, marked, nab_tables
 from benchmarks.diagnosis_tuning import trial
 from benchmarks.report import Report
 
+from trendloom.diagnosis.diagnosis import Settings
 from trendloom.diagnosis.features import Feature
-from trendloom.diagnosis.settings import Settings
 from trendloom.simulate import ANOMALIES, simulate_cluster, simulate_supply_chain
 
 SEEDS = (31, 32)

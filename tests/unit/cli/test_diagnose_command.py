@@ -13,10 +13,9 @@ from tests.unit.cli.conftest import Command
 from tests.unit.engines.archived_runs import ABNORMAL, REFERENCE, archive_of_runs, begin_of
 from typer.testing import CliRunner
 
-from trendloom.cli.entry import GIVING_WAY
-from trendloom.cli.intervals import BETWEEN, interval_of, joined_intervals
+from trendloom.cli.diagnose import BETWEEN, interval_of, joined_intervals
+from trendloom.cli.entry import GIVING_WAY, LOWEST
 from trendloom.cli.main import app
-from trendloom.cli.priority import LOWEST
 
 MARKED = ("--partition", "job=j3", "--abnormal", str(ABNORMAL[0]), str(ABNORMAL[1]))
 
@@ -140,7 +139,7 @@ def test_a_folder_that_is_no_archive(tmp_path: Path) -> None:
 
 def test_the_command_gives_way_to_live_streams() -> None:
     """In a process of its own, whatever its priority is."""
-    script = "import os; from trendloom.cli.priority import give_way as g; g(); g(); print(os.nice(0))"
+    script = "import os; from trendloom.cli.entry import give_way as g; g(); g(); print(os.nice(0))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert int(done.stdout) == LOWEST
     assert "diagnose" in GIVING_WAY

@@ -6,7 +6,7 @@ import io
 import pyarrow as pa
 from rich.console import Console
 
-from trendloom.cli.table import MOST_ROWS, Preview, preview, show, show_match
+from trendloom.cli.output import MOST_ROWS, Preview, preview, show, show_match
 from trendloom.engines.answers import answers
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from tests.dashboard.small_archive import make_archive
 
-from trendloom.dashboard.app_state import Desk
-from trendloom.dashboard.archives import Archives, archives_at
+from trendloom.dashboard.app_state import Archives, Desk, archives_at
 from trendloom.dashboard.jobs import Allowance, Errands
 
 

@@ -11,8 +11,7 @@ from plotly.utils import PlotlyJSONEncoder
 from tests.dashboard.small_archive import ABNORMAL, NODES, REFERENCE, SCRIPT, add_results, make_archive
 
 from trendloom.archive import open_archive
-from trendloom.dashboard.app_state import Desk, told
-from trendloom.dashboard.archives import archives_at
+from trendloom.dashboard.app_state import Desk, archives_at, told
 from trendloom.dashboard.jobs import Errands
 from trendloom.dashboard.marks import Marks
 from trendloom.dashboard.monitor import Chosen, Monitoring, monitor_name, windows_in

@@ -9,7 +9,7 @@ import pytest
 
 from trendloom.dashboard.access import LARGEST_BODY, Access
 from trendloom.dashboard.app import make_app
-from trendloom.dashboard.archives import Archives
+from trendloom.dashboard.app_state import Archives
 from trendloom.dashboard.jobs import Errands
 from trendloom.errors import OptionError
 

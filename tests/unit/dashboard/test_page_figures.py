@@ -12,8 +12,8 @@ from tests.unit.viz.test_pattern_picture import EDGES, NODES
 from tests.unit.viz.test_reason_charts import diagnosis
 
 from trendloom.dashboard.figures import drawing_figure, plain, reason_figure, series_figure, timeline_figure
+from trendloom.dashboard.monitor import proposed_window
 from trendloom.dashboard.parts import shown_value
-from trendloom.dashboard.series import proposed_window
 from trendloom.viz.pattern import PatternNode, drawing_of
 from trendloom.viz.reasons import MarkedSpan, charts_of
 from trendloom.viz.timeline import Curve, timeline_of

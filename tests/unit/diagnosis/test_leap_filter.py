@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trendloom.diagnosis.leap import keep_before_leap
-from trendloom.diagnosis.settings import Settings
+from trendloom.diagnosis.clusters import keep_before_leap
+from trendloom.diagnosis.diagnosis import Settings
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ import trendloom as tl
 from trendloom.archive import Archive, open_archive, save_monitor
 from trendloom.diagnosis.features import Feature
 from trendloom.diagnosis.formula import Formula, Operator, Predicate
-from trendloom.diagnosis.in_the_language import query_of
-from trendloom.diagnosis.monitors import Grade, Monitor, find_monitor, run_monitor
+from trendloom.diagnosis.monitors import Grade, Monitor, find_monitor, query_of, run_monitor
 from trendloom.engines.diagnose import save_diagnosis
 from trendloom.errors import DataError, OptionError
 from trendloom.model.time import TimeAxis

@@ -22,7 +22,7 @@ from trendloom.errors import OptionError
 from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
 from trendloom.kernels.trends.complete.spec import WalkPlan
 from trendloom.kernels.trends.complete.trends import trends_of
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.options import Options
 
 

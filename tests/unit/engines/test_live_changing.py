@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 
 from trendloom.engines.spark.streaming import workload_changes as changing
-from trendloom.engines.spark.streaming.drift import LEAST_BATCHES, LEAST_EVENTS
 from trendloom.engines.spark.streaming.settings import Setting
-from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, WorkloadWatch
+from trendloom.engines.spark.streaming.workload_changes import (
+    LEAST_BATCHES,
+    LEAST_EVENTS,
+    ChangingWorkload,
+    WorkloadWatch,
+)
 from trendloom.errors import BindError, OptionError, TrendloomError
 from trendloom.frontend.tql.parser import parse
 from trendloom.options import Options

@@ -8,7 +8,13 @@ from functools import partial
 import pytest
 from tests.unit.streaming.live_streams import ARROW, SCHEMA
 
-from trendloom.engines.spark.streaming.drift import LEAST_BATCHES, LEAST_EVENTS, DriftWatch, has_drifted, stretch_of
+from trendloom.engines.spark.streaming.workload_changes import (
+    LEAST_BATCHES,
+    LEAST_EVENTS,
+    DriftWatch,
+    has_drifted,
+    stretch_of,
+)
 from trendloom.frontend.tql.parser import parse
 from trendloom.runtime.planning import planned
 from trendloom.streaming.statistics import Figures, statistics_of_batches

@@ -14,8 +14,8 @@ from trendloom.engines.spark.streaming.settings import Setting
 from trendloom.errors import OptionError, RunError, StateError
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
-from trendloom.streaming.news import news_of, shown_moment
 from trendloom.streaming.streaming_query import Flow
+from trendloom.streaming.workload_diff import news_of, shown_moment
 
 PAIRS = "RETURN a.x PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10"
 COUNTS = "RETURN k, COUNT(*) PATTERN SEQ(A, B) WHERE [k] GROUP BY k WITHIN 10"

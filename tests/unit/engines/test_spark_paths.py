@@ -21,7 +21,7 @@ from trendloom.engines.spark.time_overlap import InputPart, Zones, contested
 from trendloom.errors import RunError
 from trendloom.kernels.contract import PANE
 from trendloom.logical.bind import bind
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.options import Options
 from trendloom.planner.plan import plan_physically
 from trendloom.runtime.aggregate_rows import finish_aggregates

@@ -18,7 +18,7 @@ from trendloom.kernels.aggregate.widening import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import KEY, PANE, Hear
 from trendloom.kernels.emission import Certain, Clock
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]
 SUMMARY = pa.schema([(KEY, pa.int64()), (PANE, pa.int64()), ("sum", pa.int64())])

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from trendloom.expr.nodes import Arithmetic, Attribute, Constant, Expr, Fold, Part, Which, children, columns, variables
+from trendloom.expr.nodes import (
+    Arithmetic,
+    Attribute,
+    Constant,
+    Expr,
+    Fold,
+    Part,
+    Which,
+    children,
+    columns,
+    renamed,
+    variables,
+    with_attributes,
+)
 from trendloom.expr.quantifiers import shape_of
-from trendloom.expr.rewriting import renamed, with_attributes
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
-from trendloom.logical.scales import digits_after_point
+from trendloom.logical.types import digits_after_point
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.optimizer import optimize
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trendloom.errors import ParseError
-from trendloom.frontend.tql.blocks import parse_blocks
+from trendloom.frontend.tql.parser import parse_blocks
 
 GOOD = "QUERY a: PATTERN SEQ(A, B) WITHIN 5\n"
 LAST = "QUERY c: PATTERN SEQ(A, C) WITHIN 5\n"

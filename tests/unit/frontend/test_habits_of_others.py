@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from trendloom.errors import Door, ParseError, at_door
+from trendloom.frontend.tql.foreign_signs import as_written_here, components, definitions
 from trendloom.frontend.tql.parser import parse
-from trendloom.frontend.tql.translation import as_written_here, components, definitions
 
 SEQ = "PATTERN SEQ(A a, B+ b[])"
 

@@ -7,7 +7,7 @@ import pytest
 
 import trendloom as tl
 from trendloom.errors import DataError
-from trendloom.io.frame_index import with_times_of_index
+from trendloom.io.read import with_times_of_index
 
 MOMENTS = pd.to_datetime(["2024-05-01 09:00", "2024-05-01 09:04", "2024-05-01 09:20"])
 EVENTS = {"type": ["A", "B", "B"], "id": ["a1", "b2", "b3"]}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from trendloom.errors import DataError, OptionError
 from trendloom.io.events import Events, prepare
-from trendloom.reference.points import points_of
+from trendloom.reference.worlds import points_of
 
 NOON = datetime.datetime(2024, 1, 31, 12)
 

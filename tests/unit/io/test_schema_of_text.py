@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from trendloom.errors import DataError, OptionError
+from trendloom.io.convert import parse_schema
 from trendloom.io.read import open_events, read
-from trendloom.io.schema_text import parse_schema
 
 NUMBERS = {"a": pa.int16(), "b": pa.int8(), "c": pa.float32(), "d": pa.float64()}
 

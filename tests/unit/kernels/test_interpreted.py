@@ -266,7 +266,7 @@ def test_operations_are_picked_by_type_and_by_value(extra: Any) -> None:
 SHORT = """
 import numpy as np
 import pyarrow as pa
-from trendloom.kernels.columns.copying import grown
+from trendloom.kernels.columns.segments import grown
 from trendloom.kernels.jit.compiled import counting_compilations
 with counting_compilations() as found:
     grown(np.arange(2))

@@ -13,8 +13,7 @@ from trendloom.logical.bind import bind
 from trendloom.logical.plan import Aggregation, Plan, Projection
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema
-from trendloom.model.time import TimeAxis
-from trendloom.model.window import Window
+from trendloom.model.time import TimeAxis, Window
 from trendloom.pattern.algebra import Atom, Both, Either, Kleene, Maybe, Negation, Round, Sequence, atoms
 
 KINDS = {"id": Kind.STRING, "type": Kind.STRING, "time": Kind.INT, "x": Kind.INT, "y": Kind.FLOAT, "g": Kind.STRING}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trendloom.logical.statistics import ONE_KEY, UNKNOWN, KeySpread, Origin, Statistics
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 
 def test_nothing_is_known_at_first() -> None:

@@ -10,7 +10,8 @@ from tests.property.strategies import SCHEMA, to_table
 
 import trendloom as tl
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.kernels.matching import comparable, gaps
+from trendloom.kernels.matching import gap_thresholds as comparable
+from trendloom.kernels.matching import gaps
 from trendloom.logical.bind import bind
 from trendloom.optimizer import optimize
 from trendloom.optimizer.evaluate_equal_negations_once import evaluate_equal_negations_once

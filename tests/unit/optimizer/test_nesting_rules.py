@@ -15,7 +15,7 @@ from trendloom.optimizer import optimize
 from trendloom.optimizer.look_up_equalities import look_up_equalities
 from trendloom.optimizer.nesting_costs import NestingCosts, compared_values, costs_of, let_through, selectivity
 from trendloom.optimizer.order_conditions import order_conditions
-from trendloom.optimizer.push_predicates_in import OUTSIDE, push_predicates_in
+from trendloom.optimizer.push_predicates import OUTSIDE, push_predicates_in
 from trendloom.optimizer.short_cut_predicates import can_be_cut, short_cut_predicates
 
 

@@ -21,10 +21,9 @@ from trendloom.io.events import prepare
 from trendloom.logical.bind import bind
 from trendloom.logical.plan import Plan
 from trendloom.optimizer import RULES, optimize
-from trendloom.optimizer.prune_scan import scan_needed_columns
+from trendloom.optimizer.prune_scan import scan_needed_columns, scan_pattern_types
 from trendloom.optimizer.push_predicates import push_predicates_to_positions
 from trendloom.optimizer.rewrite_running_extremes import rewrite_running_extremes
-from trendloom.optimizer.scan_pattern_types import scan_pattern_types
 from trendloom.planner.plan import choose
 
 

@@ -11,7 +11,7 @@ from tests.property.strategies import SCHEMA
 from trendloom.errors import PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.emission import Certain
-from trendloom.kernels.match.kernel_part_part_part_part import RunsKernel
+from trendloom.kernels.match.next import RunsKernel
 from trendloom.kernels.matching.spec import Detection
 from trendloom.kernels.uncertain.kernel import ImpreciseKernel
 from trendloom.logical.bind import bind

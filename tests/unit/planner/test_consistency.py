@@ -8,8 +8,8 @@ from tests.property.strategies import SCHEMA, to_table
 
 import trendloom as tl
 from trendloom.frontend.tql.parser import parse_query
+from trendloom.kernels.match.expansion import sifted
 from trendloom.kernels.match.search import SearchKernel
-from trendloom.kernels.match.sieve import sifted
 from trendloom.kernels.matching.automaton import Machine
 from trendloom.logical.bind import bind
 from trendloom.planner.consistency import Consistency, classify

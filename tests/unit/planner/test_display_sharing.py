@@ -11,13 +11,12 @@ from tests.unit.optimizer.sharing.traffic import NAMES, ROUTES, considered_traff
 
 import trendloom as tl
 from trendloom.logical.display import draw
-from trendloom.optimizer.sharing.benefit import PerStartBenefit
 from trendloom.optimizer.sharing.choose_plan import choose_plan, chosen
-from trendloom.optimizer.sharing.conflict_graph import graph_of
-from trendloom.optimizer.sharing.expand_candidates import expand_candidates
+from trendloom.optimizer.sharing.conflict_graph import expand_candidates, graph_of
 from trendloom.optimizer.sharing.find_plan import FoundPlan
-from trendloom.planner.considered import Considered, Way
+from trendloom.optimizer.sharing.segments import PerStartBenefit
 from trendloom.planner.display_sharing import describe_sharing, show_score, show_seconds
+from trendloom.planner.sharing import Considered, Way
 
 
 def shown(considered: Considered) -> str:

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.planner import sharing
 from trendloom.planner.sharing import SharingQuestion
 from trendloom.planner.sharing_costs import Rates

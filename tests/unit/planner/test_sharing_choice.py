@@ -11,7 +11,7 @@ from trendloom.kernels.shared.program import merge_queries
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep
 from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import KeySpread, Statistics
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.options import Options
 from trendloom.planner.sharing import (
     ALONE,

@@ -10,8 +10,8 @@ from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.matching.spec import Detection
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
+from trendloom.planner.exists import with_single_witnesses
 from trendloom.planner.pattern_tables import describe
-from trendloom.planner.witnesses import with_single_witnesses
 
 SCHEMA = Schema(tuple(Column(*one) for one in (("type", Kind.STRING), ("time", Kind.INT), ("x", Kind.INT))))
 

@@ -19,7 +19,7 @@ from trendloom.logical.plan import Plan
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.reference.evaluate import evaluate
-from trendloom.reference.rows import Row
+from trendloom.reference.stream import Row
 
 EVENT = re.compile(r"((?:([A-Za-z]+?)(-?\d+)(?:~(-?\d+))?)([a-z]*))(?:\((.*?)\))?(?:\s+|$)")
 KINDS = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.STRING}

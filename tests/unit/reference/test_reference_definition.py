@@ -17,10 +17,9 @@ from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.pattern.algebra import Atom, Both, Either, Kleene, Maybe, Negation, Pattern, Round, Sequence
-from trendloom.reference.budget import StepBudget
 from trendloom.reference.evaluate import evaluate
 from trendloom.reference.matches import Search
-from trendloom.reference.stream import Stream, ordered, read_event
+from trendloom.reference.stream import StepBudget, Stream, ordered, read_event
 
 SCHEMA = Schema((Column("time", Kind.INT), Column("type", Kind.STRING), Column("v", Kind.INT)))
 

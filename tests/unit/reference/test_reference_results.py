@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trendloom.errors import DataError
-from trendloom.reference import budget
+from trendloom.reference import stream as budget
 
 
 class TestStreams:

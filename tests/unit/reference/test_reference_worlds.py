@@ -16,8 +16,8 @@ from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.reference.evaluate import evaluate
-from trendloom.reference.points import points_of
-from trendloom.reference.rows import Row
+from trendloom.reference.stream import Row
+from trendloom.reference.worlds import points_of
 
 NEXT = "SEMANTICS skip-till-next-match"
 

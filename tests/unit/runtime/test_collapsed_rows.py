@@ -11,8 +11,8 @@ from trendloom.engines.answers import Watch, answers, table_of
 from trendloom.errors import RunError
 from trendloom.io.text import json_lines
 from trendloom.options import Options
+from trendloom.runtime.match_rows import integers_as
 from trendloom.runtime.result_columns import EXACT_ON_SPARK
-from trendloom.runtime.wide_integers import integers_as
 
 QUERY = "RETURN COLLAPSED TRENDS PATTERN SEQ(A a, B+ b[])"
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import trendloom as tl
-from trendloom.cli.table import Preview, show
+from trendloom.cli.output import Preview, show
 from trendloom.errors import BindError, DataError, RunError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare

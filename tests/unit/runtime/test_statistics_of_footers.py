@@ -15,7 +15,7 @@ from trendloom.engines.introspection import schema_of
 from trendloom.io.parquet import ParquetFiles
 from trendloom.logical.statistics import Origin, Statistics
 from trendloom.options import Options
-from trendloom.runtime.analysis.from_footers import statistics_of_footers
+from trendloom.runtime.analysis.statistics import statistics_of_footers
 from trendloom.runtime.reading import opened
 
 ROWS = st.lists(

@@ -20,7 +20,7 @@ from trendloom.planner.aggregation import measures_of
 from trendloom.planner.plan import plan_physically
 from trendloom.runtime.blocks import Stream, build_block
 from trendloom.runtime.partial_aggregates import merge_partials
-from trendloom.runtime.two_step import chunk_partial
+from trendloom.runtime.result_builder import chunk_partial
 
 EVENTS = pa.table(
     {

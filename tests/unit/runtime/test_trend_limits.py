@@ -15,7 +15,7 @@ from trendloom.errors import OptionError, RunError
 from trendloom.kernels.aggregate.count_matches import Count
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.trends.complete import walk
-from trendloom.model.memory import bytes_of, free_memory
+from trendloom.model.amounts import bytes_of, free_memory
 from trendloom.options import Options
 
 COMPLETE = "RETURN COMPLETE TRENDS PATTERN Check c+ WHERE c.destination = NEXT(c).source"

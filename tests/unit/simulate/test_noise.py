@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trendloom.simulate.noise import followed, remembered, wandering
+from trendloom.simulate.simulation import followed, remembered, wandering
 
 
 def test_remembering_is_the_recursion() -> None:

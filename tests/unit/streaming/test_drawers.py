@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.amounts import thorough
 
-from trendloom.streaming.drawers import Drawers
-from trendloom.streaming.memory import Kept, Memory
-from trendloom.streaming.state import ChunkIndex, Holds, pack_index
+from trendloom.streaming.state import ChunkIndex, Drawers, Holds, Kept, Memory, pack_index
 
 NAMES = ("", "a", "b")
 STEPS = st.lists(

@@ -13,8 +13,7 @@ import pytest
 from tests.unit.streaming.live_streams import Row, events, flow
 
 import trendloom as tl
-from trendloom.streaming.memory import Kept
-from trendloom.streaming.state import FORMAT
+from trendloom.streaming.state import FORMAT, Kept
 from trendloom.streaming.step import Advance
 
 FOLDER = Path(__file__).parent / "old_states"

@@ -11,8 +11,8 @@ import pytest
 from tests.unit.streaming.live_streams import Row, events, flow
 
 import trendloom as tl
-from trendloom.streaming.memory import Kept
 from trendloom.streaming.replay import Replay
+from trendloom.streaming.state import Kept
 from trendloom.streaming.step import Advance
 
 SINCE = 100

@@ -13,8 +13,7 @@ from trendloom import optimizer as optimize
 from trendloom.errors import PlanError, RunError
 from trendloom.optimizer.decorrelate_negations import decorrelate_negations
 from trendloom.streaming import state as chunks
-from trendloom.streaming.memory import Kept
-from trendloom.streaming.state import ChunkIndex, Holds, pack_index, unpack_index
+from trendloom.streaming.state import ChunkIndex, Holds, Kept, pack_index, unpack_index
 from trendloom.streaming.step import Advance
 
 PAIRS = "RETURN a.x, b.x AS y PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10"

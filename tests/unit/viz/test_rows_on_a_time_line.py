@@ -6,7 +6,7 @@ import datetime
 
 import pyarrow as pa
 
-from trendloom.viz.found import timeline_of_rows
+from trendloom.viz.timeline import timeline_of_rows
 
 STREAM = pa.table({"time": list(range(1000))})
 DAY = datetime.datetime(2014, 1, 1, tzinfo=datetime.UTC)

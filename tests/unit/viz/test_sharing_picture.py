@@ -10,10 +10,10 @@ from tests.unit.optimizer.sharing.traffic import NAMES, ROUTES, considered_traff
 
 import trendloom as tl
 from trendloom.errors import OptionError
-from trendloom.optimizer.sharing.benefit import PerStartBenefit
 from trendloom.optimizer.sharing.choose_plan import choose_plan, chosen
 from trendloom.optimizer.sharing.conflict_graph import graph_of
-from trendloom.planner.considered import Considered, Way
+from trendloom.optimizer.sharing.segments import PerStartBenefit
+from trendloom.planner.sharing import Considered, Way
 from trendloom.viz.sharing import MOST_DRAWN, conflicting, draw_sharing, drawn_segments
 
 EVENTS = pa.table({"time": [1, 2, 3], "type": ["A", "B", "C"]})

@@ -20,9 +20,8 @@ from trendloom.planner.plan import Physical
 from trendloom.runtime import task
 from trendloom.runtime.aggregate_rows import finish_aggregates
 from trendloom.runtime.blocks import Shared, Stream
-from trendloom.runtime.budget import with_memory
 from trendloom.runtime.equal_times import Tied
-from trendloom.runtime.limits import warning_of_digits
+from trendloom.runtime.limits import warning_of_digits, with_memory
 from trendloom.runtime.result_builder import Progress
 from trendloom.runtime.result_columns import aggregate_schema, empty_batch
 

@@ -23,13 +23,13 @@ from trendloom.optimizer.split_by_equality import split_by_equality
 from trendloom.options import Options
 from trendloom.planner.plan import Physical
 from trendloom.planner.workload import PhysicalWorkload
-from trendloom.runtime.analysis.of_streams import statistics_of_stream
 from trendloom.runtime.analysis.position_counts import ask_passed
+from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Shared, Stream
 from trendloom.runtime.equal_times import Tied, Ties, warning_of_ties
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import load_needed
-from trendloom.runtime.together import TogetherResults
+from trendloom.runtime.task import TogetherResults
 
 
 def answers(

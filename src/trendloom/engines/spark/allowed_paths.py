@@ -11,8 +11,8 @@ from enum import Enum
 
 from trendloom.kernels.measures import AggregationSpec
 from trendloom.logical.workload import KeySet
+from trendloom.planner.aggregation import summary_obstacle
 from trendloom.planner.plan import Physical
-from trendloom.planner.summaries import summary_obstacle
 from trendloom.planner.workload import PhysicalWorkload
 
 

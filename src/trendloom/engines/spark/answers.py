@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,15 +15,14 @@ import pyarrow.compute as pc
 from trendloom.engines import precompile
 from trendloom.engines.answers import UNWATCHED, Answer
 from trendloom.engines.spark import batch
-from trendloom.engines.spark.ahead import checked
 from trendloom.engines.spark.allowed_paths import joined
 from trendloom.engines.spark.batch import FIRST, LAST
-from trendloom.engines.spark.counting import TiesCounter, counter_of, counting, ties_counter
+from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.error_transport import in_our_words
 from trendloom.engines.spark.frames import Frame, describe, finite, inspect, open_frame, with_null_columns
-from trendloom.engines.spark.passed import describe_passed
+from trendloom.engines.spark.prerequisites import checked
 from trendloom.engines.spark.session import is_started, session
-from trendloom.engines.spark.tasks import Job
+from trendloom.engines.spark.tasks import Batches, Job, Task, mapped
 from trendloom.engines.spark.timestamps import shown_in
 from trendloom.engines.spark.workload_job import by_query, meetings_of, opened, parcels
 from trendloom.errors import BindError, QueryWarning
@@ -30,16 +31,109 @@ from trendloom.logical.bind_ranking import RANK
 from trendloom.logical.plan import Plan
 from trendloom.planner.plan import Physical
 from trendloom.planner.workload import PhysicalWorkload
-from trendloom.runtime.equal_times import warning_of_ties
+from trendloom.runtime.analysis.position_counts import in_one_line, matching_alone, passed_events
+from trendloom.runtime.blocks import stream_of_table
+from trendloom.runtime.equal_times import Ties, warning_of_ties
 from trendloom.runtime.planning import bound, planned_together
 from trendloom.runtime.reading import is_spark_frame
 from trendloom.runtime.result_columns import aggregate_schema, row_schema
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
+    from pyspark.sql import DataFrame
 
     from trendloom.engines.answers import Watch
     from trendloom.options import Options
+
+
+# How many events pass the conditions on them alone, counted by Spark: one more job, for a query without any row.
+
+
+COUNTS = pa.schema([("position", pa.int64()), ("of_type", pa.int64()), ("together", pa.int64())])
+
+
+def describe_passed(plan: Plan, frame: Frame) -> str:
+    """As `engines.looking.passed.describe_passed`, over the events of a DataFrame."""
+    plan = matching_alone(plan)
+    with in_our_words():
+        rows = frame.df.select(*(column(name) for name in plan.scan.columns))
+        counts = mapped(rows, Task(plan, _counted), COUNTS).toArrow()
+    sums = counts.group_by("position").aggregate([("of_type", "sum"), ("together", "sum")]).to_pylist()
+    found = {one["position"]: (one["together_sum"], one["of_type_sum"]) for one in sums}
+    return in_one_line(plan, found)
+
+
+def _counted(plan: Any, batches: Batches) -> Batches:
+    for part in batches:
+        if part.num_rows:
+            stream = stream_of_table(plan, pa.Table.from_batches([part]))
+            found = [one for one in passed_events(plan, stream) if not one.negated]
+            counts = [[one.atom.position, one.of_type, one.together] for one in found]
+            columns = [list(values) for values in zip(*counts, strict=True)]
+            yield pa.RecordBatch.from_arrays([pa.array(values, pa.int64()) for values in columns], schema=COUNTS)
+
+
+# What tasks count for the driver: the matches they have found, looked at while the job runs, and events of equal time.
+#
+# Spark hands on what a task has counted when the task ends; a task that failed and was tried again may count twice.
+# Sessions through Spark Connect have no accumulators.
+
+
+LOOK_EVERY = 0.5
+"""Seconds."""
+
+
+def counter_of(df: DataFrame) -> Accumulator[int] | None:
+    """A counter that tasks can add to; None where the session has none."""
+    from pyspark.sql import SparkSession
+
+    session = df.sparkSession
+    return session.sparkContext.accumulator(0) if type(session) is SparkSession else None
+
+
+@dataclass(frozen=True)
+class TiesCounter:
+    """Events of equal time, over all tasks."""
+
+    events: Accumulator[int]
+    tied: Accumulator[int]
+
+    def __call__(self, found: Ties) -> None:
+        self.events.add(found.events)
+        self.tied.add(found.tied)
+
+    @property
+    def ties(self) -> Ties:
+        return Ties(self.events.value, self.tied.value)
+
+
+def ties_counter(df: DataFrame) -> TiesCounter | None:
+    """A counter of events of equal time; None where the session has none."""
+    events, tied = counter_of(df), counter_of(df)
+    return None if events is None or tied is None else TiesCounter(events, tied)
+
+
+@contextmanager
+def counting(counter: Accumulator[int] | None, progress: Callable[[int], None] | None) -> Iterator[None]:
+    """Tell `progress` of the counter while the body runs."""
+    if counter is None or progress is None:
+        yield
+        return
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.wait(LOOK_EVERY):
+            if counter.value:
+                progress(counter.value)
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        progress(counter.value)
 
 
 def answers(

@@ -36,8 +36,8 @@ from trendloom.kernels.matching.matches import Matches
 from trendloom.planner.plan import Physical
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Stream
-from trendloom.runtime.budget import with_memory
 from trendloom.runtime.equal_times import Tied
+from trendloom.runtime.limits import with_memory
 from trendloom.runtime.partial_aggregates import WINDOW
 from trendloom.runtime.result_builder import Arranged
 from trendloom.runtime.result_columns import aggregate_schema, row_schema

@@ -101,7 +101,7 @@ def _detect_batch(
     from trendloom.engines.spark import batch
     from trendloom.engines.spark.answers import bind_all, framed, job_of
     from trendloom.engines.spark.workload_job import in_one_table, meetings_of, parcels
-    from trendloom.logical.result_columns import refuse_clashing_columns
+    from trendloom.logical.workload import refuse_clashing_columns
     from trendloom.runtime.planning import planned_together
 
     if len(queries) > 1 and path is not Path.GENERAL:

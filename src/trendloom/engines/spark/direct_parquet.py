@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trendloom.engines.spark.allowed_paths import summed
-from trendloom.engines.spark.nanoseconds import HINT
 from trendloom.engines.spark.reduce import Reduce, freight_of
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, mapped
 from trendloom.engines.spark.time_overlap import InputPart, contested
+from trendloom.engines.spark.timestamps import HINT
 from trendloom.errors import DataError, RunError
 from trendloom.io.events import ticks
 from trendloom.runtime.blocks import stream_of_table

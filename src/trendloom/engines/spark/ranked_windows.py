@@ -26,7 +26,7 @@ from trendloom.kernels.columns.keys import encode_keys
 from trendloom.kernels.matching.matches import Matches
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Stream, build_block
-from trendloom.runtime.budget import with_memory
+from trendloom.runtime.limits import with_memory
 from trendloom.runtime.rank_merge import BOUND, bound_events, bound_type, rank_together
 from trendloom.runtime.result_builder import Arranged
 from trendloom.runtime.result_columns import row_schema

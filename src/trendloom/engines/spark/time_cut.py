@@ -18,8 +18,7 @@ from trendloom.engines.spark.tasks import Batches, Job, key_columns, keyed_by, s
 from trendloom.engines.spark.timestamps import moment_of
 from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.columns.keys import Keys
-from trendloom.model.time import TimeAxis
-from trendloom.model.window import Window
+from trendloom.model.time import TimeAxis, Window
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Stream
 

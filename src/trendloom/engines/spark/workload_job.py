@@ -42,7 +42,7 @@ from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Shared, Stream, stream_of_table
 from trendloom.runtime.partial_aggregates import merge_partials
-from trendloom.runtime.together import TogetherResults
+from trendloom.runtime.task import TogetherResults
 from trendloom.streaming.state import pack, unpack
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from trendloom.runtime.joint_columns import joint_schema_of, with_columns
+from trendloom.runtime.result_columns import joint_schema_of, with_columns
 
 QUERY = "query"
 DIGITS_ON_SPARK = 38

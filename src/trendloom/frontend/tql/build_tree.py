@@ -14,9 +14,7 @@ from lark import Token
 from lark.tree import Meta
 
 from trendloom.errors import ParseError, Span, did_you_mean
-from trendloom.frontend.tql.build_parts import ExpressionBuilder
-from trendloom.frontend.tql.build_patterns import PatternBuilder
-from trendloom.frontend.tql.build_places import Children
+from trendloom.frontend.tql.build_parts import Children, ExpressionBuilder, PatternBuilder
 from trendloom.frontend.tql.keywords import SEMANTICS
 from trendloom.frontend.tql.printer import write_expression
 from trendloom.frontend.tql.tree import Call, Expression, Item, Length, Merge, Name, Query, RankBy, Within

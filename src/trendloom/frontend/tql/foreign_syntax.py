@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 
 from trendloom.errors import ParseError, option
+from trendloom.frontend.tql.foreign_signs import as_written_here, components, definitions
 from trendloom.frontend.tql.parse_failure import Failure, is_clause
-from trendloom.frontend.tql.translation import as_written_here, components, definitions
 
 Advice = tuple[str, str]
 """What is wrong, and what to write."""

@@ -7,7 +7,8 @@ Nodes are frozen and compare by content; the place in the text (`span`) does not
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import MAX_PREC, Context, Decimal
 from enum import Enum
 from fractions import Fraction
@@ -273,3 +274,24 @@ class Query(Node):
     def clause(self, keyword: str) -> Span | None:
         """Where a clause ('RETURN', 'GROUP BY', ...) begins."""
         return dict(self.spans).get(keyword)
+
+
+# The attributes that a query names, whatever they belong to.
+
+
+def attributes_of(node: object) -> Iterator[str]:
+    """Every attribute that is named in a syntax tree, GROUP BY included."""
+    if isinstance(node, Query):
+        yield from node.group_by
+    if isinstance(node, Reference) and node.attribute is not None:
+        yield node.attribute
+    elif isinstance(node, Name):
+        yield node.name
+    elif isinstance(node, Equivalence):
+        yield from node.attributes
+    elif isinstance(node, tuple):
+        for part in node:
+            yield from attributes_of(part)
+    elif is_dataclass(node):
+        for field in fields(node):
+            yield from attributes_of(getattr(node, field.name))

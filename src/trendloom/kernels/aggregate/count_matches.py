@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.aggregate.block import aggregate
-from trendloom.kernels.aggregate.pivots import pivoted
+from trendloom.kernels.aggregate.block import aggregate, pivoted
 from trendloom.kernels.aggregate.widening import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected

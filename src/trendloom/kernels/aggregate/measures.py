@@ -19,7 +19,7 @@ import numpy as np
 
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.cells import words_of
+from trendloom.kernels.columns.fenwick import words_of
 from trendloom.kernels.columns.numbers import Numbers, zeros
 from trendloom.kernels.matching.automaton import Machine
 from trendloom.kernels.measures import AggregationSpec, Measure

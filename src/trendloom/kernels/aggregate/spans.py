@@ -14,7 +14,7 @@ from trendloom.kernels.columns import small
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.windows import check_range
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]
 

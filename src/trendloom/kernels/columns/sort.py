@@ -10,13 +10,15 @@ case) is only distributed by key.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns import small
-from trendloom.kernels.jit.compiled import njit
+from trendloom.kernels.jit.compiled import INSIDE, njit
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -201,3 +203,116 @@ def _sorted_words(words: Any, low: Any, bits: Any) -> Any:
             place[bucket] += 1
         source, target = target, source
     return source
+
+
+# Sort words inside compiled code: runs by insertion, then merged. Nothing is done where they are in order.
+#
+# Cost: O(n log n), O(n) for words in order; scratch of the same size is the caller's.
+
+
+RUN = 16
+"""Words that are sorted by insertion before merging begins."""
+
+
+@njit(**INSIDE)
+def bit_length(count: Any) -> Any:
+    """Bits that tell so many things apart."""
+    bits = 0
+    while (np.int64(1) << bits) < count:
+        bits += 1
+    return bits
+
+
+@njit(**INSIDE)
+def sort_words(words: Any, count: Any, spare: Any) -> None:
+    """Sort the first `count` words; `spare` is scratch of the same size."""
+    falls = 0
+    for at in range(1, count):
+        falls += words[at] < words[at - 1]
+    if falls == 0:
+        return
+    for begin in range(0, count, RUN):
+        _insertion_sort(words, begin, min(begin + RUN, count))
+    source, into, size = words, spare, RUN
+    while size < count:
+        for begin in range(0, count, 2 * size):
+            _merge_runs(source, into, begin, min(begin + size, count), min(begin + 2 * size, count))
+        source, into, size = into, source, 2 * size
+    if bit_length((count + RUN - 1) // RUN) & 1 == 1:  # an odd number of rounds ends in the scratch
+        for at in range(count):
+            words[at] = spare[at]
+
+
+@njit(**INSIDE)
+def _insertion_sort(words: Any, begin: Any, end: Any) -> None:
+    for at in range(begin + 1, end):
+        word, hole = words[at], at
+        while hole > begin and words[hole - 1] > word:
+            words[hole] = words[hole - 1]
+            hole -= 1
+        words[hole] = word
+
+
+@njit(**INSIDE)
+def _merge_runs(source: Any, into: Any, begin: Any, middle: Any, end: Any) -> None:
+    left, right = begin, middle
+    for at in range(begin, end):
+        if right >= end or (left < middle and source[left] <= source[right]):
+            into[at] = source[left]
+            left += 1
+        else:
+            into[at] = source[right]
+            right += 1
+
+
+# Order events of equal key and time by further columns, and number the instants that this makes.
+#
+# Events are sorted by key and time first; only those that share both with a neighbour are looked at again. What comes
+# out are *instants*: numbers that grow with (key, time, columns) and are equal for events that are equal in all of
+# them. Whoever asks for the order of two events of a key compares instants, whoever asks for a length of time compares
+# times. Cost: O(t log t) for t events of equal key and time, O(n) for the numbers.
+
+
+Array = np.ndarray[Any, Any]
+
+
+def order_ties(key: Array, time: Array, rows: Array, columns: Sequence[Vector]) -> tuple[Array, Array] | None:
+    """The rows with ties put in order, and the instants of the events; None where there are no ties.
+
+    `key` and `time` are those of the events in order, `rows` their rows in the columns.
+    """
+    same = (key[1:] == key[:-1]) & (time[1:] == time[:-1])
+    if not same.any():
+        return None
+    follows = np.r_[False, same]
+    tied = np.flatnonzero(follows | np.r_[same, False])
+    rank = value_ranks([column.take(rows[tied]) for column in columns])
+    order = np.lexsort((rank, np.cumsum(~follows)[tied]))
+    rows = rows.copy()
+    rows[tied] = rows[tied][order]
+    rank = rank[order]
+    follows[tied[1:]] &= rank[1:] == rank[:-1]
+    return rows, np.cumsum(~follows)
+
+
+def value_ranks(columns: Sequence[Vector]) -> Array:
+    """Numbers that order rows by their values, column by column, NULL first; equal rows have equal numbers."""
+    keys = [key for column in columns for key in _sortable(column)]
+    order = np.lexsort(keys[::-1])
+    steps = np.zeros(len(order), np.bool_)
+    for key in keys:
+        steps[1:] |= key[order][1:] != key[order][:-1]
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(steps)
+    return ranks
+
+
+def _sortable(column: Vector) -> Iterator[Array]:
+    """A column as arrays that NumPy sorts: what is known first, then the values."""
+    values = column.values
+    if values.dtype == object:
+        values = np.unique(values, return_inverse=True)[1].reshape(-1)
+    if column.valid is not None:
+        yield column.valid
+        values = np.where(column.valid, values, values.dtype.type(0))
+    yield values

@@ -20,11 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.copying import copy_entries
+from trendloom.kernels.columns.segments import copy_entries
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.match.candidate_events import BY_ORDER, BY_VALUE, Nodes, Walks, next_in_order, nodes_of, walks_of
+from trendloom.kernels.match.search import SearchKernel
 from trendloom.kernels.matching.automaton import Machine
-from trendloom.kernels.matching.first_chunk import first_chunk
+from trendloom.kernels.matching.expansion import first_chunk
 from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.matching.reachability import accepting, cuts_of, earliest_ends, first_cut
 from trendloom.kernels.matching.spec import Compared, Detection
@@ -261,3 +262,16 @@ def _advance(stop: Array, nodes: Nodes, horizon: int) -> None:
         while at < nodes.begin[state + 1] and nodes.least[at] < horizon:
             at += 1
         stop[state] = at
+
+
+# Matches under skip-till-any-match whose steps depend on the two events they join alone: built last (postponed).
+
+
+@dataclass(frozen=True)
+class PostponedKernel(SearchKernel):
+    """`pairs` are the conditions on the two events of a step."""
+
+    pairs: tuple[Compared, ...]
+
+    def all(self, block: Block) -> Iterator[Matches]:
+        return construct_matches(self.detection, self.pairs, block)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract import Built, Figure
+from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.matching.automaton import Machine
 from trendloom.kernels.matching.expansion import CHUNK, Expansion
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.join_order import Joining
 from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.matching.partial_matches import without_context
-from trendloom.kernels.matching.paths_in_windows import in_windows, matches_of
 from trendloom.kernels.matching.spec import Detection
-from trendloom.kernels.matching.windows import check_range, horizons
+from trendloom.kernels.matching.windows import check_range, horizons, in_windows, matches_of
 
 
 def joined_matches(spec: Detection, block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
@@ -38,3 +40,20 @@ def describe_order(spec: Detection, block: Block) -> str:
     """The components in the order in which they are bound over these events, for people to read."""
     joining = joining_of(spec, block)
     return ", ".join(joining.names[at] for at in joining.order)
+
+
+# Matches of sequences of single events with conditions between any of them: bound in the order that costs least.
+
+
+@dataclass(frozen=True)
+class JoiningKernel(SearchKernel):
+    """What conditions between distant components, or inside NOTs, make more selective than its steps."""
+
+    def all(self, block: Block) -> Iterator[Matches]:
+        return joined_matches(self.detection, block)
+
+    def describe(self, state: SearchState) -> Built | None:
+        """The order of the components, which depends on the events."""
+        if state.block is None or not len(state.block):
+            return None
+        return Built("order", (Figure("binds", describe_order(self.detection, state.block)),))

@@ -23,9 +23,8 @@ from trendloom.kernels.matching.automaton import Machine
 from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.partial_matches import Paths, without_context
-from trendloom.kernels.matching.paths_in_windows import in_windows
 from trendloom.kernels.matching.spec import Detection
-from trendloom.kernels.matching.windows import check_range, horizons
+from trendloom.kernels.matching.windows import check_range, horizons, in_windows
 
 Array = np.ndarray[Any, Any]
 

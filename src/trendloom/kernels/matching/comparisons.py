@@ -7,13 +7,14 @@ through doubles where that is exact, else through common ranks. So a kernel comp
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from trendloom.expr.evaluate import evaluate
-from trendloom.expr.nodes import Attribute, Expr
-from trendloom.expr.vectors import Vector, aligned, unify
+from trendloom.expr.nodes import Attribute, Expr, Which
+from trendloom.expr.vectors import Vector, aligned, is_true, unify
 from trendloom.kernels.columns.block import Block
 from trendloom.model.schema import Kind
 
@@ -71,3 +72,22 @@ def _sortable(values: Array) -> Array:
     """Doubles as integers of the same order; −0.0 is 0.0."""
     bits = (values.astype(np.float64) + 0.0).view(np.int64)
     return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+
+
+# Conditions on two adjacent events that are not a comparison of columns: `abs(b[i].x - b[i-1].x) < 2`.
+#
+# Cost: one evaluation in NumPy per pair of events and condition.
+
+
+def tests_hold(tests: Sequence[Expr], block: Block, earlier: Array, later: Array) -> Array:
+    """Whether all tests are true of every pair of an earlier and a later event."""
+
+    def leaf(expr: Expr) -> Vector:
+        assert isinstance(expr, Attribute)
+        side = later if expr.which in (Which.NEXT, Which.CURRENT) else earlier
+        return block.columns[expr.column].take(side)
+
+    hold = np.ones(len(earlier), np.bool_)
+    for test in tests:
+        hold &= is_true(evaluate(test, leaf))
+    return hold

@@ -28,9 +28,8 @@ import numpy as np
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.automaton import Machine, Step
 from trendloom.kernels.matching.gaps import Gaps
-from trendloom.kernels.matching.lookups import bound_events, mine_and_theirs
+from trendloom.kernels.matching.lookups import bound_events, mine_and_theirs, pieces
 from trendloom.kernels.matching.partial_matches import Paths, holds, same_bindings, together
-from trendloom.kernels.matching.pieces import pieces
 
 Array = np.ndarray[Any, Any]
 
@@ -248,3 +247,19 @@ class Expansion:
         for grown, origin in found:
             np.minimum.at(first, origin if same is None else same[origin], self.block.instant[grown.events[:, -1]])
         return first if same is None else first[same]
+
+
+# How large the first buffer of results is: later ones double.
+#
+# Small, so that whoever wants a few waits for a few; and in proportion to few events, so that a handful of them is
+# answered without loading a compiler (`interpreted.HANDFUL`).
+
+
+ENTRIES = 1 << 16
+"""Most entries (events of matches) of a first buffer."""
+OF_AN_EVENT = 4
+
+
+def first_chunk(events: int, most: int) -> int:
+    """Entries of the first buffer for matches of so many events."""
+    return min(most, ENTRIES, OF_AN_EVENT * (events + 8))

@@ -20,9 +20,8 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.automaton import Machine, Step
-from trendloom.kernels.matching.gap_thresholds import borders
+from trendloom.kernels.matching.gap_thresholds import borders, latest_starts
 from trendloom.kernels.matching.join_order import Joining, is_straight
-from trendloom.kernels.matching.latest_starts import latest_starts
 from trendloom.kernels.matching.lookups import Lookups
 from trendloom.kernels.matching.partial_matches import Paths, ready, without_context
 from trendloom.kernels.matching.spec import Absence, Rule, Scope

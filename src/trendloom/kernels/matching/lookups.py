@@ -11,6 +11,7 @@ See Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing", c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,3 +145,17 @@ def bound_events(paths: Paths, variable: str) -> tuple[Array, Array]:
         return np.zeros(len(paths), np.bool_), column
     rows = np.arange(len(paths))
     return binding[rows, column], paths.events[rows, column]
+
+
+# Slices of a sorted list, one for each row, as pairs of a row and an element, in pieces of bounded size.
+
+
+def pieces(members: Array, begin: Array, count: Array, size: int) -> Iterator[tuple[Array, Array]]:
+    """Row r goes with the `count[r]` members from `begin[r]` on; at most `size` pairs (and at least one) in a piece."""
+    last = np.cumsum(count)
+    total = int(last[-1]) if len(last) else 0
+    size = max(1, size)
+    for start in range(0, total, size):
+        flat = np.arange(start, min(start + size, total))
+        rows = np.searchsorted(last, flat, side="right")
+        yield rows, members[begin[rows] + flat - (last[rows] - count[rows])]

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from trendloom.expr.nodes import Comparison, Expr
 from trendloom.expr.quantifiers import Shape, shape_of
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.pattern.template import Template
 
 

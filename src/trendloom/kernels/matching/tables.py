@@ -12,8 +12,8 @@ import numpy as np
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Machine
-from trendloom.kernels.matching.comparable import comparable
 from trendloom.kernels.matching.expansion import Expansion
+from trendloom.kernels.matching.gap_thresholds import comparable
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.spec import Compared
 

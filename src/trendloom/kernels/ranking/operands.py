@@ -10,7 +10,7 @@ from trendloom.kernels.columns import segments
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.ranking.spec import Scoring
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]
 

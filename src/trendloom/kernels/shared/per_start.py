@@ -17,7 +17,7 @@ import numpy as np
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import BORROWED
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.shared.families import FOREVER
+from trendloom.kernels.shared.steps import FOREVER
 
 Array = np.ndarray[Any, Any]
 

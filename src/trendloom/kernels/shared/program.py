@@ -21,9 +21,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.measures import Measure
-from trendloom.kernels.shared.families import Family, families_of, slide, within
 from trendloom.kernels.shared.per_start import SegmentProgram
-from trendloom.kernels.shared.steps import CountedQuery, CountedStep, SharedSteps, StepMeasure
+from trendloom.kernels.shared.steps import (
+    CountedQuery,
+    CountedStep,
+    Family,
+    SharedSteps,
+    StepMeasure,
+    families_of,
+    slide,
+    within,
+)
 
 Array = np.ndarray[Any, Any]
 

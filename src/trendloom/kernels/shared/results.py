@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.shared.families import FOREVER
 from trendloom.kernels.shared.program import DOUBLE, MergedQueries, SweepProgram
+from trendloom.kernels.shared.steps import FOREVER
 
 Array = np.ndarray[Any, Any]
 

@@ -24,10 +24,10 @@ from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.windows import check_range
 from trendloom.kernels.shared.events import ADD, COMBINE, NOTE, PLAIN, RESET, ShownEvents, show
-from trendloom.kernels.shared.families import FOREVER
 from trendloom.kernels.shared.per_start import SPACE, SegmentProgram, combine, extend, forget_starts, starts_of
 from trendloom.kernels.shared.program import DOUBLE, INTEGER, LEAST, NO_WEIGHT, MergedQueries, SweepProgram
 from trendloom.kernels.shared.results import HEAD, SweptQuery, no_results, results_by_query
+from trendloom.kernels.shared.steps import FOREVER
 
 Array = np.ndarray[Any, Any]
 

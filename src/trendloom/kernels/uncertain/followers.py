@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.matching.automaton import Step
-from trendloom.kernels.matching.pieces import pieces
+from trendloom.kernels.matching.lookups import pieces
 from trendloom.kernels.uncertain.extension import Extensions, scopes_crossed
 from trendloom.kernels.uncertain.growth import SignatureGrowth
 from trendloom.kernels.uncertain.position_events import FAR

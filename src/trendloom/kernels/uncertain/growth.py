@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.matching.automaton import Step
-from trendloom.kernels.matching.pieces import pieces
+from trendloom.kernels.matching.lookups import pieces
 from trendloom.kernels.uncertain.extension import Extensions
 from trendloom.kernels.uncertain.prefixes import Prefixes, nothing_bound
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.lookups import pieces
 from trendloom.kernels.matching.partial_matches import Paths, holds
-from trendloom.kernels.matching.pieces import pieces
 from trendloom.kernels.uncertain.extension import Extensions, position_of_not, scopes_crossed
 from trendloom.kernels.uncertain.followers import Followers
 from trendloom.kernels.uncertain.position_events import FAR

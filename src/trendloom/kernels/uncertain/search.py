@@ -5,26 +5,117 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.errors import PlanError, option
+from trendloom.kernels.matching.automaton import Machine, Step
 from trendloom.kernels.matching.spec import Detection
 from trendloom.kernels.matching.windows import check_range
 from trendloom.kernels.uncertain.block import IntervalBlock
-from trendloom.kernels.uncertain.extension import Extensions
+from trendloom.kernels.uncertain.extension import Extensions, scopes_crossed
 from trendloom.kernels.uncertain.followers import NextGrowth
 from trendloom.kernels.uncertain.growth import CHUNK, SignatureGrowth
 from trendloom.kernels.uncertain.prefixes import Prefixes
-from trendloom.kernels.uncertain.rivals import RivalSearch
+from trendloom.kernels.uncertain.rivals import CLASSES, RivalSearch, excuse_bits
 from trendloom.kernels.uncertain.signatures import Signatures
-from trendloom.kernels.uncertain.supported import check_supported
 from trendloom.kernels.uncertain.walk import SignatureWalk, can_walk
-from trendloom.kernels.uncertain.windows import possible_windows, span_in_points
-from trendloom.model.window import Window
+from trendloom.model.time import Window
+
+# Windows that may hold a signature: those where it has room, each with the points that belong to it.
+#
+# A window [s, e) in ticks has the points from ceil(s / grain) to ceil(e / grain) - 1.
+
 
 Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class PossibleWindows:
+    """`which` signature, the `start` of the window in ticks, and its first and last `points`."""
+
+    which: Array
+    start: Array
+    points: Array
+
+
+def span_in_points(window: Window, grain: int) -> int | None:
+    """A match takes less than so many points: those that a window can have, or of a bare WITHIN."""
+    return None if window.within is None else -(-window.within // grain)
+
+
+def possible_windows(signatures: Prefixes, window: Window, grain: int) -> PossibleWindows:
+    """The windows that may hold each signature, by signature and start.
+
+    If the first event comes no earlier than a window, the last comes at max(least, first point + length - 1).
+    """
+    assert window.within is not None
+    assert window.slide is not None
+    lowest = np.floor_divide(signatures.least * grain - window.within, window.slide) + 1
+    count = np.maximum(np.floor_divide(signatures.latest * grain, window.slide) - lowest + 1, 0)
+    which = np.repeat(np.arange(len(signatures)), count)
+    nth = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    start = (lowest[which] + nth) * window.slide
+    first, last = -np.floor_divide(-start, grain), -np.floor_divide(-(start + window.within), grain) - 1
+    room = np.flatnonzero(last - first >= signatures.length - 1)
+    return PossibleWindows(which[room], start[room], np.stack([first[room], last[room]], axis=1))
+
+
+# Which patterns the search takes: binding refuses the others by name, and here is where they would go wrong.
+
+
+def check_supported(machine: Machine) -> None:
+    """Refuse what signatures with rivals cannot express."""
+    spec = machine.spec
+    template = spec.scopes[0].template
+    if spec.adjacent or spec.hidden:
+        raise _refusal("contiguous matches and EXISTS")
+    if machine.ambiguous or any(len(step.ways) != 1 or step.may_tie for step in machine.steps):
+        raise _refusal("a pattern that leads from one component to another in several ways")
+    if any(len(ways) > 1 for ways in template.accepts):
+        raise _refusal("a pattern that ends in several ways")
+    if any(edge.target < state for state, edges in enumerate(template.edges) for edge in edges):
+        raise _refusal("a Kleene part of several components")
+    for scope in spec.scopes[1:]:
+        if scope.parent or len(scope.template.edges) != 1 or scope.template.edges[0] or scope.open_ended:
+            raise _refusal("NOT of more than one event")
+    if spec.earliest:
+        _check_runs(machine)
+
+
+def _check_runs(machine: Machine) -> None:
+    spec = machine.spec
+    if any(rule.shape.whole for rule in spec.scopes[0].rules):
+        raise _refusal("skip-till-next-match with conditions on a whole Kleene part")
+    if any(rule.part in scope.parts for scope in spec.scopes[1:] for rule in scope.rules if rule.part is not None):
+        raise _refusal("skip-till-next-match with conditions on a NOT inside a Kleene part")
+    if len(excuse_bits(machine)) > CLASSES:
+        raise _refusal(f"skip-till-next-match with more than {CLASSES} NOTs")
+    for steps in machine.moves[0]:
+        for one, other in combinations(steps, 2):
+            if _of_one_type(machine, one, other) and not _in_line(one, other):
+                raise _refusal("skip-till-next-match with NOTs on different ways to one event")
+
+
+def _of_one_type(machine: Machine, one: Step, other: Step) -> bool:
+    places = machine.spec.places
+    return places[one.position].type == places[other.position].type
+
+
+def _in_line(one: Step, other: Step) -> bool:
+    """Whether one of two steps crosses all NOTs that the other crosses."""
+    mine, theirs = set(scopes_crossed(one)), set(scopes_crossed(other))
+    return mine <= theirs or theirs <= mine
+
+
+def _refusal(what: str) -> PlanError:
+    return PlanError(
+        f"with imprecise time the search does not take {what}",
+        hint=f"use skip-till-any-match or a simpler pattern; {option('engine', 'reference')} runs it on small streams",
+    )
+
 
 ROWS = 1 << 14
 """Most signatures of which rivals and windows are held at once."""

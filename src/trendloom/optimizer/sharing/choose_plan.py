@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trendloom.optimizer.sharing.benefit import Benefit
-from trendloom.optimizer.sharing.bound_plans import bound_plans
-from trendloom.optimizer.sharing.conflict_graph import ConflictGraph, conflict_graph, members
+from trendloom.optimizer.sharing.conflict_graph import (
+    ConflictGraph,
+    Reduction,
+    conflict_graph,
+    expand_candidates,
+    members,
+    reduce_graph,
+)
 from trendloom.optimizer.sharing.deadline import NEVER, Deadline
-from trendloom.optimizer.sharing.expand_candidates import expand_candidates
-from trendloom.optimizer.sharing.find_plan import FoundPlan, find_plan
-from trendloom.optimizer.sharing.greedy import greedy, guaranteed_weight
-from trendloom.optimizer.sharing.mine_segments import mine_segments
-from trendloom.optimizer.sharing.reduce_graph import Reduction, reduce_graph
-from trendloom.optimizer.sharing.segments import SharedSegment, Word
+from trendloom.optimizer.sharing.find_plan import FoundPlan, bound_plans, find_plan, greedy, guaranteed_weight
+from trendloom.optimizer.sharing.segments import Benefit, SharedSegment, Word, mine_segments
 
 SECONDS = 5.0
 """How long the choice may take before queries start."""

@@ -6,16 +6,16 @@ than `MOST_LETTERS` the heaviest segments are taken.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, combinations
 from typing import Any
 
 import numpy as np
 
-from trendloom.optimizer.sharing.benefit import Benefit
 from trendloom.optimizer.sharing.deadline import NEVER, Deadline
-from trendloom.optimizer.sharing.segments import SharedSegment
+from trendloom.optimizer.sharing.segments import Benefit, SharedSegment
 
 Array = np.ndarray[Any, Any]
 
@@ -133,3 +133,131 @@ def _spots(segment: SharedSegment, alternative: int | None) -> list[tuple[object
         (query, place) for query, first in segment.places for place in range(first, first + len(segment.letters))
     ]
     return found if alternative is None else [*found, ("alternative", alternative)]
+
+
+# Remove segments of which it is certain whether the best plan has them.
+#
+# One without conflicts is in it. One is out if everything that it does not exclude weighs less together than a plan is
+# known to weigh. What was set aside as certain counts in both: else a segment that belongs into the best plan could be
+# taken for too light. Cost: O(conflicts), and a look at all segments for each round in which some are removed, both as
+# operations on arrays.
+
+
+ROUNDING = 1e-9
+"""Sums of weights are that far from right, at most."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Which segments are still in question, which are certain, and which are out; as bits."""
+
+    left: int
+    certain: int
+    pruned: int
+
+
+def reduce_graph(graph: ConflictGraph, least: float, deadline: Deadline = NEVER) -> Reduction:
+    """Decide what can be decided; `least`: what some plan weighs, at least."""
+    weights = np.array(graph.weights)
+    degrees = np.array([near.bit_count() for near in graph.near], np.int64)
+    excluded = np.zeros(len(weights))  # by each, of what is left
+    for vertex, near in enumerate(graph.near):
+        if deadline.is_over_at(vertex):
+            return _reduction(degrees == 0, np.zeros(len(weights), np.bool_))
+        excluded[vertex] = weights[numbers_of(near)].sum() if near else 0.0
+    possible = float(weights.sum())  # of what is left and what is certain
+    pruned = np.zeros(len(weights), np.bool_)
+    while not deadline.is_over:
+        too_light = ~pruned & (degrees > 0) & (possible - excluded < least * (1 - ROUNDING))
+        if not too_light.any():
+            break
+        pruned |= too_light
+        possible -= float(weights[too_light].sum())
+        for vertex in np.flatnonzero(too_light).tolist():
+            others = numbers_of(graph.near[vertex])
+            degrees[others] -= 1
+            excluded[others] -= weights[vertex]
+    return _reduction(~pruned & (degrees == 0), pruned)
+
+
+def _reduction(certain: Array, pruned: Array) -> Reduction:
+    return Reduction(bits_of(~certain & ~pruned), bits_of(certain), bits_of(pruned))
+
+
+# Segments for fewer queries: one that gives up the queries where it is in conflict may be shared beside the others.
+#
+# A conflict between two segments, caused by some queries, is resolved if each of these queries is given up by one of
+# the two; either must keep at least two queries. So a segment becomes a set of *options*, of which a plan has at most
+# one, found breadth first. Their number is exponential in the worst case: so many are tried, the widest first. Where
+# there are many segments, each has fewer options, and the heaviest have them.
+
+
+MOST_OPTIONS = 32
+"""Options of one segment, itself included."""
+LEAST_OPTIONS = 4
+"""The same, however many segments there are."""
+MOST_CAUSES = 4
+"""Queries that cause a conflict, up to which every way to divide them is tried; else all of them or none."""
+
+
+def expand_candidates(
+    graph: ConflictGraph,
+    benefit: Benefit,
+    most: int = MOST_OPTIONS,
+    deadline: Deadline = NEVER,
+    *,
+    in_all: int = MOST_SEGMENTS,
+    letters: int = MOST_LETTERS,
+) -> ConflictGraph:
+    """The graph of all options that save anything; there are `in_all` at most, unless there are more segments."""
+    found = [[(segment, weight)] for segment, weight in zip(graph.segments, graph.weights, strict=True)]
+    room = in_all - len(found)
+    letters -= sum(segment.size for segment in graph.segments)
+    most = max(min(most, in_all // max(len(found), 1)), min(most, LEAST_OPTIONS))
+    for vertex in sorted(range(len(found)), key=lambda vertex: -graph.weights[vertex]):
+        segment = graph.segments[vertex]
+        size = min(most, 1 + room, 1 + letters // segment.size)
+        if size < 2 or not graph.near[vertex]:
+            continue
+        if deadline.is_over:
+            break
+        others = [graph.segments[other] for other in members(graph.near[vertex])]
+        weighed = [(one, benefit(one)) for one in options_of(segment, others, size, deadline)[1:]]
+        saving = [(one, weight) for one, weight in weighed if weight > 0]
+        found[vertex] += saving
+        room -= len(saving)
+        letters -= sum(one.size for one, _ in saving)
+    alternatives = [vertex for vertex, some in enumerate(found) for _ in some]
+    return replace(graph_of([one for some in found for one in some], alternatives), lacking=graph.lacking)
+
+
+def options_of(
+    segment: SharedSegment, others: Sequence[SharedSegment], most: int = MOST_OPTIONS, deadline: Deadline = NEVER
+) -> list[SharedSegment]:
+    """A segment, and itself for fewer queries, by which conflicts with others are resolved."""
+    conflicts = [(segment.conflicts_in(other), other) for other in others]
+    found, known, waiting = [segment], {segment.queries}, deque([segment])
+    while waiting and not deadline.is_over:
+        one = waiting.popleft()
+        for causes, other in conflicts:
+            for given_up in _resolving(causes & one.queries, other):
+                kept = one.queries - given_up
+                if len(kept) > 1 and kept not in known:
+                    if len(found) == most:
+                        return found
+                    known.add(kept)
+                    found.append(one.only(kept))
+                    waiting.append(found[-1])
+    return found
+
+
+def _resolving(causes: frozenset[int], other: SharedSegment) -> Iterator[frozenset[int]]:
+    """Which queries to give up so that the other segment can give up the rest of those that cause a conflict."""
+    if not causes:
+        return
+    sizes = range(1, len(causes) + 1) if len(causes) <= MOST_CAUSES else (len(causes),)
+    for size in sizes:
+        for some in combinations(sorted(causes), size):
+            given_up = frozenset(some)
+            if len(other.queries - (causes - given_up)) > 1:
+                yield given_up

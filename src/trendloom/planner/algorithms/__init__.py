@@ -8,6 +8,8 @@ from __future__ import annotations
 from trendloom.planner.algorithms import (
     best_paths,
     branches,
+    collapsed,
+    complete,
     event_grained,
     expansion,
     expected_values,
@@ -18,9 +20,7 @@ from trendloom.planner.algorithms import (
     pivots,
     postponed,
     rank_join,
-    spines,
     summed_confidences,
-    trend_graph,
     two_steps,
     type_grained,
     uncertain,
@@ -28,8 +28,8 @@ from trendloom.planner.algorithms import (
 from trendloom.planner.request import Candidate
 
 CANDIDATES: tuple[Candidate, ...] = (
-    trend_graph.CANDIDATE,
-    spines.CANDIDATE,
+    complete.CANDIDATE,
+    collapsed.CANDIDATE,
     best_paths.CANDIDATE,
     branches.CANDIDATE,
     rank_join.CANDIDATE,

@@ -10,9 +10,9 @@ from trendloom.kernels.matching.automaton import Machine
 from trendloom.kernels.matching.join_order import is_straight
 from trendloom.kernels.ranking.cells.kernel import PathsKernel
 from trendloom.kernels.ranking.kernel import ListingKernel
+from trendloom.planner.adjacency import pairs_of
 from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.estimates import estimate_search
-from trendloom.planner.pairs import pairs_of
 from trendloom.planner.ranking import describe_ranking, fold_of
 from trendloom.planner.request import Candidate, Choice, Wanted
 

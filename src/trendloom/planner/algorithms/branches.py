@@ -12,7 +12,7 @@ from trendloom.logical.display import Branch
 from trendloom.logical.plan import Plan, Ranking
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Semantics
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.pattern.algebra import Either, Pattern, atoms
 from trendloom.pattern.template import build_template
 from trendloom.planner.algorithms import best_paths, monotone_parts, rank_join

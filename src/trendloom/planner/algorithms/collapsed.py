@@ -16,11 +16,16 @@ from trendloom.kernels.aggregate.type_grained.program import obstacle as program
 from trendloom.kernels.matching.automaton import Machine
 from trendloom.kernels.matching.spec import Detection, Pair, Place, Rule, Scope
 from trendloom.kernels.measures import AggregationSpec, Grain, Measure, Test
+from trendloom.kernels.trends.collapsed.kernel import SpinesKernel
 from trendloom.kernels.trends.collapsed.spec import Gap, Settled, Spine
 from trendloom.model.schema import Kind
-from trendloom.model.window import Window
+from trendloom.model.selection import Trends
+from trendloom.model.time import Window
 from trendloom.pattern.template import NOTHING, Crossings, Edge, Template
 from trendloom.planner.adjacency import Move, adjacent
+from trendloom.planner.estimates import estimate_search
+from trendloom.planner.exists import HIDING
+from trendloom.planner.request import Candidate, Choice, Wanted
 
 MOST_POSITIONS = 62
 """Positions of Kleene variables in a gap: one bit of a word for each, and two for the events around it."""
@@ -310,3 +315,27 @@ class _Numbers:
         yield from ((state, at) for at, state in enumerate(self.inside))
         if self.target is not None:
             yield self.target, self.at_source + 1
+
+
+# Collapsed trends: events outside Kleene variables first, then what may lie between them.
+
+
+def consider(wanted: Wanted) -> Choice | str:
+    if wanted.plan.output is not Trends.COLLAPSED:
+        return "it finds collapsed trends only"
+    if wanted.plan.hidden:
+        return HIDING
+    found = spine_of(wanted.detection)
+    if isinstance(found, str):
+        return found
+    return Choice(
+        SpinesKernel(wanted.detection, found.spine),
+        "spines: events outside Kleene variables first, then what may lie between them",
+        "what lies between two events outside Kleene variables does not depend on the rest of the match",
+        found.cost,
+        TOGETHER,
+        estimate=estimate_search(wanted),
+    )
+
+
+CANDIDATE = Candidate("spines", consider)

@@ -5,13 +5,75 @@ Conditions on the whole variable are tested on the complete trends, where that i
 
 from __future__ import annotations
 
-from trendloom.expr.nodes import Expr, columns
+from trendloom.expr.nodes import (
+    Aggregate,
+    Arithmetic,
+    Attribute,
+    Comparison,
+    Expr,
+    Extent,
+    Junction,
+    Negate,
+    columns,
+    walk,
+)
 from trendloom.kernels.matching.automaton import Machine
 from trendloom.kernels.matching.spec import Detection, Pair
 from trendloom.kernels.measures import Test
+from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
 from trendloom.kernels.trends.complete.spec import Complete
+from trendloom.model.selection import Trends
 from trendloom.planner.adjacency import adjacent
-from trendloom.planner.algorithms.monotone import monotone
+from trendloom.planner.estimates import estimate_graph
+from trendloom.planner.exists import HIDING
+from trendloom.planner.request import Candidate, Choice, Wanted
+
+# Which conditions on the whole of a match a match passes if one that it contains passes: `count(p[]) > 10`.
+#
+# Then complete trends can be found first and tested last. Proof: let M be the matches without the condition C. If m
+# passes C and lies in n ∈ M, n passes C, too; so what is largest among those that pass is largest in M. Conversely,
+# what is largest in M and passes is largest among those that pass.
+#
+# A side of a comparison *rises* if it never falls when events are added: `count`, `max`, `duration`; it *falls* if it
+# never rises: `min`. NULL is what there is before the first value and never comes back. Sums and means do neither.
+
+
+RISES = {"count": 1, "max": 1, "min": -1}
+
+
+def monotone(expr: Expr) -> bool:
+    """Whether a conjunct stays true when events are added to the variables that it reads as a whole."""
+    if isinstance(expr, Junction):
+        return all(monotone(operand) for operand in expr.operands)
+    if not isinstance(expr, Comparison) or expr.operator in ("=", "!="):
+        return False
+    left, right = _rises(expr.left), _rises(expr.right)
+    if left is None or right is None:
+        return False
+    low, high = (right, left) if expr.operator in (">", ">=") else (left, right)
+    return high >= 0 >= low
+
+
+def _rises(expr: Expr) -> int | None:
+    """1: never falls when events are added; −1: never rises; 0: stays; None: nobody knows."""
+    if not any(isinstance(node, Attribute | Aggregate | Extent) for node in walk(expr)):
+        return 0
+    match expr:
+        case Aggregate():
+            return None if expr.before else RISES.get(expr.function)
+        case Extent():
+            return 1
+        case Negate():
+            found = _rises(expr.operand)
+            return None if found is None else -found
+        case Arithmetic(operator="+" | "-"):
+            left, right = _rises(expr.left), _rises(expr.right)
+            if left is None or right is None:
+                return None
+            right = right if expr.operator == "+" else -right
+            return left + right if 0 in (left, right) else left if left == right else None
+        case _:
+            return None
 
 
 def complete_of(detection: Detection) -> tuple[Complete | None, str]:
@@ -58,3 +120,30 @@ def _how(pairs: tuple[Pair, ...], tests: tuple[Test, ...]) -> str:
     if len(pairs) == 1 and pairs[0].operator != "!=" and columns(pairs[0].left) == columns(pairs[0].right):
         return f"{flat}; events before another are found in order of value and time"
     return f"{flat}; each event is compared with those of its windows that do not precede it in another way"
+
+
+# Complete trends of one variable with +: paths through a graph (CET).
+#
+# See Poppe, "Event Stream Analytics", part on complete event trends.
+
+
+def consider(wanted: Wanted) -> Choice | str:
+    if wanted.plan.output is not Trends.COMPLETE:
+        return "it finds complete trends only"
+    if wanted.plan.hidden:
+        return HIDING
+    graph, reason = complete_of(wanted.detection)
+    if graph is None:
+        return reason
+    return Choice(
+        TrendGraphKernel(wanted.detection, graph, wanted.limits.memory),
+        "trend graph (CET): an edge where no longer path leads from one event to the other",
+        reason,
+        "O(edges · log events + events of trends), trends stored as far as the memory allows",
+        "walk the graph: one trend at a time (M-CET), or by graphlets whose trends are stored (H-CET)",
+        builds=True,
+        estimate=estimate_graph(wanted, graph),
+    )
+
+
+CANDIDATE = Candidate("trend graph", consider)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trendloom.planner.added_up import added_up
-from trendloom.planner.aggregation import by_event
+from trendloom.planner.aggregation import added_up, by_event
 from trendloom.planner.request import Candidate, Choice, Wanted
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trendloom.kernels.match.kernel import ExpansionKernel
+from trendloom.kernels.match.expansion import ExpansionKernel
 from trendloom.model.selection import Semantics
 from trendloom.planner.choice import ADDED_UP, searched
 from trendloom.planner.consistency import sieves_of

@@ -9,7 +9,7 @@ from trendloom.kernels.uncertain.expected.results import PROBABILITY, ExpectedOf
 from trendloom.logical.plan import Plan
 from trendloom.pattern.template import Template
 from trendloom.planner.aggregation import measures_of
-from trendloom.planner.algorithms.exclusive import overlapping
+from trendloom.planner.algorithms.uncertain import overlapping
 from trendloom.planner.request import Candidate, Choice, Wanted
 
 ALGORITHM = "densities: add up what is to be expected at each point of time, without finding a match"

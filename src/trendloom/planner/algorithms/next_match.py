@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from trendloom.kernels.match.kernel_part_part_part_part import RunsKernel
+from trendloom.kernels.match.next import RunsKernel
 from trendloom.kernels.matching.spec import Compared
 from trendloom.model.selection import Semantics
+from trendloom.planner.adjacency import pairs_of
 from trendloom.planner.choice import ADDED_UP, searched
-from trendloom.planner.pairs import pairs_of
 from trendloom.planner.request import Candidate, Choice, Wanted
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trendloom.planner.added_up import added_up
-from trendloom.planner.aggregation import by_pivot
+from trendloom.planner.aggregation import added_up, by_pivot
 from trendloom.planner.request import Candidate, Choice, Wanted
 
 

@@ -5,10 +5,10 @@ See Zhang, Diao and Immerman, "On Complexity and Optimization of Expensive Queri
 
 from __future__ import annotations
 
-from trendloom.kernels.match.kernel_part_part import PostponedKernel
+from trendloom.kernels.match.any import PostponedKernel
 from trendloom.model.selection import Semantics
+from trendloom.planner.adjacency import pairs_of
 from trendloom.planner.choice import ADDED_UP, searched
-from trendloom.planner.pairs import pairs_of
 from trendloom.planner.request import Candidate, Choice, Wanted
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trendloom.planner.added_up import added_up
-from trendloom.planner.aggregation import matrices
+from trendloom.planner.aggregation import added_up, matrices
 from trendloom.planner.request import Candidate, Choice, Wanted
 
 

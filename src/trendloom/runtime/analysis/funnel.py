@@ -26,18 +26,39 @@ from trendloom.frontend.tql.keywords import write_name
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.match.reached_events import NOWHERE, Reached, reached
+from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.spec import Detection
 from trendloom.kernels.matching.windows import horizons
 from trendloom.logical.display import Branch, show_component, show_duration
 from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Semantics
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.pattern.algebra import Negation, atoms, negations
+from trendloom.planner.adjacency import adjacent
 from trendloom.planner.pattern_tables import describe
 from trendloom.planner.plan import Physical, choose
 from trendloom.runtime.analysis.position_counts import Passed, atoms_of, matching_alone, passed_events, stream_of
-from trendloom.runtime.analysis.remembered import remembered
 from trendloom.runtime.blocks import build_block, key_codes
+
+# What of a partial match decides how it can go on: the variables that conditions look back at.
+#
+# Where it is the last event alone, all partial matches that end with it are alike. See `kernels.search.reached_events`.
+
+
+def remembered(detection: Detection) -> frozenset[str] | None:
+    """Variables that bind one event each, besides the last event; None: everything may matter."""
+    machine = Machine(detection)
+    if machine.ambiguous or any(place.branch for place in detection.places):
+        return None
+    names: set[str] = set()
+    for rule in detection.scopes[0].rules:
+        if adjacent(rule, detection, machine)[0] is None:
+            names |= rule.shape.variables
+    for scope in detection.scopes[1:]:
+        names |= scope.outer if scope.parent == 0 and scope.waits else frozenset()
+    return None if names & detection.plural else frozenset(names)
+
 
 Array = np.ndarray[Any, Any]
 

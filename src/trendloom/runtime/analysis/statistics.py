@@ -9,23 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.expr.vectors import Vector
-from trendloom.io.events import Events
+from trendloom.io.events import Events, ticks
+from trendloom.io.parquet import ParquetFiles
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import encode_keys
-from trendloom.kernels.matching.adjacent_tests import tests_hold
+from trendloom.kernels.matching.comparisons import tests_hold
 from trendloom.logical.plan import Plan, Projection
-from trendloom.logical.statistics import KeySpread, Origin, Statistics
-from trendloom.model.schema import Kind
+from trendloom.logical.statistics import KeySpread, Origin, Statistics, StatisticsOf
+from trendloom.logical.workload import Attributes
+from trendloom.model.schema import Kind, Schema
 from trendloom.optimizer import optimize
 from trendloom.optimizer.nesting_costs import compared_values
 from trendloom.optimizer.prune_scan import scan_needed_columns
-from trendloom.planner.neighbours import neighbours_of
+from trendloom.optimizer.split_by_equality import split_by_equality
+from trendloom.planner.adjacency import neighbours_of
 from trendloom.planner.plan import choose
 from trendloom.runtime.analysis.position_counts import of_type
 from trendloom.runtime.blocks import Stream, build_block, key_codes
@@ -156,3 +160,124 @@ def _passing(
         same = block.key[earlier] == block.key[later]
         if same.any():
             yield (first, second), float(tests_hold(tests, block, earlier[same], later[same]).mean())
+
+
+# What is quickly known of events at hand, for all queries of a workload: types, times, and keys of a sample.
+#
+# Cost: one pass over the types and the times; for each set of partition attributes the keys of a sample.
+
+
+MOST_KEYS = 1 << 14
+"""Events of which keys are looked at."""
+
+
+def spread_in(table: pa.Table, attributes: Attributes, kinds: Mapping[str, Kind]) -> KeySpread:
+    """How the rows of a table spread over the values of some columns, of which a sample is looked at."""
+    rows = sampled_rows(len(table), MOST_KEYS)
+    some = table.select(list(attributes)).take(rows)
+    return spread_of(key_codes(attributes, Stream(some, kinds, np.zeros(len(rows), np.int64))).codes, len(table))
+
+
+def statistics_of_stream(events: Events) -> StatisticsOf:
+    """The statistics of any bound query over these events, as far as it takes no time worth mentioning."""
+    total = len(events.types)
+    kinds = {column.name: column.kind for column in events.schema.columns}
+
+    @cache
+    def types() -> dict[str, float]:
+        return {name: float(count) for name, count in by_type(events.types)}
+
+    @cache
+    def bounds() -> tuple[int, int] | tuple[None, None]:
+        if events.ticks is None or not total:
+            return None, None
+        return int(events.ticks.min()), int(events.ticks.max())
+
+    @cache
+    def domain(kind: str, column: str) -> float:
+        rows = sampled_rows(total, MOST_KEYS)
+        return domain_of(
+            kind, column, events.table.select([column]).take(rows), events.types.take(rows), types(), kinds
+        )
+
+    @cache
+    def spread(attributes: Attributes) -> KeySpread:
+        return spread_in(events.table, attributes, kinds)
+
+    def known(plan: Plan) -> Statistics:
+        plan = split_by_equality(plan)
+        attributes = plan.keys
+        keys = {attributes: spread(attributes)} if attributes else {}
+        first, last = bounds()
+        domains = {(kind, column): domain(kind, column) for kind, column in compared_values(plan)}
+        return Statistics(Origin.EVENTS, total, total, types(), first, last, keys, domains=domains)
+
+    return known
+
+
+# Statistics of Parquet files without reading a row: what the footers say of row groups.
+#
+# How many events there are is always known; times, NULLs and types only where every row group tells.
+# Cost: O(row groups · columns), and nothing is read that opening the files has not read.
+
+
+def statistics_of_footers(files: ParquetFiles, schema: Schema) -> Statistics:
+    """What the footers tell of a stream."""
+    bounds = _times(files, schema)
+    return Statistics(
+        Origin.FOOTERS,
+        files.rows,
+        0,
+        _types(files, schema.type),
+        first=None if bounds is None else bounds[0],
+        last=None if bounds is None else bounds[1],
+        nulls={name: nulls for name in files.columns.names if (nulls := _nulls(files, name)) is not None},
+    )
+
+
+def _groups(files: ParquetFiles, name: str) -> Iterator[tuple[int, Any]]:
+    """For every row group with rows how many it has, and the statistics of a column in it (None: there are none)."""
+    for footer in files.footers:
+        for group in (footer.row_group(number) for number in range(footer.num_row_groups)):
+            if group.num_rows:
+                leaves = {group.column(at).path_in_schema: at for at in range(group.num_columns)}
+                yield group.num_rows, group.column(leaves[name]).statistics if name in leaves else None
+
+
+def _times(files: ParquetFiles, schema: Schema) -> tuple[int, int] | None:
+    found = [statistics for _, statistics in _groups(files, schema.time)]
+    if not found or schema.imprecise or any(one is None or not one.has_min_max for one in found):
+        return None
+    ends = [min(one.min for one in found), max(one.max for one in found)]
+    try:
+        times = pa.chunked_array([pa.array(ends, files.columns.field(schema.time).type)])
+        first, last = ticks(times, schema.axis).tolist()
+    except pa.ArrowException:  # text, or not whole microseconds: whoever reads the rows says so better
+        return None
+    return first, last
+
+
+def _nulls(files: ParquetFiles, name: str) -> float | None:
+    """Events without a value in a column; None: some row group does not tell."""
+    if name in files.keys:
+        return float(
+            sum(f.num_rows for f, key in zip(files.footers, files.keys[name], strict=True) if not key.is_valid)
+        )
+    found = [statistics for _, statistics in _groups(files, name)]
+    if any(one is None or not one.has_null_count for one in found):
+        return None
+    return float(sum(one.null_count for one in found))
+
+
+def _types(files: ParquetFiles, name: str) -> dict[str, float]:
+    """Events of each type, where all events of a row group are of one; {}: they are not, or nobody tells."""
+    counts: dict[str, float] = {}
+    if name in files.keys:
+        for footer, key in zip(files.footers, files.keys[name], strict=True):
+            counts[str(key)] = counts.get(str(key), 0.0) + footer.num_rows
+        return counts
+    for rows, one in _groups(files, name):
+        if one is None or not one.has_min_max or one.min != one.max or not one.has_null_count or one.null_count:
+            return {}
+        counts[str(one.min)] = counts.get(str(one.min), 0.0) + rows
+    return counts

@@ -9,8 +9,7 @@ import pytest
 from numba import njit
 from numba.core.errors import TypingError
 
-from trendloom.kernels.columns.copying import copy_entries, grown
-from trendloom.kernels.columns.segments import first_at_least, gather_segments
+from trendloom.kernels.columns.segments import copy_entries, first_at_least, gather_segments, grown
 
 
 @njit

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from numba import njit
 
-from trendloom.kernels.columns.cells import NOTHING, Cells, empty_cells, merge, merge_lane, wipe
 from trendloom.kernels.columns.fenwick import (
+    NOTHING,
+    Cells,
     arrange,
+    empty_cells,
     erase,
     erase_nested,
     gather,
@@ -19,10 +21,13 @@ from trendloom.kernels.columns.fenwick import (
     inner_begins,
     insert,
     insert_nested,
+    merge,
+    merge_lane,
     nested_cells,
+    wipe,
 )
-from trendloom.kernels.columns.merge_sort import sort_words
 from trendloom.kernels.columns.numbers import Doubles, zeros
+from trendloom.kernels.columns.sort import sort_words
 
 LANES = 2
 

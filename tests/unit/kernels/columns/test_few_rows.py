@@ -19,7 +19,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import encode_keys
 from trendloom.kernels.columns.sort import sort_by_key_and_time, sorted_times
 from trendloom.model.schema import Kind
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 TIMES = st.integers(-20, 20) | st.sampled_from([2**40, -(2**40)])
 ANY = TIMES | st.sampled_from([2**63 - 1, -(2**63)])

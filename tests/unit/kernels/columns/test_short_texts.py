@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from trendloom.expr.arrays import encode_strings
-from trendloom.kernels.columns.short_texts import FEWEST, LONGEST, MOST, code_short_texts
+from trendloom.kernels.columns.keys import FEWEST, LONGEST, MOST, code_short_texts
 from trendloom.kernels.jit.interpreted import compiled_first
 
 MANY = FEWEST + 17

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trendloom.expr.vectors import Vector, from_list
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.ties import order_ties, value_ranks
+from trendloom.kernels.columns.sort import order_ties, value_ranks
 from trendloom.model.schema import Kind
 
 Row = tuple[int, int, int | None, str | None]

@@ -11,8 +11,7 @@ from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.match import join_order as nested
 from trendloom.kernels.match.expansion import enumerate_matches
-from trendloom.kernels.match.join_order import describe_order, joined_matches
-from trendloom.kernels.match.kernel_part import JoiningKernel
+from trendloom.kernels.match.join_order import JoiningKernel, describe_order, joined_matches
 from trendloom.kernels.matching.join_order import Joining
 from trendloom.kernels.matching.matches import Matches
 from trendloom.logical.bind import bind

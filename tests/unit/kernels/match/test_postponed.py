@@ -13,9 +13,15 @@ import trendloom as tl
 from trendloom.errors import BindError, PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.match.any import CHUNK, Construction, Postponed, construct_matches, share_matching
-from trendloom.kernels.match.kernel_part_part import PostponedKernel
-from trendloom.kernels.matching.first_chunk import first_chunk
+from trendloom.kernels.match.any import (
+    CHUNK,
+    Construction,
+    Postponed,
+    PostponedKernel,
+    construct_matches,
+    share_matching,
+)
+from trendloom.kernels.matching.expansion import first_chunk
 from trendloom.kernels.matching.matches import join
 from trendloom.kernels.matching.reachability import NEVER, accepting, earliest_ends, end_bounds
 from trendloom.kernels.matching.spec import Pair

@@ -17,14 +17,13 @@ from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.emission import Certain
 from trendloom.kernels.jit.interpreted import interpreted_only
 from trendloom.kernels.match import exists as distinct
-from trendloom.kernels.match import kernel_part_part_part as kernel
-from trendloom.kernels.match.exists import without_hidden
-from trendloom.kernels.match.kernel_part_part_part import RemaindersKernel
+from trendloom.kernels.match import exists as kernel
+from trendloom.kernels.match.exists import RemaindersKernel, without_hidden
 from trendloom.kernels.matching.matches import Matches, join
 from trendloom.kernels.matching.spec import Detection, Place
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.planner.plan import plan_physically
 
 SCHEMA = Schema((Column("type", Kind.STRING), Column("time", Kind.INT), Column("k", Kind.INT)))

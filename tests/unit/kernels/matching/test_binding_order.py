@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from trendloom.kernels.matching.binding_order import (
+from trendloom.kernels.matching.join_order import (
     MOST_WEIGHED,
     PAIRS,
     PairCondition,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trendloom.expr.nodes import Attribute, Which
 from trendloom.expr.vectors import from_list
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.comparable import comparable
+from trendloom.kernels.matching.gap_thresholds import comparable
 from trendloom.kernels.matching.spec import Pair
 from trendloom.model.schema import Kind
 

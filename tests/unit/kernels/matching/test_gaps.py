@@ -14,8 +14,8 @@ from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.automaton import Machine
 from trendloom.kernels.matching.expansion import Expansion
+from trendloom.kernels.matching.gap_thresholds import latest_starts
 from trendloom.kernels.matching.gaps import Gaps
-from trendloom.kernels.matching.latest_starts import latest_starts
 from trendloom.logical.bind import bind
 from trendloom.planner.plan import plan_physically
 from trendloom.runtime.blocks import Stream, build_block

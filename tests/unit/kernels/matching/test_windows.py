@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from trendloom.errors import DataError
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.windows import check_range, horizons, surroundings, windows_of
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 lengths = st.integers(1, 7)
 times = st.integers(-12, 12)

@@ -10,12 +10,11 @@ import trendloom as tl
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.small import FEW
 from trendloom.kernels.jit.interpreted import compiled_first
-from trendloom.kernels.shared.families import families_of
-from trendloom.kernels.shared.kinds import MOST_KINDS, distinct
+from trendloom.kernels.shared.events import MOST_KINDS, distinct
 from trendloom.kernels.shared.program import merge_queries
-from trendloom.kernels.shared.steps import CountedQuery, CountedStep, SharedSteps
+from trendloom.kernels.shared.steps import CountedQuery, CountedStep, SharedSteps, families_of
 from trendloom.kernels.shared.sweep import sweep_queries
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 from trendloom.options import Options
 from trendloom.planner.shared_queries import AskedLetters, counted_query
 from trendloom.runtime.planning import planned

@@ -16,7 +16,7 @@ from trendloom.kernels.measures import Measure
 from trendloom.kernels.shared.kernel import SharedKernel
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep, StepMeasure
 from trendloom.model.schema import Kind
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 SUM = StepMeasure(Measure("s", "sum", (0,), "x", Kind.INT), (0,))
 LEAST = StepMeasure(Measure("l", "min", (0,), "x", Kind.INT), (0,))

@@ -24,7 +24,7 @@ from trendloom.kernels.uncertain.expected.kernel import ExpectedKernel
 from trendloom.kernels.uncertain.expected.results import PROBABILITY, ExpectedOfSequence, exact_numbers, expected_totals
 from trendloom.model.imprecision import Masses
 from trendloom.model.schema import Kind
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 MEASURES = (
     Measure("matches", "matches", None, None, Kind.FLOAT),

@@ -24,9 +24,8 @@ from trendloom.kernels.matching.automaton import Machine
 from trendloom.kernels.uncertain.extension import Extensions
 from trendloom.kernels.uncertain.growth import SignatureGrowth
 from trendloom.kernels.uncertain.prefixes import Prefixes
-from trendloom.kernels.uncertain.supported import check_supported
+from trendloom.kernels.uncertain.search import check_supported, span_in_points
 from trendloom.kernels.uncertain.walk import SignatureWalk, can_walk
-from trendloom.kernels.uncertain.windows import span_in_points
 
 CALM = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 

@@ -22,9 +22,8 @@ from trendloom.kernels.uncertain.search import FoundSignatures, signatures_of
 from trendloom.logical.bind import bind
 from trendloom.model.imprecision import Intervals, Masses
 from trendloom.planner.plan import plan_physically
-from trendloom.reference.budget import StepBudget
 from trendloom.reference.matches import Search
-from trendloom.reference.stream import cut_partitions, cut_windows, read_event
+from trendloom.reference.stream import StepBudget, cut_partitions, cut_windows, read_event
 from trendloom.runtime.blocks import Stream, build_block
 
 Row = dict[str, Any]

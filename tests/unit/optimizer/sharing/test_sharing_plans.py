@@ -9,18 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.optimizer.sharing.traffic import ROUTES, WEIGHTS, traffic_graph
 
-from trendloom.optimizer.sharing.benefit import PerStartBenefit
-from trendloom.optimizer.sharing.bound_plans import bound_plans
 from trendloom.optimizer.sharing.choose_plan import choose_plan, chosen
-from trendloom.optimizer.sharing.conflict_graph import ConflictGraph, bits, conflict_graph, graph_of, members
+from trendloom.optimizer.sharing.conflict_graph import (
+    ConflictGraph,
+    Reduction,
+    bits,
+    conflict_graph,
+    expand_candidates,
+    graph_of,
+    members,
+    options_of,
+    reduce_graph,
+)
 from trendloom.optimizer.sharing.deadline import Deadline
 from trendloom.optimizer.sharing.exhaustive import heaviest, heaviest_of_all_sets, valid_plans
-from trendloom.optimizer.sharing.expand_candidates import expand_candidates, options_of
-from trendloom.optimizer.sharing.find_plan import components, find_plan
-from trendloom.optimizer.sharing.greedy import greedy, guaranteed_weight
-from trendloom.optimizer.sharing.mine_segments import mine_segments
-from trendloom.optimizer.sharing.reduce_graph import Reduction, reduce_graph
-from trendloom.optimizer.sharing.segments import SharedSegment
+from trendloom.optimizer.sharing.find_plan import bound_plans, components, find_plan, greedy, guaranteed_weight
+from trendloom.optimizer.sharing.segments import PerStartBenefit, SharedSegment, mine_segments
 
 
 def weight_of(segment: SharedSegment) -> float:

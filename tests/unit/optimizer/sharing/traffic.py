@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from trendloom.optimizer.sharing.choose_plan import chosen
 from trendloom.optimizer.sharing.conflict_graph import ConflictGraph, graph_of
-from trendloom.optimizer.sharing.mine_segments import mine_segments
-from trendloom.planner.considered import Considered, Way
+from trendloom.optimizer.sharing.segments import mine_segments
+from trendloom.planner.sharing import Considered, Way
 
 ROUTES = [
     ("Oak", "Main", "State"),

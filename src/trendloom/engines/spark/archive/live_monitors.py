@@ -24,7 +24,7 @@ from trendloom.engines.spark.streaming.detect import without_marks
 from trendloom.engines.spark.streaming.metrics import RESULTS
 from trendloom.engines.spark.streaming.settings import Setting
 from trendloom.errors import DataError, OptionError, StateError, did_you_mean, option
-from trendloom.io.places import place
+from trendloom.io.files import place
 from trendloom.logical.display import show_duration
 from trendloom.model.time import TimeAxis
 from trendloom.options import Options

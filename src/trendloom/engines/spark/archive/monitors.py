@@ -12,32 +12,71 @@ Cost: one partial aggregation per task, and a shuffle of one row per pane and ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import lcm
 from operator import and_, or_
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from trendloom.archive import Archive
+from trendloom.archive import Archive, ArchivedFile
+from trendloom.archive.schemas import read_schema
 from trendloom.diagnosis.feature_space import is_number
 from trendloom.diagnosis.features import BITS, Feature
 from trendloom.diagnosis.formula import COMPARE, Formula, Predicate
 from trendloom.diagnosis.monitors import Monitor
-from trendloom.engines.spark.archive.sources import sources_of, union_of
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.frames import Frame, describe
-from trendloom.engines.spark.streaming.earliest import clock_of
+from trendloom.engines.spark.streaming.stream import clock_of
 from trendloom.errors import OptionError, option
-from trendloom.io.ticks import ticks
+from trendloom.io.timestamps import ticks
 from trendloom.model.schema import Kind, Schema
 from trendloom.options import Options
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+
+# The events of an archive as DataFrames: files of one type with the same columns are read together.
+
+
+@dataclass(frozen=True)
+class ParquetSource:
+    """Files of one type with the same columns."""
+
+    type: str
+    files: tuple[ArchivedFile, ...]
+    columns: pa.Schema
+
+    def read(self, spark: SparkSession, root: Path) -> DataFrame:
+        """Their rows; Spark is told the columns, so that it need not look for them."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        paths = [str((root / file.path).resolve()) for file in self.files]
+        return spark.read.schema(from_arrow_schema(self.columns)).parquet(*paths)
+
+
+def sources_of(archive: Archive, wanted: Callable[[ArchivedFile], bool]) -> Iterator[ParquetSource]:
+    """The wanted files of events, by type and columns."""
+    found: dict[tuple[str, str], list[ArchivedFile]] = {}
+    for file in archive.files:
+        if file.kind == "events" and wanted(file):
+            found.setdefault((file.of, file.schema), []).append(file)
+    for (type_, _), files in sorted(found.items()):
+        yield ParquetSource(type_, tuple(files), read_schema(archive.root, files[0].schema))
+
+
+def union_of(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows; halved again and again, because a chain of hundreds is too deep for Spark's optimizer."""
+    if len(frames) == 1:
+        return frames[0]
+    middle = len(frames) // 2
+    return union_of(frames[:middle]).unionByName(union_of(frames[middle:]))
+
 
 CLOCK, PANE, HAPPENED = "_trendloom_clock", "_trendloom_pane", "_trendloom_happened"
 MOST_WINDOWS = 240

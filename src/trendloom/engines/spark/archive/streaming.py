@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trendloom.archive.commits import stream_commit
-from trendloom.archive.layout import write_whole
+from trendloom.archive.commits import stream_commit, write_whole
 from trendloom.archive.partitions import PartitionRows, merged_dimensions, news_of_partitions
 from trendloom.archive.queries import refuse_other_query, save_query
 from trendloom.archive.result_series import ArchivedSeries, series_of

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from trendloom.model.schema import Schema
 from trendloom.optimizer.nesting_costs import compared_values
 from trendloom.pattern.algebra import atoms
-from trendloom.streaming.bundles import Bundle
+from trendloom.streaming.partition_groups import Bundle
 from trendloom.streaming.statistics import Figures
 from trendloom.streaming.streaming_query import Flow
 

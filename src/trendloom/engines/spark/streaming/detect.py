@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trendloom.engines.spark.ahead import flows_of
 from trendloom.engines.spark.frames import Frame, describe
-from trendloom.engines.spark.streaming.checkpoint import agreed, travel_together
-from trendloom.engines.spark.streaming.commits import watermark_after
+from trendloom.engines.spark.prerequisites import flows_of
+from trendloom.engines.spark.streaming.checkpoint import agreed, travel_together, watermark_after
 from trendloom.engines.spark.streaming.folder_files import MARKS
 from trendloom.engines.spark.streaming.settings import Setting, absolute
 from trendloom.engines.spark.streaming.stream import result_schema, run
 from trendloom.errors import QueryNote
 from trendloom.frontend.tql.tree import Query
-from trendloom.logical.result_columns import refuse_clashing_columns
+from trendloom.logical.workload import refuse_clashing_columns
 from trendloom.options import Options
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.planning import planned
 from trendloom.runtime.warnings import tell_warnings, warn_in_python
-from trendloom.streaming.bundles import alone, bundles_of, names_together
-from trendloom.streaming.news import news_of
+from trendloom.streaming.partition_groups import alone, bundles_of, names_together
 from trendloom.streaming.statistics import Figures, figures_at, statistics_of_batches
 from trendloom.streaming.streaming_query import Flow
+from trendloom.streaming.workload_diff import news_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from trendloom.engines.spark.nanoseconds import HINT
+from trendloom.engines.spark.timestamps import HINT
 from trendloom.errors import DataError, OptionError, did_you_mean, option
 from trendloom.io import iso
 from trendloom.io.convert import Misfit, convert

@@ -21,13 +21,13 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from trendloom.engines.spark.error_transport import first_line
-from trendloom.engines.spark.nanoseconds import nanosecond_columns, schema_with_numbers, with_times
 from trendloom.engines.spark.streaming.folder_files import FILE, LISTED, MARKS, TEXT, Dialect, Reading, dialect_of
 from trendloom.engines.spark.streaming.metrics import READ
+from trendloom.engines.spark.timestamps import nanosecond_columns, schema_with_numbers, with_times
 from trendloom.errors import DataError, OptionError, StateError, did_you_mean, option
-from trendloom.io.places import place
+from trendloom.io.convert import parse_schema
+from trendloom.io.files import place
 from trendloom.io.read import read
-from trendloom.io.schema_text import parse_schema
 from trendloom.model.zone import UTC
 
 if TYPE_CHECKING:

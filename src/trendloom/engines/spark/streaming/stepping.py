@@ -6,24 +6,24 @@ though nothing arrives; when nothing is left to wait for, everything of the buck
 
 from __future__ import annotations
 
+import hashlib
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import Row
 
 from trendloom.engines.spark.error_transport import COMPLAINT, complaint
-from trendloom.engines.spark.streaming.late import refuse_untimed, write_late
 from trendloom.engines.spark.streaming.packing import events_for
-from trendloom.errors import Door, StateError, TrendloomError, at_door, option
+from trendloom.errors import DataError, Door, StateError, TrendloomError, at_door, option
+from trendloom.io.files import place
 from trendloom.model.time import TimeAxis
-from trendloom.streaming.bundles import Bundle, flows_of_taker
-from trendloom.streaming.drawers import Drawers
 from trendloom.streaming.event_buffer import KeptEvents
-from trendloom.streaming.memory import Memory
-from trendloom.streaming.partition_groups import TOGETHER, AdvanceTogether, FlowsTogether
-from trendloom.streaming.state import pack, unpack
+from trendloom.streaming.partition_groups import TOGETHER, AdvanceTogether, Bundle, FlowsTogether, flows_of_taker
+from trendloom.streaming.state import Drawers, Memory, pack, unpack
 from trendloom.streaming.step import Advance
 from trendloom.streaming.streaming_query import Flow
 
@@ -31,6 +31,44 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
     from trendloom.engines.spark.streaming.processor import Processor
+
+
+# Events that came after the watermark had passed them: counted, and written to a side table if there is one.
+#
+# A task writes them itself, into a file that is named by batch, query and bucket: a batch that is done again writes the
+# same file again, so every late event is in the table once.
+
+
+def refuse_untimed(count: int, late_to: str | None) -> None:
+    """Events without a time belong nowhere: without a side table to put them in, the stream stops."""
+    if count and late_to is None:
+        raise DataError(
+            f"{count} events have no time", hint=f"give {option('late_to', 'FOLDER')}: they are put there, and counted"
+        )
+
+
+def write_late(events: pa.Table, late_to: str | None, query: str, bucket: int) -> None:
+    """Put late events into the side table: a folder of Parquet files."""
+    if late_to is None:
+        return
+    system, folder = place(late_to)
+    system.create_dir(folder, recursive=True)
+    name = f"{folder}/{_batch():09d}-{hashlib.sha256(query.encode()).hexdigest()[:8]}-{bucket:05d}"
+    if query:
+        events = events.append_column("query", pa.array([query] * len(events), pa.string()))
+    unfinished = f"{folder}/.{uuid.uuid4().hex}"
+    with system.open_output_stream(unfinished) as sink:
+        pq.write_table(events, sink)
+    system.move(unfinished, f"{name}.parquet")
+
+
+def _batch() -> int:
+    """The number of the micro-batch that this task belongs to."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    told = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+    return int(told) if told is not None else 0
 
 
 def ticks_of(axis: TimeAxis, milliseconds: int) -> int | None:

@@ -12,6 +12,8 @@ of all partitions ranked (LIMIT k OVERALL): every bucket gives the k best of its
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from math import ceil
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,21 +23,62 @@ from trendloom.engines.spark.columns import column, needed_by_any, without_time
 from trendloom.engines.spark.error_transport import heeded
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.streaming.batch_figures import FIGURES, observed_figures
-from trendloom.engines.spark.streaming.earliest import clock_of
 from trendloom.engines.spark.streaming.packing import BUCKET, BUNDLE, PARCEL, PAYLOAD, Label, Packing
 from trendloom.engines.spark.streaming.processor import OUTPUT, Processor
 from trendloom.engines.spark.streaming.settings import Setting
 from trendloom.engines.spark.streaming.stepping import Stepping
 from trendloom.engines.spark.tasks import Batches, Task, key_columns, mapped
+from trendloom.engines.spark.timestamps import moment_of
 from trendloom.engines.spark.workload_table import QUERY, aligned, joint_schema
 from trendloom.errors import open_door
+from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Schema
-from trendloom.streaming.bundles import Bundle, flows_of_taker
+from trendloom.streaming.partition_groups import Bundle, flows_of_taker
 from trendloom.streaming.state import unpack
 from trendloom.streaming.streaming_query import Flow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+
+# When an event happened, for Spark's watermark: where its time is imprecise, the earliest time it may have had.
+#
+# So the watermark promises that no event comes that may have happened earlier. Events that no query wants move it, too.
+# What is less than a tick is rounded so that a clock is never ahead of its event.
+
+
+SECOND = 1_000_000
+"""Microseconds."""
+
+
+def clock_of(df: DataFrame, schema: Schema) -> Column:
+    """The earliest time of an event as a timestamp."""
+    time, kinds = column(schema.times), dict(df.dtypes)
+    how = schema.imprecision if schema.bounds is None else None
+    if not schema.axis.timestamp:
+        number = time.cast("long") if how is None else time.cast("long") - _error(how, schema, kinds)
+        return F.timestamp_micros(F.try_multiply(number, F.lit(int(schema.axis.tick))))
+    moment = time if kinds[schema.times] == "timestamp" else moment_of(time)
+    if how is None:
+        return moment
+    if how.error_column is not None and kinds[how.error_column].startswith("interval"):
+        return moment - column(how.error_column)
+    return F.timestamp_micros(F.unix_micros(moment) - _error(how, schema, kinds))
+
+
+def _error(how: Imprecision, schema: Schema, kinds: dict[str, str]) -> Column:
+    """How many ticks an event may be earlier than its time, rounded up."""
+    if how.error_column is None:
+        given = F.lit(ceil(how.error))
+        kind = column(schema.type)
+        return reduce(lambda rest, one: F.when(kind == one[0], F.lit(ceil(one[1]))).otherwise(rest), how.by_type, given)
+    number = column(how.error_column)
+    if not schema.axis.timestamp:
+        return F.ceil(number).cast("long")
+    if kinds[how.error_column] in ("tinyint", "smallint", "int", "bigint"):
+        return number.cast("long") * SECOND
+    return F.ceil(number * SECOND).cast("long")
+
 
 CLOCK = "_trendloom_clock"
 EVENTS, RESULTS = "trendloom_events", "trendloom_results"

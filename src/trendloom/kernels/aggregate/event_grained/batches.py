@@ -10,11 +10,54 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.aggregate.event_grained.events_by_state import Items
 from trendloom.kernels.aggregate.measures import Spans
+from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import njit
+from trendloom.kernels.matching.automaton import Machine
+
+# Items: every event once for each state it can stand in, in order of time.
+#
+# Kernels that keep a value per event and state walk over items instead of testing every event against every state:
+# events that fit no position of the pattern (those of a NOT) are not met at all. O(items) to build, by merging lists
+# in order.
+
 
 Array = np.ndarray[Any, Any]
+
+
+class Items(NamedTuple):
+    """`event`, `state` and `ordinal` (among the items of its state) of every item; by event, then state.
+
+    The items of state s are `of_state[begin[s]:begin[s + 1]]`. `tie_start`, `tie_end`: by event.
+    """
+
+    event: Array
+    state: Array
+    ordinal: Array
+    of_state: Array
+    begin: Array
+    tie_start: Array
+    tie_end: Array
+
+    def of(self, state: int) -> Array:
+        """The events of the items of a state, in order."""
+        return self.event[self.of_state[self.begin[state] : self.begin[state + 1]]]
+
+
+def items_of(machine: Machine, block: Block) -> Items:
+    """All items of the pattern's positive part."""
+    fitting = [block.members[p] for p in machine.spec.scopes[0].template.position_of]
+    sizes = np.array([len(events) for events in fitting], np.int64)
+    begin = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    event = np.concatenate(fitting).astype(np.int64)
+    state = np.repeat(np.arange(len(fitting)), sizes)
+    ordinal = np.arange(len(event)) - np.repeat(begin[:-1], sizes)
+    if len(fitting) == 1:
+        return Items(event, state, ordinal, np.arange(len(event)), begin, block.tie_start, block.tie_end)
+    order = np.argsort(event, kind="stable")
+    of_state = np.empty(len(event), np.int64)
+    of_state[order] = np.arange(len(event))
+    return Items(event[order], state[order], ordinal[order], of_state, begin, block.tie_start, block.tie_end)
 
 
 class Batches(NamedTuple):

@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.aggregate.event_grained.batches import Batches
-from trendloom.kernels.aggregate.event_grained.events_by_state import Items
+from trendloom.kernels.aggregate.event_grained.batches import Batches, Items
 from trendloom.kernels.aggregate.event_grained.moves import FREE, EventTerms, MoveGraph
-from trendloom.kernels.aggregate.event_grained.structure_codes import SOURCE, TARGET, Arms
-from trendloom.kernels.aggregate.event_grained.structures import HASH, NESTED, SUM, TREE
+from trendloom.kernels.aggregate.event_grained.structures import HASH, NESTED, SOURCE, SUM, TARGET, TREE, Arms
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY
 from trendloom.kernels.columns.interpreted_sums import put_integer
 from trendloom.kernels.columns.numbers import Doubles, Scaled

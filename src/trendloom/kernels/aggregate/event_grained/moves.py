@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.aggregate.event_grained.structure_codes import Columns
-from trendloom.kernels.aggregate.event_grained.structures import Move
+from trendloom.kernels.aggregate.event_grained.structures import Columns, Move
 from trendloom.kernels.aggregate.measures import Addends
 from trendloom.kernels.columns.numbers import Limbs, Numbers, Wides
 from trendloom.kernels.matching.expansion import Expansion

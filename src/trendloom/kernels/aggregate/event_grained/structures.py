@@ -18,9 +18,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from trendloom.expr.vectors import Vector
+from trendloom.kernels.aggregate.event_grained.batches import Items
+from trendloom.kernels.columns.keys import Keys, encode_keys
 from trendloom.kernels.matching.automaton import Machine, Step
 from trendloom.kernels.measures import AggregationSpec
+from trendloom.model.schema import Kind
 
 MOST_ORDERS = 2
 """Orders that the trees can answer together."""
@@ -87,3 +94,177 @@ def _arms(spec: AggregationSpec, pairs: tuple[int, ...], most_orders: int) -> tu
         return None
     sides = [("<", ">") if spec.pairs[i].operator == "!=" else (spec.pairs[i].operator,) for i in ordered]
     return tuple(Arm(equal, tuple(zip(ordered, some, strict=True))) for some in product(*sides))
+
+
+# Where the events of a batch stand in the structures of a move: ranks, computed before the sweep walks over them.
+#
+# Per block, once: the two columns of a predicate are numbered together in the order of their values (class by class
+# where there are equalities), so that comparing two events is comparing two codes; NULL has none. Per batch
+# (`tree_places`) its own events alone are sorted by code. An earlier event gets its *place* in the tree of its class, a
+# later one the *prefix* of that tree that passes. So a tree is as large as the batch needs, whatever the block holds.
+#
+# Cost: O(items) per block (hashing), O(m log m) per batch of m items; comparing a column with itself sorts once.
+
+
+Array = np.ndarray[Any, Any]
+Columns = tuple[Array, Array, Array]
+"""Left and right columns of all pairs, and where they are known (see `comparable`)."""
+
+SOURCE, TARGET = 0, 1
+
+
+class Arms(NamedTuple):
+    """All arms of a block. Codes of a side in dimension d start at `code_at[arm, d, side]`, one per item of its state.
+
+    `classes` likewise (−1 in `class_at`: one class). `same`: both sides have the same codes.
+    """
+
+    kind: Array
+    source: Array
+    target: Array
+    strict: Array
+    same: Array
+    codes: Array
+    code_at: Array
+    classes: Array
+    class_at: Array
+    distinct: Array  # by arm and dimension: how many different codes there are
+
+
+@dataclass(frozen=True, eq=False)
+class _Coded:
+    """An arm with its codes by dimension and side, and its classes by side (none: one class)."""
+
+    kind: int
+    source: int
+    target: int
+    strict: tuple[bool, ...] = ()
+    same: bool = False
+    codes: tuple[tuple[Array, Array], ...] = ()
+    classes: tuple[Array, Array] | None = None
+    distinct: tuple[int, ...] = (1,)
+
+
+def arms_of(moves: list[Move], items: Items, columns: Columns) -> tuple[Arms, list[list[int]]]:
+    """The arms of all moves over a block, and for every move which are its own. Plain sums of one state are shared."""
+    coded: list[_Coded] = []
+    sums: dict[int, int] = {}
+    mine: list[list[int]] = []
+    for move in moves:
+        numbers = []
+        for arm in move.arms or ():
+            if arm.kind == SUM and not any(move.step.ways):
+                number = sums.setdefault(move.state, len(coded))
+            else:
+                number = len(coded)
+            if number == len(coded):
+                coded.append(_coded(arm, move, items, columns))
+            numbers.append(number)
+        mine.append(numbers)
+    return _flat(coded), mine
+
+
+def _coded(arm: Arm, move: Move, items: Items, columns: Columns) -> _Coded:
+    source, target = move.state, move.step.target
+    if arm.kind == SUM:
+        return _Coded(SUM, source, target)
+    sides = _Sides(arm, (items.of(source), items.of(target)), source == target, columns)
+    if arm.kind == HASH:
+        return _Coded(HASH, source, target, codes=(sides.classes,), distinct=(sides.count,))
+    orders = [sides.order(pair, operator) for pair, operator in arm.ordered]
+    return _Coded(
+        arm.kind,
+        source,
+        target,
+        strict=tuple(operator in ("<", ">") for _, operator in arm.ordered),
+        same=sides.same,
+        codes=tuple(sides.split(order.codes) for order in orders),
+        classes=sides.classes if arm.equal else None,
+        distinct=tuple(max(order.count, 1) for order in orders),
+    )
+
+
+class _Sides:
+    """Both sides of the pairs of an arm, numbered together."""
+
+    def __init__(self, arm: Arm, events: tuple[Array, Array], one_state: bool, columns: Columns) -> None:
+        left, right, known = columns
+        pairs = (*arm.equal, *(pair for pair, _ in arm.ordered))
+        self.values = {pair: (left[pair][events[SOURCE]], right[pair][events[TARGET]]) for pair in pairs}
+        valid = [np.logical_and.reduce([known[side, pair][events[side]] for pair in pairs]) for side in (0, 1)]
+        sides = [*self.values.values(), tuple(valid)]
+        self.same = one_state and all(np.array_equal(one, other) for one, other in sides)
+        self.cut = len(events[SOURCE])
+        joint = valid[SOURCE] if self.same else np.concatenate(valid)
+        self.valid = None if joint.all() else joint
+        self.count = 1
+        self.class_codes: Array | None = None
+        if arm.equal:
+            found = encode_keys([self._vector(self._joined(pair)) for pair in arm.equal])
+            self.count, self.class_codes = max(found.count, 1), found.codes
+
+    @property
+    def classes(self) -> tuple[Array, Array]:
+        assert self.class_codes is not None
+        return self.split(self.class_codes)
+
+    def order(self, pair: int, operator: str) -> Keys:
+        """Codes that grow with the class, then with the value; `>` is `<` of inverted values."""
+        values = self._joined(pair)
+        vectors = [self._vector(~values if operator in (">", ">=") else values)]
+        if self.class_codes is not None:
+            vectors.insert(0, self._vector(self.class_codes))
+        return encode_keys(vectors)
+
+    def _joined(self, pair: int) -> Array:
+        left, right = self.values[pair]
+        return left if self.same else np.concatenate([left, right])
+
+    def _vector(self, values: Array) -> Vector:
+        return Vector(Kind.INT, values, self.valid)
+
+    def split(self, codes: Array) -> tuple[Array, Array]:
+        return (codes, codes) if self.same else (codes[: self.cut], codes[self.cut :])
+
+
+def _flat(coded: list[_Coded]) -> Arms:
+    code_at, class_at = np.full((len(coded), 2, 2), -1, np.int64), np.full((len(coded), 2), -1, np.int64)
+    strict, distinct = np.zeros((len(coded), 2), np.bool_), np.ones((len(coded), 2), np.int64)
+    codes, classes = _Pool(), _Pool()
+    for number, arm in enumerate(coded):
+        strict[number, : len(arm.strict)], distinct[number, : len(arm.distinct)] = arm.strict, arm.distinct
+        for dimension, sides in enumerate(arm.codes):
+            code_at[number, dimension] = [codes.put(side) for side in sides]
+        if arm.classes is not None:
+            class_at[number] = [classes.put(side) for side in arm.classes]
+    return Arms(
+        np.array([arm.kind for arm in coded], np.int64),
+        np.array([arm.source for arm in coded], np.int64),
+        np.array([arm.target for arm in coded], np.int64),
+        strict,
+        np.array([arm.same for arm in coded], np.bool_),
+        codes.whole(),
+        code_at,
+        classes.whole(),
+        class_at,
+        distinct,
+    )
+
+
+class _Pool:
+    """Arrays one after another; an array that is put twice is kept once."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[int, Array] = {}
+        self.begin: dict[int, int] = {}
+        self.size = 0
+
+    def put(self, array: Array) -> int:
+        if id(array) not in self.arrays:
+            self.arrays[id(array)], self.begin[id(array)] = array, self.size
+            self.size += len(array)
+        return self.begin[id(array)]
+
+    def whole(self) -> Array:
+        arrays = list(self.arrays.values())
+        return np.concatenate(arrays).astype(np.int64, copy=False) if arrays else np.zeros(0, np.int64)

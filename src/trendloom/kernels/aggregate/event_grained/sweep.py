@@ -14,12 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.aggregate.event_grained.batches import Batches
-from trendloom.kernels.aggregate.event_grained.events_by_state import Items
+from trendloom.kernels.aggregate.event_grained.batches import Batches, Items
 from trendloom.kernels.aggregate.event_grained.interpreted_sweep import sweep_interpreted
 from trendloom.kernels.aggregate.event_grained.moves import FREE, NEVER, EventTerms, MoveGraph
-from trendloom.kernels.aggregate.event_grained.structure_codes import Arms
-from trendloom.kernels.aggregate.event_grained.structures import HASH, SUM
+from trendloom.kernels.aggregate.event_grained.structures import HASH, SUM, Arms
 from trendloom.kernels.aggregate.event_grained.tree_places import (
     Places,
     erase_item,
@@ -28,7 +26,7 @@ from trendloom.kernels.aggregate.event_grained.tree_places import (
     place_arm,
 )
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Spans, SpanTotals
-from trendloom.kernels.columns.cells import Cells, merge, merge_lane, wipe
+from trendloom.kernels.columns.fenwick import Cells, merge, merge_lane, wipe
 from trendloom.kernels.columns.numbers import (
     BORROWED,
     LEAN,

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.aggregate.event_grained.structure_codes import SOURCE, TARGET, Arms
-from trendloom.kernels.aggregate.event_grained.structures import HASH, NESTED, SUM, TREE
-from trendloom.kernels.columns.cells import Cells, merge, wipe
+from trendloom.kernels.aggregate.event_grained.structures import HASH, NESTED, SOURCE, SUM, TARGET, TREE, Arms
 from trendloom.kernels.columns.fenwick import (
+    Cells,
     arrange,
     erase,
     erase_nested,
@@ -22,9 +21,11 @@ from trendloom.kernels.columns.fenwick import (
     inner_begins,
     insert,
     insert_nested,
+    merge,
     nested_cells,
+    wipe,
 )
-from trendloom.kernels.columns.merge_sort import bit_length, sort_words
+from trendloom.kernels.columns.sort import bit_length, sort_words
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.jit.dispatch import implements, lacks, operation
 

@@ -21,8 +21,10 @@ import numpy as np
 
 from trendloom.kernels.aggregate.measures import EMPTY, Addends, Spans, SpanTotals
 from trendloom.kernels.aggregate.pattern_grained.ledger import (
+    Gains,
     Lanes,
     RunLedger,
+    RunRules,
     Stretches,
     batch_end,
     bind_event,
@@ -35,10 +37,10 @@ from trendloom.kernels.aggregate.pattern_grained.ledger import (
     most_lanes,
     move_entry,
     open_lanes,
+    rules_of,
     start_entry,
     wipe,
 )
-from trendloom.kernels.aggregate.pattern_grained.rules import Gains, RunRules, rules_of
 from trendloom.kernels.columns.numbers import LEAN, Limbs, add_lane, add_unit, clear
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.tables import Checks, Moves, compare, fits_at, fitting_bits, possible

@@ -30,6 +30,7 @@ from trendloom.kernels.aggregate.pattern_grained.ledger import (
     Lanes,
     Progress,
     RunLedger,
+    RunRules,
     Stretches,
     before_all,
     close_lanes,
@@ -39,11 +40,11 @@ from trendloom.kernels.aggregate.pattern_grained.ledger import (
     most_lanes,
     move_entry,
     open_pass,
+    rules_of,
     stand,
     take_entry,
     with_more,
 )
-from trendloom.kernels.aggregate.pattern_grained.rules import RunRules, rules_of
 from trendloom.kernels.columns.numbers import LEAN, Limbs
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.successors import NONE

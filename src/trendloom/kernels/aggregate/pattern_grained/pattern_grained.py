@@ -37,6 +37,7 @@ from trendloom.kernels.aggregate.pattern_grained.ledger import (
     Lanes,
     Progress,
     RunLedger,
+    RunRules,
     Stretches,
     batch_end,
     before_all,
@@ -47,12 +48,12 @@ from trendloom.kernels.aggregate.pattern_grained.ledger import (
     most_lanes,
     move_entry,
     open_pass,
+    rules_of,
     stand,
     take_entry,
     with_more,
 )
 from trendloom.kernels.aggregate.pattern_grained.next_match import add_up_waiting, is_simple
-from trendloom.kernels.aggregate.pattern_grained.rules import RunRules, rules_of
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.successors import NONE, successors_of

@@ -13,7 +13,7 @@ import numpy as np
 from trendloom.expr.nodes import Fold
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.folds import fold_scale, values_of_parts
+from trendloom.kernels.matching.match_values import fold_scale, values_of_parts
 from trendloom.kernels.matching.spec import Detection
 from trendloom.kernels.ranking.cells.graph import GREATEST, LEAST, PRODUCT, SUM, EventWeights
 from trendloom.kernels.ranking.strata import Strata

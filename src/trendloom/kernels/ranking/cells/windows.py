@@ -9,7 +9,7 @@ import numpy as np
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.windows import horizons, numbers_of_windows
 from trendloom.kernels.ranking.cells.boards import Ranges, SpanBoards
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]
 

@@ -18,7 +18,7 @@ import numpy as np
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ranking.cells.windows import ranges_of, spans_of
 from trendloom.kernels.ranking.joins.operand import JoinOperand
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]
 

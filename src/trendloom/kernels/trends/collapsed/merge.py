@@ -7,7 +7,7 @@ Cost: O(matches · length · log), so whoever enumerates matches for it sets a l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +17,31 @@ from trendloom.errors import RunError
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.matches import Matches, join
 from trendloom.kernels.matching.spec import Detection
-from trendloom.kernels.trends.collapsed.distinct import distinct, packed
 from trendloom.kernels.trends.collapsed.spec import MATCHES
 
+# Number rows of integers: equal rows get equal numbers. O(rows · columns · log rows).
+
+
 Array = np.ndarray[Any, Any]
+FAR = 2**62
+
+
+def packed(columns: Sequence[Array]) -> Array:
+    """One integer per row that is equal, and sorts, as the row does. Columns hold no negative numbers."""
+    code = columns[0].astype(np.int64)
+    for column in columns[1:]:
+        width = int(column.max(initial=0)) + 1
+        if (int(code.max(initial=0)) + 1) * width >= FAR:
+            code = np.unique(code, return_inverse=True)[1].reshape(-1)
+        code = code * width + column
+    return code
+
+
+def distinct(columns: Sequence[Array]) -> tuple[Array, Array]:
+    """For every different row the first place where it stands, and for every row its number; they sort as rows do."""
+    _, first, number = np.unique(packed(columns), return_index=True, return_inverse=True)
+    return first, number.reshape(-1)
+
 
 MOST_HELD = 1 << 22
 """Events of matches that are held before they are put together, unless the rows themselves have more."""

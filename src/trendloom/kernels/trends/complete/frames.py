@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.trends.complete.graph import NEVER, TrendGraph
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]
 

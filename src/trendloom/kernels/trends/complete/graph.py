@@ -19,11 +19,10 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.matching.comparable import comparable
-from trendloom.kernels.trends.complete.edges import BELOW, EQUAL, NOT_ABOVE, OTHER, linked_edges
-from trendloom.kernels.trends.complete.ordered_edges import ordered_edges
+from trendloom.kernels.matching.gap_thresholds import comparable
+from trendloom.kernels.trends.complete.edges import BELOW, EQUAL, NOT_ABOVE, OTHER, linked_edges, ordered_edges
 from trendloom.kernels.trends.complete.spec import Complete
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.columns.copying import copy_entries
+from trendloom.kernels.columns.segments import copy_entries
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.trends.complete.chunks import Chunks, TrendBuffer
 from trendloom.kernels.trends.complete.frames import FrameColumns, Frames
 from trendloom.kernels.trends.complete.graph import EdgeLists, TrendGraph
+from trendloom.kernels.trends.complete.walk import Chunks, TrendBuffer
 
 Array = np.ndarray[Any, Any]
 

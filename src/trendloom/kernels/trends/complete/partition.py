@@ -16,12 +16,15 @@ fits. It is usually close: where pieces cost time to store, a few graphlets are 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from trendloom.kernels.jit.compiled import njit
+from trendloom.kernels.trends.complete.frames import Frames
+from trendloom.kernels.trends.complete.graph import TrendGraph
 
 Array = np.ndarray[Any, Any]
 Cuts = list[int]
@@ -116,3 +119,227 @@ def _search(cpu: Array, mem: Array, limit: float, fastest: Array, leanest: Array
         found[size] = cut
         size += 1
     return found[:size][::-1].copy()
+
+
+# What a plan costs: partial trends counted, not built, by one pass over the graph.
+#
+# The cost model of Poppe, "Event Stream Analytics", table 5.1, with the numbers of this graph instead of worst cases,
+# and weights that were measured (`benchmarks.trends` shows estimates beside measurements):
+#
+# - time of M-CET: a step for each partial trend from a beginning to any event;
+# - time of a graphlet: a step for each partial trend inside it, a copy of the events of its pieces; and for each
+# partial
+#   trend of the whole graph that ends where trends leave the graphlet, one piece appended;
+# - memory of a graphlet: its pieces.
+#
+# Copying trends out costs the same in all plans and is left out.
+
+
+STEP, PIECE, COPY = 5.5, 7.0, 0.5
+"""Nanoseconds of a step along an edge, of a piece appended, of an event of a piece stored."""
+PIECE_BYTES, EVENT_BYTES = 8.0, 4.0
+MOST_CUTS = 40
+SAMPLE = 48
+"""Beginnings that are counted where each has a window of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Of the events from `low` on: how many partial trends lead to each; in all trends, and events of trends."""
+
+    low: int
+    partial: Array
+    trends: float
+    events: float
+
+    @property
+    def one_by_one(self) -> float:
+        """Nanoseconds of M-CET."""
+        return STEP * float(self.partial.sum())
+
+
+def weigh(graph: TrendGraph, frames: Frames, starts: Array, high: int, sample: int | None = SAMPLE) -> Weights:
+    """Count the partial trends from `starts` that end before event `high`.
+
+    Without a window all beginnings at once, exactly (in doubles); with windows of `sample` beginnings, scaled up, or of
+    all (None). Cost: O(edges), times the beginnings counted one by one.
+    """
+    low = int(starts[0])
+    together = frames.window.within is None
+    some, scale = starts, 1.0
+    if not together and sample is not None and len(starts) > sample:
+        some = starts[np.linspace(0, len(starts) - 1, sample).astype(np.int64)]
+        scale = len(starts) / sample
+    partial, totals = _weigh(
+        graph.begin, graph.target, some, frames.from_, frames.to, frames.least, frames.most, frames.limit,
+        frames.window.sliding, low, high, together,
+    )  # fmt: skip
+    return Weights(low, partial * scale, totals[0] * scale, totals[1] * scale)
+
+
+def rough_costs(graph: TrendGraph, frames: Frames, starts: Array, begins: Array, ends: Array) -> Array:
+    """About the nanoseconds of M-CET for each group of `starts`, from number begins[g] up to ends[g]. O(edges)."""
+    steps = _rough(
+        graph.begin, graph.target, starts, begins, ends, frames.limit, frames.window.within is None, len(graph)
+    )
+    return STEP * steps
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """`cpu[i, j]` (nanoseconds) and `mem[i, j]` (bytes) of the graphlet from bound i up to bound j."""
+
+    bounds: Array
+    cpu: Array
+    mem: Array
+
+
+def graphlet_costs(graph: TrendGraph, frames: Frames, weights: Weights, most_cuts: int = MOST_CUTS) -> Costs:
+    """Costs of all graphlets between some places to cut. Cost: O(cuts · edges)."""
+    high = weights.low + len(weights.partial)
+    bounds = _places_to_cut(graph, weights, high, most_cuts)
+    cpu, mem = _graphlet_costs(
+        graph.begin, graph.target, graph.into, graph.source, frames.begins, frames.ends, bounds, weights.partial
+    )
+    return Costs(bounds, cpu, mem)
+
+
+def _places_to_cut(graph: TrendGraph, weights: Weights, high: int, most: int) -> Array:
+    """Evenly spread, each moved to where the fewest partial trends cross within its stretch."""
+    low = weights.low
+    if high - low <= most:
+        return np.arange(low, high + 1)
+    crossing = _crossing(graph.begin, graph.target, weights.partial, low, high)
+    even = np.linspace(low, high, most + 1).astype(np.int64)
+    half = np.diff(even).min() // 2
+    inner = [int(at - half + np.argmin(crossing[at - half - low : at + half - low + 1])) for at in even[1:-1]]
+    return np.unique(np.array([low, *inner, high], np.int64))
+
+
+@njit(nogil=True)
+def _crossing(begin: Array, target: Array, partial: Array, low: int, high: int) -> Array:
+    """At each place the partial trends that a cut before that event would interrupt."""
+    change = np.zeros(high - low + 2)
+    for at in range(high - low):
+        v = low + at
+        if begin[v + 1] > begin[v]:
+            last = min(int(target[begin[v + 1] - 1]), high)
+            change[at + 1] += partial[at]
+            change[last + 1 - low] -= partial[at]
+    return np.cumsum(change)[:-1]
+
+
+@njit(nogil=True)
+def _rough(
+    begin: Array, target: Array, starts: Array, begins: Array, ends: Array, limit: Array, together: bool, events: int
+) -> Array:
+    """Partial trends of every group: of all its beginnings at once, or of a few, scaled up."""
+    found, paths = np.zeros(len(begins)), np.zeros(events)
+    for group in range(len(begins)):
+        size = ends[group] - begins[group]
+        step = 1 if together else max(1, size // 3)
+        counted = 0
+        for number in range(begins[group], ends[group], step):
+            e = starts[number]
+            paths[e] += 1.0
+            counted += 1
+            if together and number < ends[group] - 1:
+                continue
+            for v in range(starts[begins[group]] if together else e, limit[e]):
+                p = paths[v]
+                if p == 0.0:
+                    continue
+                paths[v] = 0.0
+                found[group] += p
+                for edge in range(begin[v], begin[v + 1]):
+                    if target[edge] >= limit[e]:
+                        break
+                    paths[target[edge]] += p
+        found[group] *= size / counted
+    return found
+
+
+@njit(nogil=True)
+def _weigh(
+    begin: Array, target: Array, starts: Array, from_: Array, to: Array, least: Array, most: Array, limit: Array,
+    sliding: bool, low: int, high: int, together: bool,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Partial trends per event; trends and their events (in every window that has them)."""
+    partial, totals = np.zeros(high - low), np.zeros(2)
+    paths, steps = np.zeros(high - low), np.zeros(high - low)
+    for number in range(len(starts)):
+        e = starts[number]
+        paths[e - low] += 1.0
+        if together and number < len(starts) - 1:
+            continue
+        first = starts[0] if together else e
+        stop = high if together else min(int(limit[e]), high)
+        for v in range(first, stop):
+            p = paths[v - low]
+            if p == 0.0:
+                continue
+            s = steps[v - low] + p
+            paths[v - low], steps[v - low] = 0.0, 0.0
+            partial[v - low] += p
+            if least[v] <= to[e] and from_[e] <= most[v]:
+                windows = 1.0
+                if sliding:
+                    windows = float(min(to[e], most[v]) - max(from_[e], least[v]) + 1)
+                totals[0] += p * windows
+                totals[1] += s * windows
+            for edge in range(begin[v], begin[v + 1]):
+                f = target[edge]
+                if f >= stop:
+                    break
+                paths[f - low] += p
+                steps[f - low] += s
+    return partial, totals
+
+
+@njit(nogil=True)
+def _graphlet_costs(
+    begin: Array, target: Array, into: Array, source: Array, begins: Array, ends: Array, bounds: Array, partial: Array
+) -> tuple[Array, Array]:
+    cuts = len(bounds) - 1
+    low, high = bounds[0], bounds[cuts]
+    cpu, mem = np.full((cuts + 1, cuts + 1), np.inf), np.full((cuts + 1, cuts + 1), np.inf)
+    leaves_until = np.zeros(high - low, np.int64)  # the last bound that an edge from the event crosses
+    for v in range(low, high):
+        if begin[v + 1] > begin[v]:
+            last = min(int(target[begin[v + 1] - 1]), high)
+            leaves_until[v - low] = np.searchsorted(bounds, last, side="right") - 1
+    count, length = np.zeros(high - low), np.zeros(high - low)
+    for i in range(cuts):
+        done = np.zeros((cuts + 2, 3))
+        nodes, pieces, events, passing = 0.0, 0.0, 0.0, 0.0
+        for j in range(i + 1, cuts + 1):
+            for v in range(bounds[j - 1], bounds[j]):
+                enters = begins[v]
+                paths, steps = 0.0, 0.0
+                for edge in range(into[v], into[v + 1]):
+                    e = source[edge]
+                    if e < bounds[i]:
+                        enters = enters or e >= low
+                    else:
+                        paths += count[e - low]
+                        steps += length[e - low]
+                if enters:
+                    paths += 1.0
+                steps += paths
+                count[v - low], length[v - low] = paths, steps
+                nodes += paths
+                until = leaves_until[v - low]
+                if ends[v] or until >= j:
+                    pieces += paths
+                    events += steps
+                    passing += partial[v - low]
+                    if not ends[v]:
+                        done[until + 1, 0] += paths
+                        done[until + 1, 1] += steps
+                        done[until + 1, 2] += partial[v - low]
+            pieces -= done[j, 0]
+            events -= done[j, 1]
+            passing -= done[j, 2]
+            cpu[i, j] = STEP * nodes + COPY * max(events, 0.0) + PIECE * max(passing, 0.0)
+            mem[i, j] = PIECE_BYTES * max(pieces, 0.0) + EVENT_BYTES * max(events, 0.0)
+    return cpu, mem

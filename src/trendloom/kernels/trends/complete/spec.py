@@ -8,7 +8,7 @@ from enum import Enum
 from trendloom.expr.nodes import Expr
 from trendloom.kernels.matching.spec import Pair
 from trendloom.kernels.measures import Test
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 
 class WalkPlan(Enum):

@@ -11,27 +11,73 @@ Cost: that of the graph, then O(events of trends).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from trendloom.expr.evaluate import evaluate
+from trendloom.expr.nodes import Aggregate, Expr, Extent
+from trendloom.expr.vectors import Vector, is_true
+from trendloom.kernels.columns import segments
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.segments import gather_segments
 from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.matching.windows import check_range, in_each_window
-from trendloom.kernels.trends.complete.chunks import Chunks
-from trendloom.kernels.trends.complete.conditions_on_trends import passing
-from trendloom.kernels.trends.complete.costs import Costs, graphlet_costs, rough_costs, weigh
 from trendloom.kernels.trends.complete.frames import Frames, frames_of
 from trendloom.kernels.trends.complete.graph import TrendGraph, build_graph
 from trendloom.kernels.trends.complete.graphlets import pieces_of, stitched
-from trendloom.kernels.trends.complete.partition import TooManyPlans, branch_and_bound, greedy
+from trendloom.kernels.trends.complete.partition import (
+    Costs,
+    TooManyPlans,
+    branch_and_bound,
+    graphlet_costs,
+    greedy,
+    rough_costs,
+    weigh,
+)
 from trendloom.kernels.trends.complete.spec import Complete, WalkPlan
-from trendloom.kernels.trends.complete.walk import one_by_one
+from trendloom.kernels.trends.complete.walk import Chunks, one_by_one
+from trendloom.model.schema import Kind
+
+# Which complete trends pass conditions on the trend as a whole: `count(p[]) > 10`, `max(p[].x) - min(p[].x) > 3`.
+#
+# Cost: one pass over the events of the trends per aggregate, then one vectorised expression.
+
 
 Array = np.ndarray[Any, Any]
+
+
+def passing(conditions: tuple[Expr, ...], block: Block, offsets: Array, events: Array) -> Array:
+    """Per trend, `events[offsets[t]:offsets[t + 1]]`, whether all conditions are true."""
+    good = np.ones(len(offsets) - 1, np.bool_)
+
+    def leaf(expr: Expr) -> Vector:
+        if isinstance(expr, Extent):
+            return Vector(expr.kind, block.time[events[offsets[1:] - 1]] - block.time[events[offsets[:-1]]])
+        assert isinstance(expr, Aggregate)
+        return _aggregate(expr, None if expr.column is None else block.columns[expr.column], offsets, events)
+
+    for condition in conditions:
+        good &= is_true(evaluate(condition, leaf))
+    return good
+
+
+def _aggregate(expr: Aggregate, column: Vector | None, offsets: Array, events: Array) -> Vector:
+    if column is None:
+        return Vector(Kind.INT, np.diff(offsets))
+    known = np.ones(len(events), np.bool_) if column.valid is None else column.valid[events]
+    if expr.function == "count":
+        return Vector(Kind.INT, segments.count_where(offsets, known))
+    find = segments.min_where if expr.function == "min" else segments.max_where
+    if column.values.dtype == object:  # beyond 64 bits: compared by rank
+        values, ranks = np.unique(column.values, return_inverse=True)
+        least, found = find(offsets, ranks.reshape(-1)[events], known)
+        return replace(column, values=values[least], valid=found)
+    best, found = find(offsets, column.values[events], known)
+    return replace(column, values=best, valid=found)
+
 
 WORTH_PLANNING = 1e6
 """Nanoseconds of walking one by one from which it pays to look for a better plan."""

@@ -10,17 +10,43 @@ The search can be resumed at any point. See Poppe, "Event Stream Analytics", 5.2
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.columns.copying import copy_entries
+from trendloom.kernels.columns.segments import copy_entries
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.trends.complete.chunks import Chunks, TrendBuffer
+from trendloom.kernels.matching.expansion import first_chunk
 from trendloom.kernels.trends.complete.frames import FrameColumns, Frames
 from trendloom.kernels.trends.complete.graph import EdgeLists, TrendGraph
 
+# Buffers that trends are written to: small at first, so that whoever wants a few waits for a few; then larger.
+
+
 Array = np.ndarray[Any, Any]
+
+
+class TrendBuffer(NamedTuple):
+    """Room for trends: number i is `events[offsets[i]:offsets[i+1]]`."""
+
+    offsets: Array
+    events: Array
+
+
+@dataclass
+class Chunks:
+    """`most`: entries of the largest buffer, `size`: of the last one."""
+
+    most: int = 1 << 21
+    size: int = 0
+
+    def next(self, longest: int) -> TrendBuffer:
+        """A fresh buffer; one trend of `longest` events fits in any case."""
+        self.size = min(2 * self.size, self.most) if self.size else first_chunk(longest, self.most)
+        size = max(self.size, longest)
+        return TrendBuffer(np.zeros(size + 1, np.int64), np.empty(size, np.int32))
+
 
 NEXT_START, DEPTH, BRANCHES, FRESH, GIVEN, CHAIN, CHAIN_GIVEN = range(7)
 """What `place` holds: how far the search has come, trends given out, where the chain since the last branch began."""

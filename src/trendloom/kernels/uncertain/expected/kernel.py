@@ -8,18 +8,23 @@ events.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.kernels.aggregate.results import Totals
+from trendloom.kernels.aggregate.widening import doubles_as_amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import ADDED_UP, Asked, Built, Divisible, Expected, Hear
 from trendloom.kernels.emission import Certain, Clock
+from trendloom.kernels.match.search import SearchState
+from trendloom.kernels.measures import Measure
 from trendloom.kernels.uncertain.block import IntervalBlock
 from trendloom.kernels.uncertain.expected.results import ExpectedOfSequence, expected_totals
+from trendloom.kernels.uncertain.kernel import ImpreciseKernel
 
 Array = np.ndarray[Any, Any]
 
@@ -123,3 +128,39 @@ class ExpectedKernel:
         first = -FAR if before is None else self.clock.first_open(before)
         end = FAR if watermark is None else self.clock.first_open(watermark)
         yield expected_totals(self.expectation, block, (first, end))
+
+
+# Matches one by one, for whoever adds up their confidences, and beside them the probability that there is any.
+#
+# Both are parts of the same results: totals with nothing but the probability are added to what the matches come to.
+# Cost: that of the search, and of `at_least_one`.
+
+
+@dataclass(frozen=True)
+class LikelyMatchesKernel(ImpreciseKernel):
+    """`chance` gives the probability of each group and window; `summed` are added up over the matches."""
+
+    _: KW_ONLY
+    chance: ExpectedKernel
+    summed: tuple[Measure, ...]
+
+    def step(self, state: SearchState, block: Block, watermark: int | None) -> tuple[Iterator[Any], SearchState]:
+        """Take events; give out the matches of windows that have ended, and their probabilities."""
+        found, after = super().step(state, block, watermark)
+        if watermark is None:
+            return found, after
+        return chain(found, self._probabilities(block, state.before, watermark)), after
+
+    def finish(self, state: SearchState, hear: Hear | None = None) -> Iterator[Any]:
+        """Those of all windows that are still open."""
+        if state.block is None:
+            return iter(())
+        return chain(super().finish(state, hear), self._probabilities(state.block, state.before, None))
+
+    def _probabilities(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Totals]:
+        """As totals in which all sums are zero."""
+        for totals in self.chance.ended(block, before, watermark):
+            nothing = doubles_as_amounts(np.zeros(len(totals)))
+            values = dict(totals.values)
+            values.update((measure.name, nothing) for measure in self.summed)
+            yield replace(totals, values=values, whole=False)

@@ -31,7 +31,7 @@ from trendloom.kernels.uncertain.expected.sweep import (
     expect,
     sweep_room,
 )
-from trendloom.model.window import Window
+from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]
 

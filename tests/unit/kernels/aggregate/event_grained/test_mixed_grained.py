@@ -20,7 +20,7 @@ from trendloom.expr.nodes import Attribute, Comparison, Expr, Total, Which
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.aggregate.event_grained import event_grained as mixed_grained
-from trendloom.kernels.aggregate.event_grained import tested_pairs as truths
+from trendloom.kernels.aggregate.event_grained import event_grained as truths
 from trendloom.kernels.aggregate.event_grained.event_grained import quadratic, sweep
 from trendloom.kernels.aggregate.event_grained.structures import structures
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Linear, Spans, SpanTotals, prepare, sortable

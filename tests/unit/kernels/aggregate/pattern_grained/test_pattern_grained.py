@@ -25,8 +25,8 @@ from trendloom.kernels.matching.spec import Detection
 from trendloom.kernels.measures import AggregationSpec, Grain, Measure
 from trendloom.logical.bind import bind
 from trendloom.options import Options
+from trendloom.planner.adjacency import pairs_of
 from trendloom.planner.aggregation import measures_of
-from trendloom.planner.pairs import pairs_of
 from trendloom.planner.plan import Physical, plan_physically
 from trendloom.runtime.blocks import Stream, build_block
 from trendloom.runtime.reading import load, queries_of

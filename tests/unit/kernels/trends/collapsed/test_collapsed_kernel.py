@@ -11,9 +11,9 @@ from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.matches import Matches, join
-from trendloom.kernels.trends.collapsed.distinct import distinct, packed
 from trendloom.kernels.trends.collapsed.gaps import Asked, Filled, Filling
 from trendloom.kernels.trends.collapsed.kernel import SpinesKernel
+from trendloom.kernels.trends.collapsed.merge import distinct, packed
 from trendloom.kernels.trends.collapsed.prune import on_a_match
 from trendloom.kernels.trends.collapsed.spec import MATCHES
 from trendloom.logical.bind import bind
