@@ -1,7 +1,7 @@
 """A live stream of imprecise times gives the rows of a batch over all events that were not late, however it is cut.
 
 The watermark bounds the earliest times of what is still to come. The stream is played in this process
-(`engines.live.replay`), with the same steps, state and bytes as on Spark.
+(`streaming.replay`), with the same steps, state and bytes as on Spark.
 """
 
 from __future__ import annotations

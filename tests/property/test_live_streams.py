@@ -1,7 +1,7 @@
 """A live stream gives the rows of the same query over all events that were not late: every kind of query, however the
 events are disordered, cut into micro-batches and spread over buckets, and wherever the stream is stopped and resumed.
 
-The stream is played in this process (`engines.live.replay`), with the same steps, state and bytes as on Spark;
+The stream is played in this process (`streaming.replay`), with the same steps, state and bytes as on Spark;
 `tests/spark/test_live_on_spark.py` runs some of it on Spark itself.
 """
 

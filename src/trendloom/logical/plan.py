@@ -84,7 +84,7 @@ class Ranking:
     """The k best matches of each window and partition; `overall`: of each window.
 
     `merge` names the function of MERGE, None for one preference. A preference that is a fold of what each event adds
-    is an expression over a `Fold` (see `plan.preferences`). `kind` and `scale` are those of the score.
+    is an expression over a `Fold` (see `logical.preferences`). `kind` and `scale` are those of the score.
     """
 
     preferences: tuple[Expr, ...]

@@ -1,4 +1,4 @@
-"""How aggregates over matches are computed: at which grain, or in two steps; see `kernels.totals.spec.Grain`.
+"""How aggregates over matches are computed: at which grain, or in two steps; see `kernels.measures.Grain`.
 
 The coarsest grain that is right wins: one aggregate per position where no predicate relates adjacent events, by event
 where one does. Predicates that relate one *pivot* event of each match with others are decided pivot by pivot. What is

@@ -1,7 +1,7 @@
 """Groups of queries that one kernel answers together, and how: the way that should take the least time.
 
 Prefixes are shared by a sweep at no cost, suffixes by one that begins at the end of the stream. Segments in the middle
-can be counted per START event; which of them, the optimizer of `optimize.sharing` finds, by what each would save here.
+can be counted per START event; which of them, the optimizer of `optimizer.sharing` finds, by what each would save here.
 The plan as a whole is then judged against the others, and against every query by itself.
 """
 

@@ -1,6 +1,6 @@
 """Statistics of a live stream: figures of its micro-batches so far, added up and kept beside its checkpoint.
 
-A stream has them counted while it reads (`engines.spark.live.figures`). A batch that is done again is counted once. How
+A stream has them counted while it reads (`engines.spark.streaming.batch_figures`). A batch that is done again is counted once. How
 many keys and values there are is known batch by batch, and the most of any batch is kept: a lower bound.
 """
 

@@ -53,7 +53,7 @@ COUNTS = pa.schema([("position", pa.int64()), ("of_type", pa.int64()), ("togethe
 
 
 def describe_passed(plan: Plan, frame: Frame) -> str:
-    """As `engines.looking.passed.describe_passed`, over the events of a DataFrame."""
+    """As `runtime.analysis.position_counts.describe_passed`, over the events of a DataFrame."""
     plan = matching_alone(plan)
     with in_our_words():
         rows = frame.df.select(*(column(name) for name in plan.scan.columns))

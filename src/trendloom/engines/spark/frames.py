@@ -316,7 +316,7 @@ def _maybe_types(frame: Frame) -> list[str]:
 
 
 def _sizes(time: SparkColumn) -> list[SparkColumn]:
-    """What `io.units` asks of the times, as sums."""
+    """What `io.timestamps` asks of the times, as sums."""
     from pyspark.sql import functions as F
 
     number = time.cast("bigint")

@@ -27,7 +27,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Rule:
-    """A conjunct that speaks of more than one event; see `plan.logical.Condition`."""
+    """A conjunct that speaks of more than one event; see `logical.plan.Condition`."""
 
     expr: Expr
     part: int | None

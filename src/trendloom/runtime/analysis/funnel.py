@@ -1,6 +1,6 @@
 """Why there is no match, or so few: how many events pass, are reached, and by what they are stopped.
 
-Partial matches are grown over the events (`kernels.search.reached_events`), under the semantics of the query. Then once
+Partial matches are grown over the events (`kernels.match.reached_events`), under the semantics of the query. Then once
 more for every condition, NOT, partition attribute and window, with this one left out: what is reached then and was not
 before is what it stopped.
 
@@ -43,7 +43,7 @@ from trendloom.runtime.blocks import build_block, key_codes
 
 # What of a partial match decides how it can go on: the variables that conditions look back at.
 #
-# Where it is the last event alone, all partial matches that end with it are alike. See `kernels.search.reached_events`.
+# Where it is the last event alone, all partial matches that end with it are alike. See `kernels.match.reached_events`.
 
 
 def remembered(detection: Detection) -> frozenset[str] | None:

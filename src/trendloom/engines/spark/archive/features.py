@@ -2,7 +2,7 @@
 
 Work is cut by type and by time into pieces of about as many events each. The task of a piece reads its events from the
 archive and makes features of them as one process does, so the numbers are the same, bit by bit, and functions of the
-user run here, too. Which of them are features is decided when all pieces are there (`explanation.parts`).
+user run here, too. Which of them are features is decided when all pieces are there (`diagnosis.feature_parts`).
 
 All tasks must see the archive: on this machine, or on storage that all machines share.
 Cost: one job, however many types and window sizes there are; every event is read once by one task.
@@ -69,7 +69,7 @@ class FeatureWork:
 def features_on_spark(
     spark: SparkSession, archive: Archive, asked: Sequence[WindowedSpace]
 ) -> tuple[FeatureTable, ...]:
-    """A table for each window size, as `engines.diagnosis.reading.features_of_archive` makes them in one process."""
+    """A table for each window size, as `diagnosis.archived_features.features_of_archive` makes them in one process."""
     from pyspark.sql import functions as F
 
     work = FeatureWork(replace(archive, root=archive.root.resolve()), tuple(asked))

@@ -105,7 +105,7 @@ def alerts(frame: Frame, formula: Formula, name: str, *, watermark: str | None =
 def archive_alerts(
     spark: SparkSession, archive: Archive, monitor: Monitor, low: int | None = None, high: int | None = None
 ) -> pa.Table:
-    """The alerts of a monitor over an archive, as `engines.diagnosis.monitors.run_monitor` finds them."""
+    """The alerts of a monitor over an archive, as `diagnosis.monitors.run_monitor` finds them."""
     formula = monitor.formula
     window = min(feature.window for feature in formula.features)
     first, last = archive.span
@@ -254,7 +254,7 @@ def aggregate_of(function: str, value: Column, tick: Column) -> Column:
 
 
 def rounded_number(value: Column) -> Column:
-    """As `explanation.features.rounded`: what differs by the order of addition only becomes equal."""
+    """As `diagnosis.features.rounded`: what differs by the order of addition only becomes equal."""
     exponent = F.floor(F.log2(F.abs(value))) + 1
     places = F.lit(float(BITS)) - exponent
     scaled = F.rint(value * F.pow(F.lit(2.0), places)) * F.pow(F.lit(2.0), -places)
