@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from benchmarks.imprecise_confidences import Signatures as Expected
 from benchmarks.planned import planned
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.uncertain.block import IntervalBlock, with_intervals
 from trendloom.kernels.uncertain.confidence.confidence import chances
 from trendloom.kernels.uncertain.search import signatures_of
@@ -25,13 +25,13 @@ Array = np.ndarray[Any, Any]
 class Prepared:
     """A query of fixed length over a sorted block; `id` numbers its events as the table does."""
 
-    detection: Detection
+    pattern_spec: PatternSpec
     block: IntervalBlock
     id: Array
 
     def search(self, threshold: Fraction | None = None) -> list[Signatures]:
         """Signatures that may be matches at least so likely."""
-        return [found.signatures for found in signatures_of(self.detection, self.block, threshold=threshold)]
+        return [found.signatures for found in signatures_of(self.pattern_spec, self.block, threshold=threshold)]
 
     def weigh(self, found: list[Signatures], threshold: Fraction | None = None) -> Expected:
         """The matches among them, and how likely they are."""
@@ -54,4 +54,4 @@ def prepared(text: str, events: pa.Table) -> Prepared:
     case = planned(text, events.append_column("time", events["low"]))
     low, high = (events[name].to_numpy() for name in ("low", "high"))
     block = with_intervals(case.block, Intervals(low, high), 1)
-    return Prepared(case.physical.detection, block, events["id"].to_numpy()[block.row])
+    return Prepared(case.physical.pattern_spec, block, events["id"].to_numpy()[block.row])

@@ -22,7 +22,7 @@ from trendloom.logical.bind import bind
 from trendloom.optimizer import CostedRule, Rule, optimize
 from trendloom.planner.algorithms import two_steps
 from trendloom.planner.plan import Physical, choose
-from trendloom.planner.request import Choice, Wanted
+from trendloom.planner.request import Choice, PlanningRequest
 from trendloom.runtime import task
 from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Stream, build_block
@@ -47,8 +47,8 @@ class Planned:
 
     @cached_property
     def spans(self) -> Spans:
-        detection = self.spec.detection
-        return spans_of(self.block, detection.window, detection.scopes[0].template.minimal_length)
+        pattern_spec = self.spec.pattern_spec
+        return spans_of(self.block, pattern_spec.window, pattern_spec.scopes[0].template.minimal_length)
 
     @cached_property
     def addends(self) -> Addends:
@@ -58,7 +58,9 @@ class Planned:
     @property
     def enumerating(self) -> Physical:
         """The same plan in two steps: matches are found one by one and then added up."""
-        wanted = Wanted(self.physical.plan, self.physical.detection, refused={"pivots": "that is what is measured"})
+        wanted = PlanningRequest(
+            self.physical.plan, self.physical.pattern_spec, refused={"pivots": "that is what is measured"}
+        )
         found = two_steps.consider(wanted)
         assert isinstance(found, Choice)
         return replace(self.physical, chosen=found)

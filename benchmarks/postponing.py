@@ -97,7 +97,7 @@ def matching_phase(report: Report, sizes: tuple[int, ...], tries: int) -> None:
         case = planned(MICRO.format(condition=RULES["previous"].condition, within=100), microbench(size))
         kernel, block = case.physical.kernel, case.block
         assert isinstance(kernel, PostponedKernel)
-        work = partial(share_matching, kernel.detection, kernel.pairs, block)
+        work = partial(share_matching, kernel.pattern_spec, kernel.pairs, block)
         timing = race(tries, {"": work}, on_processor=True)[""]
         seconds[size] = timing.best
         one = timing.result("postponing, the shared phase", size, rows=0, checked=False)

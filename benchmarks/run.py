@@ -1,7 +1,7 @@
 """Measure the engines: `python -m benchmarks.run [--quick] [--only PART ...]`.
 
 Every rate stands beside a baseline of the same run, and every answer is checked against another way to compute it.
-Parts: `detection` (rows per match, local and Spark), `trends` (complete trends and postponing beside the papers'
+Parts: `pattern_spec` (rows per match, local and Spark), `trends` (complete trends and postponing beside the papers'
 algorithms, on one core; over partitions on Spark), `kernels` (aggregation on one core), `growth` (one inequality),
 `decorrelation` (counts around a NOT that depends on an event next to it),
 `local` (aggregates end to end, and their memory), `cores` (one thread beside all cores), `long` (10⁸ events in a

@@ -49,7 +49,7 @@ from trendloom.logical.workload import Workload
 from trendloom.optimizer import optimize_workload
 from trendloom.options import Options
 from trendloom.planner.plan import Physical, plan_physically
-from trendloom.planner.shared_queries import AskedLetters, counted_query
+from trendloom.planner.shared_queries import QueryEventFilters, counted_query
 from trendloom.planner.sharing import AnsweredTogether, SharingQuestion, Way
 from trendloom.planner.sharing_costs import rates_of
 from trendloom.planner.workload import PhysicalWorkload
@@ -295,7 +295,7 @@ def _groups(
     workload: PhysicalWorkload, kernel: Callable[[SharingQuestion], SharedKernel], statistics: StatisticsOf
 ) -> Iterator[AnsweredTogether]:
     for keys in workload.key_sets:
-        letters = AskedLetters()
+        letters = QueryEventFilters()
         taken = {number: counted_query(workload.queries[number], letters) for number in keys.members}
         counted = {number: one for number, one in taken.items() if isinstance(one, CountedQuery)}
         if counted:

@@ -184,7 +184,7 @@ class Edge:
     tests: Sequence[Compare | Adjacent]
 
 
-class Machine:
+class Automaton:
     """A query as positions and edges: which positions an event may take, where matches begin and end."""
 
     def __init__(self, query: Query) -> None:
@@ -239,17 +239,17 @@ class Keeper:
             self.pool = self.new()
 
 
-def any_match(machine: Machine, events: Sequence[Event], *, scan: bool) -> Tally:
+def any_match(automaton: Automaton, events: Sequence[Event], *, scan: bool) -> Tally:
     """All matches under skip-till-any-match."""
-    edges = [(edge, Keeper(edge.forbidden, new_pool(edge.tests, events, scan=scan))) for edge in machine.edges]
-    ends = {at: Keeper(forbidden) for at, forbidden in machine.ends.items()}
+    edges = [(edge, Keeper(edge.forbidden, new_pool(edge.tests, events, scan=scan))) for edge in automaton.edges]
+    ends = {at: Keeper(forbidden) for at, forbidden in automaton.ends.items()}
     seen: set[str] = set()
     for now in moments(events):
         reached: dict[Pair, Tally] = {}
-        for number, at in machine.pairs(now):
+        for number, at in automaton.pairs(now):
             found = [keeper.pool.reaching(now[number]) for edge, keeper in edges if edge.target == at]
             reached[number, at] = added(found)
-        arrived = machine.arrive(now, seen, reached)
+        arrived = automaton.arrive(now, seen, reached)
         # a NOT of this moment lies after all earlier pairs, but not after those of its own time: first empty, then add
         for _, keeper in edges:
             keeper.pass_by(now)
@@ -279,11 +279,11 @@ class Waiting:
     tally: Tally
     edges: list[Edge]
 
-    def targets(self, machine: Machine, now: list[Event]) -> list[Pair]:
+    def targets(self, automaton: Automaton, now: list[Event]) -> list[Pair]:
         """What may follow at this moment."""
         return [
             (number, at)
-            for number, at in machine.pairs(now)
+            for number, at in automaton.pairs(now)
             for edge in self.edges
             if edge.target == at and all(test.holds(self.event, now[number]) for test in edge.tests)
         ]
@@ -293,24 +293,24 @@ class Waiting:
         self.edges = [edge for edge in self.edges if types.isdisjoint(edge.forbidden)]
 
 
-def runs(machine: Machine, events: Sequence[Event], *, contiguous: bool) -> Tally:
+def runs(automaton: Automaton, events: Sequence[Event], *, contiguous: bool) -> Tally:
     """All matches under skip-till-next-match or contiguous."""
-    ends = {at: Keeper(forbidden) for at, forbidden in machine.ends.items()}
+    ends = {at: Keeper(forbidden) for at, forbidden in automaton.ends.items()}
     waiting: list[Waiting] = []
     seen: set[str] = set()
     for now in moments(events):
         reached: dict[Pair, Tally] = {}
         still: list[Waiting] = []
         for one in waiting:
-            targets = one.targets(machine, now)
+            targets = one.targets(automaton, now)
             for target in targets:
                 reached[target] = reached.get(target, NONE).plus(one.tally)
             one.pass_by(now)
             # under contiguous the next moment is the only one
             if not targets and not contiguous and one.edges:
                 still.append(one)
-        arrived = machine.arrive(now, seen, reached)
-        out = {at: [edge for edge in machine.edges if edge.source == at] for _, at, _ in arrived}
+        arrived = automaton.arrive(now, seen, reached)
+        out = {at: [edge for edge in automaton.edges if edge.source == at] for _, at, _ in arrived}
         waiting = still + [Waiting(event, tally, out[at]) for event, at, tally in arrived if out[at]]
         _finish(now, arrived, ends)
         seen |= {event["type"] for event in now}
@@ -325,14 +325,14 @@ Answers = dict[tuple[Any, int | None], Tally]
 
 def answers(query: Query, events: Sequence[Event], *, scan: bool = False) -> Answers:
     """The aggregates of every group and window."""
-    machine = Machine(query)
+    automaton = Automaton(query)
     found: Answers = {}
     for key, own in _partitions(query, events):
         for start, stretch in _windows(query, own):
             if query.semantics == ANY:
-                tally = any_match(machine, stretch, scan=scan)
+                tally = any_match(automaton, stretch, scan=scan)
             else:
-                tally = runs(machine, stretch, contiguous=query.semantics == CONTIGUOUS)
+                tally = runs(automaton, stretch, contiguous=query.semantics == CONTIGUOUS)
             if tally.matches:
                 cell = (key if query.grouped else None, start)
                 found[cell] = found.get(cell, NONE).plus(tally)

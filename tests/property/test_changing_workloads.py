@@ -30,7 +30,7 @@ from trendloom.logical.bind import bind
 from trendloom.planner.plan import plan_physically
 from trendloom.streaming import state as chunks
 from trendloom.streaming.replay import Replay
-from trendloom.streaming.streaming_query import Flow, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, flow_of
 
 EXAMPLES = amount(30)
 WITH_ROWS = 0.1
@@ -82,7 +82,7 @@ def repeated(case: LiveCase, times: int) -> LiveCase:
     return replace(case, batches=tuple(batches), restarts=case.restarts * times)
 
 
-def flow(query: str) -> Flow:
+def streaming_query(query: str) -> StreamingQuery:
     return flow_of(plan_physically(bind(parse_query(query), SCHEMA)), ARROW, "exact")
 
 
@@ -105,20 +105,20 @@ def in_time(case: LiveCase) -> pa.Table:
     return pa.concat_tables([ARROW.empty_table(), *kept])
 
 
-def played(case: ChangingCase) -> list[tuple[Flow, pa.Table, Replay]]:
+def played(case: ChangingCase) -> list[tuple[StreamingQuery, pa.Table, Replay]]:
     """For every stay of the query the flow, what was given out, and the stream at its end."""
-    live, marks, planned = case.live, list(watermarks(case.live)), flow(case.live.query)
+    live, marks, planned = case.live, list(watermarks(case.live)), streaming_query(case.live.query)
     found, memories = [], {}
     for generation, stay in enumerate(case.stays):
         before = Replay(planned, live.delay, live.buckets, marks[stay.first])
         replay = before.joined_by(replace(planned, generation=generation))
         replay.memories, replay.numbers = memories, {}
-        rows = [replay.flow.result.empty_table()]
+        rows = [replay.streaming_query.result.empty_table()]
         for number in range(stay.first, len(live.batches) if stay.last is None else stay.last):
             rows.append(replay.batch(live.tables()[number]))
             replay = resumed(replay) if live.restarts[number] else replay
         rows += [replay.flush()] if stay.last is None else []
-        found.append((replay.flow, pa.concat_tables(rows), replay))
+        found.append((replay.streaming_query, pa.concat_tables(rows), replay))
         memories = replay.memories
     return found
 
@@ -132,7 +132,7 @@ def resumed(replay: Replay) -> Replay:
     return again
 
 
-def expected(case: LiveCase, live: Flow, events: pa.Table) -> list[dict[str, Any]] | None:
+def expected(case: LiveCase, live: StreamingQuery, events: pa.Table) -> list[dict[str, Any]] | None:
     """The whole rows of a batch; None: rows do not tell where they begin, and what they look back at is not there."""
     found = tl.run(case.query, events, engine="local").to_pylist()
     if live.whole_from is None:
@@ -181,12 +181,12 @@ def test_added_queries_give_what_is_whole_and_nothing_else(kind: str, monkeypatc
 def test_a_comeback_finds_nothing_of_its_earlier_stay() -> None:
     """State of before would make a match of events that lie on both sides of the gap."""
     query = "RETURN a.x, b.x AS y PATTERN SEQ(A a, B b) WITHIN 100"
-    first = Replay(flow(query), delay=0)
+    first = Replay(streaming_query(query), delay=0)
     table = pa.Table.from_pylist([{"id": 1, "type": "A", "time": 1, "x": 1}], schema=ARROW)
     first.batch(table)
-    again = first.joined_by(replace(flow(query), generation=1))
+    again = first.joined_by(replace(streaming_query(query), generation=1))
     again.memories = first.memories
-    assert (again.flow.since, again.flow.whole_from) == (2, 2)
+    assert (again.streaming_query.since, again.streaming_query.whole_from) == (2, 2)
     late_a = {"id": 2, "type": "A", "time": 1, "x": 2}
     again.batch(pa.Table.from_pylist([late_a, {"id": 3, "type": "B", "time": 2, "x": 3}], schema=ARROW))
     assert len(again.flush()) == 0

@@ -28,7 +28,7 @@ from trendloom.logical.bind import bind
 from trendloom.planner.plan import plan_physically
 from trendloom.spark import detect
 from trendloom.streaming.replay import Replay
-from trendloom.streaming.streaming_query import Flow, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, flow_of
 
 EVERY_CLASS = ("nothing", "alone", "operators", "two", "equal and ordered", "expressions", "previous", "distant")
 KINDS: dict[str, Aimed | Knobs] = {
@@ -73,20 +73,20 @@ def test_local_equals_reference(kind: str) -> None:
 # ---------------------------------------------------------------------------------------------------------- live
 
 
-def flow(case: DecimalCase) -> Flow:
+def streaming_query(case: DecimalCase) -> StreamingQuery:
     return flow_of(plan_physically(bind(parse_query(case.query), schema_of(case.arrow))), case.arrow, "exact")
 
 
 def played(case: DecimalCase, cuts: list[int], buckets: int) -> pa.Table:
     """What a stream in order of time gives out whose state goes through bytes after every batch."""
-    replay = Replay(flow(case), 0, buckets)
+    replay = Replay(streaming_query(case), 0, buckets)
     table = case.table().sort_by("time")
     found = []
     for begin, end in pairwise([0, *cuts, len(table)]):
         found.append(replay.batch(table.slice(begin, end - begin)))
         for number, memory in replay.memories.items():
             vars(replay.memories[number]).update(pickle.loads(pickle.dumps(vars(memory))))
-        replay.flow = flow(case)
+        replay.streaming_query = streaming_query(case)
     assert sum(map(len, replay.late)) == 0
     return pa.concat_tables([*found, replay.flush()])
 

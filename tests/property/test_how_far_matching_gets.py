@@ -44,9 +44,9 @@ def found_in(case: Case) -> tuple[Reached, Reached, list[int]]:
     assert "a match" in shown
     physical = searched(plan)
     block, _ = build_block(physical, stream_of(physical.plan, events))
-    detection = physical.detection
-    merged = reached(detection, block, remembered(detection), lambda: True)
-    apart = reached(detection, block, None, lambda: True)
+    pattern_spec = physical.pattern_spec
+    merged = reached(pattern_spec, block, remembered(pattern_spec), lambda: True)
+    apart = reached(pattern_spec, block, None, lambda: True)
     return merged, apart, np.array(events.table["id"])[block.row].tolist()
 
 

@@ -90,8 +90,8 @@ def exact_signatures(physical: Physical, events: Events) -> Iterator[tuple[Any, 
     """What the kernel finds, with exact confidences: the window, rows and variables, the confidence and the times."""
     block, _ = build_block(physical, local.stream_of(physical, events))
     assert isinstance(block, IntervalBlock)
-    places, within, threshold = physical.detection.places, physical.plan.window.within, physical.plan.confidence
-    for chunk in signatures_of(physical.detection, block):
+    places, within, threshold = physical.pattern_spec.places, physical.plan.window.within, physical.plan.confidence
+    for chunk in signatures_of(physical.pattern_spec, block):
         some = chunk.signatures
         for number, (confidence, low, high) in enumerate(exact_chances(some, block)):
             entries = slice(some.offsets[number], some.offsets[number + 1])

@@ -28,7 +28,7 @@ from trendloom.runtime.planning import planned_alone
 from trendloom.runtime.reading import schema_of_columns
 from trendloom.streaming import state as chunks
 from trendloom.streaming.replay import Replay
-from trendloom.streaming.streaming_query import Flow, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, flow_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -81,7 +81,7 @@ def _bounded(query: str, within: int) -> str:
     return f"{before}\nWITHIN {within}{confidence}{rest}"
 
 
-def flow(case: ImpreciseCase) -> Flow:
+def streaming_query(case: ImpreciseCase) -> StreamingQuery:
     columns = case.table(()).schema
     schema = schema_of_columns(columns, Options(**case.options))
     return flow_of(planned_alone(parse_query(case.query), schema), columns, "exact")
@@ -89,7 +89,7 @@ def flow(case: ImpreciseCase) -> Flow:
 
 def played(live: ImpreciseArrivals) -> tuple[pa.Table, set[int], Replay]:
     """What the stream gives out, the ids of late events, and the stream at its end."""
-    replay = Replay(flow(live.case), live.delay, live.buckets)
+    replay = Replay(streaming_query(live.case), live.delay, live.buckets)
     found = []
     for events, stop in zip(live.batches, live.restarts, strict=True):
         found.append(replay.batch(live.case.table(events)))
@@ -102,7 +102,7 @@ def resumed(replay: Replay, case: ImpreciseCase) -> Replay:
     """The stream with a state that has been through bytes, and a query that has been planned again."""
     memories: dict[int, dict[str, Any]] = pickle.loads(pickle.dumps({n: vars(m) for n, m in replay.memories.items()}))
     again = copy.copy(replay)
-    again.flow = flow(case)
+    again.streaming_query = streaming_query(case)
     for number, content in memories.items():
         vars(again.memories[number]).update(content)
     return again

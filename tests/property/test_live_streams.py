@@ -39,7 +39,7 @@ from trendloom.logical.bind import bind
 from trendloom.planner.plan import plan_physically
 from trendloom.streaming import state as chunks
 from trendloom.streaming.replay import Replay
-from trendloom.streaming.streaming_query import Flow, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, flow_of
 
 EXAMPLES = amount(30)
 WITH_ROWS = 0.1
@@ -48,13 +48,13 @@ WITH_ROWS = 0.1
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
-def flow(query: str, order: Order = (), *, early: bool = False) -> Flow:
+def streaming_query(query: str, order: Order = (), *, early: bool = False) -> StreamingQuery:
     return flow_of(plan_physically(bind(parse_query(query), replace(SCHEMA, order=order))), ARROW, "exact", early=early)
 
 
 def played(case: LiveCase) -> tuple[pa.Table, pa.Table, Replay]:
     """What the stream gives out, the late events, and the stream at its end."""
-    replay = Replay(flow(case.query, case.order), case.delay, case.buckets)
+    replay = Replay(streaming_query(case.query, case.order), case.delay, case.buckets)
     found = []
     for events, stop in zip(case.tables(), case.restarts, strict=True):
         found.append(replay.batch(events))
@@ -67,8 +67,8 @@ def resumed(replay: Replay) -> Replay:
     """The stream with a state that has been through bytes, and a query that has been planned again."""
     memories = pickle.loads(pickle.dumps({n: vars(memory) for n, memory in replay.memories.items()}))
     again = copy.copy(replay)
-    plan = replay.flow.physical.plan
-    again.flow = flow(plan.query.text or "", plan.schema.order)
+    plan = replay.streaming_query.physical.plan
+    again.streaming_query = streaming_query(plan.query.text or "", plan.schema.order)
     for number, content in memories.items():
         vars(again.memories[number]).update(content)
     return again
@@ -99,7 +99,7 @@ def test_boards_stand_at_all_times_as_the_ranks_of_what_has_come() -> None:
     def check(case: LiveCase) -> None:
         nonlocal changed
         try:
-            replay = Replay(flow(case.query, early=True), case.delay, case.buckets)
+            replay = Replay(streaming_query(case.query, early=True), case.delay, case.buckets)
         except (BindError, PlanError):
             assume(False)
             raise

@@ -108,15 +108,15 @@ def test_postponed_equals_expansion() -> None:
             raise
         assume(isinstance(physical.kernel, PostponedKernel))
         block = block_of(physical, stream_of(content))
-        detection, pairs = physical.detection, physical.kernel.pairs
+        pattern_spec, pairs = physical.pattern_spec, physical.kernel.pairs
         found = []
-        for chunk in construct_matches(detection, pairs, block):
+        for chunk in construct_matches(pattern_spec, pairs, block):
             found.append(chunk)
             assume(sum(len(part.events) for part in found) <= MOST_ENTRIES)
         postponed = join(found)
-        expansion = as_multiset(join(list(enumerate_matches(detection, block))))
+        expansion = as_multiset(join(list(enumerate_matches(pattern_spec, block))))
         assert as_multiset(postponed) == expansion, query
-        pieces = list(construct_matches(detection, pairs, block, chunk=7))
+        pieces = list(construct_matches(pattern_spec, pairs, block, chunk=7))
         assert as_multiset(join(pieces)) == expansion, f"in small pieces: {query}"
         compared += 1
         with_rows += len(postponed) > 0

@@ -82,16 +82,16 @@ def test_runs_equal_expansion(semantics: str) -> None:
             raise
         assume(isinstance(physical.kernel, RunsKernel))
         block = block_of(physical, stream_of(content))
-        detection, pairs = physical.detection, physical.kernel.pairs
+        pattern_spec, pairs = physical.pattern_spec, physical.kernel.pairs
         found = []
-        for chunk in follow_runs(detection, pairs, block, chunk=MOST_ENTRIES // 4):
+        for chunk in follow_runs(pattern_spec, pairs, block, chunk=MOST_ENTRIES // 4):
             found.append(chunk)
             # events of equal time are runs of their own: their number can double at every tie
             assume(sum(len(part.events) for part in found) <= MOST_ENTRIES)
         runs = join(found)
-        expansion = as_multiset(join(list(enumerate_matches(detection, block))))
+        expansion = as_multiset(join(list(enumerate_matches(pattern_spec, block))))
         assert as_multiset(runs) == expansion, query
-        pieces = list(follow_runs(detection, pairs, block, chunk=7))
+        pieces = list(follow_runs(pattern_spec, pairs, block, chunk=7))
         assert as_multiset(join(pieces)) == expansion, f"in small pieces: {query}"
         compared += 1
         with_rows += len(runs) > 0

@@ -21,9 +21,9 @@ from trendloom.options import Options
 from trendloom.planner.sharing import kernel_for
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import queries_of, schema_of_columns
-from trendloom.streaming.partition_groups import AdvanceTogether, FlowsTogether
+from trendloom.streaming.partition_groups import GroupStep, StreamQueryGroup
 from trendloom.streaming.state import Kept
-from trendloom.streaming.streaming_query import Flow, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, flow_of
 
 EXAMPLES = amount(30)
 TYPES = "ABC"
@@ -82,34 +82,38 @@ class Group:
 
     def __init__(self, texts: list[str], stay: list[tuple[int, int]], delay: int) -> None:
         plans = planned(queries_of("\n".join(texts)), schema_of_columns(SCHEMA, Options()))
-        self.flows = [flow_of(one, SCHEMA, "exact") for one in plans.queries]
+        self.streaming_queries = [flow_of(one, SCHEMA, "exact") for one in plans.queries]
         self.stay, self.delay = stay, delay
         self.memory, self.watermark, self.greatest = Kept(), None, None
-        self.rows: dict[str, list[dict[str, Any]]] = {flow.name: [] for flow in self.flows}
+        self.rows: dict[str, list[dict[str, Any]]] = {
+            streaming_query.name: [] for streaming_query in self.streaming_queries
+        }
         self.joined: dict[str, int | None] = {}
         self.left: dict[str, int] = {}  # the watermark of its last step
         self.in_time: list[dict[str, Any]] = []
 
-    def present(self, batch: int) -> list[Flow]:
+    def present(self, batch: int) -> list[StreamingQuery]:
         found = []
-        for flow, (first, end) in zip(self.flows, self.stay, strict=True):
+        for streaming_query, (first, end) in zip(self.streaming_queries, self.stay, strict=True):
             if first <= batch < end:
                 since = None if self.greatest is None else self.greatest + 1
-                self.joined.setdefault(flow.name, since)
-                found.append(replace(flow, since=self.joined[flow.name], together=True))
-                self.left[flow.name] = -FINAL if self.watermark is None else self.watermark
+                self.joined.setdefault(streaming_query.name, since)
+                found.append(replace(streaming_query, since=self.joined[streaming_query.name], together=True))
+                self.left[streaming_query.name] = -FINAL if self.watermark is None else self.watermark
         return found
 
     def step(self, number: int, events: list[dict[str, Any]], *, backwards: bool) -> None:
-        flows = self.present(number)
+        streaming_queries = self.present(number)
         accepted = [one for one in events if self.watermark is None or one["time"] >= self.watermark]
         self.in_time += accepted
-        if flows:
-            kernel = kernel_for([flow.physical for flow in flows], ("k",), nothing_known, "exact")
-            group = FlowsTogether(tuple(flows), replace(kernel, backwards=backwards))
-            step = AdvanceTogether(group, self.memory, self.watermark)
-            for flow, batch in step.rows(pa.Table.from_pylist(events, SCHEMA)):
-                self.rows[flow.name] += batch.to_pylist()
+        if streaming_queries:
+            kernel = kernel_for(
+                [streaming_query.physical for streaming_query in streaming_queries], ("k",), nothing_known, "exact"
+            )
+            group = StreamQueryGroup(tuple(streaming_queries), replace(kernel, backwards=backwards))
+            step = GroupStep(group, self.memory, self.watermark)
+            for streaming_query, batch in step.rows(pa.Table.from_pylist(events, SCHEMA)):
+                self.rows[streaming_query.name] += batch.to_pylist()
             assert (0 if step.late is None else len(step.late)) <= len(events) - len(accepted)
         else:
             self.memory.clear()
@@ -141,15 +145,15 @@ def test_every_query_has_its_rows() -> None:
             group.step(number, events, backwards=data.draw(st.booleans()))
         group.finish(len(stream))
         everything = pa.Table.from_pylist(group.in_time, SCHEMA)
-        for flow, text in zip(group.flows, texts, strict=True):
+        for streaming_query, text in zip(group.streaming_queries, texts, strict=True):
             wanted = []
-            if flow.name in group.joined:
-                flow = replace(flow, since=group.joined[flow.name])
-                begin = -FINAL if flow.whole_from is None else flow.whole_from
-                end = group.left[flow.name]
+            if streaming_query.name in group.joined:
+                streaming_query = replace(streaming_query, since=group.joined[streaming_query.name])
+                begin = -FINAL if streaming_query.whole_from is None else streaming_query.whole_from
+                end = group.left[streaming_query.name]
                 rows = tl.run(text, everything).drop_columns(["query"]).to_pylist()
                 wanted = [known(row) for row in rows if row["window_start"] >= begin and row["window_end"] <= end]
-            found = [known(row) for row in group.rows[flow.name]]
+            found = [known(row) for row in group.rows[streaming_query.name]]
             assert sorted(map(repr, found)) == sorted(map(repr, wanted)), text
         changed += any(first or end < len(stream) for first, end in stay)
 

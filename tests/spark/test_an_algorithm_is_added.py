@@ -16,14 +16,14 @@ from trendloom.pattern.algebra import Atom
 from trendloom.planner import plan
 from trendloom.planner.aggregation import measures_of
 from trendloom.planner.algorithms import CANDIDATES
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 from trendloom.spark import detect
 
 QUERY = "RETURN k, COUNT(*) AS total PATTERN A a WHERE [k] GROUP BY k WITHIN 10 SLIDE 4"
 DDL = "type string, time long, k long"
 
 
-def consider(wanted: Wanted) -> Choice | str:
+def consider(wanted: PlanningRequest) -> Choice | str:
     if not wanted.aggregates or not isinstance(wanted.plan.pattern, Atom) or not wanted.plan.window.sliding:
         return "it counts single events in windows"
     (measure,) = measures_of(wanted.plan)

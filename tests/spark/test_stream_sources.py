@@ -28,11 +28,11 @@ from trendloom.spark import detect, events_of_kafka, metrics_of, to_jsonl
 QUERY = "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10"
 MESSAGES = "time long, type string, k long, kafka_key string, kafka_partition int, kafka_offset long"
 
-Taken = Callable[..., pa.Table]
+WorkloadDiff = Callable[..., pa.Table]
 
 
 @pytest.fixture
-def taken(tmp_path: Path) -> Taken:
+def taken(tmp_path: Path) -> WorkloadDiff:
     """All rows that a streaming DataFrame has by now, in one go on one checkpoint."""
 
     def take(df: Any, checkpoint: str = "state") -> pa.Table:
@@ -56,7 +56,7 @@ JSON_LINES = '{"time": "2024-01-01T00:00:01Z", "type": "A", "x": 1}\n{"time": "2
 
 
 @pytest.mark.parametrize(("ending", "text"), [("csv", CSV), ("jsonl", JSON_LINES)], ids=["csv", "jsonl"])
-def test_text_is_read_as_run_reads_it(spark: Any, taken: Taken, tmp_path: Path, ending: str, text: str) -> None:
+def test_text_is_read_as_run_reads_it(spark: Any, taken: WorkloadDiff, tmp_path: Path, ending: str, text: str) -> None:
     folder = tmp_path / "days"
     folder.mkdir()
     (folder / f"1.{ending}").write_text(text)
@@ -84,7 +84,7 @@ LATER = "2024-07-09 12:00:00"
     ],
 )
 def test_live_times_in_text_are_of_the_given_zone(
-    spark: Any, taken: Taken, tmp_path: Path, name: str, text: str
+    spark: Any, taken: WorkloadDiff, tmp_path: Path, name: str, text: str
 ) -> None:
     folder = tmp_path / "days"
     folder.mkdir()
@@ -105,7 +105,7 @@ def test_times_in_messages_are_of_the_given_zone(spark: Any) -> None:
     assert found["at"] == IN_BERLIN.timestamp()
 
 
-def test_a_live_stream_without_types_has_those_of_its_query(spark: Any, taken: Taken, tmp_path: Path) -> None:
+def test_a_live_stream_without_types_has_those_of_its_query(spark: Any, taken: WorkloadDiff, tmp_path: Path) -> None:
     folder = tmp_path / "days"
     folder.mkdir()
     (folder / "1.csv").write_text("time,x\n1,5\n2,7\n3,6\n")
@@ -125,7 +125,7 @@ def test_a_folder_of_parquet_a_few_files_at_a_time(spark: Any, tmp_path: Path) -
     assert sizes == [2, 1]
 
 
-def test_what_cannot_be_read_stops_the_stream_or_has_no_time(spark: Any, taken: Taken, tmp_path: Path) -> None:
+def test_what_cannot_be_read_stops_the_stream_or_has_no_time(spark: Any, taken: WorkloadDiff, tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("time,type,x\n1,A,5\n2,B,many\n3,C,6\n")
     source = source_of(str(tmp_path), schema="time long, type string, x long")
     with pytest.raises(DataError, match="an event cannot be read") as raised:
@@ -139,7 +139,7 @@ def test_what_cannot_be_read_stops_the_stream_or_has_no_time(spark: Any, taken: 
     ]
 
 
-def test_json_that_cannot_be_read_keeps_its_text_and_file(spark: Any, taken: Taken, tmp_path: Path) -> None:
+def test_json_that_cannot_be_read_keeps_its_text_and_file(spark: Any, taken: WorkloadDiff, tmp_path: Path) -> None:
     (tmp_path / "1.jsonl").write_text('{"time": 1, "type": "A"}\n{"time": 2, "type\n')
     source = source_of(str(tmp_path), schema="time long, type string")
     found = taken(open_source(spark, source, strict=False)).to_pylist()
@@ -174,7 +174,7 @@ def test_csv_is_read_by_name_and_what_cannot_be_read_is_put_aside(spark: Any, tm
     assert {row[FILE] for row in apart} == {str(folder / "2.csv")}
 
 
-def test_live_parquet_of_pandas_has_nanoseconds(spark: Any, taken: Taken, tmp_path: Path) -> None:
+def test_live_parquet_of_pandas_has_nanoseconds(spark: Any, taken: WorkloadDiff, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     times = pandas.to_datetime(["2024-01-01T00:00:00.000001", "1969-12-31T23:59:59.999999"], format="ISO8601")
     frame = pandas.DataFrame({"time": times, "type": ["A", "B"], "z": times.tz_localize("UTC")})
@@ -238,7 +238,7 @@ def test_without_the_connector_people_are_told_how_to_get_it(spark: Any) -> None
     assert 'packages="org.apache.spark:spark-sql-kafka-0-10_2.13:' in str(raised.value)
 
 
-def test_messages_become_events(topic: Callable[..., Any], taken: Taken, tmp_path: Path) -> None:
+def test_messages_become_events(topic: Callable[..., Any], taken: WorkloadDiff, tmp_path: Path) -> None:
     broker.produce(tmp_path / "log", 0, event(1, "A", 7), None, {**event(2, "B", 7), "more": [1]}, key="seven")
     broker.produce(tmp_path / "log", 3, {"type": "C"})
     assert [list(row.values()) for row in taken(topic()).to_pylist()] == [
@@ -256,7 +256,7 @@ def test_the_time_of_the_message_can_be_the_time(spark: Any) -> None:
     assert (row["type"], row["kafka_timestamp"].timestamp()) == ("A", 1_700_000_000)
 
 
-def test_a_message_that_does_not_fit(topic: Callable[..., Any], taken: Taken, tmp_path: Path) -> None:
+def test_a_message_that_does_not_fit(topic: Callable[..., Any], taken: WorkloadDiff, tmp_path: Path) -> None:
     broker.produce(tmp_path / "log", 0, event(1, "A", 7), "nonsense", {"time": 2, "type": "B", "k": "seven"}, key="x")
     with pytest.raises(DataError, match="an event cannot be read"):
         taken(topic(), "strict")

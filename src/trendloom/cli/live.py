@@ -31,7 +31,7 @@ from trendloom.cli.watch import Screen, console_of, show_table, watching
 from trendloom.diagnosis.monitors import Monitor, find_monitor
 from trendloom.engines.spark.prerequisites import check_live
 from trendloom.engines.spark.streaming.service import Service, serve
-from trendloom.engines.spark.streaming.settings import Setting
+from trendloom.engines.spark.streaming.settings import StreamSettings
 from trendloom.engines.spark.streaming.sources import EventSource, known_columns, note_columns, open_source
 from trendloom.engines.spark.streaming.targets import Target, check_file, check_folder
 from trendloom.errors import OptionError, QueryWarning, TrendloomError
@@ -71,7 +71,7 @@ class Request:
     def check(self) -> None:
         """Refuse what is wrong before Spark starts, which takes a while."""
         queries = queries_of(self.text, self.options.query)
-        Setting(self.watermark, self.buckets, self.late_to)
+        StreamSettings(self.watermark, self.buckets, self.late_to)
         if self.watched is not None:
             self._check_watched()
         if self.archive is not None:
@@ -205,7 +205,7 @@ def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, A
     workload = ChangingWorkload(
         events,
         options,
-        Setting(request.watermark, request.buckets, request.late_to),
+        StreamSettings(request.watermark, request.buckets, request.late_to),
         request.service.checkpoint,
         queries_of(request.text, options.query),
         WorkloadWatch(voice.warn, voice.refuse),
@@ -300,7 +300,7 @@ class MonitorRequest:
 
     def check(self) -> None:
         """Refuse what is wrong before Spark starts."""
-        Setting(self.watermark, 1)
+        StreamSettings(self.watermark, 1)
         if (self.options.master or "").startswith("sc://"):
             raise OptionError(
                 "monitors do not run through Spark Connect: the checkpoint is the server's",

@@ -14,8 +14,8 @@ from flask import Flask, Response, abort, send_file
 
 from trendloom.dashboard import monitor_page, workbench_page
 from trendloom.dashboard.access import Access, guard
-from trendloom.dashboard.app_state import Archives, Desk
-from trendloom.dashboard.jobs import Errands
+from trendloom.dashboard.app_state import AppState, Archives
+from trendloom.dashboard.jobs import PageJobs
 from trendloom.dashboard.parts import aria, choices, trouble
 from trendloom.dashboard.workbench import Workbench
 from trendloom.errors import OptionError, RunError, TrendloomError, option
@@ -47,7 +47,7 @@ INDEX = """<!DOCTYPE html>
 TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 
 
-def make_app(archives: Archives, errands: Errands, access: Access) -> Dash:
+def make_app(archives: Archives, jobs: PageJobs, access: Access) -> Dash:
     """The application over some archives; `app.server` is what serves it."""
     app = Dash(
         __name__,
@@ -66,12 +66,12 @@ def make_app(archives: Archives, errands: Errands, access: Access) -> Dash:
             {"name": "color-scheme", "content": "light dark"},
         ],
     )
-    desk = Desk(archives, errands)
-    app.layout = _layout(archives, errands)
-    monitor_page.wire(app, desk)
-    workbench_page.wire(app, desk)
+    app_state = AppState(archives, jobs)
+    app.layout = _layout(archives, jobs)
+    monitor_page.wire(app, app_state)
+    workbench_page.wire(app, app_state)
     _wire_frame(app)
-    _serve_downloads(app.server, Workbench(desk))
+    _serve_downloads(app.server, Workbench(app_state))
     guard(app.server, access, app.csp_hashes())
     return app
 
@@ -82,7 +82,7 @@ def _tell_error(error: Exception) -> None:
     set_props("frame-said", {"children": trouble(error if isinstance(error, TrendloomError) else unexpected)})
 
 
-def _layout(archives: Archives, errands: Errands) -> html.Div:
+def _layout(archives: Archives, jobs: PageJobs) -> html.Div:
     names = list(archives)
     return html.Div(
         [
@@ -113,7 +113,7 @@ def _layout(archives: Archives, errands: Errands) -> html.Div:
                     html.H1(id="heading"),
                     html.Div(id="frame-said", role="alert"),
                     monitor_page.layout(),
-                    workbench_page.layout(errands.allowance.seconds),
+                    workbench_page.layout(jobs.allowance.seconds),
                 ],
                 id="main",
                 tabIndex=-1,
@@ -174,19 +174,19 @@ def serve(
 ) -> None:
     """Show archives on a page until the process is told to end; `ready` hears the address once it listens."""
     from trendloom.dashboard.app_state import archives_at
-    from trendloom.dashboard.jobs import Errands
+    from trendloom.dashboard.jobs import PageJobs
 
     archives = archives_at(paths)
     server = _listening(access)
-    errands = Errands(allowance)
+    jobs = PageJobs(allowance)
     try:
-        errands.warm()
+        jobs.warm()
         bound = replace(access, port=server.server_port)
-        server.app = make_app(archives, errands, bound).server
+        server.app = make_app(archives, jobs, bound).server
         ready(bound.address)
         _until_told(server)
     finally:
-        errands.close()
+        jobs.close()
 
 
 def _listening(access: Access) -> BaseWSGIServer:

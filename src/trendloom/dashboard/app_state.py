@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 from dash import html
 
 from trendloom.archive import Archive, open_archive
-from trendloom.dashboard.jobs import Errands
+from trendloom.dashboard.jobs import PageJobs
 from trendloom.dashboard.parts import message, trouble
 from trendloom.errors import ArchiveWarning, DataError, OptionError, TrendloomError, did_you_mean
 
@@ -83,11 +83,11 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Desk:
+class AppState:
     """The archives and the errands."""
 
     archives: Archives
-    errands: Errands
+    jobs: PageJobs
 
 
 def told(work: Callable[P, R], *given: P.args, **named: P.kwargs) -> tuple[R | None, html.Div | None]:

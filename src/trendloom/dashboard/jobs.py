@@ -59,7 +59,7 @@ def allowance_of(seconds: float, rows: int, memory: str | int) -> Allowance:
 
 
 @dataclass(frozen=True)
-class Errand:
+class PageJob:
     """An errand as it stands. `said`: how far it is, or what went wrong; `hint`: the way out; `answer`: once done."""
 
     state: Literal["running", "done", "failed", "stopped"]
@@ -69,7 +69,7 @@ class Errand:
     folder: Path | None = None
 
 
-class Errands:
+class PageJobs:
     """All errands of a page. `most`: so many run at a time; `kept`: so many answers are remembered."""
 
     def __init__(self, allowance: Allowance | None = None, *, most: int = 4, kept: int = 40) -> None:
@@ -77,7 +77,7 @@ class Errands:
         self._most, self._kept = most, kept
         self._folder = Path(tempfile.mkdtemp(prefix="trendloom-page-"))
         self._lock = threading.Lock()
-        self._errands: OrderedDict[str, Errand] = OrderedDict()
+        self._errands: OrderedDict[str, PageJob] = OrderedDict()
         self._processes: dict[str, _Process | None] = {}
         self._waited_for: set[str] = set()
         self._context = multiprocessing.get_context("forkserver")
@@ -99,7 +99,7 @@ class Errands:
                 )
             if waited_for:
                 self._waited_for.add(name)
-            self._errands[name] = Errand("running", "starting", folder=folder)
+            self._errands[name] = PageJob("running", "starting", folder=folder)
             self._processes[name] = None  # takes its place before it has started
             self._forget()
         try:
@@ -113,7 +113,7 @@ class Errands:
             raise
         return name
 
-    def look(self, name: str | None) -> Errand:
+    def look(self, name: str | None) -> PageJob:
         """How an errand stands."""
         with self._lock:
             found = self._errands.get(name or "")
@@ -121,7 +121,7 @@ class Errands:
             raise DataError("this result is not kept any more", hint="run it again")
         return found
 
-    def wait(self, name: str) -> Errand:
+    def wait(self, name: str) -> PageJob:
         """How an errand ended, once it has."""
         with self._lock:
             process = self._processes.get(name)
@@ -155,18 +155,18 @@ class Errands:
     # --------------------------------------------------------------------------------------------- inside
 
     def _start(self, name: str, work: Work, given: tuple[object, ...], allowance: Allowance) -> None:
-        errand = _Process(self._context, work, given, allowance, self._folder / name)
+        job = _Process(self._context, work, given, allowance, self._folder / name)
         with self._lock:
-            self._processes[name] = errand
+            self._processes[name] = job
 
         def watch() -> None:
-            for state in errand.states():
+            for state in job.states():
                 with self._lock:
                     if name in self._errands:
                         self._errands[name] = replace(state, folder=self._folder / name)
             with self._lock:
                 self._processes.pop(name, None)
-            errand.ended.set()
+            job.ended.set()
 
         threading.Thread(target=watch, daemon=True, name="errand").start()
 
@@ -201,7 +201,7 @@ class _Process:
     def states(self) -> Any:
         """What is heard of it, up to its end, which comes in time."""
         deadline = time.monotonic() + self._allowance.seconds
-        last: Errand | None = None
+        last: PageJob | None = None
         while last is None:
             try:
                 if not self._hears.poll(max(0.0, deadline - time.monotonic())):
@@ -216,7 +216,7 @@ class _Process:
             else:
                 last = heard
         self._end(at_once=last.state != "done")
-        yield Errand("stopped", "stopped") if self._stopped.is_set() else last
+        yield PageJob("stopped", "stopped") if self._stopped.is_set() else last
 
     def _end(self, *, at_once: bool) -> None:
         """Whoever has answered may leave by itself, and a compiler that it started may end what it is busy with."""
@@ -226,12 +226,12 @@ class _Process:
         self._process.join()
         self._hears.close()
 
-    def _lost(self) -> Errand:
+    def _lost(self) -> PageJob:
         self._process.join(1)
         hint = "narrow the query (WITHIN, [key], predicates) or the time it runs over"
         if self._process.exitcode == -signal.SIGXCPU:
             return _too_late(self._allowance)
-        return Errand("failed", "the process ended without an answer: it may have run out of memory", hint)
+        return PageJob("failed", "the process ended without an answer: it may have run out of memory", hint)
 
     def _kill(self) -> None:
         """The process with all that it started."""
@@ -240,8 +240,8 @@ class _Process:
         self._process.kill()
 
 
-def _too_late(allowance: Allowance) -> Errand:
-    return Errand(
+def _too_late(allowance: Allowance) -> PageJob:
+    return PageJob(
         "failed",
         f"not done after {allowance.seconds:g} seconds, so it was stopped",
         "narrow the query (WITHIN, [key], predicates) or the time it runs over",
@@ -258,17 +258,17 @@ def _carry_out(tells: Connection, allowance: Allowance, folder: Path, work: Work
     _limit(allowance)
 
     def tell(said: str) -> None:
-        tells.send(Errand("running", said))
+        tells.send(PageJob("running", said))
 
     try:
-        heard = Errand("done", answer=work(tell, folder, *given))
+        heard = PageJob("done", answer=work(tell, folder, *given))
     except TrendloomError as error:
-        heard = Errand("failed", error.message, error.hint)
+        heard = PageJob("failed", error.message, error.hint)
     except MemoryError:
         hint = "narrow the query (WITHIN, [key], predicates) or the time it runs over"
-        heard = Errand("failed", "there is not enough memory for this", hint)
+        heard = PageJob("failed", "there is not enough memory for this", hint)
     except Exception as error:
-        heard = Errand("failed", f"unexpected {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        heard = PageJob("failed", f"unexpected {type(error).__name__}: {str(error).partition(chr(10))[0]}")
     tells.send(heard)
     tells.close()
 

@@ -18,9 +18,9 @@ import pyarrow as pa
 from dash import html
 
 from trendloom.archive import Archive, ArchivedQuery
-from trendloom.dashboard.app_state import Desk, opened_quietly
+from trendloom.dashboard.app_state import AppState, opened_quietly
 from trendloom.dashboard.figures import empty, reason_figure, series_figure
-from trendloom.dashboard.jobs import Errand
+from trendloom.dashboard.jobs import PageJob
 from trendloom.dashboard.marks import Marks, Stretch, selected_stretch, shown_tick, tick_at
 from trendloom.dashboard.parts import aria, graph, message, notes, table
 from trendloom.dashboard.requests import Question, Reason, find_reason, keep_reason
@@ -146,31 +146,31 @@ class ChosenSeries:
 class Monitoring:
     """The actions of the page."""
 
-    desk: Desk
+    app_state: AppState
 
     # ----------------------------------------------------------------------------------------- choosing
 
     def queries(self, archive: object) -> list[str]:
         """The queries whose results are archived."""
-        return list(self.desk.archives.open(archive).archive.queries())
+        return list(self.app_state.archives.open(archive).archive.queries())
 
     def partitions(self, archive: object, query: object) -> list[PartitionChoice]:
-        opened = self.desk.archives.open(archive).archive
+        opened = self.app_state.archives.open(archive).archive
         return partition_choices(opened, query_named(opened, query))
 
     def values(self, archive: object, query: object) -> tuple[str, ...]:
-        return value_names(query_named(self.desk.archives.open(archive).archive, query))
+        return value_names(query_named(self.app_state.archives.open(archive).archive, query))
 
     def look_up(self, chosen: Chosen) -> ChosenSeries:
         """What was chosen, if it is there."""
-        opened = self.desk.archives.open(chosen.archive)
+        opened = self.app_state.archives.open(chosen.archive)
         query = query_named(opened.archive, chosen.query)
         partition = find_partition(partition_choices(opened.archive, query), chosen.partition)
         return ChosenSeries(opened.archive, opened.damaged, query, partition)
 
     def version(self, archive: object) -> str:
         """Changes when the archive does."""
-        files = self.desk.archives.open(archive).archive.files
+        files = self.app_state.archives.open(archive).archive.files
         return f"{len(files)}:{hash(files)}"
 
     # ------------------------------------------------------------------------------------------- the chart
@@ -229,31 +229,31 @@ class Monitoring:
             marks.reference,
             windows_in(window),
         )
-        return self.desk.errands.send(find_reason, question, seconds=SECONDS)
+        return self.app_state.jobs.send(find_reason, question, seconds=SECONDS)
 
-    def reason(self, name: str | None) -> tuple[Errand, Any]:
+    def reason(self, name: str | None) -> tuple[PageJob, Any]:
         """How the errand stands, and what to show of it."""
-        errand = self.desk.errands.look(name)
-        if errand.state == "running":
-            return errand, message("busy", errand.said)
-        if errand.state != "done":
-            return errand, message("error", errand.said, errand.hint)
-        dated = opened_quietly(errand.answer.question.root).archive.axis.timestamp
-        return errand, shown_reason(errand.answer.diagnosis, dated=dated)
+        job = self.app_state.jobs.look(name)
+        if job.state == "running":
+            return job, message("busy", job.said)
+        if job.state != "done":
+            return job, message("error", job.said, job.hint)
+        dated = opened_quietly(job.answer.question.root).archive.axis.timestamp
+        return job, shown_reason(job.answer.diagnosis, dated=dated)
 
     def save(self, reason: str | None, name: object) -> str:
         """Keep a reason that was found as a monitor; gives the errand's name."""
         wanted = monitor_name(name)
-        found = self.desk.errands.look(reason).answer
+        found = self.app_state.jobs.look(reason).answer
         if not isinstance(found, Reason):
             raise OptionError("there is no reason to keep yet", hint="ask why first")
         if wanted in opened_quietly(found.question.root).archive.monitors():
             raise OptionError(f"there is a monitor '{wanted}' already", hint="choose another name")
-        return self.desk.errands.send(keep_reason, found, wanted, seconds=SECONDS)
+        return self.app_state.jobs.send(keep_reason, found, wanted, seconds=SECONDS)
 
     def saved(self, name: str | None) -> tuple[Any, bool]:
         """What to tell of a monitor that is being saved, and whether that is over."""
-        found = self.desk.errands.look(name)
+        found = self.app_state.jobs.look(name)
         if found.state == "running":
             return message("busy", found.said), False
         if found.state != "done":

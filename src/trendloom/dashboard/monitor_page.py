@@ -6,7 +6,7 @@ from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
 
-from trendloom.dashboard.app_state import Desk, told
+from trendloom.dashboard.app_state import AppState, told
 from trendloom.dashboard.figures import empty
 from trendloom.dashboard.marks import ABNORMAL, REFERENCE, Marks
 from trendloom.dashboard.monitor import WINDOWS, Chosen, Monitoring
@@ -113,9 +113,9 @@ def _unseen() -> list[Any]:
 # -------------------------------------------------------------------------------------------------- wiring
 
 
-def wire(app: Dash, desk: Desk) -> None:
+def wire(app: Dash, app_state: AppState) -> None:
     """Have the parts of the page answered."""
-    page = Monitoring(desk)
+    page = Monitoring(app_state)
     _wire_choosing(app, page)
     _wire_chart(app, page)
     _wire_marking(app, page)
@@ -254,8 +254,8 @@ def _wire_reason(app: Dash, page: Monitoring) -> None:
         found, problem = told(page.reason, name)
         if found is None:
             return problem, True, True
-        errand, shown = found
-        return shown, errand.state != "running", errand.state != "done"
+        job, shown = found
+        return shown, job.state != "running", job.state != "done"
 
     @app.callback(Output("why-stop", "disabled"), Input("why-clock", "disabled"))
     def can_stop(still: bool | None) -> bool:
@@ -269,7 +269,7 @@ def _wire_reason(app: Dash, page: Monitoring) -> None:
     )
     def stop(clicks: Any, name: str | None) -> Any:
         if clicks:
-            page.desk.errands.stop(name)
+            page.app_state.jobs.stop(name)
         return no_update
 
 
@@ -284,10 +284,10 @@ def _wire_saving(app: Dash, page: Monitoring) -> None:
         prevent_initial_call=True,
     )
     def save(clicks: Any, reason: str | None, name: object) -> tuple[Any, ...]:
-        errand, problem = told(page.save, reason, name)
-        if errand is None:
+        job, problem = told(page.save, reason, name)
+        if job is None:
             return None, True, problem
-        return errand, False, message("busy", "saving")
+        return job, False, message("busy", "saving")
 
     @app.callback(
         Output("monitor-said", "children"),
@@ -296,6 +296,6 @@ def _wire_saving(app: Dash, page: Monitoring) -> None:
         State("save-errand", "data"),
         prevent_initial_call=True,
     )
-    def saved(ticks: Any, errand: str | None) -> tuple[Any, bool]:
-        found, problem = told(page.saved, errand)
+    def saved(ticks: Any, job: str | None) -> tuple[Any, bool]:
+        found, problem = told(page.saved, job)
         return (problem, True) if found is None else found

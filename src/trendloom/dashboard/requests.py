@@ -1,4 +1,4 @@
-"""What the page asks of the engines, as functions that run in a process of their own (see `errands`).
+"""What the page asks of the engines, as functions that run in a process of their own (see `jobs`).
 
 They take and give plain, picklable values: a folder and a text go in, what is drawn and shown comes out. A run leaves
 its rows in the errand's folder as Parquet, from where pages of the table and downloads are read.

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow.parquet as pq
 from dash import html
 
-from trendloom.dashboard.app_state import Desk
+from trendloom.dashboard.app_state import AppState
 from trendloom.dashboard.figures import drawing_figure, timeline_figure
-from trendloom.dashboard.jobs import Errand
+from trendloom.dashboard.jobs import PageJob
 from trendloom.dashboard.marks import tick_at
 from trendloom.dashboard.parts import graph, message, notes, shown_value, table
 from trendloom.dashboard.requests import (
@@ -41,19 +41,19 @@ FORMATS = {"csv": "CSV", "parquet": "Parquet"}
 class Workbench:
     """The actions of the page."""
 
-    desk: Desk
+    app_state: AppState
 
     # ----------------------------------------------------------------------------------------- looking
 
     def look(self, archive: object, text: object) -> QueryLook:
         """A query as far as it is written."""
-        folder = self.desk.archives.folder(archive)
+        folder = self.app_state.archives.folder(archive)
         written = str(text or "")
         if len(written) > LONGEST_QUERY:
             return QueryLook(
                 QueryProblem("the text is too long", f"at most {LONGEST_QUERY:,} characters are read here")
             )
-        found = self.desk.errands.ask(look_at_query, folder, written, seconds=LOOK_SECONDS)
+        found = self.app_state.jobs.ask(look_at_query, folder, written, seconds=LOOK_SECONDS)
         assert isinstance(found, QueryLook)
         return found
 
@@ -61,23 +61,23 @@ class Workbench:
 
     def run(self, archive: object, text: object, low: object, high: object, seconds: object) -> str:
         """Start a query; gives the errand's name."""
-        opened = self.desk.archives.open(archive).archive
-        allowance = self.desk.errands.allowance
+        opened = self.app_state.archives.open(archive).archive
+        allowance = self.app_state.jobs.allowance
         wanted = min(_seconds(seconds, allowance.seconds), allowance.seconds)
         stretch = (_optional(low, opened.axis), _optional(high, opened.axis))
         given = (opened.root, str(text or ""), stretch, replace(allowance, seconds=wanted))
-        return self.desk.errands.send(run_query, *given, seconds=wanted)
+        return self.app_state.jobs.send(run_query, *given, seconds=wanted)
 
-    def result(self, name: str | None) -> tuple[Errand, Any]:
+    def result(self, name: str | None) -> tuple[PageJob, Any]:
         """How a run stands, and what to tell of it."""
-        errand = self.desk.errands.look(name)
-        if errand.state == "running":
-            return errand, message("busy", errand.said)
-        if errand.state == "stopped":
-            return errand, message("warning", "stopped before it was done")
-        if errand.state == "failed":
-            return errand, message("error", errand.said, errand.hint)
-        return errand, self._told(errand.answer)
+        job = self.app_state.jobs.look(name)
+        if job.state == "running":
+            return job, message("busy", job.said)
+        if job.state == "stopped":
+            return job, message("warning", "stopped before it was done")
+        if job.state == "failed":
+            return job, message("error", job.said, job.hint)
+        return job, self._told(job.answer)
 
     def _told(self, found: RunResult) -> list[html.Div]:
         rows = f"{found.rows:,} row{'' if found.rows == 1 else 's'}"
@@ -89,33 +89,33 @@ class Workbench:
 
     def page(self, name: str | None, number: int) -> tuple[Any, int, int]:
         """A page of the rows as a table, the number of this page and how many there are."""
-        errand = self.desk.errands.look(name)
-        pages = max(1, -(-errand.answer.rows // PAGE))
+        job = self.app_state.jobs.look(name)
+        pages = max(1, -(-job.answer.rows // PAGE))
         number = min(max(0, number), pages - 1)
-        rows = pq.read_table(_rows_at(errand)).slice(number * PAGE, PAGE)
+        rows = pq.read_table(_rows_at(job)).slice(number * PAGE, PAGE)
         cells = [[_shown(value) for value in row.values()] for row in rows.to_pylist()]
         first = number * PAGE + 1
-        caption = f"rows {first:,} to {first + len(cells) - 1:,} of {errand.answer.rows:,}" if cells else "no rows"
+        caption = f"rows {first:,} to {first + len(cells) - 1:,} of {job.answer.rows:,}" if cells else "no rows"
         return table(rows.column_names, cells, caption=caption), number, pages
 
     def download(self, name: str, format: str) -> Path:
         """The rows as a file to take away."""
         if format not in FORMATS:
             raise OptionError(f"rows are not given as '{format}'", hint=did_you_mean(format, FORMATS))
-        errand = self.desk.errands.look(name)
-        if errand.state != "done":
+        job = self.app_state.jobs.look(name)
+        if job.state != "done":
             raise DataError("this run has no rows", hint="wait until it is done")
-        stored = _rows_at(errand)
+        stored = _rows_at(job)
         target = stored.with_suffix(f".{format}")
         if not target.exists():
             write(pq.read_table(stored), format, target)
         return target
 
 
-def _rows_at(errand: Errand) -> Path:
-    if errand.folder is None or not (errand.folder / ROWS).exists():
+def _rows_at(job: PageJob) -> Path:
+    if job.folder is None or not (job.folder / ROWS).exists():
         raise DataError("these rows are not kept any more", hint="run the query again")
-    return errand.folder / ROWS
+    return job.folder / ROWS
 
 
 def _shown(value: Any) -> Any:

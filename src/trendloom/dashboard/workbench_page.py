@@ -6,7 +6,7 @@ from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 
-from trendloom.dashboard.app_state import Desk, told
+from trendloom.dashboard.app_state import AppState, told
 from trendloom.dashboard.parts import aria, card, field, message
 from trendloom.dashboard.requests import LONGEST_QUERY
 from trendloom.dashboard.workbench import FORMATS, Workbench, shown_look, shown_problem, shown_timeline, underlined
@@ -100,9 +100,9 @@ def _unseen() -> list[Any]:
 # -------------------------------------------------------------------------------------------------- wiring
 
 
-def wire(app: Dash, desk: Desk) -> None:
+def wire(app: Dash, app_state: AppState) -> None:
     """Have the parts of the page answered."""
-    page = Workbench(desk)
+    page = Workbench(app_state)
     _wire_editor(app, page)
     _wire_running(app, page)
     _wire_rows(app, page)
@@ -171,11 +171,11 @@ def _wire_running(app: Dash, page: Workbench) -> None:
         found, problem = told(page.result, name)
         if found is None:
             return problem, True, True, *nothing
-        errand, said = found
-        if errand.state != "done":
-            return said, errand.state != "running", True, *nothing
+        job, said = found
+        if job.state != "done":
+            return said, job.state != "running", True, *nothing
         links = [f"/download/{name}/{one}" for one in FORMATS]
-        return said, True, False, shown_timeline(errand.answer), {"errand": name, "page": 0}, *links
+        return said, True, False, shown_timeline(job.answer), {"errand": name, "page": 0}, *links
 
     @app.callback(Output("run-stop", "disabled"), Input("run-clock", "disabled"))
     def can_stop(still: bool | None) -> bool:
@@ -189,7 +189,7 @@ def _wire_running(app: Dash, page: Workbench) -> None:
     )
     def stop(clicks: Any, name: str | None) -> Any:
         if clicks:
-            page.desk.errands.stop(name)
+            page.app_state.jobs.stop(name)
         return no_update
 
 

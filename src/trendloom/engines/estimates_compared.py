@@ -69,7 +69,7 @@ def describe_run(physical: Physical, events: Events, statistics: Statistics, loo
 def _of_events(physical: Physical, events: Events, statistics: Statistics, look: Look) -> Iterator[Compared]:
     plan, window = physical.plan, physical.plan.window
     yield Compared("events", statistics.events, len(events.types))
-    for position, place in enumerate(physical.detection.places):
+    for position, place in enumerate(physical.pattern_spec.places):
         name = f"{position} {show_component(place.type, place.variable)}"
         yield Compared(name, statistics.fitting.get(position), len(look.block.members[position]))
     if plan.keys:
@@ -93,8 +93,8 @@ def _of_run(estimate: Estimate | None, look: Look, run: Measured) -> Iterator[Co
         yield Compared(
             "search", foreseen[SECONDS], look.seconds(), _seconds, more=" on the processor, before rows are made"
         )
-    clock = f" on the processor, {_seconds(run.seconds)} by the clock{rate}"
-    yield Compared("time", None, run.processor, _seconds, more=clock)
+    emission = f" on the processor, {_seconds(run.seconds)} by the clock{rate}"
+    yield Compared("time", None, run.processor, _seconds, more=emission)
     yield Compared("memory", foreseen.get(BYTES, estimate.bytes), run.memory, show_bytes, more=" more than before")
 
 

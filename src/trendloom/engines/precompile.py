@@ -2,7 +2,7 @@
 
 Numba compiles under a lock, so a thread would not help. The process leaves its code in the folder that all processes of
 this machine share; one that needs a function which is being compiled waits for it instead of compiling it too.
-`python -m trendloom.engines.precompile` reads a `Rehearsal` from its standard input. If it fails, nothing is lost.
+`python -m trendloom.engines.precompile` reads a `Precompilation` from its standard input. If it fails, nothing is lost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _running: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class Precompilation:
     """Queries over columns of these types."""
 
     queries: tuple[Query, ...]
@@ -66,7 +66,7 @@ def begin(queries: tuple[Query, ...], source: object, options: Options) -> None:
         _running.append(process)
         assert process.stdin is not None
         with process.stdin as to:
-            pickle.dump(Rehearsal(queries, columns, options), to)
+            pickle.dump(Precompilation(queries, columns, options), to)
 
 
 def _known(source: object) -> tuple[pa.Schema | None, int]:
@@ -100,7 +100,7 @@ def made_up(query: Query, columns: pa.Schema, rows: int, options: Options) -> pa
 def _types(query: Query, columns: pa.Schema, options: Options) -> list[str]:
     events = prepare(columns.empty_table(), **options.columns())
     physical = planned_alone(query, events.schema)
-    return sorted({place.type for place in physical.detection.places}) or [""]
+    return sorted({place.type for place in physical.pattern_spec.places}) or [""]
 
 
 def _times(rows: int, kind: pa.DataType) -> pa.Array:

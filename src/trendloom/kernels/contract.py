@@ -8,9 +8,9 @@ A kernel is a frozen, picklable specification with pure functions over columns:
     kernel.dump(state), kernel.load(summaries, before)
     kernel.describe(state), kernel.unfold(block, variables, asked)
 
-The engine keeps events, a kernel keeps what it made of them. A block holds the events from `clock.needs(before)` on,
+The engine keeps events, a kernel keeps what it made of them. A block holds the events from `emission.needs(before)` on,
 below the watermark, sorted by key and time; `before` is the watermark of the step before. So a kernel may ask for
-events again (`clock` says how far back) or turn them into summaries and never see them again. In batch there is one
+events again (`emission` says how far back) or turn them into summaries and never see them again. In batch there is one
 step, without a watermark, and `finish`.
 
 Keys of a block are numbers. In what is dumped the engine puts the key's values in their place, and numbers again when
@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.emission import Clock
+from trendloom.kernels.emission import EmissionPolicy
 from trendloom.kernels.measures import AggregationSpec
 from trendloom.model.amounts import EXACT_DOUBLE
 
@@ -167,7 +167,7 @@ class Kernel(Protocol[State, Result]):
     """What an engine may ask of a kernel. Results are `Matches` (of the block's events) or `Totals` (of its keys)."""
 
     @property
-    def clock(self) -> Clock:
+    def emission(self) -> EmissionPolicy:
         """When results are certain and how long events are needed."""
         ...
 
@@ -244,7 +244,7 @@ class Kernel(Protocol[State, Result]):
         ...
 
     def kept(self, state: State) -> Array | None:
-        """Which events of the last block may still be asked for; None: all that `clock.needs` says."""
+        """Which events of the last block may still be asked for; None: all that `emission.needs` says."""
         ...
 
     def dump(self, state: State, *, whole: bool = False) -> pa.Table | None:

@@ -39,7 +39,7 @@ class Certain(Enum):
 
 
 @dataclass(frozen=True)
-class Clock:
+class EmissionPolicy:
     """`reach`: how many times WITHIN a result without windows looks back.
 
     `pane`: events that are certain become summaries, of so many ticks at most, and are not needed again.

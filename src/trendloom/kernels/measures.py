@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trendloom.expr.nodes import Expr
-from trendloom.kernels.matching.spec import Compared, Detection
+from trendloom.kernels.matching.spec import Compared, PatternSpec
 from trendloom.model.schema import Kind
 
 
@@ -57,12 +57,12 @@ class Pivot:
 
 @dataclass(frozen=True)
 class AggregationSpec:
-    """Aggregates over all matches of `detection`, whose rules are in `pairs`, `tests` and `pivot`.
+    """Aggregates over all matches of `pattern_spec`, whose rules are in `pairs`, `tests` and `pivot`.
 
     `algebra`: every kind of event is a matrix, see `program`.
     """
 
-    detection: Detection
+    pattern_spec: PatternSpec
     grain: Grain
     measures: tuple[Measure, ...]
     pairs: tuple[Compared, ...] = ()

@@ -11,22 +11,22 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Expr, Extent, Which, walk, with_attributes
-from trendloom.kernels.matching.automaton import Machine
-from trendloom.kernels.matching.spec import Absence, Compared, Detection, EmptyGap, Pair, Rule
+from trendloom.kernels.matching.automaton import Automaton
+from trendloom.kernels.matching.spec import Compared, EmptyGap, NegationGuard, Pair, PatternSpec, Rule
 from trendloom.kernels.measures import Test
 from trendloom.pattern.template import Edge, Template
 
 Move = tuple[int, int]  # from a state to a state
 
 
-def adjacent(rule: Rule, detection: Detection, machine: Machine) -> tuple[Pair | Test | None, str | None]:
-    """The condition as a pair or a test, or why it is neither. `machine` says how steps are numbered."""
+def adjacent(rule: Rule, pattern_spec: PatternSpec, automaton: Automaton) -> tuple[Pair | Test | None, str | None]:
+    """The condition as a pair or a test, or why it is neither. `automaton` says how steps are numbered."""
     if rule.shape.whole or any(isinstance(node, Aggregate | Extent) for node in walk(rule.expr)):
         return None, "a predicate looks at more than two events"
     if rule.shape.pair is None and not rule.shape.looks_back:
         if len(rule.shape.each) != 2:
             return None, "a predicate compares events that are not next to each other"
-        moves, earlier = _moves_between(rule, detection)
+        moves, earlier = _moves_between(rule, pattern_spec)
         if moves is None:
             return None, "a predicate compares events that are not next to each other"
     elif rule.part is not None:
@@ -34,16 +34,16 @@ def adjacent(rule: Rule, detection: Detection, machine: Machine) -> tuple[Pair |
     elif len(rule.shape.chosen) > 2 or (rule.shape.looks_back and rule.shape.each):
         return None, "a predicate looks at more than two events"
     else:
-        moves, earlier = _moves_of(rule, detection), None
+        moves, earlier = _moves_of(rule, pattern_spec), None
         if moves is None:
             return None, "a predicate looks back past other events"
-    return _numbered(rule.expr, earlier, moves, machine), None
+    return _numbered(rule.expr, earlier, moves, automaton), None
 
 
-def _numbered(expr: Expr, earlier: str | None, moves: frozenset[Move], machine: Machine) -> Pair | Test:
+def _numbered(expr: Expr, earlier: str | None, moves: frozenset[Move], automaton: Automaton) -> Pair | Test:
     steps = frozenset(
         (state, step.number)
-        for state, steps in enumerate(machine.moves[0])
+        for state, steps in enumerate(automaton.moves[0])
         for step in steps
         if (state, step.target) in moves
     )
@@ -72,18 +72,18 @@ def _with_roles(expr: Expr, earlier: str) -> Expr:
 # ------------------------------------------------------------------------------------------------- moves
 
 
-def _variables(detection: Detection) -> list[str]:
+def _variables(pattern_spec: PatternSpec) -> list[str]:
     """The variable that entering each state binds."""
-    return [detection.places[position].variable for position in detection.scopes[0].template.position_of]
+    return [pattern_spec.places[position].variable for position in pattern_spec.scopes[0].template.position_of]
 
 
 def _edges(template: Template) -> list[tuple[int, Edge]]:
     return [(state, edge) for state, edges in enumerate(template.edges) for edge in edges]
 
 
-def _moves_of(rule: Rule, detection: Detection) -> frozenset[Move] | None:
+def _moves_of(rule: Rule, pattern_spec: PatternSpec) -> frozenset[Move] | None:
     """The steps between two events that NEXT or [i-1] compares; None if it can reach further back."""
-    template, variable = detection.scopes[0].template, _variables(detection)
+    template, variable = pattern_spec.scopes[0].template, _variables(pattern_spec)
     edges = _edges(template)
     if rule.shape.pair is not None:
         left, right = rule.shape.pair
@@ -95,24 +95,24 @@ def _moves_of(rule: Rule, detection: Detection) -> frozenset[Move] | None:
     return frozenset((s, e.target) for s, e in edges if variable[s] == name and variable[e.target] == name)
 
 
-def _moves_between(rule: Rule, detection: Detection) -> tuple[frozenset[Move] | None, str | None]:
+def _moves_between(rule: Rule, pattern_spec: PatternSpec) -> tuple[frozenset[Move] | None, str | None]:
     """The steps from one of the two variables of a rule to the other, if no match binds both in any other way.
 
     Also the variable that comes first. A rule of one round looks at the steps inside a round only.
     """
-    if any(place.branch for place in detection.places):
+    if any(place.branch for place in pattern_spec.places):
         return None, None
     for first, second in (sorted(rule.shape.each), sorted(rule.shape.each, reverse=True)):
-        if rule.part is None and {first, second} & detection.plural:
+        if rule.part is None and {first, second} & pattern_spec.plural:
             continue
-        moves = _only_moves(rule, detection, first, second)
+        moves = _only_moves(rule, pattern_spec, first, second)
         if moves is not None:
             return moves, first
     return None, None
 
 
-def _only_moves(rule: Rule, detection: Detection, first: str, second: str) -> frozenset[Move] | None:
-    template, variable = detection.scopes[0].template, _variables(detection)
+def _only_moves(rule: Rule, pattern_spec: PatternSpec, first: str, second: str) -> frozenset[Move] | None:
+    template, variable = pattern_spec.scopes[0].template, _variables(pattern_spec)
     edges = _edges(template)
     inside = [(s, e) for s, e in edges if rule.part is None or rule.part not in e.rounds]
     one = {s for s, v in enumerate(variable) if v == first}
@@ -155,20 +155,20 @@ class Neighbours:
     whole: bool
 
 
-def neighbours_of(detection: Detection) -> Neighbours:
+def neighbours_of(pattern_spec: PatternSpec) -> Neighbours:
     """The conditions of a pattern on neighbours; attributes of the later one are read with NEXT or CURRENT."""
-    machine = Machine(detection)
-    position_of = detection.scopes[0].template.position_of
+    automaton = Automaton(pattern_spec)
+    position_of = pattern_spec.scopes[0].template.position_of
     found: dict[Positions, tuple[Expr, ...]] = {}
-    whole = len(detection.scopes) == 1
-    for rule in detection.scopes[0].rules:
-        condition, _ = adjacent(rule, detection, machine)
+    whole = len(pattern_spec.scopes) == 1
+    for rule in pattern_spec.scopes[0].rules:
+        condition, _ = adjacent(rule, pattern_spec, automaton)
         if condition is None:
             whole = False
             continue
         expr = _comparison(condition) if isinstance(condition, Pair) else condition.expr
         for state, step in condition.steps:
-            key = position_of[state], machine.steps[step].position
+            key = position_of[state], automaton.steps[step].position
             found[key] = (*(one for one in found.get(key, ()) if one != expr), expr)
     return Neighbours(found, whole)
 
@@ -183,18 +183,20 @@ def _comparison(pair: Pair) -> Expr:
 SEVERAL_WAYS = "there are several ways to derive a match"
 
 
-def empty_gaps(machine: Machine) -> tuple[EmptyGap, ...] | str:
+def empty_gaps(automaton: Automaton) -> tuple[EmptyGap, ...] | str:
     """One for each such NOT of the pattern, equal NOTs together; or why a step is possible although one is violated."""
-    found: dict[Absence, set[tuple[int, int]]] = {}
-    for state, steps in enumerate(machine.moves[0]):
+    found: dict[NegationGuard, set[tuple[int, int]]] = {}
+    for state, steps in enumerate(automaton.moves[0]):
         for step in steps:
-            absences = [machine.spec.scopes[crossing.scope].absence for way in step.ways for crossing in way]
-            for absence in absences:
-                if absence is not None:
-                    found.setdefault(absence, set()).add((state, step.number))
-            if any(absences) and len(step.ways) > 1:
+            negation_guards = [
+                automaton.spec.scopes[crossing.scope].negation_guard for way in step.ways for crossing in way
+            ]
+            for negation_guard in negation_guards:
+                if negation_guard is not None:
+                    found.setdefault(negation_guard, set()).add((state, step.number))
+            if any(negation_guards) and len(step.ways) > 1:
                 return SEVERAL_WAYS
-    return tuple(EmptyGap(absence, frozenset(steps)) for absence, steps in found.items())
+    return tuple(EmptyGap(negation_guard, frozenset(steps)) for negation_guard, steps in found.items())
 
 
 # Which rules compare two consecutive events of a run: `left(e) op right(f)`, two columns and an operator.
@@ -206,35 +208,35 @@ def empty_gaps(machine: Machine) -> tuple[EmptyGap, ...] | str:
 MOST_POSITIONS = 64
 
 
-def pairs_of(detection: Detection) -> tuple[tuple[Compared, ...], str | None]:
+def pairs_of(pattern_spec: PatternSpec) -> tuple[tuple[Compared, ...], str | None]:
     """The pairs, or the reason why a run cannot be followed by its last event alone."""
-    machine = Machine(detection)
-    obstacle = _obstacle(detection, machine)
+    automaton = Automaton(pattern_spec)
+    obstacle = _obstacle(pattern_spec, automaton)
     pairs: list[Pair] = []
-    for rule in detection.scopes[0].rules if obstacle is None else ():
-        found, obstacle = adjacent(rule, detection, machine)
+    for rule in pattern_spec.scopes[0].rules if obstacle is None else ():
+        found, obstacle = adjacent(rule, pattern_spec, automaton)
         if not isinstance(found, Pair):
             return (), obstacle or "a predicate is not a comparison of one event with the other"
         pairs.append(found)
-    gaps = empty_gaps(machine)
+    gaps = empty_gaps(automaton)
     if obstacle is not None or isinstance(gaps, str):
         return (), obstacle or SEVERAL_WAYS
     return (*pairs, *gaps), None
 
 
-def _obstacle(detection: Detection, machine: Machine) -> str | None:
-    if detection.scopes[0].open_ended:
+def _obstacle(pattern_spec: PatternSpec, automaton: Automaton) -> str | None:
+    if pattern_spec.scopes[0].open_ended:
         return "a leading or trailing NOT is decided on each complete match"
-    return run_obstacle(detection, machine)
+    return run_obstacle(pattern_spec, automaton)
 
 
-def run_obstacle(detection: Detection, machine: Machine) -> str | None:
+def run_obstacle(pattern_spec: PatternSpec, automaton: Automaton) -> str | None:
     """Why steps of a run depend on more than two events, leading and trailing NOTs aside."""
-    if len(detection.places) > MOST_POSITIONS:
+    if len(pattern_spec.places) > MOST_POSITIONS:
         return f"the pattern has more than {MOST_POSITIONS} positions"
-    if machine.ambiguous or any(len(step.ways) > 1 for steps in machine.moves[0] for step in steps):
+    if automaton.ambiguous or any(len(step.ways) > 1 for steps in automaton.moves[0] for step in steps):
         return SEVERAL_WAYS
-    for scope in detection.scopes[1:]:
+    for scope in pattern_spec.scopes[1:]:
         if scope.parent == 0 and (scope.waits or scope.open_ended):
             return "a NOT depends on the match around it"
     return None

@@ -14,8 +14,8 @@ from trendloom.expr.nodes import Expr, Total, walk
 from trendloom.kernels.aggregate.event_grained.structures import structures
 from trendloom.kernels.aggregate.kernel import AggregationKernel
 from trendloom.kernels.aggregate.type_grained.program import obstacle as program_obstacle
-from trendloom.kernels.matching.automaton import Machine
-from trendloom.kernels.matching.spec import Compared, Detection, EmptyGap, Pair, Rule
+from trendloom.kernels.matching.automaton import Automaton
+from trendloom.kernels.matching.spec import Compared, EmptyGap, Pair, PatternSpec, Rule
 from trendloom.kernels.measures import AggregationSpec, Grain, Measure, Pivot, Test
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Aggregation, Plan
@@ -23,7 +23,7 @@ from trendloom.model.schema import Kind
 from trendloom.planner.adjacency import SEVERAL_WAYS, adjacent, empty_gaps, run_obstacle
 from trendloom.planner.estimates import estimate_totals
 from trendloom.planner.exists import COUNTED, HIDING, describe_hiding
-from trendloom.planner.request import Choice, Wanted
+from trendloom.planner.request import Choice, PlanningRequest
 
 RELATED = "a predicate relates adjacent events"
 NO_PIVOT = "predicates are about adjacent events alone"
@@ -42,8 +42,8 @@ class Grained:
 class _Adjacent:
     """A pattern without its rules, which are all about adjacent events; `no_program`: why events are not matrices."""
 
-    bare: Detection
-    machine: Machine
+    bare: PatternSpec
+    automaton: Automaton
     pairs: tuple[Compared, ...]
     tests: tuple[Test, ...]
     no_program: str | None
@@ -58,41 +58,41 @@ class _Adjacent:
         return "a NOT depends on an event next to it" if alone else predicates
 
 
-def _adjacent(detection: Detection) -> _Adjacent | str:
+def _adjacent(pattern_spec: PatternSpec) -> _Adjacent | str:
     """The rules as conditions on adjacent events, or why some rule is not."""
-    bare = detection.without_rules()
-    machine = Machine(bare)
+    bare = pattern_spec.without_rules()
+    automaton = Automaton(bare)
     found: list[Pair | Test] = []
-    for rule in detection.scopes[0].rules:
-        one, reason = adjacent(rule, detection, machine)
+    for rule in pattern_spec.scopes[0].rules:
+        one, reason = adjacent(rule, pattern_spec, automaton)
         if one is None:
             return reason or ""
         found.append(one)
-    gaps = empty_gaps(machine)
+    gaps = empty_gaps(automaton)
     if isinstance(gaps, str):
         return gaps
     pairs = tuple(one for one in found if isinstance(one, Pair))
     tests = tuple(one for one in found if isinstance(one, Test))
-    return _Adjacent(bare, machine, (*pairs, *gaps), tests, program_obstacle(machine))
+    return _Adjacent(bare, automaton, (*pairs, *gaps), tests, program_obstacle(automaton))
 
 
 # ------------------------------------------------------------------------------------------------- grains
 
 
-def matrices(detection: Detection) -> Grained | str:
+def matrices(pattern_spec: PatternSpec) -> Grained | str:
     """One running aggregate per position."""
-    rules = _adjacent(detection)
-    if isinstance(rules, str) or needs_pivot(detection):
+    rules = _adjacent(pattern_spec)
+    if isinstance(rules, str) or needs_pivot(pattern_spec):
         return "a predicate relates events that are not adjacent"
     if not rules.without_rules:
         return rules.what(RELATED)
     if rules.no_program is not None:
         return rules.no_program
-    if detection.earliest or detection.adjacent:
+    if pattern_spec.earliest or pattern_spec.adjacent:
         grain, what = Grain.PATTERN, "one running aggregate per position for the runs that wait there"
     else:
         grain, what = Grain.TYPE, "one running aggregate per position for all partial matches that end there"
-    if detection.hidden:
+    if pattern_spec.hidden:
         what += "; what EXISTS hides is a plain test at its place"
     return Grained(
         AggregationSpec(rules.bare, grain, (), algebra=True),
@@ -101,28 +101,28 @@ def matrices(detection: Detection) -> Grained | str:
     )
 
 
-def waiting_runs(detection: Detection) -> Grained | str:
+def waiting_runs(pattern_spec: PatternSpec) -> Grained | str:
     """One running aggregate per event at which runs wait, under skip-till-next-match and contiguous."""
-    rules = _by_event(detection)
+    rules = _by_event(pattern_spec)
     if isinstance(rules, str):
         return rules
-    if not (detection.earliest or detection.adjacent):
+    if not (pattern_spec.earliest or pattern_spec.adjacent):
         return "skip-till-any-match: partial matches wait at no single event"
     aggregation = AggregationSpec(rules.bare, Grain.PATTERN, (), rules.pairs)
-    cost = "O(events)" if detection.adjacent or not rules.pairs else "O(events · log events)"
+    cost = "O(events)" if pattern_spec.adjacent or not rules.pairs else "O(events · log events)"
     what = f"{rules.no_program}: " if rules.without_rules else f"{rules.what(RELATED)}: "
     return Grained(aggregation, f"{what}runs that wait at an event go to its successor", cost)
 
 
-def by_event(detection: Detection) -> Grained | str:
+def by_event(pattern_spec: PatternSpec) -> Grained | str:
     """One running aggregate per event, under skip-till-any-match."""
-    rules = _by_event(detection)
+    rules = _by_event(pattern_spec)
     if isinstance(rules, str):
         return rules
-    if detection.earliest or detection.adjacent:
+    if pattern_spec.earliest or pattern_spec.adjacent:
         return "it is for skip-till-any-match"
     aggregation = AggregationSpec(rules.bare, Grain.MIXED, (), rules.pairs, rules.tests)
-    used = sorted({name for _, _, name in structures(aggregation, rules.machine)} - {"sum"})
+    used = sorted({name for _, _, name in structures(aggregation, rules.automaton)} - {"sum"})
     if rules.without_rules:
         return Grained(aggregation, f"{rules.no_program}: sums by position, cut off by time", "O(events · log events)")
     if "scan" in used:
@@ -139,21 +139,21 @@ GRAINS = (matrices, waiting_runs, by_event)
 """The grains of patterns whose rules are about adjacent events, the coarsest first."""
 
 
-def _by_event(detection: Detection) -> _Adjacent | str:
+def _by_event(pattern_spec: PatternSpec) -> _Adjacent | str:
     """The rules, or why values per event would be wrong."""
-    if detection.hidden:
+    if pattern_spec.hidden:
         return HIDING
-    rules = _adjacent(detection)
+    rules = _adjacent(pattern_spec)
     if isinstance(rules, str):
         return rules
-    bare, machine = rules.bare, rules.machine
+    bare, automaton = rules.bare, rules.automaton
     if any(place.branch for place in bare.places):
         return "AND with predicates, with NOTs or over the same types"
     if bare.earliest or bare.adjacent:
         if rules.tests:
             return "a predicate is not a comparison of one event with the other"
-        return run_obstacle(bare, machine) or rules
-    if machine.ambiguous:
+        return run_obstacle(bare, automaton) or rules
+    if automaton.ambiguous:
         return SEVERAL_WAYS
     for scope in bare.scopes[1:]:
         if scope.parent == 0 and (scope.waits or scope.open_ended):
@@ -164,52 +164,52 @@ def _by_event(detection: Detection) -> _Adjacent | str:
 # ------------------------------------------------------------------------------------------------- pivots
 
 
-def needs_pivot(detection: Detection) -> bool:
+def needs_pivot(pattern_spec: PatternSpec) -> bool:
     """Whether rules relate events that are not adjacent, or NOTs use more of the match around them than an event."""
-    if any(scope.waits for scope in detection.scopes[1:]):
+    if any(scope.waits for scope in pattern_spec.scopes[1:]):
         return True
-    rules = detection.scopes[0].rules
+    rules = pattern_spec.scopes[0].rules
     if not rules:
         return False
-    machine = Machine(detection.without_rules())
-    return any(adjacent(rule, detection, machine)[0] is None for rule in rules)
+    automaton = Automaton(pattern_spec.without_rules())
+    return any(adjacent(rule, pattern_spec, automaton)[0] is None for rule in rules)
 
 
-def by_pivot(detection: Detection) -> Grained | str:
+def by_pivot(pattern_spec: PatternSpec) -> Grained | str:
     """One aggregate per event of a variable that binds once in every match."""
-    if not needs_pivot(detection):
+    if not needs_pivot(pattern_spec):
         return NO_PIVOT
-    if detection.earliest or detection.adjacent:
+    if pattern_spec.earliest or pattern_spec.adjacent:
         return "a predicate relates events that are not adjacent, and decides how a run goes on"
-    for name in sorted({place.variable for place in detection.places if place.scope == 0} - detection.plural):
-        rest = _after_pivot(detection, name)
-        in_all = not detection.scopes[0].template.ends_without(detection.positions(0, name))
-        if rest is None or not in_all or detection.hides(name):
+    for name in sorted({place.variable for place in pattern_spec.places if place.scope == 0} - pattern_spec.plural):
+        rest = _after_pivot(pattern_spec, name)
+        in_all = not pattern_spec.scopes[0].template.ends_without(pattern_spec.positions(0, name))
+        if rest is None or not in_all or pattern_spec.hides(name):
             continue
         for grain in GRAINS:
             inner = grain(rest)
             if not isinstance(inner, str):
                 each = f"one aggregate per event of {name}; there {inner.reason}"
                 return Grained(
-                    replace(inner.aggregation, pivot=_pivot(detection, rest, name)),
+                    replace(inner.aggregation, pivot=_pivot(pattern_spec, rest, name)),
                     f"predicates relate {name} with other events: {each}",
                     f"for each event of {name}, over the windows it is in, {inner.cost}",
                 )
     apart = "a predicate compares events that are not next to each other"
-    machine = Machine(detection.without_rules())
-    reasons = {adjacent(rule, detection, machine)[1] or apart for rule in detection.scopes[0].rules} - {apart}
+    automaton = Automaton(pattern_spec.without_rules())
+    reasons = {adjacent(rule, pattern_spec, automaton)[1] or apart for rule in pattern_spec.scopes[0].rules} - {apart}
     return min(reasons) if reasons else f"{apart}, and no single event of a match decides them"
 
 
-def _after_pivot(detection: Detection, name: str) -> Detection | None:
+def _after_pivot(pattern_spec: PatternSpec, name: str) -> PatternSpec | None:
     """The detection once the event of `name` is known: without the rules that are then about one event alone."""
-    machine = Machine(detection.without_rules())
+    automaton = Automaton(pattern_spec.without_rules())
     scopes = []
-    for scope in detection.scopes:
+    for scope in pattern_spec.scopes:
         kept = []
-        uses = detection.binds(scope.number, name) == 0
+        uses = pattern_spec.binds(scope.number, name) == 0
         for rule in scope.rules:
-            if scope.number == 0 and adjacent(rule, detection, machine)[0] is not None:
+            if scope.number == 0 and adjacent(rule, pattern_spec, automaton)[0] is not None:
                 kept.append(rule)
             elif uses and name in rule.shape.variables:
                 if not _settled(rule, name):
@@ -218,22 +218,24 @@ def _after_pivot(detection: Detection, name: str) -> Detection | None:
                 return None
             else:
                 kept.append(rule)
-        absence = scope.absence if len(kept) == len(scope.rules) else None
+        negation_guard = scope.negation_guard if len(kept) == len(scope.rules) else None
         # events of an equal NOT may fail a condition with the pivot that this one does not have
-        absence = None if absence is None else replace(absence, template=scope.template)
-        scopes.append(replace(scope, rules=tuple(kept), outer=scope.outer - {name}, absence=absence, like=None))
-    return replace(detection, scopes=tuple(scopes))
+        negation_guard = None if negation_guard is None else replace(negation_guard, template=scope.template)
+        scopes.append(
+            replace(scope, rules=tuple(kept), outer=scope.outer - {name}, negation_guard=negation_guard, like=None)
+        )
+    return replace(pattern_spec, scopes=tuple(scopes))
 
 
-def _pivot(detection: Detection, rest: Detection, name: str) -> Pivot:
+def _pivot(pattern_spec: PatternSpec, rest: PatternSpec, name: str) -> Pivot:
     rules = []
-    for before, after in zip(detection.scopes, rest.scopes, strict=True):
+    for before, after in zip(pattern_spec.scopes, rest.scopes, strict=True):
         for rule in before.rules:
             if rule not in after.rules:
                 (other,) = rule.shape.each - {name}
-                owner = detection.binds(before.number, other)
-                rules.append((detection.positions(owner, other), rule.expr))
-    return Pivot(name, detection.positions(0, name), tuple(rules))
+                owner = pattern_spec.binds(before.number, other)
+                rules.append((pattern_spec.positions(owner, other), rule.expr))
+    return Pivot(name, pattern_spec.positions(0, name), tuple(rules))
 
 
 def _settled(rule: Rule, name: str) -> bool:
@@ -317,41 +319,41 @@ IDEAS = {
 }
 
 
-def added_up(wanted: Wanted, grained: Callable[[Detection], Grained | str]) -> Choice | str:
+def added_up(request: PlanningRequest, grained: Callable[[PatternSpec], Grained | str]) -> Choice | str:
     """A grain for an aggregating plan, if it is right."""
-    output = wanted.plan.output
+    output = request.plan.output
     if not isinstance(output, Aggregation):
         return "it adds up matches, and finds none"
-    found = grained(replace(wanted.detection, sieves=()))  # they number steps of a machine that finds matches
+    found = grained(replace(request.pattern_spec, sieves=()))  # they number steps of a machine that finds matches
     if isinstance(found, str):
         return found
-    measures = tuple(_shown(measure, wanted.detection) for measure in measures_of(wanted.plan))
+    measures = tuple(_shown(measure, request.pattern_spec) for measure in measures_of(request.plan))
     spec = replace(found.aggregation, measures=measures)
     having = ", keep rows that pass HAVING" if output.having is not None else ""
     return Choice(
-        AggregationKernel(spec, "exact", summary_obstacle(wanted.plan, spec) is None),
+        AggregationKernel(spec, "exact", summary_obstacle(request.plan, spec) is None),
         f"{spec.grain.value}: {IDEAS[spec.grain]}",
         found.reason,
         found.cost,
         f"one step: aggregates per group and window{having}",
         structures=tuple(_structures(spec)),
-        notes=describe_hiding(wanted.detection, COUNTED),
-        estimate=estimate_totals(wanted),
+        notes=describe_hiding(request.pattern_spec, COUNTED),
+        estimate=estimate_totals(request),
     )
 
 
-def _shown(measure: Measure, detection: Detection) -> Measure:
+def _shown(measure: Measure, pattern_spec: PatternSpec) -> Measure:
     """The measure over the events that EXISTS does not hide."""
-    if measure.positions is None or not detection.hidden:
+    if measure.positions is None or not pattern_spec.hidden:
         return measure
-    return replace(measure, positions=tuple(at for at in measure.positions if at not in detection.hidden))
+    return replace(measure, positions=tuple(at for at in measure.positions if at not in pattern_spec.hidden))
 
 
 def _structures(spec: AggregationSpec) -> Iterator[Branch]:
     """Where aggregates are looked up, transition by transition, if that differs."""
     if spec.grain not in (Grain.MIXED, Grain.EVENT):
         return
-    places, of_state = spec.detection.places, spec.detection.scopes[0].template.position_of
+    places, of_state = spec.pattern_spec.places, spec.pattern_spec.scopes[0].template.position_of
     names = {number: f"{number}:{place.variable}" for number, place in enumerate(places)}
-    for state, step, structure in structures(spec, Machine(spec.detection)):
+    for state, step, structure in structures(spec, Automaton(spec.pattern_spec)):
         yield Branch(f"{names[of_state[state]]} → {names[step.position]}", structure)

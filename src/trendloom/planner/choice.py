@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trendloom.kernels.match.exists import RemaindersKernel
+from trendloom.kernels.match.exists import ExistsKernel
 from trendloom.kernels.match.search import SearchKernel
 from trendloom.kernels.matching.spec import Compared
 from trendloom.kernels.ranking.kernel import ListingKernel
@@ -19,70 +19,81 @@ from trendloom.planner.counting import count_of_matches, count_of_tried
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.exists import COMPARED, describe_hiding
 from trendloom.planner.ranking import WITHOUT_LISTING, describe_ranking, scoring_of
-from trendloom.planner.request import Choice, Wanted
+from trendloom.planner.request import Choice, PlanningRequest
 
 ADDED_UP = "it finds matches one by one, and aggregates may do without"
 
 
 def searched(
-    wanted: Wanted, kernel: SearchKernel, pairs: tuple[Compared, ...] | None, algorithm: str, why: str, cost: str
+    request: PlanningRequest,
+    kernel: SearchKernel,
+    pairs: tuple[Compared, ...] | None,
+    algorithm: str,
+    why: str,
+    cost: str,
 ) -> Choice:
     """A search for matches, and what the plan wants of them."""
-    output, refused = wanted.plan.output, wanted.refused
-    kernel = replace(kernel, whole_windows=wanted.aggregates, count=count_of_matches(wanted))
-    found = matches = _shown(wanted, kernel)
+    output, refused = request.plan.output, request.refused
+    kernel = replace(kernel, whole_windows=request.aggregates, count=count_of_matches(request))
+    found = matches = _shown(request, kernel)
     result = "matches as they are found, sorted where they fit in memory"
     ranking: tuple[Branch, ...] = ()
     if output is Trends.COMPLETE:
-        tries, compares = count_of_tried(kernel.detection)
-        found = MaximalKernel(kernel.detection, matches, wanted.limits.compared, tries, compares, count=kernel.count)
+        tries, compares = count_of_tried(kernel.pattern_spec)
+        found = MaximalKernel(
+            kernel.pattern_spec, matches, request.limits.compared, tries, compares, count=kernel.count
+        )
         result = f"find all matches, then drop those that another one contains ({refused['trend graph']})"
     elif output is Trends.COLLAPSED:
-        found = MergedKernel(kernel.detection, matches, wanted.limits.enumerated)
+        found = MergedKernel(kernel.pattern_spec, matches, request.limits.enumerated)
         result = f"{TOGETHER}: matches are enumerated and put together, because {refused['spines']}"
-    elif (scoring := scoring_of(wanted.plan, tuple(place.variable for place in kernel.detection.places))) is not None:
-        found = ListingKernel(kernel.detection, scoring, matches, wanted.limits.enumerated, count=kernel.count)
-        result = f"list all matches (at most {wanted.limits.enumerated:,}), keep the best of them"
-        ranking = (_listed(wanted),)
+    elif (
+        scoring := scoring_of(request.plan, tuple(place.variable for place in kernel.pattern_spec.places))
+    ) is not None:
+        found = ListingKernel(kernel.pattern_spec, scoring, matches, request.limits.enumerated, count=kernel.count)
+        result = f"list all matches (at most {request.limits.enumerated:,}), keep the best of them"
+        ranking = (_listed(request),)
     elif isinstance(output, Aggregation):
         having = ", keep rows that pass HAVING" if output.having is not None else ""
         result = f"two steps: find the matches, then add up per group and window{having}"
-    hiding = f"{COMPARED} (of at most {wanted.limits.enumerated:,} matches at a time)"
-    notes = (*ranking, *describe_hiding(kernel.detection, hiding), *_predicates(wanted, kernel, pairs))
-    return Choice(found, algorithm, why, cost, result, notes=notes, estimate=estimate_search(wanted))
+    hiding = f"{COMPARED} (of at most {request.limits.enumerated:,} matches at a time)"
+    notes = (*ranking, *describe_hiding(kernel.pattern_spec, hiding), *_predicates(request, kernel, pairs))
+    return Choice(found, algorithm, why, cost, result, notes=notes, estimate=estimate_search(request))
 
 
-def _listed(wanted: Wanted) -> Branch:
+def _listed(request: PlanningRequest) -> Branch:
     """Why the best are found by listing all matches."""
     obstacles = tuple(
-        Branch(f"not by {name}", wanted.refused[name]) for name in WITHOUT_LISTING if name in wanted.refused
+        Branch(f"not by {name}", request.refused[name]) for name in WITHOUT_LISTING if name in request.refused
     )
     return describe_ranking(
-        wanted.plan,
-        f"every match is made and scored, at most {wanted.limits.enumerated:,}; the best are held",
+        request.plan,
+        f"every match is made and scored, at most {request.limits.enumerated:,}; the best are held",
         obstacles,
     )
 
 
-def _shown(wanted: Wanted, kernel: SearchKernel) -> SearchKernel:
+def _shown(request: PlanningRequest, kernel: SearchKernel) -> SearchKernel:
     """What a search finds, without the events that EXISTS hides."""
-    if not kernel.detection.hidden:
+    if not kernel.pattern_spec.hidden:
         return kernel
-    return RemaindersKernel(
-        kernel.detection,
+    return ExistsKernel(
+        kernel.pattern_spec,
         kernel,
-        wanted.limits.enumerated,
+        request.limits.enumerated,
         whole_windows=kernel.whole_windows,
         count=kernel.count,
     )
 
 
-def _predicates(wanted: Wanted, kernel: SearchKernel, pairs: tuple[Compared, ...] | None) -> tuple[Branch, ...]:
+def _predicates(
+    request: PlanningRequest, kernel: SearchKernel, pairs: tuple[Compared, ...] | None
+) -> tuple[Branch, ...]:
     """Under skip-till-any-match: the class of every condition, which says where it may be tested."""
-    if wanted.plan.semantics is not Semantics.ANY:
+    if request.plan.semantics is not Semantics.ANY:
         return ()
     found = tuple(
         Branch(text, f"{kind.value}: {where}")
-        for text, kind, where in describe_predicates(wanted.plan, kernel.detection, pairs)
+        for text, kind, where in describe_predicates(request.plan, kernel.pattern_spec, pairs)
     )
     return (Branch("predicates", below=found),) if found else ()

@@ -22,8 +22,8 @@ from enum import Enum
 from trendloom.expr import nodes
 from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Expr, Extent, Which
 from trendloom.expr.quantifiers import shape_of
-from trendloom.kernels.matching.automaton import Machine
-from trendloom.kernels.matching.spec import Compared, Detection, Pair, Rule, Sieve
+from trendloom.kernels.matching.automaton import Automaton
+from trendloom.kernels.matching.spec import Compared, Pair, PatternSpec, Rule, Sieve
 from trendloom.logical.display import show_expression
 from trendloom.logical.plan import Condition, Plan
 
@@ -144,18 +144,20 @@ def _together(trends: Iterable[Trend]) -> Trend:
 # -------------------------------------------------------------------------------------------- early filters
 
 
-def sieves_of(detection: Detection) -> tuple[Sieve, ...]:
+def sieves_of(pattern_spec: PatternSpec) -> tuple[Sieve, ...]:
     """What false-value consistent conditions on an extreme of the events before discard at once."""
-    machine = Machine(detection)
-    return tuple(sieve for rule in detection.scopes[0].rules if (sieve := _sieve(rule, detection, machine)) is not None)
+    automaton = Automaton(pattern_spec)
+    return tuple(
+        sieve for rule in pattern_spec.scopes[0].rules if (sieve := _sieve(rule, pattern_spec, automaton)) is not None
+    )
 
 
-def _sieve(rule: Rule, detection: Detection, machine: Machine) -> Sieve | None:
+def _sieve(rule: Rule, pattern_spec: PatternSpec, automaton: Automaton) -> Sieve | None:
     """`b[i].x < max(b[..i-1].x)`: some earlier b is greater. Likewise <= with max, > and >= with min."""
     expr = rule.expr
-    if not isinstance(expr, Comparison) or classify(expr, detection.plural) is not Consistency.FALSE:
+    if not isinstance(expr, Comparison) or classify(expr, pattern_spec.plural) is not Consistency.FALSE:
         return None
-    if any(place.branch for place in detection.places):
+    if any(place.branch for place in pattern_spec.places):
         return None  # in an AND an event before may have the same time
     current, past, operator = expr.left, expr.right, str(expr.operator)
     if isinstance(current, Aggregate):
@@ -164,16 +166,16 @@ def _sieve(rule: Rule, detection: Detection, machine: Machine) -> Sieve | None:
         return None
     if not (isinstance(past, Aggregate) and past.before and past.function in ("min", "max") and past.column):
         return None
-    states = detection.scopes[0].template.position_of
-    binds = [detection.places[position].variable == past.variable for position in states]
+    states = pattern_spec.scopes[0].template.position_of
+    binds = [pattern_spec.places[position].variable == past.variable for position in states]
     steps = frozenset(
         (state, step.number)
-        for state, steps in enumerate(machine.moves[0])
+        for state, steps in enumerate(automaton.moves[0])
         for step in steps
         if binds[state] and binds[step.target]
     )
     positions = tuple(
-        at for at, place in enumerate(detection.places) if place.scope == 0 and place.variable == past.variable
+        at for at, place in enumerate(pattern_spec.places) if place.scope == 0 and place.variable == past.variable
     )
     earlier = Attribute(past.variable, Which.PREVIOUS, past.column, past.kind)
     return Sieve(Pair(earlier, MIRRORED[operator], current, steps), positions)
@@ -183,15 +185,15 @@ def _sieve(rule: Rule, detection: Detection, machine: Machine) -> Sieve | None:
 
 
 def describe_predicates(
-    plan: Plan, detection: Detection, pairs: tuple[Compared, ...] | None
+    plan: Plan, pattern_spec: PatternSpec, pairs: tuple[Compared, ...] | None
 ) -> Iterator[tuple[str, Consistency, str]]:
     """Every condition of the match, its class and where it is tested; `pairs` None: partial matches are expanded."""
     texts = dict.fromkeys(
-        show_expression(expr, plan.schema.axis) for at, expr in plan.filters if not _negated(at, detection)
+        show_expression(expr, plan.schema.axis) for at, expr in plan.filters if not _negated(at, pattern_spec)
     )
     for text in texts:
         yield text, Consistency.BOTH, "decides which events fit, before matching"
-    sifted = {sieve.pair.right for sieve in detection.sieves}
+    sifted = {sieve.pair.right for sieve in pattern_spec.sieves}
     steps = [step for pair in pairs or () for step in pair.steps]
     for number, condition in enumerate(c for c in plan.conditions if c.scope == 0):
         if pairs is None:
@@ -199,15 +201,15 @@ def describe_predicates(
         else:
             alone = all(steps.count(step) == 1 for step in pairs[number].steps)
             where = WALKED if alone else BOUNDS
-        yield condition.text, classify(condition.expr, detection.plural), where
+        yield condition.text, classify(condition.expr, pattern_spec.plural), where
 
 
 WALKED = "looked up in shared matching, walked by in result construction"
 BOUNDS = "a bound in shared matching, for a step has two; decides in result construction"
 
 
-def _negated(position: int, detection: Detection) -> bool:
-    return detection.places[position].scope != 0
+def _negated(position: int, pattern_spec: PatternSpec) -> bool:
+    return pattern_spec.places[position].scope != 0
 
 
 def _how(condition: Condition) -> str:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.kernels.aggregate.count_matches import Count, CountInSpans
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.measures import AggregationSpec, Measure
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Trends
 from trendloom.model.time import Window
 from trendloom.planner.aggregation import GRAINS, by_pivot, needs_pivot
-from trendloom.planner.request import Wanted
+from trendloom.planner.request import PlanningRequest
 
 MOST_OVERLAPPING = 16
 """Windows of a lower bound that hold one moment: matches that span the last part of so many of WITHIN are left out."""
@@ -25,28 +25,28 @@ MOST_OVERLAPPING = 16
 MATCHES = (Measure("matches", "matches", None, None, Kind.INT),)
 
 
-def count_of_matches(wanted: Wanted) -> Count | None:
+def count_of_matches(request: PlanningRequest) -> Count | None:
     """How the matches of a plan are counted; None: not at all."""
-    detection, window = wanted.detection, wanted.detection.window
-    if wanted.aggregates:
+    pattern_spec, window = request.pattern_spec, request.pattern_spec.window
+    if request.aggregates:
         return None
-    exact = (window.within is None or window.sliding) and wanted.plan.output is not Trends.COMPLETE
-    if window.spanning and detection.scopes[0].open_ended:
+    exact = (window.within is None or window.sliding) and request.plan.output is not Trends.COMPLETE
+    if window.spanning and pattern_spec.scopes[0].open_ended:
         return None  # a leading or trailing NOT looks at the window: in a longer one it sees more
     if window.spanning:
         assert window.within is not None
-        found = _count(detection, replace(detection, window=Window(2 * window.within, window.within)), exact)
-        in_spans = None if wanted.plan.output is Trends.COMPLETE else _in_spans(detection, window.within)
+        found = _count(pattern_spec, replace(pattern_spec, window=Window(2 * window.within, window.within)), exact)
+        in_spans = None if request.plan.output is Trends.COMPLETE else _in_spans(pattern_spec, window.within)
         return None if found is None else replace(found, in_spans=in_spans)
-    return _count(detection, detection, exact)
+    return _count(pattern_spec, pattern_spec, exact)
 
 
-def _in_spans(detection: Detection, within: int) -> CountInSpans | None:
+def _in_spans(pattern_spec: PatternSpec, within: int) -> CountInSpans | None:
     """How matches that span less than `within` are counted at least; None: counting cannot decide all conditions."""
     overlap = max(number for number in range(1, MOST_OVERLAPPING + 1) if within % number == 0)
     slide = within // overlap
     longer, *shorter = (
-        _count(detection, replace(detection, window=Window(width, slide)), exact=True)
+        _count(pattern_spec, replace(pattern_spec, window=Window(width, slide)), exact=True)
         for width in (within, within - slide)
         if width
     )
@@ -55,47 +55,47 @@ def _in_spans(detection: Detection, within: int) -> CountInSpans | None:
     return CountInSpans(longer.aggregation, shorter[0].aggregation if shorter and shorter[0] else None, overlap)
 
 
-def count_of_tried(detection: Detection) -> tuple[Count | None, bool]:
+def count_of_tried(pattern_spec: PatternSpec) -> tuple[Count | None, bool]:
     """How matches are counted that are tried before conditions on whole variables, and whether all are compared.
 
     A bare WITHIN is counted in windows of that length that do not overlap: a lower bound.
     """
-    window = detection.window
-    if window.spanning and detection.scopes[0].open_ended:
+    window = pattern_spec.window
+    if window.spanning and pattern_spec.scopes[0].open_ended:
         return None, False
-    first, *others = detection.scopes
+    first, *others = pattern_spec.scopes
     tried = replace(first, rules=tuple(rule for rule in first.rules if not rule.shape.whole))
     bound = Window(window.within, window.within) if window.spanning else window
-    counted = replace(detection, scopes=(tried, *others), window=bound, sieves=(), hidden=frozenset())
-    found = _count(detection, counted, exact=True)
+    counted = replace(pattern_spec, scopes=(tried, *others), window=bound, sieves=(), hidden=frozenset())
+    found = _count(pattern_spec, counted, exact=True)
     if found is None or not found.exact:
         return None, False
-    return found, tried.rules == first.rules and found.aggregation.pivot is None and not detection.hidden
+    return found, tried.rules == first.rules and found.aggregation.pivot is None and not pattern_spec.hidden
 
 
-def _count(detection: Detection, counted: Detection, exact: bool) -> Count | None:
+def _count(pattern_spec: PatternSpec, counted: PatternSpec, exact: bool) -> Count | None:
     found = aggregation_of(replace(counted, sieves=()))
     if found is not None:
-        return Count(detection, replace(found, measures=MATCHES), exact)
+        return Count(pattern_spec, replace(found, measures=MATCHES), exact)
     if counted.hidden:
-        return _count(detection, replace(counted, hidden=frozenset()), exact=False)
+        return _count(pattern_spec, replace(counted, hidden=frozenset()), exact=False)
     if counted.earliest or counted.adjacent or len(counted.scopes) > 1:
         return None
     bound = _first(counted.without_rules())
-    return None if bound is None else Count(detection, replace(bound, measures=MATCHES), False)
+    return None if bound is None else Count(pattern_spec, replace(bound, measures=MATCHES), False)
 
 
-def aggregation_of(detection: Detection) -> AggregationSpec | None:
+def aggregation_of(pattern_spec: PatternSpec) -> AggregationSpec | None:
     """How the matches of a pattern are added up; None: only by finding them."""
-    if needs_pivot(detection):
-        found = by_pivot(detection)
+    if needs_pivot(pattern_spec):
+        found = by_pivot(pattern_spec)
         return None if isinstance(found, str) else found.aggregation
-    return _first(detection)
+    return _first(pattern_spec)
 
 
-def _first(detection: Detection) -> AggregationSpec | None:
+def _first(pattern_spec: PatternSpec) -> AggregationSpec | None:
     for grain in GRAINS:
-        found = grain(detection)
+        found = grain(pattern_spec)
         if not isinstance(found, str):
             return found.aggregation
     return None

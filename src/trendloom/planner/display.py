@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from trendloom.errors import PlanError
-from trendloom.kernels.matching.spec import Absence, Detection, Scope
+from trendloom.kernels.matching.spec import NegationGuard, PatternSpec, Scope
 from trendloom.logical.display import Branch, describe_condition, describe_pattern, show_component, show_expression
 from trendloom.logical.plan import Condition, Decorrelated, Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics
@@ -108,8 +108,8 @@ def _change(old: Condition, new: Condition) -> str:
     return f"rewritten as {new.text}"
 
 
-def _components_of(detection: Detection) -> dict[int, str]:
-    places = enumerate(detection.places)
+def _components_of(pattern_spec: PatternSpec) -> dict[int, str]:
+    places = enumerate(pattern_spec.places)
     return {number: f"{number} {show_component(place.type, place.variable)}" for number, place in places}
 
 
@@ -177,10 +177,10 @@ def _estimated(estimate: Estimate) -> str:
 
 
 def _templates(plan: Plan) -> Iterator[Branch]:
-    detection = describe(plan)
-    for scope in detection.scopes:
+    pattern_spec = describe(plan)
+    for scope in pattern_spec.scopes:
         name = "template" if scope.number == 0 else f"NOT {scope.number}"
-        yield Branch(name, _dependence(plan, scope), tuple(_template(plan, detection, scope)))
+        yield Branch(name, _dependence(plan, scope), tuple(_template(plan, pattern_spec, scope)))
 
 
 def _dependence(plan: Plan, scope: Scope) -> str:
@@ -190,8 +190,8 @@ def _dependence(plan: Plan, scope: Scope) -> str:
         return "its events are rivals: how likely none lies in the gap is part of the confidence of each match"
     if scope.like is not None:
         return f"the same as NOT {scope.like}: evaluated once"
-    if scope.absence is not None:
-        return _beside(plan, scope.absence)
+    if scope.negation_guard is not None:
+        return _beside(plan, scope.negation_guard)
     if scope.outer:
         return f"uses {', '.join(sorted(scope.outer))} of the match around it: searched in the gap of each match"
     if scope.open_ended:
@@ -199,7 +199,7 @@ def _dependence(plan: Plan, scope: Scope) -> str:
     return "one threshold per event: only the latest start of its matches counts"
 
 
-def _beside(plan: Plan, noted: Absence | Decorrelated) -> str:
+def _beside(plan: Plan, noted: NegationGuard | Decorrelated) -> str:
     """How a NOT is decided that depends on one event next to it."""
     links = " and ".join(show_expression(link, plan.schema.axis) for link in noted.links)
     side = "after" if noted.follows else "before"
@@ -208,8 +208,8 @@ def _beside(plan: Plan, noted: Absence | Decorrelated) -> str:
     return f"threshold by {links} for the event {side} it, found in order of values"
 
 
-def _template(plan: Plan, detection: Detection, scope: Scope) -> Iterator[Branch]:
-    template, names, components = scope.template, _names(detection), _components_of(detection)
+def _template(plan: Plan, pattern_spec: PatternSpec, scope: Scope) -> Iterator[Branch]:
+    template, names, components = scope.template, _names(pattern_spec), _components_of(pattern_spec)
     positions = sorted(set(template.position_of))
     yield Branch("positions", below=tuple(_position(plan, components, position) for position in positions))
     if len(template.position_of) > len(positions):
@@ -225,8 +225,8 @@ def _template(plan: Plan, detection: Detection, scope: Scope) -> Iterator[Branch
         yield Branch("conditions", below=rules)
 
 
-def _names(detection: Detection) -> dict[int, str]:
-    return {number: f"{number}:{place.variable}" for number, place in enumerate(detection.places)}
+def _names(pattern_spec: PatternSpec) -> dict[int, str]:
+    return {number: f"{number}:{place.variable}" for number, place in enumerate(pattern_spec.places)}
 
 
 def _position(plan: Plan, components: dict[int, str], position: int) -> Branch:

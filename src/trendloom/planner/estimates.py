@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.expr.nodes import columns
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.ranking.kernel import IN_ALL
 from trendloom.kernels.trends.complete.spec import Complete
 from trendloom.logical.plan import Projection, Ranking
@@ -29,7 +29,7 @@ from trendloom.logical.statistics import KeySpread, Statistics
 from trendloom.model.selection import Trends
 from trendloom.model.time import Window
 from trendloom.planner.adjacency import neighbours_of
-from trendloom.planner.request import Estimate, Wanted
+from trendloom.planner.request import Estimate, PlanningRequest
 
 # How many matches are to be expected, by statistics: as if every event were drawn from all of them independently.
 #
@@ -56,10 +56,10 @@ POINTS = 16
 """Into how many stretches an interval is cut to take the mean over it."""
 
 
-def expected_matches(detection: Detection, statistics: Statistics, spread: KeySpread | None) -> float | None:
+def expected_matches(pattern_spec: PatternSpec, statistics: Statistics, spread: KeySpread | None) -> float | None:
     """The number of matches, in every window that has them; None: the statistics do not tell."""
-    chain = _chain_of(detection, statistics)
-    time = statistics.share_of_time(detection.window)
+    chain = _chain_of(pattern_spec, statistics)
+    time = statistics.share_of_time(pattern_spec.window)
     if chain is None or time is None or spread is None:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
@@ -71,7 +71,7 @@ def expected_matches(detection: Detection, statistics: Statistics, spread: KeySp
 class _LikelySteps:
     """The template in numbers: `begin` and `steps` are probabilities, `accepts` is 1 where a match can end."""
 
-    detection: Detection
+    pattern_spec: PatternSpec
     events: float
     begin: Array
     steps: Array
@@ -79,11 +79,11 @@ class _LikelySteps:
 
     def matches(self, share: float, time: float, statistics: Statistics) -> float:
         """Those of one key, which has this share of the events, in windows with this share of the time."""
-        window = self.detection.window
+        window = self.pattern_spec.window
         if window.slide is not None:
             assert statistics.span is not None
             return self._in_windows(share, window, statistics.span)
-        if self.detection.earliest or self.detection.adjacent:
+        if self.pattern_spec.earliest or self.pattern_spec.adjacent:
             begun = self.events * share
             return begun * (
                 (1 - time) * self._followed(share, time) + _integral(lambda t: self._followed(share, t), time)
@@ -102,7 +102,7 @@ class _LikelySteps:
 
     def _within(self, share: float, time: float) -> float:
         """Matches in an interval."""
-        if self.detection.earliest or self.detection.adjacent:
+        if self.pattern_spec.earliest or self.pattern_spec.adjacent:
             return self.events * share * _integral(lambda t: self._followed(share, t), time)
         size = len(self.begin)
         whole = np.zeros((size + 1, size + 1))
@@ -117,7 +117,7 @@ class _LikelySteps:
 
     def _followed(self, share: float, time: float) -> float:
         """Matches of the run that begins with an event, which may be any, in the time after it."""
-        contiguous = self.detection.adjacent
+        contiguous = self.pattern_spec.adjacent
         moves = self.steps if contiguous else share * time * self.steps
         moves = moves / np.maximum(moves.sum(axis=1, keepdims=True), 1.0)
         size = len(moves)
@@ -129,19 +129,19 @@ class _LikelySteps:
         return float(self.begin @ (self.accepts + counted))
 
 
-def _chain_of(detection: Detection, statistics: Statistics) -> _LikelySteps | None:
-    template, events = detection.scopes[0].template, statistics.events
+def _chain_of(pattern_spec: PatternSpec, statistics: Statistics) -> _LikelySteps | None:
+    template, events = pattern_spec.scopes[0].template, statistics.events
     size = len(template.position_of)
     known = all(position in statistics.fitting for position in template.position_of)
     if events is None or not known or size > MOST_STATES:
         return None
     if events < 1:
-        return _LikelySteps(detection, 0.0, np.zeros(size), np.zeros((size, size)), np.zeros(size))
+        return _LikelySteps(pattern_spec, 0.0, np.zeros(size), np.zeros((size, size)), np.zeros(size))
     fits = {position: statistics.fitting[position] / events for position in template.position_of}
     begin, steps = np.zeros(size), np.zeros((size, size))
     for edge in template.starts:
         begin[edge.target] = fits[edge.position]
-    conditions = neighbours_of(detection).conditions
+    conditions = neighbours_of(pattern_spec).conditions
     for state, edges in enumerate(template.edges):
         for edge in edges:
             pair = template.position_of[state], edge.position
@@ -149,7 +149,7 @@ def _chain_of(detection: Detection, statistics: Statistics) -> _LikelySteps | No
             if passing is None:
                 return None
             steps[state, edge.target] = fits[edge.position] * passing
-    return _LikelySteps(detection, events, begin, steps, np.array([float(bool(ways)) for ways in template.accepts]))
+    return _LikelySteps(pattern_spec, events, begin, steps, np.array([float(bool(ways)) for ways in template.accepts]))
 
 
 def _integral(function: Callable[[float], float], until: float) -> float:
@@ -163,65 +163,65 @@ NUMBER = 8
 TIME_AND_ROW = 2
 
 
-def estimate_search(wanted: Wanted) -> Estimate | None:
+def estimate_search(request: PlanningRequest) -> Estimate | None:
     """Rows of matches that are found one by one, or what is made of them."""
-    if wanted.statistics.events is None:
+    if request.statistics.events is None:
         return None
-    if wanted.aggregates:
-        return estimate_totals(wanted)
-    statistics, output = wanted.statistics, wanted.plan.output
-    number = expected_matches(wanted.detection, statistics, statistics.spread(wanted.plan.keys))
-    if wanted.plan.ranking is not None:
-        return _ranked(wanted, wanted.plan.ranking, number)
-    a_row_each = (output is Trends.ALL or isinstance(output, Projection)) and not wanted.plan.hidden
+    if request.aggregates:
+        return estimate_totals(request)
+    statistics, output = request.statistics, request.plan.output
+    number = expected_matches(request.pattern_spec, statistics, statistics.spread(request.plan.keys))
+    if request.plan.ranking is not None:
+        return _ranked(request, request.plan.ranking, number)
+    a_row_each = (output is Trends.ALL or isinstance(output, Projection)) and not request.plan.hidden
     return replace(
-        _of_events(wanted), results=number, at_most=not (a_row_each and neighbours_of(wanted.detection).whole)
+        _of_events(request), results=number, at_most=not (a_row_each and neighbours_of(request.pattern_spec).whole)
     )
 
 
-def _ranked(wanted: Wanted, ranking: Ranking, matches: float | None) -> Estimate:
+def _ranked(request: PlanningRequest, ranking: Ranking, matches: float | None) -> Estimate:
     """Rows of ranked matches: the wanted ones of each board, of which some may have fewer."""
-    known = [number for number in (matches, _rows_of_boards(wanted, ranking)) if number is not None]
+    known = [number for number in (matches, _rows_of_boards(request, ranking)) if number is not None]
     further = {} if matches is None else {IN_ALL: matches}
-    return replace(_of_events(wanted), results=min(known) if known else None, at_most=True, further=further)
+    return replace(_of_events(request), results=min(known) if known else None, at_most=True, further=further)
 
 
-def _rows_of_boards(wanted: Wanted, ranking: Ranking) -> float | None:
+def _rows_of_boards(request: PlanningRequest, ranking: Ranking) -> float | None:
     """How many rows there are if every window and partition has as many as wanted."""
-    partitions = wanted.statistics.spread(() if ranking.overall else wanted.plan.partition)
-    windows = wanted.statistics.windows(wanted.plan.window)
+    partitions = request.statistics.spread(() if ranking.overall else request.plan.partition)
+    windows = request.statistics.windows(request.plan.window)
     return None if partitions is None or windows is None else ranking.limit * partitions.distinct * windows
 
 
-def estimate_totals(wanted: Wanted) -> Estimate | None:
+def estimate_totals(request: PlanningRequest) -> Estimate | None:
     """Rows of groups and windows, of which some may have no match."""
-    statistics = wanted.statistics
+    statistics = request.statistics
     if statistics.events is None:
         return None
-    groups, windows = statistics.spread(wanted.plan.group_by), statistics.windows(wanted.plan.window)
+    groups, windows = statistics.spread(request.plan.group_by), statistics.windows(request.plan.window)
     number = None if groups is None or windows is None else groups.distinct * windows
-    return replace(_of_events(wanted), results=number, at_most=True)
+    return replace(_of_events(request), results=number, at_most=True)
 
 
-def estimate_graph(wanted: Wanted, graph: Complete) -> Estimate | None:
+def estimate_graph(request: PlanningRequest, graph: Complete) -> Estimate | None:
     """Edges of a trend graph; how many trends it has, only the graph tells."""
-    if wanted.statistics.events is None:
+    if request.statistics.events is None:
         return None
-    edges = _edges(wanted, graph)
-    return replace(_of_events(wanted), further={} if edges is None else {EDGES: edges})
+    edges = _edges(request, graph)
+    return replace(_of_events(request), further={} if edges is None else {EDGES: edges})
 
 
-def _of_events(wanted: Wanted) -> Estimate:
-    statistics, events = wanted.statistics, wanted.statistics.relevant
-    read = set().union(*(columns(rule.expr) for scope in wanted.detection.scopes for rule in scope.rules))
+def _of_events(request: PlanningRequest) -> Estimate:
+    statistics, events = request.statistics, request.statistics.relevant
+    read = set().union(*(columns(rule.expr) for scope in request.pattern_spec.scopes for rule in scope.rules))
     held = None if events is None else events * NUMBER * (TIME_AND_ROW + len(read))
     return Estimate(statistics.origin, statistics.events, events, bytes=held)
 
 
-def _edges(wanted: Wanted, graph: Complete) -> float | None:
-    statistics = wanted.statistics
-    events, spread = statistics.fitting.get(0), statistics.spread(wanted.plan.keys)
-    time = statistics.share_of_time(wanted.plan.window)
+def _edges(request: PlanningRequest, graph: Complete) -> float | None:
+    statistics = request.statistics
+    events, spread = statistics.fitting.get(0), statistics.spread(request.plan.keys)
+    time = statistics.share_of_time(request.plan.window)
     compared = bool(graph.pairs or graph.tests)
     passing = statistics.passing.get((0, 0)) if compared else 1.0
     if events is None or spread is None or time is None or passing is None:

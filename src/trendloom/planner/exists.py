@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from trendloom.kernels.aggregate.type_grained.exists import Existence
-from trendloom.kernels.matching.automaton import Machine
-from trendloom.kernels.matching.spec import Detection, Scope
+from trendloom.kernels.matching.automaton import Automaton
+from trendloom.kernels.matching.spec import PatternSpec, Scope
 from trendloom.logical.display import Branch
 from trendloom.pattern.template import Template
 
@@ -18,11 +18,11 @@ COMPARED = "found like all others, then left out of matches; equal remainders, f
 COUNTED = "one event at its place is enough: the latest one takes the place of those before it"
 
 
-def describe_hiding(detection: Detection, how: str) -> tuple[Branch, ...]:
+def describe_hiding(pattern_spec: PatternSpec, how: str) -> tuple[Branch, ...]:
     """What becomes of hidden events, for EXPLAIN; nothing without EXISTS."""
-    if not detection.hidden:
+    if not pattern_spec.hidden:
         return ()
-    names = ", ".join(sorted({detection.places[position].variable for position in detection.hidden}))
+    names = ", ".join(sorted({pattern_spec.places[position].variable for position in pattern_spec.hidden}))
     return (Branch("EXISTS", f"{names}: {how}"),)
 
 
@@ -35,21 +35,21 @@ def describe_hiding(detection: Detection, how: str) -> tuple[Branch, ...]:
 # before an algorithm is chosen, and nobody finds such matches. Every state that is left can be reached from the start.
 
 
-def with_single_witnesses(detection: Detection) -> Detection:
+def with_single_witnesses(pattern_spec: PatternSpec) -> PatternSpec:
     """The detection with the same remainders and fewer matches; itself where nothing can be left out."""
-    first = detection.scopes[0]
-    hidden = {position for position in detection.hidden if not detection.places[position].branch}
-    if not hidden or detection.earliest or detection.adjacent:
-        return detection
-    if detection.window.spanning and first.open_ended:  # these NOTs look from the first and last events of a match
-        return detection
-    asked = set().union(*(rule.shape.variables for rule in first.rules), *(s.outer for s in detection.scopes[1:]))
-    unasked = {position for position in hidden if detection.places[position].variable not in asked}
+    first = pattern_spec.scopes[0]
+    hidden = {position for position in pattern_spec.hidden if not pattern_spec.places[position].branch}
+    if not hidden or pattern_spec.earliest or pattern_spec.adjacent:
+        return pattern_spec
+    if pattern_spec.window.spanning and first.open_ended:  # these NOTs look from the first and last events of a match
+        return pattern_spec
+    asked = set().union(*(rule.shape.variables for rule in first.rules), *(s.outer for s in pattern_spec.scopes[1:]))
+    unasked = {position for position in hidden if pattern_spec.places[position].variable not in asked}
     looping = {state for state in _looping(first, unasked) if _one_side_is_free(first, state)}
-    found = _with_template(detection, _without_loops(first.template, looping)) if looping else detection
-    if first.rules or unasked != detection.hidden:
+    found = _with_template(pattern_spec, _without_loops(first.template, looping)) if looping else pattern_spec
+    if first.rules or unasked != pattern_spec.hidden:
         return found
-    needless = Existence(Machine(found)).needless
+    needless = Existence(Automaton(found)).needless
     return _with_template(found, found.scopes[0].template.without_states(needless)) if needless else found
 
 
@@ -79,7 +79,7 @@ def _without_loops(template: Template, states: Collection[int]) -> Template:
     return replace(template, edges=edges)
 
 
-def _with_template(detection: Detection, template: Template) -> Detection:
+def _with_template(pattern_spec: PatternSpec, template: Template) -> PatternSpec:
     """The detection with another template for the pattern itself."""
-    first, *others = detection.scopes
-    return replace(detection, scopes=(replace(first, template=template), *others))
+    first, *others = pattern_spec.scopes
+    return replace(pattern_spec, scopes=(replace(first, template=template), *others))

@@ -48,7 +48,7 @@ def _never_ranked(physical: Physical) -> bool:
 def _never_done(physical: Physical) -> bool:
     """Whether matches all over the stream are one row: collapsed trends of Kleene variables alone, without windows."""
     spanning = physical.plan.output is Trends.COLLAPSED and physical.plan.window.spanning
-    return spanning and may_lack_a_spine(physical.detection)
+    return spanning and may_lack_a_spine(physical.pattern_spec)
 
 
 def describe_live(physical: Physical) -> Iterator[str]:
@@ -59,7 +59,7 @@ def describe_live(physical: Physical) -> Iterator[str]:
         yield f"not at all: without {missing} nothing would ever be done"
         return
     kernel = live_kernel(physical)
-    yield MOMENTS[kernel.clock.certain]
+    yield MOMENTS[kernel.emission.certain]
     yield f"keeps {kernel.keeps}"
     if physical.aggregates and set(plan.keys) != set(plan.group_by):
         yield "adds up what buckets of keys found, per group and window, in the same batch"
@@ -102,7 +102,7 @@ def _early_obstacle(physical: Physical) -> tuple[str, str] | None:
         "CONFIDENCE": imprecise,
         "RETURN": "a match is given out once, when it is certain" if given_once else None,
         "SEMANTICS": None if plan.semantics is Semantics.ANY else "events that come late can change which run goes on",
-        "PATTERN": "events that come late can undo matches of a NOT" if len(physical.detection.scopes) > 1 else None,
+        "PATTERN": "events that come late can undo matches of a NOT" if len(physical.pattern_spec.scopes) > 1 else None,
         "HAVING": "a row that passed may not pass later" if plan.query.having is not None else None,
         "GROUP BY": "a group has several partitions, which are added up only when a window ends" if coarse else None,
         "RANK BY": "partitions are ranked together only when a window ends" if plan.ranks_across_keys else None,

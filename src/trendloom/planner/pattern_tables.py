@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from trendloom.kernels.matching.spec import Absence, Detection, Place, Rule, Scope
+from trendloom.kernels.matching.spec import NegationGuard, PatternPosition, PatternSpec, Rule, Scope
 from trendloom.logical.plan import Condition, Plan
 from trendloom.model.selection import Semantics
 from trendloom.pattern import algebra
 from trendloom.pattern.template import Template, build_template
 
 
-def describe(plan: Plan) -> Detection:
+def describe(plan: Plan) -> PatternSpec:
     """Tables of positions, scopes and rules."""
     survey = _Survey()
     survey.enter(plan.pattern, 0, (), ())
@@ -38,7 +38,7 @@ def describe(plan: Plan) -> Detection:
         )
         for number, found in sorted(survey.scopes.items())
     )
-    return Detection(
+    return PatternSpec(
         places,
         scopes,
         plan.window,
@@ -72,13 +72,13 @@ class _FoundScope:
 class _Survey:
     """Walks a pattern once and notes where every position and NOT stands."""
 
-    places: dict[int, Place] = field(default_factory=dict)
+    places: dict[int, PatternPosition] = field(default_factory=dict)
     scopes: dict[int, _FoundScope] = field(default_factory=dict)
 
     def enter(self, pattern: algebra.Pattern, scope: int, parts: Parts, branch: Branch) -> None:
         match pattern:
             case algebra.Atom():
-                self.places[pattern.position] = Place(pattern.type, pattern.variable, scope, parts, branch)
+                self.places[pattern.position] = PatternPosition(pattern.type, pattern.variable, scope, parts, branch)
             case algebra.Negation():
                 self.scopes[pattern.scope] = _FoundScope(scope, pattern.body, parts, branch)
                 self.enter(pattern.body, pattern.scope, parts, branch)
@@ -93,7 +93,7 @@ class _Survey:
 
 
 def _outer(
-    scope: int, parents: dict[int, int], rules: dict[int, tuple[Rule, ...]], places: tuple[Place, ...]
+    scope: int, parents: dict[int, int], rules: dict[int, tuple[Rule, ...]], places: tuple[PatternPosition, ...]
 ) -> frozenset[str]:
     """Variables from outside that a NOT, or one inside it, uses."""
     inside = {scope} | {s for s in parents if s and _encloses(scope, s, parents)}
@@ -104,7 +104,7 @@ def _outer(
     return frozenset(used)
 
 
-def _absence(scope: int, plan: Plan, templates: dict[int, Template], parents: dict[int, int]) -> Absence | None:
+def _absence(scope: int, plan: Plan, templates: dict[int, Template], parents: dict[int, int]) -> NegationGuard | None:
     """What the optimizer has noted of a NOT that depends on one event next to it; the same for equal NOTs."""
     noted = {one.scope: one for one in plan.decorrelated}
     if scope not in noted:
@@ -113,7 +113,7 @@ def _absence(scope: int, plan: Plan, templates: dict[int, Template], parents: di
     first = like.get(scope, scope)
     together = [one for one in noted if like.get(one, one) == first]
     positions = {p for one in together for p in _neighbours(one, noted[one].follows, templates[parents[one]])}
-    return Absence(templates[first], noted[first].follows, tuple(sorted(positions)), noted[first].links)
+    return NegationGuard(templates[first], noted[first].follows, tuple(sorted(positions)), noted[first].links)
 
 
 def _neighbours(scope: int, follows: bool, around: Template) -> Iterator[int]:
@@ -132,7 +132,7 @@ def _encloses(outer: int, inner: int, parents: dict[int, int]) -> bool:
     return False
 
 
-def _owner(variable: str, scope: int, parents: dict[int, int], places: tuple[Place, ...]) -> int:
+def _owner(variable: str, scope: int, parents: dict[int, int], places: tuple[PatternPosition, ...]) -> int:
     while scope and not any(place.scope == scope and place.variable == variable for place in places):
         scope = parents[scope]
     return scope

@@ -13,7 +13,7 @@ from typing import Any
 from trendloom.errors import PlanError
 from trendloom.expr.nodes import columns
 from trendloom.kernels.contract import Kernel
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.logical.nesting_limit import too_deep
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics
@@ -22,7 +22,7 @@ from trendloom.planner.algorithms import CANDIDATES, OF_IMPRECISE_TIME
 from trendloom.planner.exists import with_single_witnesses
 from trendloom.planner.limits import NO_LIMITS, Limits
 from trendloom.planner.pattern_tables import describe
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Physical:
     """An executable plan. `plan` is the optimized logical plan, `chosen` its algorithm with the reason for it."""
 
     plan: Plan
-    detection: Detection
+    pattern_spec: PatternSpec
     chosen: Choice
     limits: Limits = NO_LIMITS
 
@@ -45,7 +45,7 @@ class Physical:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that kernels compare or add up."""
-        rules = [rule.expr for scope in self.detection.scopes for rule in scope.rules]
+        rules = [rule.expr for scope in self.pattern_spec.scopes for rule in scope.rules]
         return tuple(sorted(self.kernel.reads.union(*(columns(expr) for expr in rules))))
 
     def within(self, memory: int) -> Physical:
@@ -84,14 +84,14 @@ def choose(
     statistics: Statistics = UNKNOWN,
 ) -> Physical:
     """The first candidate that takes a plan, as it is."""
-    detection = with_single_witnesses(describe(plan))
+    pattern_spec = with_single_witnesses(describe(plan))
     refused: dict[str, str] = {}
     if candidates is None:
         candidates = OF_IMPRECISE_TIME if plan.schema.imprecise else CANDIDATES
     for candidate in candidates:
-        found = candidate.consider(Wanted(plan, detection, limits, refused, statistics))
+        found = candidate.consider(PlanningRequest(plan, pattern_spec, limits, refused, statistics))
         if isinstance(found, Choice):
-            return Physical(plan, detection, found, limits)
+            return Physical(plan, pattern_spec, found, limits)
         refused[candidate.name] = found
     listed = "; ".join(f"{name}: {obstacle}" for name, obstacle in refused.items())
     raise PlanError(f"no algorithm runs this query ({listed})", plan.query.clause("PATTERN"), text=plan.query.text)

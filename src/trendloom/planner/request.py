@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trendloom.kernels.contract import Kernel
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.logical.statistics import UNKNOWN, Origin, Statistics
@@ -15,14 +15,14 @@ from trendloom.planner.limits import NO_LIMITS, Limits
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PlanningRequest:
     """An optimized plan, its pattern as tables, and how it is to run; `refused`: what stood in the way so far.
 
     `statistics`: what is known of the stream. They decide what is estimated, and never what is answered.
     """
 
     plan: Plan
-    detection: Detection
+    pattern_spec: PatternSpec
     limits: Limits = NO_LIMITS
     refused: Mapping[str, str] = field(default_factory=dict)
     statistics: Statistics = UNKNOWN
@@ -74,4 +74,4 @@ class Candidate:
     """An algorithm by name; `consider` gives what it makes of a plan, or the obstacle in words."""
 
     name: str
-    consider: Callable[[Wanted], Choice | str]
+    consider: Callable[[PlanningRequest], Choice | str]

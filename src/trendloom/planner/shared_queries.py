@@ -23,7 +23,7 @@ MORE = "its pattern is more than a sequence of single and repeated events, with 
 
 
 @dataclass
-class AskedLetters:
+class QueryEventFilters:
     """What events are asked for, numbered as they appear."""
 
     numbers: dict[Hashable, int] = field(default_factory=dict)
@@ -36,21 +36,21 @@ class AskedLetters:
         return tuple(self.numbers)
 
 
-def counted_query(physical: Physical, letters: AskedLetters) -> CountedQuery | str:
+def counted_query(physical: Physical, event_filters: QueryEventFilters) -> CountedQuery | str:
     """The query as a counted sequence, or why it is none."""
     plan, spec = physical.plan, physical.kernel.aggregation
     if plan.schema.imprecise:
         return "its times are imprecise"
     if spec is None or not spec.algebra or spec.pivot is not None or spec.pairs or spec.tests:
         return "it does not count matches by the types of their events alone"
-    if spec.detection.earliest or spec.detection.adjacent:
+    if spec.pattern_spec.earliest or spec.pattern_spec.adjacent:
         return "it has other semantics than skip-till-any-match"
     if plan.hidden:
         return "EXISTS hides some of its events"
     family = family_of([plan.window])
     if plan.window.spanning or family is None or family.lanes > MOST_LANES:
         return f"more than {MOST_LANES} of its windows are open at a time"
-    if any(scope.rules or scope.outer for scope in spec.detection.scopes[1:]):
+    if any(scope.rules or scope.outer for scope in spec.pattern_spec.scopes[1:]):
         return "a NOT has conditions on more than one event"
     parts = list(_parts(plan.pattern))
     if None in parts or isinstance(parts[0], Negation) or isinstance(parts[-1], Negation):
@@ -61,11 +61,11 @@ def counted_query(physical: Physical, letters: AskedLetters) -> CountedQuery | s
     for part in parts:
         if isinstance(part, Negation):
             assert isinstance(part.body, Atom)
-            forbidden.add(letters.number(asked_of(plan, part.body)))
+            forbidden.add(event_filters.number(asked_of(plan, part.body)))
             continue
         atom, repeats = part
         places[atom.position] = len(steps)
-        steps.append(CountedStep(letters.number(asked_of(plan, atom)), repeats, frozenset(forbidden)))
+        steps.append(CountedStep(event_filters.number(asked_of(plan, atom)), repeats, frozenset(forbidden)))
         forbidden = set()
     multiples, measures = [], []
     for measure in spec.measures:

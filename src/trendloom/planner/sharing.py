@@ -22,7 +22,7 @@ from trendloom.model.time import TimeAxis
 from trendloom.optimizer.sharing.choose_plan import SharingChoice, choose_plan
 from trendloom.optimizer.sharing.segments import SharedSegment, mine_segments
 from trendloom.planner.plan import Physical
-from trendloom.planner.shared_queries import AskedLetters, counted_query
+from trendloom.planner.shared_queries import QueryEventFilters, counted_query
 from trendloom.planner.sharing_costs import (
     Rates,
     often_asked,
@@ -112,19 +112,19 @@ class SharingQuestion:
     def _per_start(self, segment: SharedSegment) -> float:
         if not self.is_countable(segment):
             return -1.0
-        letters = [step.letter for step in _steps(segment)]
+        event_filters = [step.letter for step in _steps(segment)]
         found = 0.0
         for family in {self.families[query] for query, _ in segment.places}:
             places = [(query, first) for query, first in segment.places if self.families[query] is family]
             nodes = {
                 self.queries[query].steps[: at + 1]
                 for query, first in places
-                for at in range(first, first + len(letters))
+                for at in range(first, first + len(event_filters))
             }
-            followers = [_letter_at(self.queries[query], first + len(letters)) for query, first in places]
+            followers = [_letter_at(self.queries[query], first + len(event_filters)) for query, first in places]
             asked = [often_asked(follower, family, self.rates) for follower in followers]
             found += sum(step_cost(node[-1].letter, family, self.rates) for node in nodes)
-            found -= segment_cost(letters, asked, family, self.rates)
+            found -= segment_cost(event_filters, asked, family, self.rates)
         return found
 
     def is_countable(self, segment: SharedSegment) -> bool:
@@ -249,18 +249,18 @@ def answered_together(
     """The groups of queries that are answered by one kernel."""
     found = []
     for keys in workload.key_sets:
-        letters = AskedLetters()
-        taken = [(number, counted_query(queries[number], letters)) for number in keys.members]
+        event_filters = QueryEventFilters()
+        taken = [(number, counted_query(queries[number], event_filters)) for number in keys.members]
         known = statistics(queries[keys.members[0]].plan)
-        rates = rates_of(letters.listed, keys.attributes, known)
+        rates = rates_of(event_filters.listed, keys.attributes, known)
         counted = [
             (number, one) for number, one in taken if isinstance(one, CountedQuery) and not _overflows(one, rates)
         ]
         if len(counted) > 1:
             names = tuple(str(queries[number].plan.name) for number, _ in counted)
             axis = queries[counted[0][0]].plan.schema.axis
-            shown = tuple(_shown(asked, axis) for asked in letters.listed)
-            question = SharingQuestion(names, tuple(one for _, one in counted), letters.listed, rates, shown)
+            shown = tuple(_shown(asked, axis) for asked in event_filters.listed)
+            question = SharingQuestion(names, tuple(one for _, one in counted), event_filters.listed, rates, shown)
             group = _best(tuple(number for number, _ in counted), question)
             found += [] if group is None else [group]
     return tuple(found)
@@ -302,10 +302,10 @@ def kernel_for(
     queries: Sequence[Physical], attributes: Attributes, statistics: StatisticsOf, numeric: str
 ) -> SharedKernel:
     """The best kernel for queries with these keys that are to be counted together, one or more."""
-    letters = AskedLetters()
-    counted = [counted_query(physical, letters) for physical in queries]
+    event_filters = QueryEventFilters()
+    counted = [counted_query(physical, event_filters) for physical in queries]
     known = tuple(one for one in counted if isinstance(one, CountedQuery))
     assert len(known) == len(queries)
-    rates = rates_of(letters.listed, attributes, statistics(queries[0].plan))
-    kernels = _kernels(SharingQuestion((), known, letters.listed, rates)).values()
+    rates = rates_of(event_filters.listed, attributes, statistics(queries[0].plan))
+    kernels = _kernels(SharingQuestion((), known, event_filters.listed, rates)).values()
     return replace(min(kernels, key=lambda kernel: seconds_together(kernel.merged, rates)), numeric=numeric)

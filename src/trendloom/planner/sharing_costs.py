@@ -73,8 +73,8 @@ def seconds_together(merged: MergedQueries, rates: Rates) -> float:
     """A sweep for all queries."""
     lanes = [family.lanes for family in merged.families]
     cells = [cell for cell in merged.cells if cell.letter is not None]
-    letters = {letter for cell in merged.cells for letter in (cell.letter, *cell.reset)} | set(merged.noted)
-    found = SWEEP + QUERY * len(merged) + sum(EVENT * _of(letter, rates) for letter in letters)
+    event_filters = {letter for cell in merged.cells for letter in (cell.letter, *cell.reset)} | set(merged.noted)
+    found = SWEEP + QUERY * len(merged) + sum(EVENT * _of(letter, rates) for letter in event_filters)
     found += sum(_of(cell.letter, rates) * (CELL + LANE * lanes[cell.family]) for cell in cells)
     for number, family in enumerate(merged.families):
         touched = min(sum(cell.family == number for cell in merged.cells), MOST_EMPTIED)
@@ -87,8 +87,8 @@ def _results(merged: MergedQueries, at: int, rates: Rates) -> float:
     """Windows in which a query, by its place in the program, has a match."""
     needed = [merged.cells[cell] for cell in merged.needs[at]]
     family = merged.families[needed[0].family]
-    letters = [cell.letter for cell in needed if cell.letter is not None]
-    often = all(rates.within_reach(letter, family) >= OFTEN for letter in letters)
+    event_filters = [cell.letter for cell in needed if cell.letter is not None]
+    often = all(rates.within_reach(letter, family) >= OFTEN for letter in event_filters)
     return rates.windows(family) / int(merged.program.every[at]) if often else 0.0
 
 
@@ -99,10 +99,13 @@ def _per_start(merged: MergedQueries, rates: Rates) -> float:
         for source, _ in cell.edges:
             readers[source] = readers.get(source, 0.0) + _of(cell.letter, rates)
     for number, at in enumerate(segments.family):
-        family, letters = merged.families[at], merged.noted[segments.positions[number] : segments.positions[number + 1]]
+        family, event_filters = (
+            merged.families[at],
+            merged.noted[segments.positions[number] : segments.positions[number + 1]],
+        )
         outcomes = segments.outcome[segments.uses[number] : segments.uses[number + 1]]
         asked = [readers.get(int(outcome), rates.windows(family)) for outcome in outcomes]
-        found += segment_cost(letters, asked, family, rates)
+        found += segment_cost(event_filters, asked, family, rates)
     return found
 
 
@@ -114,8 +117,8 @@ def seconds_alone(queries: Sequence[CountedQuery], rates: Rates) -> float:
     """Every query by a kernel of its own."""
     found = 0.0
     for query in queries:
-        letters = {letter for step in query.steps for letter in (step.letter, *step.forbidden)}
-        events = sum(_of(letter, rates) for letter in letters)
+        event_filters = {letter for step in query.steps for letter in (step.letter, *step.forbidden)}
+        events = sum(_of(letter, rates) for letter in event_filters)
         found += CALL + events * (ALONE + POSITION * len(query.steps))
     return found * NANOSECOND
 
@@ -125,12 +128,12 @@ def step_cost(letter: int | None, family: Family, rates: Rates) -> float:
     return _of(letter, rates) * (CELL + LANE * family.lanes)
 
 
-def segment_cost(letters: Sequence[int], asked: Sequence[float], family: Family, rates: Rates) -> float:
+def segment_cost(event_filters: Sequence[int], asked: Sequence[float], family: Family, rates: Rates) -> float:
     """What a segment costs that is counted per START event; `asked`: by use how often its outcome is asked for."""
-    starts = max(rates.within_reach(letters[0], family), 1.0)
-    found = sum(_of(letter, rates) * (EXTEND + STARTED * starts) for letter in letters)
-    found += len(asked) * _of(letters[0], rates) * ENTER * family.lanes
-    return found + sum(min(often, _of(letters[-1], rates)) * PRODUCT * starts * family.lanes for often in asked)
+    starts = max(rates.within_reach(event_filters[0], family), 1.0)
+    found = sum(_of(letter, rates) * (EXTEND + STARTED * starts) for letter in event_filters)
+    found += len(asked) * _of(event_filters[0], rates) * ENTER * family.lanes
+    return found + sum(min(often, _of(event_filters[-1], rates)) * PRODUCT * starts * family.lanes for often in asked)
 
 
 def often_asked(follower: int | None, family: Family, rates: Rates) -> float:

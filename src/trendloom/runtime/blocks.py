@@ -167,7 +167,7 @@ def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) ->
     plan = physical.plan
     bits: dict[Letter, int] = {}
     which = []
-    for position, place in enumerate(physical.detection.places):
+    for position, place in enumerate(physical.pattern_spec.places):
         tests = tuple(expr for where, expr in plan.filters if where == position)
         which.append(bits.setdefault((place.type, tests), len(bits)))
     whole = plan.scan.types is None

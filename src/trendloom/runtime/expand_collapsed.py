@@ -166,15 +166,15 @@ class _RowOfStream:
 
     def __init__(self, physical: Physical, events: Events, given: RowEvents, *, from_source: bool) -> None:
         self.physical, self.given = physical, given
-        self.detection = physical.detection
+        self.pattern_spec = physical.pattern_spec
         self.stream = _stream_of(physical.plan, events)
-        if (len(self.detection.scopes) > 1 or self.detection.hidden) and not from_source:
-            looking = "EXISTS needs events that are" if self.detection.hidden else "a NOT looks at events that are"
+        if (len(self.pattern_spec.scopes) > 1 or self.pattern_spec.hidden) and not from_source:
+            looking = "EXISTS needs events that are" if self.pattern_spec.hidden else "a NOT looks at events that are"
             raise OptionError(
                 f"{looking} in no match, so in no row",
                 hint="give the stream too: expand(text, row, events)",
             )
-        unknown = set(given.variables) - {place.variable for place in self.detection.places if place.scope == 0}
+        unknown = set(given.variables) - {place.variable for place in self.pattern_spec.places if place.scope == 0}
         if unknown:
             raise OptionError(f"the query has no variable '{min(unknown)}', which the row binds")
         whole, self.keys = build_block(physical, self.stream)
@@ -217,11 +217,11 @@ class _RowOfStream:
         if self.start is not None:
             assert self.physical.plan.window.within is not None
             kept &= (block.time >= self.start) & (block.time < self.start + self.physical.plan.window.within)
-        places = self.detection.places
+        places = self.pattern_spec.places
         words = [np.zeros(len(block), np.uint64) for _ in range(0, len(places), WORD)]
         for position, place in enumerate(places):
             fits = block.members[position]
-            if place.scope == 0 and position not in self.detection.hidden:
+            if place.scope == 0 and position not in self.pattern_spec.hidden:
                 allowed = np.zeros(len(self.stream.table), np.bool_)
                 allowed[self.given.rows[self.given.names == place.variable]] = True
                 fits = fits[allowed[block.row[fits]]]
@@ -230,7 +230,7 @@ class _RowOfStream:
 
     def _is_row(self, one: Matches) -> bool:
         """Whether a collapsed trend has the row's events, and stands for as many matches."""
-        variables = [self.detection.places[position].variable for position in one.positions]
+        variables = [self.pattern_spec.places[position].variable for position in one.positions]
         found = sorted(zip(self.block.row[one.events].tolist(), variables, strict=True))
         asked = sorted(zip(self.given.rows.tolist(), self.given.variables, strict=True))
         return found == asked and self.given.matches in (None, int(one.columns[self.column][0]))

@@ -17,7 +17,7 @@ from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.sort import sort_by_key_and_time
 from trendloom.kernels.matching.match_values import MatchValues, binding_positions
 from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import Place
+from trendloom.kernels.matching.spec import PatternPosition
 from trendloom.kernels.ranking.scores import scores_of
 from trendloom.logical.bind_ranking import RANK, SCORE
 from trendloom.logical.plan import Plan, Projection, Value
@@ -45,7 +45,7 @@ from trendloom.runtime.result_columns import (
 Array = np.ndarray[Any, Any]
 
 
-def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[Place, ...]) -> Matches:
+def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[PatternPosition, ...]) -> Matches:
     """The same rows, events of one instant ordered by their values, then by variable. O(entries with such events)."""
     tie = block.tie_start[matches.events]
     tied = np.flatnonzero(block.tie_end[matches.events] - tie > 1)
@@ -164,7 +164,7 @@ def match_rows(
     """One row per match, in the order of the chunk; further columns are integers of type `exact`."""
     plan = physical.plan
     if matches.unions:
-        matches = by_content(matches, stream, block, physical.detection.places)
+        matches = by_content(matches, stream, block, physical.pattern_spec.places)
     names, arrays = [], []
     key_rows = pa.array(keys.rows[block.key[matches.first]])
     for name in plan.partition:
@@ -207,7 +207,7 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
 def _events(physical: Physical, stream: Stream, block: Block, matches: Matches) -> pa.Array:
     """The events of every match as a list of structs: all input columns and the variable."""
     rows = pa.array(block.row[matches.events])
-    variables = pa.array([place.variable for place in physical.detection.places], pa.string())
+    variables = pa.array([place.variable for place in physical.pattern_spec.places], pa.string())
     fields = [column.take(rows) for column in stream.whole_columns]
     fields.append(variables.take(pa.array(matches.positions)))
     struct = pa.StructArray.from_arrays(fields, fields=list(events_type(stream.table.schema).value_type))
@@ -223,7 +223,7 @@ def values_of_matches(physical: Physical, stream: Stream, block: Block, keys: Ke
     def of_keys(name: str, events: Array) -> Vector:
         return stream.vector(name).take(keys.rows[block.key[events]])
 
-    return MatchValues(block, matches, binding_positions(physical.detection.places), of_events, of_keys)
+    return MatchValues(block, matches, binding_positions(physical.pattern_spec.places), of_events, of_keys)
 
 
 def _value(value: Value, plan: Plan, values: MatchValues, stream: Stream, length: int) -> pa.Array:
@@ -237,7 +237,7 @@ def _value(value: Value, plan: Plan, values: MatchValues, stream: Stream, length
 
 def _scores(physical: Physical, values: MatchValues) -> pa.Array:
     plan = physical.plan
-    scoring = scoring_of(plan, tuple(place.variable for place in physical.detection.places))
+    scoring = scoring_of(plan, tuple(place.variable for place in physical.pattern_spec.places))
     assert scoring is not None
     assert plan.ranking is not None
     score = Value(SCORE, Constant(None, plan.ranking.kind), plan.ranking.kind, plan.ranking.scale)

@@ -247,19 +247,19 @@ def _by_key(block: Block, count: int) -> list[Portion]:
 
 def _by_time(kernel: Kernel[Any, Any], block: Block, count: int, threads: int) -> list[Portion]:
     """Stretches of time with about equally many events; [] where a result reaches back too far for that."""
-    clock = kernel.clock
-    if clock.window.within is None or clock.pane is not None:
+    emission = kernel.emission
+    if emission.window.within is None or emission.pane is not None:
         return []
     times = np.sort(block.time[:: max(len(block) >> 16, 1)])
     cuts = np.unique(times[np.linspace(0, len(times) - 1, count + 1).astype(np.int64)[1:-1]]).tolist()
-    shared = clock.window.within + 2 * clock.slack
+    shared = emission.window.within + 2 * emission.slack
     if not cuts or min(np.diff([int(times[0]), *cuts, int(times[-1])])) < OVERLAP * shared:
         return []
 
     def part(before: int | None, until: int | None) -> Portion:
         wanted = np.ones(len(block), np.bool_)
         if before is not None:
-            wanted &= block.time >= clock.needs(before)
+            wanted &= block.time >= emission.needs(before)
         if until is not None:
             wanted &= block.time < until
         return Portion(block.only(wanted), before=before, until=until, events=np.flatnonzero(wanted))

@@ -50,7 +50,7 @@ def bound_events(shown: Arranged, matches: Matches) -> pa.Array:
 
 def rank_together(physical: Physical, rows: pa.Table) -> pa.Table:
     """The best of rows of any keys, window by window in the order of their ranks, without the events they came with."""
-    scoring = scoring_of(physical.plan, tuple(place.variable for place in physical.detection.places))
+    scoring = scoring_of(physical.plan, tuple(place.variable for place in physical.pattern_spec.places))
     assert scoring is not None
     stream, block, matches = _opened(physical, rows)
     keys = Keys(block.key, len(matches), matches.first, None)

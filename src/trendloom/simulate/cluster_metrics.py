@@ -83,7 +83,7 @@ def metric_events(
         "Disk": disk(under, draw),
         **network(random, under, draw),
         "Processes": processes(under, draw),
-        "Machine": machine(under, cpu, origin // SECOND + second, draw),
+        "Automaton": machine(under, cpu, origin // SECOND + second, draw),
         "Daemon": daemon(under, origin // SECOND + second, draw),
     }
     column = words(np.tile(np.arange(count), reports), nodes)

@@ -22,7 +22,7 @@ CUTS = 4
 """Into how many chunks the events of a batch are cut that covers more time than WITHIN, so that old ones can go."""
 
 
-class KeptEvents(ABC):
+class EventBuffer(ABC):
     """The part of a step that reads and writes chunks. The counts are right when all that has arrived is kept."""
 
     memory: Memory

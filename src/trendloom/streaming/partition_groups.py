@@ -2,7 +2,7 @@
 
 What is kept are events alone, so neither the way in which they are counted nor who else is in the group is part of the
 state: queries join and leave, and the way changes, between two steps. A query that joins has no window that begins
-before it sees all events (`Flow.since`), so what older chunks lack does not matter to it.
+before it sees all events (`StreamingQuery.since`), so what older chunks lack does not matter to it.
 
 Cost: when windows end, one sweep over the events since the earliest of them began; events are kept as long as a window
 needs them.
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from trendloom.errors import StateError
 from trendloom.kernels.aggregate.results import Totals
-from trendloom.kernels.emission import Certain, Clock
+from trendloom.kernels.emission import Certain, EmissionPolicy
 from trendloom.kernels.shared.kernel import SharedKernel
 from trendloom.logical.statistics import StatisticsOf, nothing_known
 from trendloom.logical.workload import Attributes, Workload
@@ -30,9 +30,9 @@ from trendloom.model.time import Window
 from trendloom.optimizer.share_scan import find_key_sets
 from trendloom.planner.sharing import kernel_for
 from trendloom.runtime.blocks import Stream, block_of_letters, build_block, stream_of_table
-from trendloom.streaming.event_buffer import KeptEvents
+from trendloom.streaming.event_buffer import EventBuffer
 from trendloom.streaming.state import ChunkIndex, Holds, Memory, pack_index, unpack_index
-from trendloom.streaming.streaming_query import Flow
+from trendloom.streaming.streaming_query import StreamingQuery
 
 Array = np.ndarray[Any, Any]
 
@@ -43,40 +43,42 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class FlowsTogether:
+class StreamQueryGroup:
     """Flows with the same keys, in sliding windows, and the kernel for all of them."""
 
-    flows: tuple[Flow, ...]
+    streaming_queries: tuple[StreamingQuery, ...]
     kernel: SharedKernel
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns that any of them reads."""
-        fields = {one.name: one for flow in self.flows for one in flow.schema}
+        fields = {one.name: one for streaming_query in self.streaming_queries for one in streaming_query.schema}
         return pa.schema(list(fields.values()))
 
     @cached_property
-    def clocks(self) -> tuple[Clock, ...]:
-        windows: dict[Window, None] = dict.fromkeys(flow.physical.plan.window for flow in self.flows)
-        return tuple(Clock(window, Certain.WINDOW) for window in windows)
+    def clocks(self) -> tuple[EmissionPolicy, ...]:
+        windows: dict[Window, None] = dict.fromkeys(
+            streaming_query.physical.plan.window for streaming_query in self.streaming_queries
+        )
+        return tuple(EmissionPolicy(window, Certain.WINDOW) for window in windows)
 
     def needs(self, watermark: int) -> int:
         """Events before this are not needed when the watermark has come so far."""
-        return min(clock.oldest(watermark) for clock in self.clocks)
+        return min(emission.oldest(watermark) for emission in self.clocks)
 
     def closes(self, earliest: int, after: int) -> int:
         """The next watermark at which a window ends, where the earliest event has that time."""
-        return min(clock.closes(earliest, after) for clock in self.clocks)
+        return min(emission.closes(earliest, after) for emission in self.clocks)
 
     def named(self) -> str:
-        return show_names([flow.name for flow in self.flows], 3)
+        return show_names([streaming_query.name for streaming_query in self.streaming_queries], 3)
 
 
 @dataclass
-class AdvanceTogether(KeptEvents):
-    """A step of a group under way; see `Advance`."""
+class GroupStep(EventBuffer):
+    """A step of a group under way; see `QueryStep`."""
 
-    group: FlowsTogether
+    group: StreamQueryGroup
     memory: Memory
     watermark: int | None
     buckets: int = 1
@@ -93,7 +95,7 @@ class AdvanceTogether(KeptEvents):
 
     @property
     def meaning(self) -> Schema:
-        return self.group.flows[0].physical.plan.schema
+        return self.group.streaming_queries[0].physical.plan.schema
 
     @property
     def schema(self) -> pa.Schema:
@@ -102,14 +104,18 @@ class AdvanceTogether(KeptEvents):
     @property
     def since(self) -> int | None:
         """Since when the first of the flows sees all events."""
-        begins = [flow.since for flow in self.group.flows if flow.since is not None]
-        return min(begins) if len(begins) == len(self.group.flows) else None
+        begins = [
+            streaming_query.since
+            for streaming_query in self.group.streaming_queries
+            if streaming_query.since is not None
+        ]
+        return min(begins) if len(begins) == len(self.group.streaming_queries) else None
 
     @property
     def within(self) -> int:
-        return max(clock.window.within or 1 for clock in self.group.clocks)
+        return max(emission.window.within or 1 for emission in self.group.clocks)
 
-    def rows(self, arrived: pa.Table | None = None) -> Iterator[tuple[Flow, pa.RecordBatch]]:
+    def rows(self, arrived: pa.Table | None = None) -> Iterator[tuple[StreamingQuery, pa.RecordBatch]]:
         """Results that have become certain, with whose they are; then the events that have arrived are kept."""
         if self.watermark is not None:
             if self._moves(self.watermark):
@@ -136,34 +142,38 @@ class AdvanceTogether(KeptEvents):
         earliest = min(chunk.low for chunk in self.index.chunks)
         return self.group.closes(earliest, earliest if self.index.before is None else self.index.before)
 
-    def _step(self, watermark: int) -> Iterator[tuple[Flow, pa.RecordBatch]]:
+    def _step(self, watermark: int) -> Iterator[tuple[StreamingQuery, pa.RecordBatch]]:
         before, kernel = self.index.before, self.group.kernel
         needs = -(2**63) if before is None else self.group.needs(before)
         chosen = [one for one in self.index.of(Holds.EVENTS) if one.low < watermark and one.high >= needs]
-        plan = self.group.flows[0].physical.plan
+        plan = self.group.streaming_queries[0].physical.plan
         whole = stream_of_table(plan, _with_all_columns(self.events_of(chosen), self.schema))
         certain = np.flatnonzero((whole.ticks >= needs) & (whole.ticks < watermark))
         stream = Stream(whole.table.take(pa.array(certain)), whole.kinds, whole.ticks[certain])
         block, keys, bits = block_of_letters(kernel.asked, plan, stream, kernel.columns)
-        for flow, found in zip(self.group.flows, kernel.totals(block, bits), strict=True):
+        for streaming_query, found in zip(self.group.streaming_queries, kernel.totals(block, bits), strict=True):
             if found is None:
-                yield from self._alone(flow, stream, watermark)
+                yield from self._alone(streaming_query, stream, watermark)
             else:
-                ended = self._ended(flow, found, watermark)
+                ended = self._ended(streaming_query, found, watermark)
                 if len(ended):
-                    yield from ((flow, batch) for batch in flow.rows(stream, block, keys, iter([ended])))
+                    yield from (
+                        (streaming_query, batch) for batch in streaming_query.rows(stream, block, keys, iter([ended]))
+                    )
 
-    def _alone(self, flow: Flow, stream: Stream, watermark: int) -> Iterator[tuple[Flow, pa.RecordBatch]]:
+    def _alone(
+        self, streaming_query: StreamingQuery, stream: Stream, watermark: int
+    ) -> Iterator[tuple[StreamingQuery, pa.RecordBatch]]:
         """The results of a query whose numbers are too large for the kernel of the group."""
-        block, keys = build_block(flow.physical, stream)
-        kernel = flow.physical.kernel
+        block, keys = build_block(streaming_query.physical, stream)
+        kernel = streaming_query.physical.kernel
         _, state = kernel.step(kernel.load(None, None), block, None)
-        results = (self._ended(flow, found, watermark) for found in kernel.finish(state))
-        yield from ((flow, batch) for batch in flow.rows(stream, block, keys, results))
+        results = (self._ended(streaming_query, found, watermark) for found in kernel.finish(state))
+        yield from ((streaming_query, batch) for batch in streaming_query.rows(stream, block, keys, results))
 
-    def _ended(self, flow: Flow, found: Totals, watermark: int) -> Totals:
+    def _ended(self, streaming_query: StreamingQuery, found: Totals, watermark: int) -> Totals:
         """The results of windows that have ended since the last step."""
-        within, before = flow.physical.plan.window.within, self.index.before
+        within, before = streaming_query.physical.plan.window.within, self.index.before
         assert within is not None
         end = found.start + within
         ended = end <= watermark if before is None else (end <= watermark) & (end > before)
@@ -203,7 +213,7 @@ def _checked(found: ChunkIndex, wanted: ChunkIndex) -> ChunkIndex:
 
 
 @dataclass(frozen=True)
-class Bundle:
+class StreamPartitionGroup:
     """`name` stands in parcels and keys of state. `shared`: state has a drawer for each of the flows.
 
     `group`: those of the flows that are answered together.
@@ -211,44 +221,64 @@ class Bundle:
 
     name: str
     attributes: Attributes
-    flows: tuple[Flow, ...]
+    streaming_queries: tuple[StreamingQuery, ...]
     shared: bool = True
-    group: FlowsTogether | None = None
+    group: StreamQueryGroup | None = None
 
     @cached_property
-    def takers(self) -> tuple[Flow | FlowsTogether, ...]:
+    def takers(self) -> tuple[StreamingQuery | StreamQueryGroup, ...]:
         """Who keeps events: single flows, and the group."""
-        apart = tuple(flow for flow in self.flows if self.group is None or flow not in self.group.flows)
+        apart = tuple(
+            streaming_query
+            for streaming_query in self.streaming_queries
+            if self.group is None or streaming_query not in self.group.streaming_queries
+        )
         return apart if self.group is None else (*apart, self.group)
 
 
-def flows_of_taker(taker: Flow | FlowsTogether) -> tuple[Flow, ...]:
-    return taker.flows if isinstance(taker, FlowsTogether) else (taker,)
+def flows_of_taker(taker: StreamingQuery | StreamQueryGroup) -> tuple[StreamingQuery, ...]:
+    return taker.streaming_queries if isinstance(taker, StreamQueryGroup) else (taker,)
 
 
-def bundles_of(flows: tuple[Flow, ...], statistics: StatisticsOf = nothing_known) -> tuple[Bundle, ...]:
+def bundles_of(
+    streaming_queries: tuple[StreamingQuery, ...], statistics: StatisticsOf = nothing_known
+) -> tuple[StreamPartitionGroup, ...]:
     """The flows by their sets of partition attributes."""
-    key_sets = find_key_sets(Workload(tuple(flow.physical.plan for flow in flows))).key_sets
+    key_sets = find_key_sets(
+        Workload(tuple(streaming_query.physical.plan for streaming_query in streaming_queries))
+    ).key_sets
     found = []
     for keys in key_sets:
-        some = tuple(flows[number] for number in keys.members)
-        group = _group([flow for flow in some if flow.together], keys.attributes, statistics)
-        found.append(Bundle(f" by {', '.join(keys.attributes)}", keys.attributes, some, group=group))
+        some = tuple(streaming_queries[number] for number in keys.members)
+        group = _group(
+            [streaming_query for streaming_query in some if streaming_query.together], keys.attributes, statistics
+        )
+        found.append(StreamPartitionGroup(f" by {', '.join(keys.attributes)}", keys.attributes, some, group=group))
     return tuple(found)
 
 
-def _group(flows: list[Flow], attributes: Attributes, statistics: StatisticsOf) -> FlowsTogether | None:
-    if not flows:
+def _group(
+    streaming_queries: list[StreamingQuery], attributes: Attributes, statistics: StatisticsOf
+) -> StreamQueryGroup | None:
+    if not streaming_queries:
         return None
-    kernel = kernel_for([flow.physical for flow in flows], attributes, statistics, flows[0].numeric)
-    return FlowsTogether(tuple(flows), kernel)
+    kernel = kernel_for(
+        [streaming_query.physical for streaming_query in streaming_queries],
+        attributes,
+        statistics,
+        streaming_queries[0].numeric,
+    )
+    return StreamQueryGroup(tuple(streaming_queries), kernel)
 
 
-def names_together(flows: tuple[Flow, ...]) -> tuple[str, ...]:
+def names_together(streaming_queries: tuple[StreamingQuery, ...]) -> tuple[str, ...]:
     """Under which names the states of flows would lie if they travelled together."""
-    return tuple(bundle.name for bundle in bundles_of(flows))
+    return tuple(partition_group.name for partition_group in bundles_of(streaming_queries))
 
 
-def alone(flows: tuple[Flow, ...]) -> tuple[Bundle, ...]:
+def alone(streaming_queries: tuple[StreamingQuery, ...]) -> tuple[StreamPartitionGroup, ...]:
     """Every flow by itself, under its own name."""
-    return tuple(Bundle(flow.name, flow.physical.plan.keys, (flow,), shared=False) for flow in flows)
+    return tuple(
+        StreamPartitionGroup(streaming_query.name, streaming_query.physical.plan.keys, (streaming_query,), shared=False)
+        for streaming_query in streaming_queries
+    )

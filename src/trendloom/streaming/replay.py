@@ -17,8 +17,8 @@ import pyarrow as pa
 from trendloom.io.events import without_nan
 from trendloom.runtime.blocks import Stream, earliest_times, has_time, key_codes
 from trendloom.streaming.state import Kept
-from trendloom.streaming.step import Advance
-from trendloom.streaming.streaming_query import Flow
+from trendloom.streaming.step import QueryStep
+from trendloom.streaming.streaming_query import StreamingQuery
 
 Array = np.ndarray[Any, Any]
 
@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 class Replay:
     """A stream under way: `delay` in ticks, events of a key in one of `buckets`. All late events are in `late`."""
 
-    flow: Flow
+    streaming_query: StreamingQuery
     delay: int
     buckets: int = 1
     watermark: int | None = None
@@ -44,22 +44,22 @@ class Replay:
             awake = memory.wakes is not None and self.watermark is not None and memory.wakes <= self.watermark
             if not len(arrived) and not awake:
                 continue
-            step = Advance(self.flow, memory, self.watermark, self.buckets)
+            step = QueryStep(self.streaming_query, memory, self.watermark, self.buckets)
             found += step.rows(arrived if len(arrived) else None)
             if step.late is not None:
                 self.late.append(step.late)
         self._move(events)
         return self._rows(found)
 
-    def joined_by(self, flow: Flow) -> Replay:
+    def joined_by(self, streaming_query: StreamingQuery) -> Replay:
         """The stream as a query sees it that is added now: it begins after all events there have been."""
         since = None if self.watermark is None else self.watermark + self.delay + 1
-        return Replay(replace(flow, since=since), self.delay, self.buckets, self.watermark, self.greatest)
+        return Replay(replace(streaming_query, since=since), self.delay, self.buckets, self.watermark, self.greatest)
 
     def flush(self) -> pa.Table:
         """The rest, as if an event came after all windows have ended."""
         self.watermark = 2**61
-        return self.batch(self.flow.schema.empty_table())
+        return self.batch(self.streaming_query.schema.empty_table())
 
     @property
     def kept(self) -> int:
@@ -67,8 +67,8 @@ class Replay:
         return sum(len(chunk) for memory in self.memories.values() for chunk in memory.chunks.values())
 
     def _by_bucket(self, events: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        partition = self.flow.physical.plan.keys
-        kinds = {column.name: column.kind for column in self.flow.physical.plan.schema.columns}
+        partition = self.streaming_query.physical.plan.keys
+        kinds = {column.name: column.kind for column in self.streaming_query.physical.plan.schema.columns}
         codes = key_codes(partition, Stream(events, kinds, np.zeros(len(events), np.int64))).codes
         names = events.select(list(partition)).to_pylist() if partition else [{}] * len(events)
         bucket = np.zeros(len(events), np.int64)
@@ -80,7 +80,7 @@ class Replay:
             yield number, events.filter(pa.array(bucket == number))
 
     def _move(self, events: pa.Table) -> None:
-        schema = self.flow.physical.plan.schema
+        schema = self.streaming_query.physical.plan.schema
         times = earliest_times(events.filter(pa.array(has_time(events, schema))), schema)
         if len(times):
             self.greatest = max(int(times.max()), -(2**62) if self.greatest is None else self.greatest)
@@ -88,6 +88,6 @@ class Replay:
             self.watermark = moved if self.watermark is None else max(self.watermark, moved)
 
     def _rows(self, found: list[pa.RecordBatch]) -> pa.Table:
-        if self.flow.in_parts and found:
-            found = list(self.flow.joined([pa.Table.from_batches([part]) for part in found]))
-        return pa.Table.from_batches(found, self.flow.result)
+        if self.streaming_query.in_parts and found:
+            found = list(self.streaming_query.joined([pa.Table.from_batches([part]) for part in found]))
+        return pa.Table.from_batches(found, self.streaming_query.result)

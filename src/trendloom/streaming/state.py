@@ -183,7 +183,7 @@ CHUNKS = 1 << 32
 """Numbers of chunks in a drawer."""
 
 
-class Drawer:
+class StateNamespace:
     """The state of one query; it is whole again once the drawers are closed."""
 
     def __init__(self, whole: Memory, number: int, content: bytes | None = None) -> None:
@@ -220,40 +220,42 @@ class Drawer:
         return self.number * CHUNKS + number
 
 
-class Drawers:
+class NamespacedState:
     """All drawers of a bucket, open between `__init__` and `close`."""
 
     def __init__(self, whole: Memory) -> None:
         content = whole.index()
         told = {} if content is None else json.loads(content)
         self.whole = whole
-        self.drawers = {name: Drawer(whole, number, index.encode()) for name, (number, index) in told.items()}
+        self.namespaces = {
+            name: StateNamespace(whole, number, index.encode()) for name, (number, index) in told.items()
+        }
 
-    def of(self, name: str) -> Drawer:
+    def of(self, name: str) -> StateNamespace:
         """The drawer of a query, a new one if it has none."""
-        if name not in self.drawers:
-            taken = {drawer.number for drawer in self.drawers.values()}
+        if name not in self.namespaces:
+            taken = {namespace.number for namespace in self.namespaces.values()}
             free = next(number for number in range(len(taken) + 1) if number not in taken)
-            self.drawers[name] = Drawer(self.whole, free)
-        return self.drawers[name]
+            self.namespaces[name] = StateNamespace(self.whole, free)
+        return self.namespaces[name]
 
     def keep_only(self, names: Collection[str]) -> None:
         """Clear the drawers of queries that have been removed."""
-        for name, drawer in self.drawers.items():
+        for name, namespace in self.namespaces.items():
             if name not in names:
-                drawer.clear()
+                namespace.clear()
 
     def close(self) -> None:
         """Write the table of contents, and ask for the first call that any query wants."""
         told = {
-            name: (drawer.number, drawer.content.decode())
-            for name, drawer in self.drawers.items()
-            if drawer.content is not None
+            name: (namespace.number, namespace.content.decode())
+            for name, namespace in self.namespaces.items()
+            if namespace.content is not None
         }
         if not told:
             self.whole.clear()
             return
         self.whole.set_index(json.dumps(told).encode())
-        wakes = [drawer.wakes for drawer in self.drawers.values() if drawer.wakes is not None]
+        wakes = [namespace.wakes for namespace in self.namespaces.values() if namespace.wakes is not None]
         if wakes:
             self.whole.wake_at(min(wakes))

@@ -1,7 +1,7 @@
 """Statistics of a live stream: figures of its micro-batches so far, added up and kept beside its checkpoint.
 
-A stream has them counted while it reads (`engines.spark.streaming.batch_figures`). A batch that is done again is counted once. How
-many keys and values there are is known batch by batch, and the most of any batch is kept: a lower bound.
+Counted while the stream is read (`engines.spark.streaming.batch_figures`); a batch that is repeated is counted once.
+Numbers of keys and values are known batch by batch, and the most of any batch is kept: a lower bound.
 """
 
 from __future__ import annotations

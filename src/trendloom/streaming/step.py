@@ -19,15 +19,15 @@ from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import KEY, PANE
-from trendloom.kernels.emission import Certain, Clock
+from trendloom.kernels.emission import Certain, EmissionPolicy
 from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.matching.windows import windows_of
 from trendloom.model.schema import Schema
 from trendloom.runtime.blocks import Stream, at_grain, build_block, key_codes, since_grain, stream_of_table
 from trendloom.streaming import state as stored_state
-from trendloom.streaming.event_buffer import KeptEvents
+from trendloom.streaming.event_buffer import EventBuffer
 from trendloom.streaming.state import Chunk, ChunkIndex, Holds, Memory, pack_index, unpack_index
-from trendloom.streaming.streaming_query import Flow, as_before_rules
+from trendloom.streaming.streaming_query import StreamingQuery, as_before_rules
 
 # What a kernel is shown in a step: events and summaries with one numbering of keys, and the way back to values.
 
@@ -57,7 +57,7 @@ class KeyWindows:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class StepInput:
     """What a kernel is shown: a block of events, and summaries, with one numbering of keys."""
 
     stream: Stream  # events, then a row for each summary
@@ -66,18 +66,18 @@ class Scene:
     summaries: pa.Table | None
 
 
-def scene_of(flow: Flow, events: Stream, summaries: pa.Table | None) -> Scene:
+def step_input_of(streaming_query: StreamingQuery, events: Stream, summaries: pa.Table | None) -> StepInput:
     """Number the keys of events and summaries together."""
-    stream, keys = _with_summaries(flow, events, summaries)
+    stream, keys = _with_summaries(streaming_query, events, summaries)
     count = len(events.ticks)
-    numbered = None if summaries is None else _numbered(flow, summaries, keys.codes[count:])
-    block, _ = build_block(flow.physical, events, replace(keys, codes=keys.codes[:count]))
-    return Scene(stream, keys, block, numbered)
+    numbered = None if summaries is None else _numbered(streaming_query, summaries, keys.codes[count:])
+    block, _ = build_block(streaming_query.physical, events, replace(keys, codes=keys.codes[:count]))
+    return StepInput(stream, keys, block, numbered)
 
 
-def _with_summaries(flow: Flow, events: Stream, summaries: pa.Table | None) -> tuple[Stream, Keys]:
+def _with_summaries(streaming_query: StreamingQuery, events: Stream, summaries: pa.Table | None) -> tuple[Stream, Keys]:
     """Events and, after them, one row per summary with its key's columns; and the keys of all these rows."""
-    partition = flow.physical.plan.keys
+    partition = streaming_query.physical.plan.keys
     if summaries is None or not len(summaries):
         return events, key_codes(partition, events)
     if not partition:
@@ -88,25 +88,25 @@ def _with_summaries(flow: Flow, events: Stream, summaries: pa.Table | None) -> t
     return stream, key_codes(partition, stream)
 
 
-def _numbered(flow: Flow, summaries: pa.Table, codes: Array) -> pa.Table:
+def _numbered(streaming_query: StreamingQuery, summaries: pa.Table, codes: Array) -> pa.Table:
     """Summaries with the numbers of their keys in place of the values."""
-    return summaries.drop_columns(list(flow.physical.plan.keys)).append_column(KEY, pa.array(codes))
+    return summaries.drop_columns(list(streaming_query.physical.plan.keys)).append_column(KEY, pa.array(codes))
 
 
-def valued(flow: Flow, stream: Stream, keys: Keys, made: pa.Table) -> pa.Table:
+def valued(streaming_query: StreamingQuery, stream: Stream, keys: Keys, made: pa.Table) -> pa.Table:
     """Summaries with the values of their keys in place of the numbers."""
     rows = pa.array(keys.rows[made[KEY].to_numpy()])
     made = made.drop_columns([KEY])
-    for name in flow.physical.plan.keys:
-        made = made.append_column(flow.schema.field(name), stream.table[name].take(rows))
+    for name in streaming_query.physical.plan.keys:
+        made = made.append_column(streaming_query.schema.field(name), stream.table[name].take(rows))
     return made
 
 
 @dataclass
-class Advance(KeptEvents):
+class QueryStep(EventBuffer):
     """A step under way. `rows` gives out results and at its end writes the state; then the counts are right."""
 
-    flow: Flow
+    streaming_query: StreamingQuery
     memory: Memory
     watermark: int | None
     buckets: int = 1  # of the query
@@ -116,37 +116,39 @@ class Advance(KeptEvents):
     index: ChunkIndex = field(init=False)
 
     def __post_init__(self) -> None:
-        flow, stored = self.flow, self.memory.index()
+        streaming_query, stored = self.streaming_query, self.memory.index()
         if self.watermark is not None:
             self.watermark = since_grain(self.watermark, self.meaning)
-        self.index = ChunkIndex(flow.fingerprint, flow.kernel.version, self.buckets, flow.generation)
+        self.index = ChunkIndex(
+            streaming_query.fingerprint, streaming_query.kernel.version, self.buckets, streaming_query.generation
+        )
         if stored is None:
             return
         found = unpack_index(stored)
-        if found.generation < flow.generation:
+        if found.generation < streaming_query.generation:
             self.memory.clear()  # the query was away, and has missed events
         else:
-            self.index = _checked(flow, found, self.buckets)
+            self.index = _checked(streaming_query, found, self.buckets)
 
     @property
-    def clock(self) -> Clock:
-        return self.flow.kernel.clock
+    def emission(self) -> EmissionPolicy:
+        return self.streaming_query.kernel.emission
 
     @property
     def meaning(self) -> Schema:
-        return self.flow.physical.plan.schema
+        return self.streaming_query.physical.plan.schema
 
     @property
     def schema(self) -> pa.Schema:
-        return self.flow.schema
+        return self.streaming_query.schema
 
     @property
     def since(self) -> int | None:
-        return self.flow.since
+        return self.streaming_query.since
 
     @property
     def within(self) -> int:
-        return self.clock.window.within or 1
+        return self.emission.window.within or 1
 
     def rows(self, arrived: pa.Table | None = None) -> Iterator[pa.RecordBatch]:
         """The results that have become certain; then the events that have arrived are kept."""
@@ -156,42 +158,42 @@ class Advance(KeptEvents):
             self.index = replace(self.index, before=self.watermark)
         if arrived is not None and len(arrived):
             events, times = self.in_time(arrived)
-            if self.flow.early and len(events):
+            if self.streaming_query.early and len(events):
                 yield from self._early(events)
             self.keep(events, times)
         if self.watermark is not None:
-            self.forget(self.clock.needs(self.watermark), self.clock.oldest(self.watermark))
+            self.forget(self.emission.needs(self.watermark), self.emission.oldest(self.watermark))
         self._save()
 
     # ---------------------------------------------------------------------------------------------- stepping
 
     def _moves(self, watermark: int) -> bool:
         """Whether the kernel would have anything to do."""
-        before, clock = self.index.before, self.clock
+        before, emission = self.index.before, self.emission
         if not self.index.chunks or (before is not None and watermark <= before):
             return False
         events = self.index.of(Holds.EVENTS)
         more = any(
             chunk.low < watermark and (before is None or self._matters_until(chunk) >= before) for chunk in events
         )
-        if clock.certain in (Certain.LAST, Certain.LATEST):
+        if emission.certain in (Certain.LAST, Certain.LATEST):
             return more
-        return (clock.pane is not None and more) or self._closes() <= watermark
+        return (emission.pane is not None and more) or self._closes() <= watermark
 
     def _closes(self) -> int:
         """The next watermark at which a window or a span may end."""
         earliest = min(chunk.low for chunk in self.index.chunks)
-        return self.clock.closes(earliest, earliest if self.index.before is None else self.index.before)
+        return self.emission.closes(earliest, earliest if self.index.before is None else self.index.before)
 
     def _step(self, watermark: int) -> Iterator[pa.RecordBatch]:
-        flow, kernel, before = self.flow, self.flow.kernel, self.index.before
+        streaming_query, kernel, before = self.streaming_query, self.streaming_query.kernel, self.index.before
         read = self._certain(before, watermark)
         join = len(self.index.of(Holds.SUMMARIES)) > stored_state.MOST_CHUNKS
         summaries = self._summaries() if join or self._closes() <= watermark else None
-        scene = scene_of(flow, read.events, summaries)
-        stream, keys, block = scene.stream, scene.keys, scene.block
-        results, state = kernel.step(kernel.load(scene.summaries, before), block, watermark)
-        yield from flow.rows(stream, block, keys, results)
+        step_input = step_input_of(streaming_query, read.events, summaries)
+        stream, keys, block = step_input.stream, step_input.keys, step_input.block
+        results, state = kernel.step(kernel.load(step_input.summaries, before), block, watermark)
+        yield from streaming_query.rows(stream, block, keys, results)
         kept = kernel.kept(state)
         if kept is not None:
             self._thin_out(read, block.row[kept])
@@ -199,31 +201,33 @@ class Advance(KeptEvents):
             self.drop(list(self.index.of(Holds.SUMMARIES)))
         made = kernel.dump(state, whole=join)
         if made is not None:
-            assert self.clock.pane is not None
-            self.write(Holds.SUMMARIES, valued(flow, stream, keys, made), made[PANE].to_numpy() * self.clock.pane)
+            assert self.emission.pane is not None
+            self.write(
+                Holds.SUMMARIES, valued(streaming_query, stream, keys, made), made[PANE].to_numpy() * self.emission.pane
+            )
 
     def _early(self, arrived: pa.Table) -> Iterator[pa.RecordBatch]:
         """What the open windows amount to so far, of keys and windows that events have arrived for."""
-        kernel, before, plan = self.flow.kernel, self.index.before, self.flow.physical.plan
-        needs = -(2**63) if before is None else self.clock.needs(before)
+        kernel, before, plan = self.streaming_query.kernel, self.index.before, self.streaming_query.physical.plan
+        needs = -(2**63) if before is None else self.emission.needs(before)
         tables = [self.read(chunk) for chunk in self.index.of(Holds.EVENTS) if chunk.high >= needs]
         known = sum(map(len, tables))
         events = stream_of_table(plan, pa.concat_tables([*tables, arrived]))
         needed = np.flatnonzero(events.ticks >= needs)
-        scene = scene_of(self.flow, rows_of_stream(events, needed), self._summaries())
+        step_input = step_input_of(self.streaming_query, rows_of_stream(events, needed), self._summaries())
         new = needed >= known
         which, start = windows_of(events.ticks[needed][new], events.ticks[needed][new], plan.window)
-        touched = KeyWindows(scene.keys.codes[: len(needed)][new][which], start)
-        _, state = kernel.step(kernel.load(scene.summaries, before), scene.block, None)
-        results = (touched.of(found, scene.block) for found in kernel.finish(state))
-        yield from self.flow.rows(scene.stream, scene.block, scene.keys, results)
+        touched = KeyWindows(step_input.keys.codes[: len(needed)][new][which], start)
+        _, state = kernel.step(kernel.load(step_input.summaries, before), step_input.block, None)
+        results = (touched.of(found, step_input.block) for found in kernel.finish(state))
+        yield from self.streaming_query.rows(step_input.stream, step_input.block, step_input.keys, results)
 
     def _certain(self, before: int | None, watermark: int) -> _ReadChunks:
         """The events that are certain and still needed."""
-        needs = -(2**63) if before is None else self.clock.needs(before)
+        needs = -(2**63) if before is None else self.emission.needs(before)
         chosen = [c for c in self.index.of(Holds.EVENTS) if c.low < watermark and c.high >= needs]
-        tables = [self.read(chunk) for chunk in chosen] or [self.flow.schema.empty_table()]
-        stream = stream_of_table(self.flow.physical.plan, pa.concat_tables(tables))
+        tables = [self.read(chunk) for chunk in chosen] or [self.streaming_query.schema.empty_table()]
+        stream = stream_of_table(self.streaming_query.physical.plan, pa.concat_tables(tables))
         wanted = (stream.ticks >= needs) & (stream.ticks < watermark)
         if wanted.all():
             return _ReadChunks(chosen, stream, rows_of_stream(stream, np.zeros(0, np.int64)))
@@ -245,12 +249,12 @@ class Advance(KeptEvents):
         chosen = self.index.of(Holds.SUMMARIES)
         if not chosen:
             return None
-        assert self.clock.pane is not None
+        assert self.emission.pane is not None
         table = pa.concat_tables([self.read(chunk) for chunk in chosen])
         before = self.index.before
-        old = None if before is None else self.clock.oldest(before)
+        old = None if before is None else self.emission.oldest(before)
         if old is not None and any(chunk.low < old for chunk in chosen):
-            table = table.filter(pa.array(table[PANE].to_numpy() * self.clock.pane >= old))
+            table = table.filter(pa.array(table[PANE].to_numpy() * self.emission.pane >= old))
         return table
 
     # ----------------------------------------------------------------------------------------------- keeping
@@ -264,16 +268,16 @@ class Advance(KeptEvents):
 
     def _due(self) -> int:
         """The watermark at which there is something to do, even if nothing arrives."""
-        clock, events = self.clock, self.index.of(Holds.EVENTS)
+        emission, events = self.emission, self.index.of(Holds.EVENTS)
         passed = -(2**63) if self.watermark is None else self.watermark
-        if clock.certain in (Certain.LAST, Certain.LATEST):
+        if emission.certain in (Certain.LAST, Certain.LATEST):
             waiting = [max(chunk.low, passed) for chunk in events if self._matters_until(chunk) >= passed]
-            return min(waiting) + 1 if waiting else clock.forgotten(max(chunk.high for chunk in events))
+            return min(waiting) + 1 if waiting else emission.forgotten(max(chunk.high for chunk in events))
         return self._closes()
 
     def _matters_until(self, chunk: Chunk) -> int:
         """By when an event of a chunk may make a match certain."""
-        return chunk.high + (self.clock.slack if self.clock.certain is Certain.LATEST else 0)
+        return chunk.high + (self.emission.slack if self.emission.certain is Certain.LATEST else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,11 +295,11 @@ def rows_of_stream(stream: Stream, rows: Array) -> Stream:
     return Stream(stream.table.take(pa.array(rows)), stream.kinds, stream.ticks[rows], intervals=intervals)
 
 
-def _checked(flow: Flow, index: ChunkIndex, buckets: int) -> ChunkIndex:
+def _checked(streaming_query: StreamingQuery, index: ChunkIndex, buckets: int) -> ChunkIndex:
     """Refuse the state of another query."""
-    named = f"query '{flow.name}'" if flow.name else "the query"
-    if index.fingerprint not in flow.continued:
-        if index.fingerprint in as_before_rules(flow).continued:
+    named = f"query '{streaming_query.name}'" if streaming_query.name else "the query"
+    if index.fingerprint not in streaming_query.continued:
+        if index.fingerprint in as_before_rules(streaming_query).continued:
             raise StateError(
                 f"the state of {named} was made by an earlier version, which kept its events otherwise",
                 hint=f"name the folder with {option('checkpoint')}: the query then goes on as it began",
@@ -309,9 +313,10 @@ def _checked(flow: Flow, index: ChunkIndex, buckets: int) -> ChunkIndex:
             f"the state of {named} was made with {index.buckets} buckets, not {buckets}",
             hint=f"use {index.buckets} buckets, or a new checkpoint",
         )
-    if index.kernel != flow.kernel.version:
+    if index.kernel != streaming_query.kernel.version:
         raise StateError(
-            f"the state of {named} was written by version {index.kernel} of its kernel, this is {flow.kernel.version}",
+            f"the state of {named} was written by version {index.kernel} of its kernel, "
+            f"this is {streaming_query.kernel.version}",
             hint="go on with the version of Trendloom that wrote it, or start with a new checkpoint",
         )
     return index

@@ -43,7 +43,7 @@ MOST_ENTRIES = 50_000_000
 
 
 @dataclass(frozen=True)
-class Flow:
+class StreamingQuery:
     """`schema`: the columns of the events that are kept. `name`: that of the query, empty if it has none.
 
     `early`: rows of windows that are still open are given out, too, whenever events arrive for them. `generation`:
@@ -73,7 +73,7 @@ class Flow:
         if self.since is None:
             return None
         window = self.physical.plan.window
-        since = self.since + self.kernel.clock.slack  # what seems to be earlier was not seen, and may be as late
+        since = self.since + self.kernel.emission.slack  # what seems to be earlier was not seen, and may be as late
         if window.slide is not None:
             return -(-since // window.slide) * window.slide
         return since + (window.within or 0 if self._looks_back else 0)
@@ -81,7 +81,7 @@ class Flow:
     @property
     def _looks_back(self) -> bool:
         output = self.physical.plan.output
-        return len(self.physical.detection.scopes) > 1 or output in (Trends.COMPLETE, Trends.COLLAPSED)
+        return len(self.physical.pattern_spec.scopes) > 1 or output in (Trends.COMPLETE, Trends.COLLAPSED)
 
     @property
     def adds_up(self) -> bool:
@@ -113,21 +113,21 @@ class Flow:
 
         Aggregates whose state is the events of open windows may have been added up by another family of kernels.
         """
-        alike = self.physical.aggregates and self.kernel.clock.pane is None
+        alike = self.physical.aggregates and self.kernel.emission.pane is None
         return frozenset(map(self._fingerprint, FROM_EVENTS if alike else (self.kernel.family,)))
 
     def _fingerprint(self, family: str) -> str:
         plan = self.physical.plan
         query = replace(plan.query, name=None, having=None, returns=Trends.ALL)
         told: list[object] = [write(query), [[f.name, str(f.type)] for f in self.schema], plan.schema.time]
-        told += [plan.schema.type, str(plan.schema.axis), family, str(self.kernel.clock)]
+        told += [plan.schema.type, str(plan.schema.axis), family, str(self.kernel.emission)]
         told += [list(plan.schema.order)] if plan.schema.order else []
         told += [["split", *plan.split]] if plan.split else []
-        positions = len(self.physical.detection.places)
+        positions = len(self.physical.pattern_spec.places)
         told += [["positions", positions]] if positions != len(bind_pattern(plan.query.pattern).atoms) else []
         told += [f"zone {plan.schema.zone}"] if plan.schema.zone is not None else []
         told += [repr(plan.schema.imprecision)] if plan.schema.imprecision is not None else []
-        if self.kernel.clock.pane is not None:
+        if self.kernel.emission.pane is not None:
             told += [self.numeric, sorted(measure.name for measure in measures_of(plan))]
             decimals = sorted({m.column for m in measures_of(plan) if m.column and plan.schema.scale(m.column)})
             told += [["exact", *decimals]] if decimals else []  # earlier versions added them up as doubles
@@ -194,7 +194,7 @@ class Flow:
         yield from found.cast(self.result).combine_chunks().to_batches()
 
 
-def flow_of(physical: Physical, schema: pa.Schema, numeric: str, *, early: bool = False) -> Flow:
+def flow_of(physical: Physical, schema: pa.Schema, numeric: str, *, early: bool = False) -> StreamingQuery:
     """The flow of a planned query over events with these columns; what cannot be served is refused."""
     scanned = pa.schema([schema.field(name) for name in physical.plan.scan.columns])
     if early:
@@ -202,13 +202,13 @@ def flow_of(physical: Physical, schema: pa.Schema, numeric: str, *, early: bool 
         physical = _without(physical, (split_by_equality,)) if physical.plan.split else physical
         refuse_early(physical)
     physical = physical.in_numbers(numeric)
-    return Flow(physical.plan.name or "", physical, scanned, numeric, live_kernel(physical), early)
+    return StreamingQuery(physical.plan.name or "", physical, scanned, numeric, live_kernel(physical), early)
 
 
-def as_before_rules(flow: Flow) -> Flow:
+def as_before_rules(streaming_query: StreamingQuery) -> StreamingQuery:
     """The flow of the same query as it is without the rules that make its state another one."""
-    physical = _without(flow.physical, STATE_WITHOUT).in_numbers(flow.numeric)
-    return replace(flow, physical=physical, kernel=live_kernel(physical))
+    physical = _without(streaming_query.physical, STATE_WITHOUT).in_numbers(streaming_query.numeric)
+    return replace(streaming_query, physical=physical, kernel=live_kernel(physical))
 
 
 def _without(physical: Physical, rules: tuple[Rule, ...]) -> Physical:

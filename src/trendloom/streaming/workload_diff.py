@@ -18,7 +18,7 @@ from trendloom.frontend.tql.printer import write
 from trendloom.frontend.tql.tree import Query
 from trendloom.model.schema import Schema
 from trendloom.model.zone import zone_named
-from trendloom.streaming.streaming_query import Flow
+from trendloom.streaming.streaming_query import StreamingQuery
 
 Queries = tuple[Query, ...]
 Check = Callable[[Queries], None]
@@ -26,7 +26,7 @@ Check = Callable[[Queries], None]
 
 
 @dataclass(frozen=True)
-class Taken:
+class WorkloadDiff:
     """The workload to go on with, and what was refused."""
 
     queries: Queries
@@ -45,24 +45,24 @@ class Taken:
         return bool(self.added_to(running) or self.removed_from(running))
 
 
-def take_queries(text: str, running: Queries, check: Check) -> Taken:
+def take_queries(text: str, running: Queries, check: Check) -> WorkloadDiff:
     """The workload that a text asks for, as far as it can be had."""
     try:
         parsed = parse_blocks(text)
     except ParseError as error:
-        return Taken(running, (error,))
+        return WorkloadDiff(running, (error,))
     wanted = {query.name: query for query in parsed.queries}
     staying = {query.name: query for query in running if query.name in wanted or not parsed.whole}
-    changed = Taken(parsed.queries).added_to(running)
+    changed = WorkloadDiff(parsed.queries).added_to(running)
     workload = staying | {query.name: query for query in changed}
     refused: list[TrendloomError] = [*parsed.errors]
     if changed and _refusal(tuple(workload.values()), check) is not None:
         workload, errors = _one_by_one(staying, changed, check)
         refused += errors
     if workload:
-        return Taken(tuple(workload.values()), tuple(refused))
+        return WorkloadDiff(tuple(workload.values()), tuple(refused))
     nothing = OptionError("no query of the text can run", hint="correct one; until then the queries that ran go on")
-    return Taken(running, (*refused, nothing))
+    return WorkloadDiff(running, (*refused, nothing))
 
 
 def _one_by_one(
@@ -92,17 +92,17 @@ def _refusal(queries: Queries, check: Check) -> TrendloomError | None:
 # What there is to say of queries that joined a stream under way: from when on their answers are whole.
 
 
-def news_of(flows: Iterable[Flow], reached: int | None) -> Iterator[QueryNote]:
+def news_of(streaming_queries: Iterable[StreamingQuery], reached: int | None) -> Iterator[QueryNote]:
     """A note for every query whose answers are not whole yet; `reached`: the watermark, microseconds since 1970."""
-    for flow in flows:
-        schema, whole_from = flow.physical.plan.schema, flow.whole_from
+    for streaming_query in streaming_queries:
+        schema, whole_from = streaming_query.physical.plan.schema, streaming_query.whole_from
         if whole_from is not None and (reached is None or whole_from * schema.axis.tick > reached):
             moment = shown_moment(schema, whole_from)
-            yield QueryNote(f"{named(flow)} is new: its answers are whole from {moment} on")
+            yield QueryNote(f"{named(streaming_query)} is new: its answers are whole from {moment} on")
 
 
-def named(flow: Flow) -> str:
-    return f"query '{flow.name}'" if flow.name else "the query"
+def named(streaming_query: StreamingQuery) -> str:
+    return f"query '{streaming_query.name}'" if streaming_query.name else "the query"
 
 
 def shown_moment(schema: Schema, ticks: int) -> str:

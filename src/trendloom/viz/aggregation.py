@@ -1,7 +1,7 @@
 """How matches are counted without being built, as pictures: running numbers event by event, and windows out of panes.
 
-Both use the matrices of the plan that would run (`kernels.aggregate.type_grained.program`), with Python's integers: what is drawn
-is what the kernels compute. For small streams: O(events · slots³), and every event takes room.
+Both use the matrices of the plan that would run (`kernels.aggregate.type_grained.program`), with Python's integers:
+what is drawn is what the kernels compute. For small streams: O(events · slots³), and every event takes room.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from trendloom.errors import OptionError
 from trendloom.kernels.aggregate.type_grained.program import Program, Slot
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.measures import AggregationSpec
 from trendloom.logical.plan import Plan
 from trendloom.planner.plan import Physical, plan_physically
@@ -67,7 +67,7 @@ class RunningNumbers:
 def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> RunningNumbers:
     """What a query that counts does with events, no two of one time. `label` is the column that names them."""
     physical = plan_physically(plan)
-    program = Program(Machine(_countable(physical).detection))
+    program = Program(Automaton(_countable(physical).pattern_spec))
     rows = events.sort_by(plan.schema.time).to_pylist()
     times = [row[plan.schema.time] for row in rows]
     if not all(isinstance(time, int) for time in times) or len(set(times)) < len(times):

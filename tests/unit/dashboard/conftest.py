@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.dashboard.small_archive import make_archive
 
-from trendloom.dashboard.app_state import Archives, Desk, archives_at
-from trendloom.dashboard.jobs import Allowance, Errands
+from trendloom.dashboard.app_state import AppState, Archives, archives_at
+from trendloom.dashboard.jobs import Allowance, PageJobs
 
 
 @pytest.fixture(scope="session")
@@ -23,15 +23,15 @@ def archives(folder: Path) -> Archives:
 
 
 @pytest.fixture(scope="session")
-def errands() -> Iterator[Errands]:
+def jobs() -> Iterator[PageJobs]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRENDLOOM_COMPILE", "never")
-        found = Errands(Allowance(seconds=60, rows=40))
+        found = PageJobs(Allowance(seconds=60, rows=40))
         found.warm()
         yield found
         found.close()
 
 
 @pytest.fixture(scope="session")
-def desk(archives: Archives, errands: Errands) -> Desk:
-    return Desk(archives, errands)
+def app_state(archives: Archives, jobs: PageJobs) -> AppState:
+    return AppState(archives, jobs)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trendloom.dashboard.jobs import Allowance, Errands, allowance_of
+from trendloom.dashboard.jobs import Allowance, PageJobs, allowance_of
 from trendloom.errors import DataError, OptionError, RunError
 
 SECOND_AND_MORE = 1.5
@@ -53,14 +53,14 @@ def die(tell: Any, folder: Path) -> None:
 
 
 @pytest.fixture
-def few() -> Iterator[Errands]:
-    found = Errands(Allowance(seconds=60, bytes=1 << 30), most=2, kept=3)
+def few() -> Iterator[PageJobs]:
+    found = PageJobs(Allowance(seconds=60, bytes=1 << 30), most=2, kept=3)
     yield found
     found.close()
 
 
-def heard(errands: Errands, name: str, word: str) -> str:
-    while not (found := errands.look(name)).said.startswith(word):
+def heard(jobs: PageJobs, name: str, word: str) -> str:
+    while not (found := jobs.look(name)).said.startswith(word):
         assert found.state == "running", found
         time.sleep(0.01)
     return found.said
@@ -81,47 +81,47 @@ def wait_for_end(process: int) -> None:
         time.sleep(0.02)
 
 
-def test_an_answer_comes_back(errands: Errands) -> None:
-    found = errands.wait(errands.send(answer_at_once, 41))
+def test_an_answer_comes_back(jobs: PageJobs) -> None:
+    found = jobs.wait(jobs.send(answer_at_once, 41))
     assert (found.state, found.answer) == ("done", 42)
     assert found.folder is not None
     assert (found.folder / "left").read_text() == "behind"
 
 
-def test_what_is_refused_is_told_with_its_way_out(errands: Errands) -> None:
-    found = errands.wait(errands.send(refuse))
+def test_what_is_refused_is_told_with_its_way_out(jobs: PageJobs) -> None:
+    found = jobs.wait(jobs.send(refuse))
     assert (found.state, found.said, found.hint) == ("failed", "this cannot be", "do that")
     with pytest.raises(RunError, match="this cannot be"):
-        errands.ask(refuse, seconds=30)
+        jobs.ask(refuse, seconds=30)
 
 
-def test_what_goes_wrong_is_told_without_a_traceback(errands: Errands) -> None:
-    assert errands.wait(errands.send(fail)).said == "unexpected ZeroDivisionError: by nothing"
-    assert "ended without an answer" in errands.wait(errands.send(die)).said
+def test_what_goes_wrong_is_told_without_a_traceback(jobs: PageJobs) -> None:
+    assert jobs.wait(jobs.send(fail)).said == "unexpected ZeroDivisionError: by nothing"
+    assert "ended without an answer" in jobs.wait(jobs.send(die)).said
 
 
-def test_time_is_over_for_what_would_run_for_ever(errands: Errands) -> None:
-    name = errands.send(run_for_ever, seconds=SECOND_AND_MORE)
-    process = int(heard(errands, name, "process").split()[1])
-    found = errands.wait(name)
+def test_time_is_over_for_what_would_run_for_ever(jobs: PageJobs) -> None:
+    name = jobs.send(run_for_ever, seconds=SECOND_AND_MORE)
+    process = int(heard(jobs, name, "process").split()[1])
+    found = jobs.wait(name)
     assert (found.state, found.said) == ("failed", "not done after 1.5 seconds, so it was stopped")
     assert found.hint
     wait_for_end(process)
 
 
-def test_children_end_with_their_errand(errands: Errands) -> None:
-    name = errands.send(start_a_child_for_ever)
-    child = int(heard(errands, name, "process").split()[1])
-    errands.stop(name)
-    assert errands.wait(name).state == "stopped"
+def test_children_end_with_their_errand(jobs: PageJobs) -> None:
+    name = jobs.send(start_a_child_for_ever)
+    child = int(heard(jobs, name, "process").split()[1])
+    jobs.stop(name)
+    assert jobs.wait(name).state == "stopped"
     wait_for_end(child)
 
 
-def test_memory_has_an_end(few: Errands) -> None:
+def test_memory_has_an_end(few: PageJobs) -> None:
     assert few.wait(few.send(take_much_memory)).said == "there is not enough memory for this"
 
 
-def test_others_wait_while_many_run(few: Errands) -> None:
+def test_others_wait_while_many_run(few: PageJobs) -> None:
     names = [few.send(run_for_ever) for _ in range(2)]
     with pytest.raises(RunError, match="running already"):
         few.send(answer_at_once, 1)
@@ -131,7 +131,7 @@ def test_others_wait_while_many_run(few: Errands) -> None:
     assert few.wait(few.send(answer_at_once, 1)).answer == 2
 
 
-def test_old_answers_and_their_files_are_forgotten(few: Errands) -> None:
+def test_old_answers_and_their_files_are_forgotten(few: PageJobs) -> None:
     names = []
     for number in range(5):
         names.append(few.send(answer_at_once, number))
@@ -144,18 +144,18 @@ def test_old_answers_and_their_files_are_forgotten(few: Errands) -> None:
 
 
 @pytest.mark.parametrize("name", [None, "", "../..", "unknown"])
-def test_unknown_names_have_no_answer(errands: Errands, name: str | None) -> None:
+def test_unknown_names_have_no_answer(jobs: PageJobs, name: str | None) -> None:
     with pytest.raises(DataError):
-        errands.look(name)
-    errands.stop(name)
+        jobs.look(name)
+    jobs.stop(name)
 
 
 def test_nothing_is_left_when_the_page_closes() -> None:
-    errands = Errands(Allowance())
-    name = errands.send(run_for_ever)
-    process = int(heard(errands, name, "process").split()[1])
-    folder = errands.look(name).folder
-    errands.close()
+    jobs = PageJobs(Allowance())
+    name = jobs.send(run_for_ever)
+    process = int(heard(jobs, name, "process").split()[1])
+    folder = jobs.look(name).folder
+    jobs.close()
     wait_for_end(process)
     assert folder is not None
     assert not folder.parent.exists()

@@ -11,8 +11,8 @@ from plotly.utils import PlotlyJSONEncoder
 from tests.dashboard.small_archive import ABNORMAL, NODES, REFERENCE, SCRIPT, add_results, make_archive
 
 from trendloom.archive import open_archive
-from trendloom.dashboard.app_state import Desk, archives_at, told
-from trendloom.dashboard.jobs import Errands
+from trendloom.dashboard.app_state import AppState, archives_at, told
+from trendloom.dashboard.jobs import PageJobs
 from trendloom.dashboard.marks import Marks
 from trendloom.dashboard.monitor import Chosen, Monitoring, monitor_name, windows_in
 from trendloom.errors import DataError, OptionError, TrendloomError
@@ -21,8 +21,8 @@ N1 = Chosen("plant", "latency", json.dumps(["n1"]), "seconds")
 
 
 @pytest.fixture(scope="module")
-def page(desk: Desk) -> Monitoring:
-    return Monitoring(desk)
+def page(app_state: AppState) -> Monitoring:
+    return Monitoring(app_state)
 
 
 def as_text(shown: Any) -> str:
@@ -99,19 +99,19 @@ def test_marks_by_dragging_and_by_typing(page: Monitoring) -> None:
 
 def test_the_reason_with_its_chart_and_what_was_not_kept(page: Monitoring, folder: Path) -> None:
     name = page.ask(N1, marked(), "30 s")
-    page.desk.errands.wait(name)
-    errand, shown = page.reason(name)
-    assert errand.state == "done"
+    page.app_state.jobs.wait(name)
+    job, shown = page.reason(name)
+    assert job.state == "done"
     text = as_text(shown)
-    assert "free memory" in errand.answer.diagnosis.sentence
-    assert errand.answer.diagnosis.sentence in json.loads(text)[0]["props"]["children"]
+    assert "free memory" in job.answer.diagnosis.sentence
+    assert job.answer.diagnosis.sentence in json.loads(text)[0]["props"]["children"]
     assert "Memory.free mean over 30 s" in text
     assert "correlates with" in text
     assert any("dash" in (shape.line.dash or "") for shape in _figures(shown)[0].layout.shapes), "the boundary"
     with pytest.raises(OptionError, match="name"):
         page.save(name, "../../monitor")
     saving = page.save(name, "memory_low")
-    page.desk.errands.wait(saving)
+    page.app_state.jobs.wait(saving)
     said, over = page.saved(saving)
     assert over
     assert "precision 1.00" in as_text(said)
@@ -132,9 +132,9 @@ def test_what_goes_wrong_with_a_reason_is_told(page: Monitoring) -> None:
     with pytest.raises(OptionError, match="nothing is marked as abnormal"):
         page.ask(N1, marked(abnormal=None), "30 s")
     name = page.ask(N1, marked(), "30 parsecs")
-    page.desk.errands.wait(name)
-    errand, shown = page.reason(name)
-    assert errand.state == "failed"
+    page.app_state.jobs.wait(name)
+    job, shown = page.reason(name)
+    assert job.state == "failed"
     assert "parsecs" in as_text(shown)
     with pytest.raises(OptionError, match="no reason to keep"):
         page.save(name, "fine")
@@ -163,9 +163,9 @@ def test_data_is_text_wherever_it_stands(page: Monitoring) -> None:
     assert any(SCRIPT in label for label in labels), "React shows text as it is"
 
 
-def test_a_running_stream_is_seen(tmp_path: Path, errands: Errands) -> None:
+def test_a_running_stream_is_seen(tmp_path: Path, jobs: PageJobs) -> None:
     root = make_archive(tmp_path / "live")
-    page = Monitoring(Desk(archives_at([root]), errands))
+    page = Monitoring(AppState(archives_at([root]), jobs))
     before, chosen = page.version("live"), Chosen("live", "latency", N1.partition, "seconds")
     assert page.version("live") == before
     drawn = len(page.chart(chosen, None)[0].data[0].x)
@@ -174,10 +174,10 @@ def test_a_running_stream_is_seen(tmp_path: Path, errands: Errands) -> None:
     assert len(page.chart(chosen, None)[0].data[0].x) == drawn + 1
 
 
-def test_a_damaged_file_is_told_on_the_page(tmp_path: Path, errands: Errands) -> None:
+def test_a_damaged_file_is_told_on_the_page(tmp_path: Path, jobs: PageJobs) -> None:
     root = make_archive(tmp_path / "torn")
     next((root / "events").rglob("*.parquet")).write_bytes(b"torn")
-    page = Monitoring(Desk(archives_at([root]), errands))
+    page = Monitoring(AppState(archives_at([root]), jobs))
     _, _, said = page.chart(Chosen("torn", "latency", N1.partition, "seconds"), None)
     assert "is damaged and left out" in as_text(said)
 

@@ -10,7 +10,7 @@ import pytest
 from trendloom.dashboard.access import LARGEST_BODY, Access
 from trendloom.dashboard.app import make_app
 from trendloom.dashboard.app_state import Archives
-from trendloom.dashboard.jobs import Errands
+from trendloom.dashboard.jobs import PageJobs
 from trendloom.errors import OptionError
 
 TOKEN = "a-token-of-some-length"
@@ -18,13 +18,13 @@ HOME = {"base_url": "http://127.0.0.1:8050"}
 
 
 @pytest.fixture(scope="module")
-def visitor(archives: Archives, errands: Errands) -> Any:
-    return make_app(archives, errands, Access()).server.test_client
+def visitor(archives: Archives, jobs: PageJobs) -> Any:
+    return make_app(archives, jobs, Access()).server.test_client
 
 
 @pytest.fixture(scope="module")
-def guarded(archives: Archives, errands: Errands) -> Any:
-    return make_app(archives, errands, Access("0.0.0.0", 8050, TOKEN, ("plant.example",))).server.test_client
+def guarded(archives: Archives, jobs: PageJobs) -> Any:
+    return make_app(archives, jobs, Access("0.0.0.0", 8050, TOKEN, ("plant.example",))).server.test_client
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8050", "localhost:8050", "[::1]:8050", "LOCALHOST"])

@@ -11,7 +11,7 @@ import pytest
 from plotly.utils import PlotlyJSONEncoder
 from tests.dashboard.small_archive import ABNORMAL, SCRIPT
 
-from trendloom.dashboard.app_state import Desk
+from trendloom.dashboard.app_state import AppState
 from trendloom.dashboard.marks import shown_tick
 from trendloom.dashboard.requests import LONGEST_QUERY, QueryProblem, RunResult
 from trendloom.dashboard.workbench import PAGE, Workbench, offset, shown_look, shown_problem, shown_timeline, underlined
@@ -23,8 +23,8 @@ FOR_EVER = "PATTERN Task+ a[]\nWHERE avg(a[].seconds) > 1000"
 
 
 @pytest.fixture(scope="module")
-def bench(desk: Desk) -> Workbench:
-    return Workbench(desk)
+def bench(app_state: AppState) -> Workbench:
+    return Workbench(app_state)
 
 
 def as_text(shown: Any) -> str:
@@ -33,7 +33,7 @@ def as_text(shown: Any) -> str:
 
 def result(bench: Workbench, text: str, low: str = "", high: str = "", seconds: float = 60) -> tuple[str, Any]:
     name = bench.run("plant", text, low, high, seconds)
-    return name, bench.desk.errands.wait(name)
+    return name, bench.app_state.jobs.wait(name)
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_texts_that_would_take_long_are_refused(bench: Workbench, text: str) -> 
 
 
 def test_rows_come_in_pages_on_a_time_line_and_as_files(bench: Workbench) -> None:
-    name, errand = result(bench, SLOW_TASKS)
-    found = errand.answer
-    assert isinstance(found, RunResult), errand
+    name, job = result(bench, SLOW_TASKS)
+    found = job.answer
+    assert isinstance(found, RunResult), job
     assert found.cut
     assert found.rows == 40, "as many as are allowed"
     assert "only the first 40 are kept" in as_text(bench.result(name)[1])
@@ -128,38 +128,36 @@ def test_a_stretch_of_time_is_asked_for(bench: Workbench) -> None:
 
 
 def test_windowed_rows_lie_on_the_time_line_too(bench: Workbench) -> None:
-    _, errand = result(
-        bench, "RETURN node, COUNT(*) AS n\nPATTERN Task t\nWHERE [node]\nGROUP BY node\nWITHIN 10 minutes"
-    )
-    lanes = errand.answer.timeline.lanes
+    _, job = result(bench, "RETURN node, COUNT(*) AS n\nPATTERN Task t\nWHERE [node]\nGROUP BY node\nWITHIN 10 minutes")
+    lanes = job.answer.timeline.lanes
     assert [mark.label for mark in lanes[0].marks] == ["window_start", "window_end"]
 
 
 def test_times_that_are_returned_lie_on_the_time_line(bench: Workbench) -> None:
-    _, errand = result(bench, "RETURN m.time AS since\nPATTERN Memory m\nWHERE m.free < 50")
-    assert {mark.label for lane in errand.answer.timeline.lanes for mark in lane.marks} == {"since"}
+    _, job = result(bench, "RETURN m.time AS since\nPATTERN Memory m\nWHERE m.free < 50")
+    assert {mark.label for lane in job.answer.timeline.lanes for mark in lane.marks} == {"since"}
 
 
 def test_a_query_that_would_run_for_ever_is_stopped(bench: Workbench) -> None:
-    name, errand = result(bench, FOR_EVER, seconds=3)
-    assert errand.state == "failed"
-    assert "memory" in errand.said or "not done after 3 seconds" in errand.said
+    name, job = result(bench, FOR_EVER, seconds=3)
+    assert job.state == "failed"
+    assert "memory" in job.said or "not done after 3 seconds" in job.said
     with pytest.raises(DataError):
         bench.download(name, "csv")
 
 
 def test_nobody_gets_more_time_than_the_page_allows(bench: Workbench) -> None:
     name = bench.run("plant", "PATTERN Task t\nWHERE t.seconds > 9.99", "", "", 1e9)
-    assert bench.desk.errands.wait(name).state == "done"
+    assert bench.app_state.jobs.wait(name).state == "done"
     for odd in (None, -1):
         assert (
-            bench.desk.errands.wait(bench.run("plant", "RETURN COUNT(*) PATTERN Task t", "", "", odd)).state == "done"
+            bench.app_state.jobs.wait(bench.run("plant", "RETURN COUNT(*) PATTERN Task t", "", "", odd)).state == "done"
         )
 
 
 def test_a_broken_query_does_not_run(bench: Workbench) -> None:
-    name, errand = result(bench, "PATTERN SEQ(Task a")
-    assert errand.state == "failed"
+    name, job = result(bench, "PATTERN SEQ(Task a")
+    assert job.state == "failed"
     assert "never closed" in as_text(bench.result(name)[1])
 
 
@@ -170,8 +168,8 @@ def test_downloads_are_of_runs_only(bench: Workbench, name: str, format: str) ->
 
 
 def test_names_in_data_are_text(bench: Workbench) -> None:
-    name, errand = result(bench, f"PATTERN SEQ(`{SCRIPT}` s, Disk `<b>d</b>`)\nWITHIN 1 minute")
-    assert errand.state == "done", errand
+    name, job = result(bench, f"PATTERN SEQ(`{SCRIPT}` s, Disk `<b>d</b>`)\nWITHIN 1 minute")
+    assert job.state == "done", job
     assert "<b>d</b> 2023" in as_text(bench.page(name, 0)[0]), "as text, which React escapes"
-    assert "<b>" not in as_text(shown_timeline(errand.answer)), "Plotly reads HTML in what it writes"
+    assert "<b>" not in as_text(shown_timeline(job.answer)), "Plotly reads HTML in what it writes"
     assert "<script" not in as_text(shown_look(bench.look("plant", f"PATTERN SEQ(`{SCRIPT}` s, Disk d)"))[0])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trendloom.engines.spark.streaming import workload_changes as changing
-from trendloom.engines.spark.streaming.settings import Setting
+from trendloom.engines.spark.streaming.settings import StreamSettings
 from trendloom.engines.spark.streaming.workload_changes import (
     LEAST_BATCHES,
     LEAST_EVENTS,
@@ -65,8 +65,10 @@ class Trial:
         kernel = SimpleNamespace(backwards=rates, segments=self.question.found)
         group = SimpleNamespace(members=(0,), kernel=kernel, question=self.question)
         workload = SimpleNamespace(bound=bound, together=[group])
-        flows = [SimpleNamespace(fingerprint=self.state(figures)) for _ in queries]
-        return SimpleNamespace(workload=workload, flows=flows, frame=SimpleNamespace(warnings=()))
+        streaming_queries = [SimpleNamespace(fingerprint=self.state(figures)) for _ in queries]
+        return SimpleNamespace(
+            workload=workload, streaming_queries=streaming_queries, frame=SimpleNamespace(warnings=())
+        )
 
     def open_live(self, plan: Any, *_: object) -> tuple[str, tuple[()]]:
         if self.failing:
@@ -89,7 +91,7 @@ def started(trial: Trial, text: str, place: Any, *texts: str | TrendloomError) -
     trial.texts = iter(texts)
     watch = WorkloadWatch(lambda note, _: trial.said.append(str(note)), lambda error: trial.refused.append(str(error)))
     workload = ChangingWorkload(
-        None, Options(), Setting("1 second", 1), str(place), parse(text), watch,  # type: ignore[arg-type]
+        None, Options(), StreamSettings("1 second", 1), str(place), parse(text), watch,  # type: ignore[arg-type]
         look=trial.look if texts else None, heeded=text,
     )  # fmt: skip
     assert workload.first_rows() == "rows 1"  # type: ignore[comparison-overlap]

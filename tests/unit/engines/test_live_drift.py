@@ -93,6 +93,6 @@ def test_state_does_not_depend_on_figures(query: str) -> None:
     for types in ({}, {"A": 1, "B": 10**9}, {"A": 10**9, "B": 1, "C": 10**6}):
         known = partial(statistics_of_batches, figures=figures(types))
         (physical,) = planned(parse(query), SCHEMA, statistics=known).queries
-        flow = flow_of(physical, ARROW, "exact")
-        found.add((flow.fingerprint, flow.kernel.version))
+        streaming_query = flow_of(physical, ARROW, "exact")
+        found.add((streaming_query.fingerprint, streaming_query.kernel.version))
     assert len(found) == 1

@@ -7,22 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.unit.streaming.live_streams import flow
+from tests.unit.streaming.live_streams import streaming_query
 
 from trendloom.engines.spark.streaming.checkpoint import NAME, agreed, travel_together
-from trendloom.engines.spark.streaming.settings import Setting
+from trendloom.engines.spark.streaming.settings import StreamSettings
 from trendloom.errors import OptionError, RunError, StateError
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
-from trendloom.streaming.streaming_query import Flow
+from trendloom.streaming.streaming_query import StreamingQuery
 from trendloom.streaming.workload_diff import news_of, shown_moment
 
 PAIRS = "RETURN a.x PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10"
 COUNTS = "RETURN k, COUNT(*) PATTERN SEQ(A, B) WHERE [k] GROUP BY k WITHIN 10"
 
 
-def named(name: str, query: str) -> Flow:
-    return replace(flow(query), name=name)
+def named(name: str, query: str) -> StreamingQuery:
+    return replace(streaming_query(query), name=name)
 
 
 def test_queries_come_and_go(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_garbled_commit_is_told(tmp_path: Path) -> None:
     [("10 seconds", 10_000), ("0 seconds", 0), ("1.5 SECONDS", 1500), ("1 week", 604_800_000), ("7 microseconds", 1)],
 )
 def test_delays_in_milliseconds(delay: str, milliseconds: int) -> None:
-    assert Setting(delay, 8).delay == milliseconds
+    assert StreamSettings(delay, 8).delay == milliseconds
 
 
 def test_news_are_told_until_answers_are_whole() -> None:

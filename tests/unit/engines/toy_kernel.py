@@ -17,7 +17,7 @@ from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.aggregate.widening import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import KEY, PANE, Hear
-from trendloom.kernels.emission import Certain, Clock
+from trendloom.kernels.emission import Certain, EmissionPolicy
 from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]
@@ -51,10 +51,10 @@ class Toy:
         return None
 
     @property
-    def clock(self) -> Clock:
+    def emission(self) -> EmissionPolicy:
         assert self.window.within is not None
         assert self.window.slide is not None
-        return Clock(self.window, Certain.WINDOW, pane=gcd(self.window.within, self.window.slide))
+        return EmissionPolicy(self.window, Certain.WINDOW, pane=gcd(self.window.within, self.window.slide))
 
     def start(self) -> dict[str, Any]:
         return {"old": SUMMARY.empty_table(), "new": SUMMARY.empty_table(), "before": None, "events": 0}
@@ -66,7 +66,7 @@ class Toy:
     def step(
         self, state: dict[str, Any], block: Block, watermark: int | None
     ) -> tuple[Iterator[Totals], dict[str, Any]]:
-        pane = self.clock.pane or 1
+        pane = self.emission.pane or 1
         columns = [pa.array(block.key), pa.array(block.time // pane), pa.array(np.ones(len(block), np.int64))]
         state = state | {"new": pa.table(columns, schema=SUMMARY), "events": len(block)}
         found = list(self._ended(state, watermark)) if watermark is not None else []
@@ -91,7 +91,7 @@ class Toy:
 
     def _ended(self, state: dict[str, Any], watermark: int | None) -> Iterator[Totals]:
         table, sums = pa.concat_tables([state["old"], state["new"]]), dict[tuple[int, int], int]()
-        within, slide, pane = self.window.within or 0, self.window.slide or 1, self.clock.pane or 1
+        within, slide, pane = self.window.within or 0, self.window.slide or 1, self.emission.pane or 1
         for row in table.to_pylist():
             time = row[PANE] * pane
             for start in range(time // slide * slide, time - within, -slide):

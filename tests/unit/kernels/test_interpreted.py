@@ -225,42 +225,42 @@ def test_an_exception_from_outside_never_leaves_the_kernel(monkeypatch: pytest.M
     assert not issubclass(Overtaken, Exception)
 
 
-class Bundle(NamedTuple):
+class StreamPartitionGroup(NamedTuple):
     values: Any
     extra: Any
 
 
 @operation
-def amount(bundle: Bundle) -> int:
+def amount(partition_group: StreamPartitionGroup) -> int:
     """The values, and what is extra."""
     raise NotImplementedError
 
 
 @implements(amount, {"nogil": True})
-def _amount(bundle: Any) -> Any:
-    def with_extra(bundle: Any) -> Any:
-        return bundle.values.sum() + bundle.extra[0]
+def _amount(partition_group: Any) -> Any:
+    def with_extra(partition_group: Any) -> Any:
+        return partition_group.values.sum() + partition_group.extra[0]
 
-    def without(bundle: Any) -> Any:
-        return bundle.values.sum()
+    def without(partition_group: Any) -> Any:
+        return partition_group.values.sum()
 
-    return without if lacks(bundle, "extra") else with_extra
+    return without if lacks(partition_group, "extra") else with_extra
 
 
 @njit(cache=False)
-def amount_of(bundle: Any) -> Any:
-    return amount(bundle)
+def amount_of(partition_group: Any) -> Any:
+    return amount(partition_group)
 
 
 @pytest.mark.parametrize("extra", [None, np.array([4])])
 def test_operations_are_picked_by_type_and_by_value(extra: Any) -> None:
-    bundle = Bundle(np.arange(3), extra)
+    partition_group = StreamPartitionGroup(np.arange(3), extra)
     expected = 3 if extra is None else 7
     with interpreted_only():
-        assert amount_of(bundle) == expected
+        assert amount_of(partition_group) == expected
     with compiled_first():
-        assert amount_of(bundle) == expected
-    assert is_interpreted(bundle)
+        assert amount_of(partition_group) == expected
+    assert is_interpreted(partition_group)
 
 
 SHORT = """

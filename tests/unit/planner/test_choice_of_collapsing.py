@@ -107,7 +107,7 @@ class TestLive:
         [("SEQ(A a, B+ b[]) WITHIN 5", Certain.FIRST), ("B+ b[] WITHIN 5 SLIDE 5", Certain.WINDOW)],
     )
     def test_rows_are_given_out_when_nothing_can_be_added(self, pattern: str, certain: Certain) -> None:
-        assert live_kernel(physical_of(pattern)).clock.certain is certain
+        assert live_kernel(physical_of(pattern)).emission.certain is certain
 
 
 class TestExplain:

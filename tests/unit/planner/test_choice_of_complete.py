@@ -39,7 +39,7 @@ def test_one_variable_with_conditions_on_neighbours(query: str, pairs: int, test
     physical = planned(query)
     assert isinstance(physical.kernel, TrendGraphKernel)
     assert (len(physical.kernel.graph.pairs), len(physical.kernel.graph.tests)) == (pairs, tests)
-    assert how in complete_of(physical.detection)[1]
+    assert how in complete_of(physical.pattern_spec)[1]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_one_variable_with_conditions_on_neighbours(query: str, pairs: int, test
 def test_other_patterns_go_the_general_way(query: str, why: str) -> None:
     physical = planned(query)
     assert not isinstance(physical.kernel, TrendGraphKernel)
-    assert why in complete_of(physical.detection)[1]
+    assert why in complete_of(physical.pattern_spec)[1]
 
 
 @pytest.mark.parametrize(
@@ -78,4 +78,4 @@ def test_what_longer_trends_pass_as_well_is_tested_last(condition: str) -> None:
     assert isinstance(physical.kernel, TrendGraphKernel)
     assert len(physical.kernel.graph.pairs) == 1
     assert len(physical.kernel.graph.whole) == 1 + condition.count(" AND ")
-    assert "tested last: a trend around one that passes passes, too" in complete_of(physical.detection)[1]
+    assert "tested last: a trend around one that passes passes, too" in complete_of(physical.pattern_spec)[1]

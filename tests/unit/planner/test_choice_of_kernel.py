@@ -12,7 +12,7 @@ from trendloom.errors import PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.emission import Certain
 from trendloom.kernels.match.next import RunsKernel
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.uncertain.kernel import ImpreciseKernel
 from trendloom.logical.bind import bind
 from trendloom.model.imprecision import Imprecision
@@ -128,7 +128,7 @@ class TestPairs:
         kernel = runs_of(f"PATTERN (SEQ(A+ a[], B b))+ {NEXT} WHERE a.x < NEXT(b).x")
         (pair,) = kernel.pairs
         assert pair.operator == "<"
-        template = kernel.detection.scopes[0].template
+        template = kernel.pattern_spec.scopes[0].template
         (step,) = pair.steps
         assert template.position_of[step[0]] == 0
 
@@ -142,12 +142,12 @@ class TestPairs:
 
 
 class TestDetection:
-    def detection(self, query: str) -> Detection:
-        return physical_of(query).detection
+    def pattern_spec(self, query: str) -> PatternSpec:
+        return physical_of(query).pattern_spec
 
     def test_semantics(self) -> None:
         any_match, next_match, contiguous = (
-            self.detection(f"PATTERN A+ {semantics}") for semantics in ("", NEXT, CONTIGUOUS)
+            self.pattern_spec(f"PATTERN A+ {semantics}") for semantics in ("", NEXT, CONTIGUOUS)
         )
         assert [(found.earliest, found.adjacent) for found in (any_match, next_match, contiguous)] == [
             (False, False), (True, False), (False, True),
@@ -155,18 +155,18 @@ class TestDetection:
 
     def test_variables_from_outside_a_not(self) -> None:
         query = "PATTERN SEQ(A a, NOT SEQ(B b, NOT C c, D d), E e) WHERE c.x = a.x AND d.x = b.x"
-        assert [scope.outer for scope in self.detection(query).scopes] == [set(), {"a"}, {"a"}]
+        assert [scope.outer for scope in self.pattern_spec(query).scopes] == [set(), {"a"}, {"a"}]
 
     def test_a_name_used_inside_and_outside(self) -> None:
         """In `A.x > B.x` the A of the NOT's own scope is meant, where it has one."""
-        detection = self.detection("PATTERN SEQ(A, NOT SEQ(A, B), C) WHERE A.x < B.x")
-        assert detection.scopes[1].outer == set()
-        assert detection.binds(1, "A") == 1
-        assert detection.binds(1, "C") == 0
+        pattern_spec = self.pattern_spec("PATTERN SEQ(A, NOT SEQ(A, B), C) WHERE A.x < B.x")
+        assert pattern_spec.scopes[1].outer == set()
+        assert pattern_spec.binds(1, "A") == 1
+        assert pattern_spec.binds(1, "C") == 0
 
     def test_open_ended_scopes(self) -> None:
-        detection = self.detection("PATTERN SEQ(A, NOT SEQ(NOT X, Y), NOT Z, B)")
-        assert [scope.open_ended for scope in detection.scopes] == [False, True, False, False]
+        pattern_spec = self.pattern_spec("PATTERN SEQ(A, NOT SEQ(NOT X, Y), NOT Z, B)")
+        assert [scope.open_ended for scope in pattern_spec.scopes] == [False, True, False, False]
 
 
 def test_plans_travel() -> None:
@@ -254,5 +254,5 @@ def test_patterns_that_signatures_cannot_express_are_refused_by_name() -> None:
     ],
 )
 def test_when_matches_of_imprecise_time_are_certain(query: str, certain: Certain) -> None:
-    clock = physical_of(query, IMPRECISE).kernel.clock
-    assert (clock.certain, clock.slack) == (certain, IMPRECISE_LONGEST)
+    emission = physical_of(query, IMPRECISE).kernel.emission
+    assert (emission.certain, emission.slack) == (certain, IMPRECISE_LONGEST)

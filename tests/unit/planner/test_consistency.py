@@ -10,7 +10,7 @@ import trendloom as tl
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.match.expansion import sifted
 from trendloom.kernels.match.search import SearchKernel
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.bind import bind
 from trendloom.planner.consistency import Consistency, classify
 from trendloom.planner.plan import plan_physically
@@ -78,7 +78,7 @@ def passed(condition: str, table: pa.Table, where: str = "") -> list[bool] | Non
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     block, _ = build_block(physical, Stream(table, kinds, table["time"].to_numpy()))
     assert isinstance(physical.kernel, SearchKernel)
-    masks = list(sifted(Machine(physical.kernel.detection), block).values())
+    masks = list(sifted(Automaton(physical.kernel.pattern_spec), block).values())
     return masks[0].tolist() if masks else None
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import trendloom as tl
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.planner.exists import with_single_witnesses
@@ -16,13 +16,13 @@ from trendloom.planner.pattern_tables import describe
 SCHEMA = Schema(tuple(Column(*one) for one in (("type", Kind.STRING), ("time", Kind.INT), ("x", Kind.INT))))
 
 
-def detection_of(query: str) -> Detection:
+def detection_of(query: str) -> PatternSpec:
     return describe(bind(parse_query(f"PATTERN {query}"), SCHEMA))
 
 
-def steps(detection: Detection) -> set[str]:
+def steps(pattern_spec: PatternSpec) -> set[str]:
     """Every step as the names of its two variables; a start has none before it."""
-    template, places = detection.scopes[0].template, detection.places
+    template, places = pattern_spec.scopes[0].template, pattern_spec.places
     found = {f">{places[edge.position].variable}" for edge in template.starts}
     for state, edges in enumerate(template.edges):
         name = places[template.position_of[state]].variable

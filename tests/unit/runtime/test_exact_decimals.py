@@ -273,5 +273,5 @@ def test_states_of_sums_in_doubles_are_told_from_exact_ones(engine: str) -> None
     exact = prepare(arrow.empty_table()).schema
     columns = tuple(Column(c.name, Kind.FLOAT if c.name == "x" else c.kind) for c in exact.columns)
     doubles = Schema(columns, exact.time, exact.type, exact.axis)
-    flows = [flow_of(plan_physically(bind(query, schema)), arrow, "exact") for schema in (exact, doubles)]
-    assert flows[0].fingerprint != flows[1].fingerprint
+    streaming_queries = [flow_of(plan_physically(bind(query, schema)), arrow, "exact") for schema in (exact, doubles)]
+    assert streaming_queries[0].fingerprint != streaming_queries[1].fingerprint

@@ -18,7 +18,7 @@ from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
 from trendloom.planner.plan import plan_physically
 from trendloom.streaming.replay import Replay
-from trendloom.streaming.streaming_query import Flow, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, flow_of
 
 DAY = datetime.datetime(2024, 1, 1)
 LINES = pa.table({"time": [1] * 4, "type": list("BABA"), "id": [0, 1, 2, 3], "seq": [4, 2, 3, None]})
@@ -129,7 +129,7 @@ def test_expanded_rows_have_the_order() -> None:
 # -------------------------------------------------------------------------------------------- live streams
 
 
-def flow(query: str, order: tuple[str, ...]) -> Flow:
+def streaming_query(query: str, order: tuple[str, ...]) -> StreamingQuery:
     return flow_of(plan_physically(bind(parse_query(query), replace(SCHEMA, order=order))), ARROW, "exact")
 
 
@@ -137,7 +137,7 @@ def flow(query: str, order: tuple[str, ...]) -> Flow:
 def test_runs_under_way_keep_their_order(semantics: str) -> None:
     """Events of one time come in three batches, in reverse, and the run that they begin goes on much later."""
     query = f"RETURN a.x, b.x AS y, c.x AS z PATTERN SEQ(A a, B b, C c) SEMANTICS {semantics} WHERE [k] WITHIN 100"
-    live = Replay(flow(query, ("x",)), delay=5, buckets=2)
+    live = Replay(streaming_query(query, ("x",)), delay=5, buckets=2)
     found = [live.batch(events(rows)) for rows in ([("C", 1, 1, 3)], [("B", 1, 1, 2)], [("A", 1, 1, 1)])]
     found += [live.batch(events([("A", 20, 1, 0), ("B", 20, 1, 1)])), live.batch(events([("C", 40, 1, 0)]))]
     found += [live.batch(events([("B", 90, 2, 0)])), live.flush()]
@@ -149,9 +149,13 @@ def test_runs_under_way_keep_their_order(semantics: str) -> None:
 
 def test_state_made_with_another_order_is_refused() -> None:
     query = "PATTERN SEQ(A a, B b) WITHIN 10"
-    assert flow(query, ()).fingerprint != flow(query, ("x",)).fingerprint != flow(query, ("k",)).fingerprint
-    live = Replay(flow(query, ("x",)), delay=0, buckets=1)
+    assert (
+        streaming_query(query, ()).fingerprint
+        != streaming_query(query, ("x",)).fingerprint
+        != streaming_query(query, ("k",)).fingerprint
+    )
+    live = Replay(streaming_query(query, ("x",)), delay=0, buckets=1)
     live.batch(events([("A", 1, 1, 1)]))
-    live.flow = flow(query, ("k",))
+    live.streaming_query = streaming_query(query, ("k",))
     with pytest.raises(RunError, match="has changed"):
         live.batch(events([("B", 2, 1, 1)]))

@@ -44,7 +44,7 @@ def partials_of(query: str, chunk: int) -> tuple[object, list[pa.Table]]:
     kinds = {column.name: column.kind for column in events.schema.columns}
     stream = Stream(EVENTS.select(list(physical.plan.scan.columns)), kinds, events.ticks)
     block, keys = build_block(physical, stream)
-    found = enumerate_matches(physical.detection, block, chunk)
+    found = enumerate_matches(physical.pattern_spec, block, chunk)
     return physical.plan, [chunk_partial(physical, stream, block, keys.rows, matches) for matches in found]
 
 

@@ -11,7 +11,7 @@ from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.planner.plan import plan_physically
 from trendloom.streaming.replay import Replay
-from trendloom.streaming.streaming_query import Flow, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, flow_of
 
 COLUMNS = {"type": (Kind.STRING, pa.string()), "time": (Kind.INT, pa.int64()), "k": (Kind.INT, pa.int64()),
            "x": (Kind.INT, pa.int64())}  # fmt: skip
@@ -21,7 +21,7 @@ SCHEMA = Schema(tuple(Column(name, kind) for name, (kind, _) in COLUMNS.items())
 Row = tuple[str, int | None, int | None, int]
 
 
-def flow(query: str, *, early: bool = False, numeric: str = "exact") -> Flow:
+def streaming_query(query: str, *, early: bool = False, numeric: str = "exact") -> StreamingQuery:
     return flow_of(plan_physically(bind(parse_query(query), SCHEMA)), ARROW, numeric, early=early)
 
 
@@ -36,4 +36,4 @@ def _columns(rows: Sequence[Row]) -> list[list[object]]:
 
 
 def stream(query: str, *, delay: int = 0, buckets: int = 2, early: bool = False) -> Replay:
-    return Replay(flow(query, early=early), delay, buckets)
+    return Replay(streaming_query(query, early=early), delay, buckets)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.amounts import thorough
 
-from trendloom.streaming.state import ChunkIndex, Drawers, Holds, Kept, Memory, pack_index
+from trendloom.streaming.state import ChunkIndex, Holds, Kept, Memory, NamespacedState, pack_index
 
 NAMES = ("", "a", "b")
 STEPS = st.lists(
@@ -47,13 +47,13 @@ def do(memory: Memory, held: set[int], what: str, number: int) -> None:
 def test_drawers_are_as_states_of_their_own(steps: list[list[tuple[str, str, int]]]) -> None:
     whole, alone = Kept(), {name: Kept() for name in NAMES}
     for step in steps:
-        drawers = Drawers(whole)
+        namespaces = NamespacedState(whole)
         for name, what, number in step:
             held = set(alone[name].chunks)
-            do(drawers.of(name), held, what, number)
+            do(namespaces.of(name), held, what, number)
             do(alone[name], held, what, number)
-        drawers.close()
-        again = Drawers(whole)
+        namespaces.close()
+        again = NamespacedState(whole)
         for name, state in alone.items():
             assert again.of(name).index() == state.index()
             assert {number: again.of(name).chunk(number) for number in state.chunks} == state.chunks
@@ -63,18 +63,18 @@ def test_drawers_are_as_states_of_their_own(steps: list[list[tuple[str, str, int
 
 def test_the_first_wake_up_call_counts_and_removed_queries_leave_nothing() -> None:
     whole = Kept()
-    drawers = Drawers(whole)
+    namespaces = NamespacedState(whole)
     for name, when in (("a", 9), ("b", 4)):
-        do(drawers.of(name), set(), "write", when)
-    drawers.close()
+        do(namespaces.of(name), set(), "write", when)
+    namespaces.close()
     assert whole.wakes == 4
-    drawers = Drawers(whole)
-    drawers.keep_only(["a"])
-    do(drawers.of("a"), {9}, "wake", 9)
-    drawers.close()
+    namespaces = NamespacedState(whole)
+    namespaces.keep_only(["a"])
+    do(namespaces.of("a"), {9}, "wake", 9)
+    namespaces.close()
     assert whole.wakes == 9
     assert list(whole.chunks.values()) == [b"9"]
-    drawers = Drawers(whole)
-    drawers.keep_only([])
-    drawers.close()
+    namespaces = NamespacedState(whole)
+    namespaces.keep_only([])
+    namespaces.close()
     assert (whole.index(), whole.chunks) == (None, {})

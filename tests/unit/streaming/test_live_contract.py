@@ -8,21 +8,21 @@ from dataclasses import replace
 
 import pytest
 from tests.unit.engines.toy_kernel import Toy
-from tests.unit.streaming.live_streams import Row, events, flow
+from tests.unit.streaming.live_streams import Row, events, streaming_query
 
 import trendloom as tl
 from trendloom.streaming import state as chunks
 from trendloom.streaming.replay import Replay
-from trendloom.streaming.streaming_query import Flow
+from trendloom.streaming.streaming_query import StreamingQuery
 
 QUERY = "RETURN k, COUNT(*) AS total PATTERN A WHERE [k] GROUP BY k WITHIN 10 SLIDE 4"
 
 
-def toy_flow() -> Flow:
+def toy_flow() -> StreamingQuery:
     """The flow of a query, with the toy in place of its kernel."""
-    found = flow(QUERY)
+    found = streaming_query(QUERY)
     (measure,) = found.kernel.spec.measures
-    return replace(found, kernel=Toy(found.kernel.clock.window, measure.name))
+    return replace(found, kernel=Toy(found.kernel.emission.window, measure.name))
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -10,11 +10,11 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.streaming.live_streams import Row, events, flow
+from tests.unit.streaming.live_streams import Row, events, streaming_query
 
 import trendloom as tl
 from trendloom.streaming.state import FORMAT, Kept
-from trendloom.streaming.step import Advance
+from trendloom.streaming.step import QueryStep
 
 FOLDER = Path(__file__).parent / "old_states"
 QUERIES = {
@@ -31,7 +31,7 @@ STEPS = ((None, BEFORE[:12]), (8, BEFORE[12:22]), (17, BEFORE[22:]))
 def stepped(query: str) -> tuple[Kept, list[dict[str, object]]]:
     memory, found = Kept(), []
     for watermark, rows in STEPS:
-        for batch in Advance(flow(query), memory, watermark).rows(events(rows)):
+        for batch in QueryStep(streaming_query(query), memory, watermark).rows(events(rows)):
             found += batch.to_pylist()
     return memory, found
 
@@ -54,7 +54,7 @@ def test_a_stored_state_goes_on(path: Path) -> None:
     memory.chunks = {int(number): base64.b64decode(content) for number, content in told["chunks"].items()}
     found = []
     for watermark, rows in ((27, AFTER), (58, []), (10_000, [])):
-        for batch in Advance(flow(told["query"]), memory, watermark).rows(events(rows)):
+        for batch in QueryStep(streaming_query(told["query"]), memory, watermark).rows(events(rows)):
             found += batch.to_pylist()
     expected = tl.run(told["query"], events(BEFORE + AFTER), engine="local")
     assert len(found) + told["rows"] == len(expected)

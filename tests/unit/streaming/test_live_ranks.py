@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from tests.unit.streaming.live_streams import Row, events, flow, stream
+from tests.unit.streaming.live_streams import Row, events, stream, streaming_query
 
 import trendloom as tl
 from trendloom.errors import PlanError
@@ -69,7 +69,7 @@ def test_a_board_ends_as_the_ranks_of_the_batch(seed: int) -> None:
 )
 def test_ranks_that_would_never_be_certain_are_refused(query: str, message: str) -> None:
     with pytest.raises(PlanError, match=message) as caught:
-        flow(query)
+        streaming_query(query)
     assert "SLIDE" in str(caught.value.hint)
 
 
@@ -83,4 +83,4 @@ def test_ranks_that_would_never_be_certain_are_refused(query: str, message: str)
 )
 def test_boards_that_might_lose_rows_are_refused(query: str, reason: str) -> None:
     with pytest.raises(PlanError, match=reason):
-        flow(query, early=True)
+        streaming_query(query, early=True)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.streaming.live_streams import Row, events, flow
+from tests.unit.streaming.live_streams import Row, events, streaming_query
 
 import trendloom as tl
 from trendloom.streaming.replay import Replay
 from trendloom.streaming.state import Kept
-from trendloom.streaming.step import Advance
+from trendloom.streaming.step import QueryStep
 
 SINCE = 100
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 def added(query: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
     """What a query gives out that was added at `SINCE`, and would have had these events."""
-    live = Replay(replace(flow(query), since=SINCE), delay=0)
+    live = Replay(replace(streaming_query(query), since=SINCE), delay=0)
     return [*live.batch(events(rows)).to_pylist(), *live.flush().to_pylist()]
 
 
@@ -36,7 +36,7 @@ def over_all(query: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
     [("WITHIN 20 SLIDE 7", 105), ("WITHIN 20 SLIDE 50", 100), ("WITHIN 20", 100)],
 )
 def test_windows_are_whole_that_begin_later(window: str, whole_from: int) -> None:
-    assert replace(flow(f"RETURN COUNT(*) PATTERN A {window}"), since=SINCE).whole_from == whole_from
+    assert replace(streaming_query(f"RETURN COUNT(*) PATTERN A {window}"), since=SINCE).whole_from == whole_from
 
 
 def test_only_windows_that_begin_later_are_given_out() -> None:
@@ -57,7 +57,7 @@ def test_only_windows_that_begin_later_are_given_out() -> None:
     ],
 )
 def test_matches_without_windows_are_whole_after_what_they_look_back_at(query: str, whole_from: int) -> None:
-    assert replace(flow(query), since=SINCE).whole_from == whole_from
+    assert replace(streaming_query(query), since=SINCE).whole_from == whole_from
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_an_event_from_before_would_have_made_another_row(query: str, rows: list
 
 
 def test_what_happened_before_is_not_late() -> None:
-    step = Advance(replace(flow("PATTERN SEQ(A a, B b) WITHIN 20"), since=SINCE), Kept(), watermark=110)
+    step = QueryStep(replace(streaming_query("PATTERN SEQ(A a, B b) WITHIN 20"), since=SINCE), Kept(), watermark=110)
     arrived = events([("A", 90, 1, 0), ("A", 99, 1, 0), ("A", 105, 1, 0), ("A", 115, 1, 0), ("A", None, 1, 0)])
     list(step.rows(arrived))
     assert (step.kept, step.untimed) == (1, 1)
@@ -90,5 +90,5 @@ def test_what_happened_before_is_not_late() -> None:
 
 
 def test_the_moment_is_not_part_of_what_the_state_depends_on() -> None:
-    plain = flow("PATTERN SEQ(A a, B b) WITHIN 20")
+    plain = streaming_query("PATTERN SEQ(A a, B b) WITHIN 20")
     assert replace(plain, since=SINCE).fingerprint == plain.fingerprint

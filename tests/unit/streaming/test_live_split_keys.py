@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.property.compare import rows_of
-from tests.unit.streaming.live_streams import ARROW, SCHEMA, Row, events, flow, stream
+from tests.unit.streaming.live_streams import ARROW, SCHEMA, Row, events, stream, streaming_query
 
 import trendloom as tl
 from trendloom.engines.spark.streaming.checkpoint import agreed
@@ -29,14 +29,14 @@ COUNTED = "RETURN COUNT(*), SUM(A.x), MAX(B.x) PATTERN SEQ(A, B) WHERE A.k = B.k
 @pytest.mark.parametrize("buckets", [1, 3])
 def test_keys_are_spread_over_buckets(query: str, buckets: int) -> None:
     live = stream(query, buckets=buckets)
-    assert live.flow.physical.plan.split == ("k",)
+    assert live.streaming_query.physical.plan.split == ("k",)
     found = [row for at in range(0, 60, 9) for row in live.batch(events(ROWS[at : at + 9])).to_pylist()]
     found += live.flush().to_pylist()
     assert rows_of(found) == rows_of(tl.run(query, events(ROWS), engine="reference"))
 
 
 def test_early_rows_keep_events_together() -> None:
-    assert not flow(COUNTED, early=True).physical.plan.split
+    assert not streaming_query(COUNTED, early=True).physical.plan.split
 
 
 COUNTED_ROUNDS = "RETURN COUNT(*) PATTERN SEQ(A a, B+ b[]) WHERE count(b[]) >= 2 WITHIN 10 SLIDE 5"
@@ -45,7 +45,7 @@ COUNTED_ROUNDS = "RETURN COUNT(*) PATTERN SEQ(A a, B+ b[]) WHERE count(b[]) >= 2
 @pytest.mark.parametrize("query", [PAIRS, COUNTED, COUNTED_ROUNDS])
 def test_a_checkpoint_without_the_rule_goes_on_without_it(tmp_path: Path, query: str) -> None:
     made = plan_physically(bind(parse_query(query), SCHEMA), without=STATE_WITHOUT)
-    old, new = flow_of(made, ARROW, "exact"), flow(query)
+    old, new = flow_of(made, ARROW, "exact"), streaming_query(query)
     assert old.fingerprint != new.fingerprint
     assert as_before_rules(new).fingerprint == old.fingerprint
     agreed(str(tmp_path), (old,), 4)
@@ -55,7 +55,7 @@ def test_a_checkpoint_without_the_rule_goes_on_without_it(tmp_path: Path, query:
     assert going_on.physical.plan.split == ()
     assert json.loads((tmp_path / "trendloom.json").read_text()) == json.loads(noted)
     with pytest.raises(OptionError, match="has changed since the checkpoint was made"):
-        agreed(str(tmp_path), (flow(query.replace("WITHIN ", "WITHIN 1")),), 4)
+        agreed(str(tmp_path), (streaming_query(query.replace("WITHIN ", "WITHIN 1")),), 4)
 
 
 def test_such_a_state_is_not_taken_for_one_of_the_rule() -> None:
@@ -63,13 +63,13 @@ def test_such_a_state_is_not_taken_for_one_of_the_rule() -> None:
     live = Replay(flow_of(made, ARROW, "exact"), 0)
     live.batch(events(ROWS[:30]))
     with pytest.raises(StateError, match="kept its events otherwise") as refused:
-        replace(live, flow=flow(PAIRS)).batch(events(ROWS[30:]))
+        replace(live, streaming_query=streaming_query(PAIRS)).batch(events(ROWS[30:]))
     assert "checkpoint" in str(refused.value)
 
 
 def test_state_of_the_rule_goes_on_with_it() -> None:
     live = stream(PAIRS)
     found = live.batch(events(ROWS[:30])).to_pylist()
-    again = replace(live, flow=flow(PAIRS))
+    again = replace(live, streaming_query=streaming_query(PAIRS))
     found += again.batch(events(ROWS[30:])).to_pylist() + again.flush().to_pylist()
     assert rows_of(found) == rows_of(tl.run(PAIRS, events(ROWS), engine="reference"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from tests.unit.streaming.live_streams import ARROW, Row, events, flow, stream
+from tests.unit.streaming.live_streams import ARROW, Row, events, stream, streaming_query
 
 import trendloom as tl
 from trendloom import optimizer as optimize
@@ -14,7 +14,7 @@ from trendloom.errors import PlanError, RunError
 from trendloom.optimizer.decorrelate_negations import decorrelate_negations
 from trendloom.streaming import state as chunks
 from trendloom.streaming.state import ChunkIndex, Holds, Kept, pack_index, unpack_index
-from trendloom.streaming.step import Advance
+from trendloom.streaming.step import QueryStep
 
 PAIRS = "RETURN a.x, b.x AS y PATTERN SEQ(A a, B b) WHERE [k] WITHIN 10"
 COUNTS = "RETURN k, COUNT(*) AS n PATTERN SEQ(A, B) WHERE [k] GROUP BY k WITHIN 10"
@@ -100,12 +100,12 @@ def test_early_rows_end_as_the_final_ones(grain: str) -> None:
 )
 def test_rows_that_might_be_taken_back_do_not_come_early(query: str) -> None:
     with pytest.raises(PlanError, match="cannot be given out early"):
-        flow(query, early=True)
+        streaming_query(query, early=True)
 
 
 def test_a_query_without_an_end_is_refused() -> None:
     with pytest.raises(PlanError, match="without WITHIN"):
-        flow("PATTERN SEQ(A, B)")
+        streaming_query("PATTERN SEQ(A, B)")
 
 
 # ------------------------------------------------------------------------------------------------ lateness
@@ -120,7 +120,7 @@ def test_late_events_and_events_without_a_time_are_set_apart() -> None:
 
 def test_a_late_event_keeps_columns_that_the_query_does_not_need() -> None:
     wide = events([("A", 1, 1, 0)]).append_column("note", pa.array(["hello"]))
-    step = Advance(flow(PAIRS), Kept(), 5)
+    step = QueryStep(streaming_query(PAIRS), Kept(), 5)
     assert list(step.rows(wide)) == []
     assert step.late is not None
     assert step.late["note"].to_pylist() == ["hello"]
@@ -170,7 +170,7 @@ def test_many_small_chunks_are_joined() -> None:
 
 def stored(query: str, batch: list[Row]) -> Kept:
     memory = Kept()
-    list(Advance(flow(query), memory, None).rows(events(batch)))
+    list(QueryStep(streaming_query(query), memory, None).rows(events(batch)))
     return memory
 
 
@@ -179,7 +179,7 @@ def test_another_query_does_not_touch_the_state() -> None:
     before = (memory.head, dict(memory.chunks))
     other = COUNTS.replace("WITHIN 10", "WITHIN 20")
     with pytest.raises(RunError, match="has changed") as error:
-        Advance(flow(other), memory, 100)
+        QueryStep(streaming_query(other), memory, 100)
     assert "another name" in str(error.value.hint)
     assert (memory.head, memory.chunks) == before
 
@@ -187,14 +187,14 @@ def test_another_query_does_not_touch_the_state() -> None:
 def test_another_number_of_buckets_is_refused() -> None:
     memory = stored(COUNTS, [("A", 1, 1, 0)])
     with pytest.raises(RunError, match="made with 1 buckets, not 3"):
-        Advance(flow(COUNTS), memory, 100, buckets=3)
+        QueryStep(streaming_query(COUNTS), memory, 100, buckets=3)
 
 
 def test_a_query_that_was_away_starts_afresh() -> None:
     memory = stored(COUNTS, [("A", 1, 1, 0)])
-    again = replace(flow(COUNTS), generation=1)
-    assert list(Advance(again, memory, 1).rows(events([("B", 2, 1, 0)]))) == []
-    assert list(Advance(again, memory, 100).rows()) == []  # the A came before it went
+    again = replace(streaming_query(COUNTS), generation=1)
+    assert list(QueryStep(again, memory, 1).rows(events([("B", 2, 1, 0)]))) == []
+    assert list(QueryStep(again, memory, 100).rows()) == []  # the A came before it went
 
 
 def test_a_flood_of_matches_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,9 @@ def test_a_flood_of_matches_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_another_having_goes_on_with_the_state() -> None:
     memory = stored(COUNTS, [("A", 1, 1, 0), ("B", 2, 1, 0), ("A", 1, 2, 0)])
-    (found,) = Advance(flow(COUNTS.replace("WITHIN 10", "HAVING COUNT(*) > 0 WITHIN 10")), memory, 100).rows()
+    (found,) = QueryStep(
+        streaming_query(COUNTS.replace("WITHIN 10", "HAVING COUNT(*) > 0 WITHIN 10")), memory, 100
+    ).rows()
     assert found.to_pylist() == [{"k": 1, "window_start": 0, "window_end": 10, "n": 1}]
 
 
@@ -219,11 +221,11 @@ def test_aggregates_go_on_with_events_that_another_algorithm_kept(semantics: str
     kept = [("A", 1, 1, 1), ("C", 2, 1, 2), ("B", 3, 1, 0), ("A", 4, 1, 2), ("C", 5, 1, 2), ("B", 6, 1, 0)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(optimize, "RULES", tuple(rule for rule in optimize.RULES if rule is not decorrelate_negations))
-        memory, before = stored(query, kept), flow(query)
-    now = flow(query)
+        memory, before = stored(query, kept), streaming_query(query)
+    now = streaming_query(query)
     assert (before.kernel.family, now.kernel.family) == ("DetectionKernel", "AggregationKernel")
     assert before.fingerprint != now.fingerprint
-    (found,) = Advance(now, memory, 100).rows()
+    (found,) = QueryStep(now, memory, 100).rows()
     expected = tl.run(query, events(kept), engine="reference")
     assert [row["n"] for row in found.to_pylist()] == [row["n"] for row in expected.to_pylist()]
 
@@ -246,10 +248,13 @@ def test_another_version_of_a_kernel_is_refused() -> None:
     memory = stored(COUNTS, [("A", 1, 1, 0)])
     memory.set_index(pack_index(replace(unpack_index(memory.index() or b""), kernel=99)))
     with pytest.raises(RunError, match="version 99 of its kernel"):
-        Advance(flow(COUNTS), memory, 100)
+        QueryStep(streaming_query(COUNTS), memory, 100)
 
 
 def test_the_columns_of_the_events_belong_to_the_state() -> None:
-    assert flow(COUNTS).schema.names == [name for name in ARROW.names if name != "x"]
-    assert flow(COUNTS).fingerprint != flow(COUNTS.replace("COUNT(*) AS n", "SUM(A.x) AS n")).fingerprint
-    assert flow(COUNTS).fingerprint == flow(COUNTS.replace(" AS n", " + 1 AS m")).fingerprint
+    assert streaming_query(COUNTS).schema.names == [name for name in ARROW.names if name != "x"]
+    assert (
+        streaming_query(COUNTS).fingerprint
+        != streaming_query(COUNTS.replace("COUNT(*) AS n", "SUM(A.x) AS n")).fingerprint
+    )
+    assert streaming_query(COUNTS).fingerprint == streaming_query(COUNTS.replace(" AS n", " + 1 AS m")).fingerprint

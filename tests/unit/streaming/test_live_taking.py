@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trendloom.errors import OptionError
 from trendloom.frontend.tql.parser import parse
-from trendloom.streaming.workload_diff import Queries, Taken, take_queries
+from trendloom.streaming.workload_diff import Queries, WorkloadDiff, take_queries
 
 A = "QUERY a: PATTERN SEQ(A, B) WITHIN 5\n"
 B = "QUERY b: PATTERN SEQ(B, C) WITHIN 5\n"
@@ -77,4 +77,4 @@ def test_a_workload_does_not_become_empty() -> None:
 
 
 def test_a_workload_that_is_the_same_has_no_changes() -> None:
-    assert not Taken(parse(A + B)).changes(parse(B + A))
+    assert not WorkloadDiff(parse(A + B)).changes(parse(B + A))

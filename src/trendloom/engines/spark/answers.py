@@ -218,13 +218,15 @@ class _OneJob:
     def __init__(self, workload: PhysicalWorkload, frame: Frame, options: Options, watch: Watch) -> None:
         self.frame, self.options, self.watch = frame, options, watch
         self.counter = counter_of(frame.df) if watch.progress is not None else None
-        self.meetings = meetings_of(workload, joined(workload), partial(_job, frame, options, self.counter))
-        self.members = {member.number: member for meeting in self.meetings for member in meeting.members}
+        self.partition_groups = meetings_of(workload, joined(workload), partial(_job, frame, options, self.counter))
+        self.members = {
+            member.number: member for partition_group in self.partition_groups for member in partition_group.members
+        }
 
     @cached_property
     def found(self) -> dict[int, list[pa.Table]]:
         with in_our_words(), counting(self.counter, self.watch.progress):
-            return by_query(parcels(self.frame.df, self.meetings).toArrow().to_batches())
+            return by_query(parcels(self.frame.df, self.partition_groups).toArrow().to_batches())
 
     def rows(self, number: int) -> Iterator[pa.RecordBatch]:
         member = self.members[number]

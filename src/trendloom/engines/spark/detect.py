@@ -118,8 +118,8 @@ def _detect_batch(
     if not workload.several:
         (physical,) = workload.queries
         return batch.run(frame.df, physical, frame.arrow, numeric=options.numeric, partitions=partitions, path=path)
-    meetings = meetings_of(workload, workload.key_sets, partial(job_of, frame, options.numeric))
-    return in_one_table(parcels(frame.df, meetings, partitions), meetings, partitions)
+    partition_groups = meetings_of(workload, workload.key_sets, partial(job_of, frame, options.numeric))
+    return in_one_table(parcels(frame.df, partition_groups, partitions), partition_groups, partitions)
 
 
 def _path(name: str) -> Path | None:

@@ -27,7 +27,7 @@ from trendloom.options import Options
 from trendloom.planner.plan import Physical
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import load, opened, schema_of_columns
-from trendloom.streaming.streaming_query import Flow, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, flow_of
 
 PACKAGES = {"pyspark": "PySpark", "py4j": "Py4J", "pandas": "pandas"}
 LEAST_JAVA = 17
@@ -125,7 +125,7 @@ def check_live(queries: tuple[Query, ...], columns: pa.Schema, options: Options)
 
 def flows_of(
     queries: tuple[Physical, ...], columns: pa.Schema, numeric: str, *, early: bool = False
-) -> tuple[Flow, ...]:
+) -> tuple[StreamingQuery, ...]:
     """The queries as flows over events with these columns; an error names all that a live stream cannot serve."""
     by_name = {physical.plan.name: physical for physical in queries}
     plans = [physical.plan for physical in queries]

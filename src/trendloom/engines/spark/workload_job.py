@@ -62,7 +62,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class PartitionGroup:
     """Queries whose events meet in one task by the same attributes; `together`: those that one kernel answers."""
 
     attributes: Attributes
@@ -72,49 +72,53 @@ class Meeting:
 
 def meetings_of(
     workload: PhysicalWorkload, key_sets: Iterable[KeySet], job_of: Callable[[Physical], Job]
-) -> tuple[Meeting, ...]:
+) -> tuple[PartitionGroup, ...]:
     """What tasks need to know of the queries of some sets of keys."""
     found = []
     for keys in key_sets:
         members = tuple(Member(number, job_of(workload.queries[number])) for number in keys.members)
         groups = [group for group in workload.together if set(group.members) <= set(keys.members)]
         numbered = tuple(group.in_numbers(members[0].job.numeric) for group in groups)
-        found.append(Meeting(keys.attributes, members, numbered))
+        found.append(PartitionGroup(keys.attributes, members, numbered))
     return tuple(found)
 
 
-def parcels(df: DataFrame, meetings: tuple[Meeting, ...], partitions: int | None = None) -> DataFrame:
+def parcels(df: DataFrame, partition_groups: tuple[PartitionGroup, ...], partitions: int | None = None) -> DataFrame:
     """The results of all queries over a DataFrame, as parcels."""
     set_arrow_rows(df.sparkSession)
-    jobs = [member.job for meeting in meetings for member in meeting.members]
+    jobs = [member.job for partition_group in partition_groups for member in partition_group.members]
     wanted = {name for job in jobs for name in job.plan.scan.columns}
     names = [name for name in df.columns if name in wanted]
-    tests = [_any_needs(meeting, df) for meeting in meetings]
-    if len(meetings) == 1:
+    tests = [_any_needs(partition_group, df) for partition_group in partition_groups]
+    if len(partition_groups) == 1:
         rows = df if tests[0] is None else df.filter(tests[0])
-        moved = by_key(rows.select(*map(column, names)), meetings[0].attributes, partitions)
+        moved = by_key(rows.select(*map(column, names)), partition_groups[0].attributes, partitions)
     else:
-        moved = _by_keys_of_all(df, names, meetings, tests, partitions)
-    return mapped(moved, Task(None, Together(meetings)), PARCEL)
+        moved = _by_keys_of_all(df, names, partition_groups, tests, partitions)
+    return mapped(moved, Task(None, Together(partition_groups)), PARCEL)
 
 
-def in_one_table(found: DataFrame, meetings: tuple[Meeting, ...], partitions: int | None) -> DataFrame:
+def in_one_table(found: DataFrame, partition_groups: tuple[PartitionGroup, ...], partitions: int | None) -> DataFrame:
     """Parcels as rows with the columns of all queries, and the name of each row's query."""
-    members = tuple(member for meeting in meetings for member in meeting.members)
+    members = tuple(member for partition_group in partition_groups for member in partition_group.members)
     if any(member.job.in_parts for member in members):
         found = by_key(found, (QUERY, ROUTE), partitions)
     return mapped(found, Task(None, Opening(members)), joint_schema(_schemas(members), named=True))
 
 
-def _any_needs(meeting: Meeting, df: DataFrame) -> Column | None:
+def _any_needs(partition_group: PartitionGroup, df: DataFrame) -> Column | None:
     """Which rows any member needs, those without a time among them, for tasks to refuse; None: all."""
-    plans = [member.job.plan for member in meeting.members]
+    plans = [member.job.plan for member in partition_group.members]
     test = needed_by_any(plans, df.schema)
     return None if test is None else test | without_time(plans[0].schema)
 
 
 def _by_keys_of_all(
-    df: DataFrame, names: list[str], meetings: tuple[Meeting, ...], tests: list[Column | None], partitions: int | None
+    df: DataFrame,
+    names: list[str],
+    partition_groups: tuple[PartitionGroup, ...],
+    tests: list[Column | None],
+    partitions: int | None,
 ) -> DataFrame:
     """Every row once for each set of keys that has a query for it; rows of one set with equal keys in one task."""
     from pyspark.sql import functions as F
@@ -123,9 +127,9 @@ def _by_keys_of_all(
     groups = F.explode(F.array_compact(F.array(*numbers))).alias(GROUP)
     tagged = df.select(*map(column, names), groups)
     place = F.lit(0).cast("bigint")
-    for number, meeting in enumerate(meetings):
-        if meeting.attributes:
-            keys = F.xxhash64(*key_columns(df, meeting.attributes))
+    for number, partition_group in enumerate(partition_groups):
+        if partition_group.attributes:
+            keys = F.xxhash64(*key_columns(df, partition_group.attributes))
             place = F.when(column(GROUP) == number, keys).otherwise(place)
     keyed = tagged.select("*", place.alias(" place"))
     return by_key(keyed, (GROUP, " place"), partitions).drop(" place")
@@ -138,28 +142,28 @@ def _by_keys_of_all(
 class Together:
     """What a task does with the events of its keys: one query after the other, over columns that they share."""
 
-    meetings: tuple[Meeting, ...]
+    partition_groups: tuple[PartitionGroup, ...]
 
     def __call__(self, _: object, batches: Batches) -> Batches:
         found = [batch for batch in batches if batch.num_rows]
         if not found:
             return
         table = pa.Table.from_batches(found)
-        for number, meeting in enumerate(self.meetings):
+        for number, partition_group in enumerate(self.partition_groups):
             events = table
-            if len(self.meetings) > 1:
+            if len(self.partition_groups) > 1:
                 events = table.filter(pa.compute.equal(table[GROUP], number)).drop_columns([GROUP])
             if len(events):
-                yield from _results(meeting, events)
+                yield from _results(partition_group, events)
 
 
-def _results(meeting: Meeting, events: pa.Table) -> Batches:
-    plans = tuple(member.job.plan for member in meeting.members)
+def _results(partition_group: PartitionGroup, events: pa.Table) -> Batches:
+    plans = tuple(member.job.plan for member in partition_group.members)
     shared = Shared(Workload(plans).shared_attributes)
     whole = replace(stream_of_table(plans[0], events), shared=shared, vectors=shared.vectors)
-    groups = [TogetherResults(group, plans[0]) for group in meeting.together]
+    groups = [TogetherResults(group, plans[0]) for group in partition_group.together]
     together = {number: one for one in groups for number in one.group.members}
-    for member in meeting.members:
+    for member in partition_group.members:
         names = list(member.job.plan.scan.columns)
         stream = replace(whole, table=whole.table.select(names), tied=member.job.tied)
         results = together.get(member.number)

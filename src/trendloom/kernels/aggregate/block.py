@@ -122,7 +122,7 @@ def aggregate(
     if spec.pivot is None:
         yield _aggregate(spec, block, numeric, starts, widening)
         return
-    for part, key in by_pivot(block, spec.pivot, spec.detection.window):
+    for part, key in by_pivot(block, spec.pivot, spec.pattern_spec.window):
         totals = _aggregate(replace(spec, pivot=None), part, numeric, starts, widening)
         yield replace(totals, key=key[totals.key], whole=False)
 
@@ -130,7 +130,7 @@ def aggregate(
 def _aggregate(
     spec: AggregationSpec, block: Block, numeric: str, starts: tuple[int, int] | None, widening: OnWidening | None
 ) -> Totals:
-    spans = spans_of(block, spec.detection.window, spec.detection.scopes[0].template.minimal_length)
+    spans = spans_of(block, spec.pattern_spec.window, spec.pattern_spec.scopes[0].template.minimal_length)
     spans = spans if starts is None else spans.starting(*starts)
     layout = layout_of(spec, numeric)
     extremes = [(m, sortable(m, block.columns[m.column])) for m in layout.extremes if m.column]

@@ -12,7 +12,7 @@ from trendloom.kernels.aggregate.block import aggregate, pivoted
 from trendloom.kernels.aggregate.widening import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.matching.windows import horizons
 from trendloom.kernels.measures import AggregationSpec
 
@@ -49,12 +49,12 @@ class CountInSpans:
 
 @dataclass(frozen=True)
 class Count:
-    """`aggregation` counts the matches of `detection`, exactly or at most: then it leaves out what it cannot decide.
+    """`aggregation` counts the matches of `pattern_spec`, exactly or at most, without what it cannot decide.
 
     `in_spans`: a lower bound of matches whose span is bounded.
     """
 
-    detection: Detection
+    pattern_spec: PatternSpec
     aggregation: AggregationSpec
     exact: bool
     in_spans: CountInSpans | None = None
@@ -71,7 +71,7 @@ class Count:
 
     def by_window(self, block: Block) -> Array | None:
         """The numbers of all windows and keys that have any; None where nothing is counted."""
-        if crude_bound(self.detection, block) <= WORTH_COUNTING or self.steps(block) > MOST_STEPS:
+        if crude_bound(self.pattern_spec, block) <= WORTH_COUNTING or self.steps(block) > MOST_STEPS:
             return None
         return self._numbers(block)
 
@@ -84,7 +84,7 @@ class Count:
     def steps(self, block: Block) -> int:
         """How many events counting looks at: those around each pivot, if conditions between distant events need it."""
         pivot = self.aggregation.pivot
-        return len(block) if pivot is None else pivoted(block, pivot, self.aggregation.detection.window)
+        return len(block) if pivot is None else pivoted(block, pivot, self.aggregation.pattern_spec.window)
 
     def _numbers(self, block: Block) -> Array:
         return _by_window(self.aggregation, block)
@@ -109,19 +109,19 @@ def _numbers(amounts: Amounts | Vector) -> Array:
     return values
 
 
-def crude_bound(detection: Detection, block: Block) -> float:
+def crude_bound(pattern_spec: PatternSpec, block: Block) -> float:
     """At most so many: every choice of later events, of as many as a match without Kleene parts can have."""
     if len(block) == 0:
         return 0.0
-    horizon = horizons(block, detection.window)
+    horizon = horizons(block, pattern_spec.window)
     limit = block.key_starts[1:][block.key] if horizon is None else horizon
     reach = np.maximum(limit - np.arange(len(block)), 1).astype(np.float64)
-    kleene = bool(detection.plural)
-    positions = sum(place.scope == 0 for place in detection.places)
+    kleene = bool(pattern_spec.plural)
+    positions = sum(place.scope == 0 for place in pattern_spec.places)
     with np.errstate(over="ignore"):
         # with several positions an event can stand at more than one of them
         choices = (1.0 + positions) ** reach if kleene else reach ** (positions - 1) * positions
     overlap = 1.0
-    if detection.window.slide is not None and detection.window.within is not None:
-        overlap = max(1.0, detection.window.within / detection.window.slide)
+    if pattern_spec.window.slide is not None and pattern_spec.window.within is not None:
+        overlap = max(1.0, pattern_spec.window.within / pattern_spec.window.slide)
     return float(choices.sum() * overlap)

@@ -35,7 +35,7 @@ from trendloom.kernels.aggregate.type_grained.pieces import (
 from trendloom.kernels.aggregate.widening import layout_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import ADDED_UP, KEY, PANE, Asked, Built, Divisible, Expected, Hear
-from trendloom.kernels.emission import Certain, Clock
+from trendloom.kernels.emission import Certain, EmissionPolicy
 from trendloom.kernels.measures import AggregationSpec
 
 # Aggregates whose stretches of events are matrices: reduced where the events lie, multiplied where they meet.
@@ -139,9 +139,9 @@ class AggregationKernel:
         return "matrices, per key and pane" if self.summarised else "the events of open windows"
 
     @property
-    def clock(self) -> Clock:
-        window = self.spec.detection.window
-        return Clock(window, Certain.WINDOW, pane=(stored.pane_of(window) or 1) if self.summarised else None)
+    def emission(self) -> EmissionPolicy:
+        window = self.spec.pattern_spec.window
+        return EmissionPolicy(window, Certain.WINDOW, pane=(stored.pane_of(window) or 1) if self.summarised else None)
 
     def start(self) -> AggregationState:
         return AggregationState()
@@ -221,15 +221,15 @@ class AggregationKernel:
 
     def _ended(self, state: AggregationState, block: Block, watermark: int | None) -> Iterator[Totals]:
         """Results of windows that have ended and are not out yet; `watermark` None: of all that are left."""
-        window, clock = self.spec.detection.window, self.clock
+        window, emission = self.spec.pattern_spec.window, self.emission
         starts = None
         if window.within is not None:
-            first = -FAR if state.before is None else clock.oldest(state.before)
-            starts = first, FAR if watermark is None else clock.oldest(watermark)
+            first = -FAR if state.before is None else emission.oldest(state.before)
+            starts = first, FAR if watermark is None else emission.oldest(watermark)
         elif watermark is not None:
             return
         if not self.summarised:
-            block = block if watermark is None else block.only(block.time < clock.last_end(watermark))
+            block = block if watermark is None else block.only(block.time < emission.last_end(watermark))
             yield from aggregate(self.spec, block, self.numeric, starts)
             return
         pieces = self._pieces(state, block)

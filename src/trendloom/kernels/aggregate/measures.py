@@ -21,7 +21,7 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.fenwick import words_of
 from trendloom.kernels.columns.numbers import Numbers, zeros
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.measures import AggregationSpec, Measure
 from trendloom.model.schema import Kind
 
@@ -81,8 +81,8 @@ class Addends:
     valued: Array
 
     @cached_property
-    def machine(self) -> Machine:
-        return Machine(self.spec.detection)
+    def automaton(self) -> Automaton:
+        return Automaton(self.spec.pattern_spec)
 
     @property
     def linear(self) -> int:
@@ -157,7 +157,7 @@ def prepare(
     spec: AggregationSpec, block: Block, linear: list[Linear], values: list[tuple[Measure, Sortable]]
 ) -> Addends:
     """Weights and values as the tables that kernels read."""
-    positions = len(spec.detection.places)
+    positions = len(spec.pattern_spec.places)
     rows = [one.weight for one in linear if one.weight is not None]
     kind = np.float64 if any(row.dtype == np.float64 for row in rows) else np.int64
     numbers = iter(range(len(rows)))

@@ -24,11 +24,11 @@ from trendloom.kernels.columns.segments import copy_entries
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.match.candidate_events import BY_ORDER, BY_VALUE, Nodes, Walks, next_in_order, nodes_of, walks_of
 from trendloom.kernels.match.search import SearchKernel
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import first_chunk
 from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.matching.reachability import accepting, cuts_of, earliest_ends, first_cut
-from trendloom.kernels.matching.spec import Compared, Detection
+from trendloom.kernels.matching.spec import Compared, PatternSpec
 from trendloom.kernels.matching.tables import Checks, Moves, checks_of, moves_of, pairs_hold
 from trendloom.kernels.matching.windows import check_range, horizons, in_each_window, numbers_of_windows
 
@@ -64,7 +64,7 @@ class MatchTables(NamedTuple):
 class Postponed:
     """The outcome of phase 1, ready to build matches from."""
 
-    machine: Machine
+    automaton: Automaton
     block: Block
     tables: MatchTables
     exact: bool
@@ -93,7 +93,7 @@ class MatchBuffer(NamedTuple):
 
 
 def construct_matches(
-    spec: Detection, pairs: tuple[Compared, ...], block: Block, chunk: int = CHUNK
+    spec: PatternSpec, pairs: tuple[Compared, ...], block: Block, chunk: int = CHUNK
 ) -> Iterator[Matches]:
     """Chunks of matches; each match once per window that holds it."""
     if len(block):
@@ -105,27 +105,27 @@ def construct_matches(
             yield from in_each_window(found, low, count, spec.window.slide, chunk)
 
 
-def share_matching(spec: Detection, pairs: tuple[Compared, ...], block: Block) -> Postponed:
+def share_matching(spec: PatternSpec, pairs: tuple[Compared, ...], block: Block) -> Postponed:
     """Phase 1: which nodes matches can go through, and how they are connected. The block has at least one event."""
     check_range(block.time, spec.window)
-    machine = Machine(spec)
-    moves, checks = moves_of(machine, pairs), checks_of(machine, pairs, block)
+    automaton = Automaton(spec)
+    moves, checks = moves_of(automaton, pairs), checks_of(automaton, pairs, block)
     cuts = cuts_of(checks)
-    viability = earliest_ends(machine, block, moves, checks, cuts)
+    viability = earliest_ends(automaton, block, moves, checks, cuts)
     nodes = nodes_of(viability.ends)
     limit = horizons(block, spec.window)
     if limit is None:
         limit = np.repeat(block.key_starts[1:], np.diff(block.key_starts))
     position_of = np.array(spec.scopes[0].template.position_of, np.int32)
     tables = MatchTables(
-        _starts(machine, nodes), limit, position_of, accepting(machine), nodes, walks_of(nodes, moves, checks), moves,
-        checks, cuts,
+        _starts(automaton, nodes), limit, position_of, accepting(automaton), nodes, walks_of(nodes, moves, checks),
+        moves, checks, cuts,
     )  # fmt: skip
-    return Postponed(machine, block, tables, viability.exact, viability.work)
+    return Postponed(automaton, block, tables, viability.exact, viability.work)
 
 
-def _starts(machine: Machine, nodes: Nodes) -> Array:
-    states = [step.target for step in machine.starts[0]]
+def _starts(automaton: Automaton, nodes: Nodes) -> Array:
+    states = [step.target for step in automaton.starts[0]]
     found = np.concatenate([np.arange(nodes.begin[state], nodes.begin[state + 1]) for state in states])
     return found if len(states) == 1 else found[np.argsort(nodes.event[found], kind="stable")]
 
@@ -274,4 +274,4 @@ class PostponedKernel(SearchKernel):
     pairs: tuple[Compared, ...]
 
     def all(self, block: Block) -> Iterator[Matches]:
-        return construct_matches(self.detection, self.pairs, block)
+        return construct_matches(self.pattern_spec, self.pairs, block)

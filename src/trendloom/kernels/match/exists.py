@@ -19,7 +19,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.match.search import SearchKernel
 from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 
 Array = np.ndarray[Any, Any]
 
@@ -54,13 +54,13 @@ class FoundRows(NamedTuple):
 
 
 def without_hidden(
-    found: Iterable[Matches], detection: Detection, most: int, memory: int = MEMORY
+    found: Iterable[Matches], pattern_spec: PatternSpec, most: int, memory: int = MEMORY
 ) -> Iterator[Matches]:
     """The distinct remainders of each chunk that none before has.
 
     At most `most` matches are looked at, and remainders of about `memory` bytes are kept.
     """
-    shown = np.array([position not in detection.hidden for position in range(len(detection.places))], np.bool_)
+    shown = np.array([position not in pattern_spec.hidden for position in range(len(pattern_spec.places))], np.bool_)
     kept, tried = _DistinctRemainders(), 0
     for matches in found:
         tried += len(matches)
@@ -223,7 +223,7 @@ STRETCH = 1 << 17
 
 
 @dataclass(frozen=True)
-class RemaindersKernel(SearchKernel):
+class ExistsKernel(SearchKernel):
     """`search` finds matches, at most `most` for each stretch of keys; `memory`: bytes of remainders that are kept."""
 
     search: SearchKernel
@@ -239,7 +239,7 @@ class RemaindersKernel(SearchKernel):
 
     def all(self, block: Block) -> Iterator[Matches]:
         for some, low in _stretches_of_keys(block):
-            for remainders in without_hidden(self.search.all(some), self.detection, self.most, self.memory):
+            for remainders in without_hidden(self.search.all(some), self.pattern_spec, self.most, self.memory):
                 yield replace(remainders, events=remainders.events + low) if low else remainders
 
 

@@ -16,14 +16,14 @@ import numpy as np
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.match.search import SearchKernel
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import CHUNK, Expansion, Filters
 from trendloom.kernels.matching.gap_thresholds import comparable
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.matching.partial_matches import Paths, without_context
 from trendloom.kernels.matching.reachability import NEVER, end_bounds
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.matching.windows import check_range, horizons, in_windows, matches_of
 
 # Discard events that a false-value consistent condition can never let through, before any partial match is built.
@@ -39,10 +39,10 @@ from trendloom.kernels.matching.windows import check_range, horizons, in_windows
 Array = np.ndarray[Any, Any]
 
 
-def sifted(machine: Machine, block: Block) -> dict[int, Array]:
+def sifted(automaton: Automaton, block: Block) -> dict[int, Array]:
     """For every step that a sieve speaks of, which events it may bind."""
     passed: dict[int, Array] = {}
-    for sieve in machine.spec.sieves:
+    for sieve in automaton.spec.sieves:
         (left,), (right,), known = comparable((sieve.pair,), block)
         candidate = np.zeros(len(block), np.bool_)
         for position in sieve.positions:
@@ -73,23 +73,23 @@ def _some_greater_before(
     return found
 
 
-def enumerate_matches(spec: Detection, block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
+def enumerate_matches(spec: PatternSpec, block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
     """Chunks of matches; each match once per window that holds it."""
-    machine = Machine(spec)
+    automaton = Automaton(spec)
     check_range(block.time, spec.window)
 
     def make(gaps: Gaps, scope: int) -> Expansion:
-        return Expansion(machine, block, gaps, scope, chunk, filters if scope == 0 else None)
+        return Expansion(automaton, block, gaps, scope, chunk, filters if scope == 0 else None)
 
-    gaps = Gaps(machine, block, make)
+    gaps = Gaps(automaton, block, make)
     filters = None if spec.earliest or spec.adjacent else _filters(gaps)
-    roots = without_context(machine, block, 0, block.keys)
+    roots = without_context(automaton, block, 0, block.keys)
     expansion = make(gaps, 0)
     seen: set[bytes] = set()
     found = expansion.matches(roots, block.key_starts[:-1], block.key_starts[1:], horizons(block, spec.window))
     for paths in found:
         for windowed, start in in_windows(gaps, paths, spec):
-            if machine.ambiguous:
+            if automaton.ambiguous:
                 windowed, start = _unseen(windowed, start, seen)
             if len(windowed):
                 yield matches_of(windowed, start)
@@ -97,16 +97,16 @@ def enumerate_matches(spec: Detection, block: Block, chunk: int = CHUNK) -> Iter
 
 def _filters(gaps: Gaps) -> Filters:
     """What partial matches can never go on with."""
-    ends = end_bounds(gaps.machine, gaps.block)
+    ends = end_bounds(gaps.automaton, gaps.block)
     if ends is not None:
         gaps.lookups.delay(ends, NEVER)
-    return Filters(ends, sifted(gaps.machine, gaps.block))
+    return Filters(ends, sifted(gaps.automaton, gaps.block))
 
 
 def _unseen(paths: Paths, start: Array | None, seen: set[bytes]) -> tuple[Paths, Array | None]:
     """Bindings that were not given out before: one binding can have several derivations."""
     fresh = []
-    positions = paths.machine.position_of[paths.steps]
+    positions = paths.automaton.position_of[paths.steps]
     for row in range(len(paths)):
         window = b"" if start is None else start[row].tobytes()
         key = window + paths.events[row].tobytes() + positions[row].tobytes()
@@ -125,4 +125,4 @@ class ExpansionKernel(SearchKernel):
     """What no faster algorithm takes."""
 
     def all(self, block: Block) -> Iterator[Matches]:
-        return enumerate_matches(self.detection, block)
+        return enumerate_matches(self.pattern_spec, block)

@@ -19,10 +19,10 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.emission import Certain
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.match.search import SearchKernel, SearchState
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import first_chunk
 from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import Compared, Detection
+from trendloom.kernels.matching.spec import Compared, PatternSpec
 from trendloom.kernels.matching.successors import NONE, Successors, successors_of
 from trendloom.kernels.matching.tables import Checks, Moves, checks_of, fits_at, fitting_bits, moves_of, possible
 from trendloom.kernels.matching.windows import check_range, horizons, in_each_window, numbers_of_windows
@@ -45,7 +45,7 @@ class Starts(NamedTuple):
 class Runs:
     """All that following runs over a block needs: `limit[e]` is the first event that no run from e can hold."""
 
-    machine: Machine
+    automaton: Automaton
     block: Block
     moves: Moves
     checks: Checks
@@ -56,29 +56,29 @@ class Runs:
     successors: Successors
 
 
-def follow_runs(spec: Detection, pairs: tuple[Compared, ...], block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
+def follow_runs(spec: PatternSpec, pairs: tuple[Compared, ...], block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
     """Chunks of matches; each match once per window that holds it."""
     if len(block):
         yield from matches_of(prepare_runs(spec, pairs, block), chunk)
 
 
-def prepare_runs(spec: Detection, pairs: tuple[Compared, ...], block: Block) -> Runs:
+def prepare_runs(spec: PatternSpec, pairs: tuple[Compared, ...], block: Block) -> Runs:
     """Find all successors, in one sweep. The block has at least one event."""
     check_range(block.time, spec.window)
-    machine = Machine(spec)
+    automaton = Automaton(spec)
     key_end = np.repeat(block.key_starts[1:], np.diff(block.key_starts))
     horizon = horizons(block, spec.window)
-    moves, checks, fits = moves_of(machine, pairs), checks_of(machine, pairs, block), fitting_bits(block)
-    successors = successors_of(machine, block, fits, key_end, moves, checks)
+    moves, checks, fits = moves_of(automaton, pairs), checks_of(automaton, pairs, block), fitting_bits(block)
+    successors = successors_of(automaton, block, fits, key_end, moves, checks)
     limit = key_end if horizon is None else horizon
-    return Runs(machine, block, moves, checks, _starts(machine, block), fits, key_end, limit, successors)
+    return Runs(automaton, block, moves, checks, _starts(automaton, block), fits, key_end, limit, successors)
 
 
 def matches_of(runs: Runs, chunk: int = CHUNK) -> Iterator[Matches]:
     """The matches of all runs, a chunk at a time."""
-    block, window = runs.block, runs.machine.spec.window
+    block, window = runs.block, runs.automaton.spec.window
     for offsets, events, steps in _chunks(runs, chunk):
-        found = Matches(offsets, events, runs.machine.position_of.astype(np.int32)[steps])
+        found = Matches(offsets, events, runs.automaton.position_of.astype(np.int32)[steps])
         if window.slide is not None:
             low, count = numbers_of_windows(block.time[found.first], block.time[found.last], window)
             yield from in_each_window(found, low, count, window.slide, chunk)
@@ -88,7 +88,7 @@ def matches_of(runs: Runs, chunk: int = CHUNK) -> Iterator[Matches]:
 
 def _chunks(runs: Runs, chunk: int) -> Iterator[tuple[Array, Array, Array]]:
     """Offsets, events and steps of matches, a chunk at a time."""
-    accepts = np.array([bool(ways) for ways in runs.machine.spec.scopes[0].template.accepts], np.bool_)
+    accepts = np.array([bool(ways) for ways in runs.automaton.spec.scopes[0].template.accepts], np.bool_)
     longest = int(np.diff(runs.block.key_starts).max())
     stack = np.zeros((5, longest + 1), np.int64)
     place = np.zeros(4, np.int64)  # next start; of the run under way: its depth, open places, whether its top is new
@@ -104,8 +104,8 @@ def _chunks(runs: Runs, chunk: int) -> Iterator[tuple[Array, Array, Array]]:
         size = min(2 * size, max(chunk, longest + 1))
 
 
-def _starts(machine: Machine, block: Block) -> Starts:
-    steps = machine.starts[0]
+def _starts(automaton: Automaton, block: Block) -> Starts:
+    steps = automaton.starts[0]
     events = np.concatenate([block.members[step.position] for step in steps])
     sizes = [len(block.members[step.position]) for step in steps]
     number = np.repeat(np.array([step.number for step in steps], np.int64), sizes)
@@ -201,13 +201,13 @@ def _follow(
 
 def unfinished(runs: Runs, open_: Array) -> Array:
     """For every event whether a run that may go on needs it. `open_`: whether runs that start there may go on."""
-    template = runs.machine.spec.scopes[0].template
+    template = runs.automaton.spec.scopes[0].template
     states = np.array(template.position_of, np.int64)
-    starts = runs.machine.starts[0]
+    starts = runs.automaton.starts[0]
     position = np.array([step.position for step in starts], np.int64)
     target = np.array([step.target for step in starts], np.int64)
     waiting = np.zeros((len(states), len(runs.fits)), np.bool_)
-    adjacent = runs.machine.spec.adjacent
+    adjacent = runs.automaton.spec.adjacent
     _wait(waiting, runs.successors, states, runs.fits, runs.key_end, adjacent, runs.moves, runs.checks)
     kept = np.zeros(len(runs.fits), np.bool_)
     _keep(kept, waiting, open_, position, target, runs.successors, runs.fits, runs.moves, runs.checks)
@@ -280,12 +280,12 @@ class RunsKernel(SearchKernel):
     pairs: tuple[Compared, ...]
 
     def all(self, block: Block) -> Iterator[Matches]:
-        return follow_runs(self.detection, self.pairs, block)
+        return follow_runs(self.pattern_spec, self.pairs, block)
 
     @property
     def prunes(self) -> bool:
         """Whether a run that has gone on is done with all other events: not where a NOT may look at them."""
-        return self.clock.certain is Certain.LAST and len(self.detection.scopes) == 1
+        return self.emission.certain is Certain.LAST and len(self.pattern_spec.scopes) == 1
 
     @property
     def keeps(self) -> str:
@@ -295,6 +295,6 @@ class RunsKernel(SearchKernel):
         """Take events; give out the matches that have become certain."""
         if watermark is None or not self.prunes or not len(block):
             return super().step(state, block, watermark)
-        runs = prepare_runs(self.detection, self.pairs, block)
-        kept = unfinished(runs, self.clock.forgotten(block.time) > watermark)
+        runs = prepare_runs(self.pattern_spec, self.pairs, block)
+        kept = unfinished(runs, self.emission.forgotten(block.time) > watermark)
         return self.fresh(block, matches_of(runs), state.before, watermark), SearchState(block, watermark, kept)

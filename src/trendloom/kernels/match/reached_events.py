@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.partial_matches import Paths, without_context
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.matching.windows import check_range, horizons, in_windows
 
 Array = np.ndarray[Any, Any]
@@ -47,7 +47,7 @@ class Reached:
 
 
 def reached(
-    spec: Detection, block: Block, remembered: frozenset[str] | None, go_on: Callable[[], bool]
+    spec: PatternSpec, block: Block, remembered: frozenset[str] | None, go_on: Callable[[], bool]
 ) -> Reached:  # fmt: skip
     """What partial matches reach. `remembered`: variables that later conditions look back at; None: at everything."""
     check_range(block.time, spec.window)
@@ -60,25 +60,25 @@ class _SearchFromStarts:
     """A search under way, depth first, latest starts first."""
 
     def __init__(
-        self, spec: Detection, block: Block, remembered: frozenset[str] | None, go_on: Callable[[], bool]
+        self, spec: PatternSpec, block: Block, remembered: frozenset[str] | None, go_on: Callable[[], bool]
     ) -> None:
         self.spec, self.block, self.go_on = spec, block, go_on
-        self.machine = Machine(spec)
-        self.gaps = Gaps(self.machine, block, self._make)
+        self.automaton = Automaton(spec)
+        self.gaps = Gaps(self.automaton, block, self._make)
         self.expansion = self._make(self.gaps, 0)
         self.horizon = horizons(block, spec.window)
-        self.memory = _Seen(self.machine, len(block), remembered)
+        self.memory = _Seen(self.automaton, len(block), remembered)
         self.bound = np.zeros((len(spec.places), len(block)), np.bool_)
         self.ends = np.zeros(len(block), np.bool_)
         self.shortest = np.full(len(spec.places), NOWHERE)
 
     def _make(self, gaps: Gaps, scope: int) -> Expansion:
-        return Expansion(self.machine, self.block, gaps, scope)
+        return Expansion(self.automaton, self.block, gaps, scope)
 
     def run(self) -> bool:
         """Whether everything was tried."""
         block = self.block
-        roots = without_context(self.machine, block, 0, block.keys)
+        roots = without_context(self.automaton, block, 0, block.keys)
         starts = self.expansion.starts(roots, block.key_starts[:-1], block.key_starts[1:], self.horizon)
         todo: list[Iterator[Paths]] = [starts]
         while todo:
@@ -96,7 +96,7 @@ class _SearchFromStarts:
 
     def _note(self, paths: Paths) -> None:
         last, first = paths.events[:, -1], paths.events[:, 0]
-        positions = self.machine.position_of[paths.steps[:, -1]]
+        positions = self.automaton.position_of[paths.steps[:, -1]]
         self.bound[positions, last] = True
         np.minimum.at(self.shortest, positions, self.block.time[last] - self.block.time[first])
         for whole, _ in in_windows(self.gaps, self.expansion.complete(paths), self.spec):
@@ -124,10 +124,10 @@ class _SearchFromStarts:
 class _Seen:
     """Which partial matches were seen: those that go on as another one did, or better, need not go on."""
 
-    def __init__(self, machine: Machine, events: int, remembered: frozenset[str] | None) -> None:
-        self.machine, self.events, self.remembered = machine, events, remembered
-        states = max((step.target for step in machine.steps), default=0) + 1
-        looks_around = machine.spec.scopes[0].open_ended
+    def __init__(self, automaton: Automaton, events: int, remembered: frozenset[str] | None) -> None:
+        self.automaton, self.events, self.remembered = automaton, events, remembered
+        states = max((step.target for step in automaton.steps), default=0) + 1
+        looks_around = automaton.spec.scopes[0].open_ended
         self.by_start = remembered is not None and not remembered and not looks_around
         self.best = np.full(states * events if self.by_start else 0, -1, np.int64)
         self.seen = np.zeros(0, np.int64)
@@ -136,7 +136,7 @@ class _Seen:
 
     def fresh(self, paths: Paths) -> Paths:
         """The partial matches that may lead where no other has led."""
-        code = self.machine.target_of[paths.steps[:, -1]] * self.events + paths.events[:, -1]
+        code = self.automaton.target_of[paths.steps[:, -1]] * self.events + paths.events[:, -1]
         if self.by_start:
             return self._later_start(paths, code)
         return self._unseen(paths, code) if self.numbered else paths

@@ -2,7 +2,7 @@
 
 In batch there is one step with all events, then `finish`. On a live stream a step looks at the events that a match
 which is not certain yet could hold, and gives out the matches that have become certain. Events are asked for again
-(`clock` says how far back), so there is nothing to dump.
+(`emission` says how far back), so there is nothing to dump.
 Cost of a step: that of the search over these events. Matches that were given out are found again and passed over.
 """
 
@@ -19,9 +19,9 @@ import pyarrow as pa
 from trendloom.kernels.aggregate.count_matches import Count
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import FOUND, Asked, Built, Divisible, Expected, Hear
-from trendloom.kernels.emission import Certain, Clock, between
+from trendloom.kernels.emission import Certain, EmissionPolicy, between
 from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 
 Array = np.ndarray[Any, Any]
 
@@ -39,7 +39,7 @@ class SearchState:
 class SearchKernel(ABC):
     """What to find. `whole_windows`: all matches of a window are wanted at once; `count`: how to count them."""
 
-    detection: Detection
+    pattern_spec: PatternSpec
     _: KW_ONLY
     whole_windows: bool = False
     count: Count | None = None
@@ -87,15 +87,15 @@ class SearchKernel(ABC):
         return self
 
     @property
-    def clock(self) -> Clock:
-        window = self.detection.window
-        accepts = self.detection.scopes[0].template.accepts
+    def emission(self) -> EmissionPolicy:
+        window = self.pattern_spec.window
+        accepts = self.pattern_spec.scopes[0].template.accepts
         trailing = any(crossings for ways in accepts for crossings in ways)
         if window.sliding and (trailing or self.together or self.whole_windows):
-            return Clock(window, Certain.WINDOW)
+            return EmissionPolicy(window, Certain.WINDOW)
         if trailing or self.together:
-            return Clock(window, Certain.FIRST, reach=2)
-        return Clock(window, Certain.LAST)
+            return EmissionPolicy(window, Certain.FIRST, reach=2)
+        return EmissionPolicy(window, Certain.LAST)
 
     def start(self) -> SearchState:
         return SearchState()
@@ -149,9 +149,9 @@ class SearchKernel(ABC):
         if before is None and watermark is None:
             return self.all(block)
         wanted = np.ones(len(block), np.bool_)
-        if self.clock.certain is Certain.WINDOW and watermark is not None:
-            wanted = block.time < self.clock.last_end(watermark)
-        elif self.clock.certain is Certain.LAST and before is not None:
+        if self.emission.certain is Certain.WINDOW and watermark is not None:
+            wanted = block.time < self.emission.last_end(watermark)
+        elif self.emission.certain is Certain.LAST and before is not None:
             wanted = _of_keys_with_news(block, before)
         return self.fresh(block, self._among(block, wanted), before, watermark)
 
@@ -161,7 +161,7 @@ class SearchKernel(ABC):
         """The matches that have become certain since the step before."""
         for matches in found:
             first = matches.first if matches.certain_from is None else matches.certain_from
-            moment = self.clock.moment(block.time[first], block.time[matches.last], matches.window_start)
+            moment = self.emission.moment(block.time[first], block.time[matches.last], matches.window_start)
             fresh = between(moment, before, watermark)
             if fresh.all():
                 yield matches

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.matching.spec import Detection, Scope
+from trendloom.kernels.matching.spec import PatternSpec, Scope
 from trendloom.pattern.template import Crossings, Edge
 
 Array = np.ndarray[Any, Any]
@@ -34,10 +34,10 @@ class Step:
     ways: tuple[Crossings, ...]
 
 
-class Machine:
+class Automaton:
     """Tables of a detection, built once per task."""
 
-    def __init__(self, spec: Detection) -> None:
+    def __init__(self, spec: PatternSpec) -> None:
         self.spec = spec
         self.steps: list[Step] = []
         self.parts = sorted({rule.part for scope in spec.scopes for rule in scope.rules if rule.part is not None}

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.automaton import Machine, Step
+from trendloom.kernels.matching.automaton import Automaton, Step
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.lookups import bound_events, mine_and_theirs, pieces
 from trendloom.kernels.matching.partial_matches import Paths, holds, same_bindings, together
@@ -52,19 +52,25 @@ class Expansion:
     """
 
     def __init__(
-        self, machine: Machine, block: Block, gaps: Gaps, scope: int, chunk: int = CHUNK, filters: Filters | None = None
+        self,
+        automaton: Automaton,
+        block: Block,
+        gaps: Gaps,
+        scope: int,
+        chunk: int = CHUNK,
+        filters: Filters | None = None,
     ) -> None:
-        self.machine, self.block, self.gaps = machine, block, gaps
+        self.automaton, self.block, self.gaps = automaton, block, gaps
         self.filters = filters or Filters(None, {})
-        self.scope = machine.spec.scopes[scope]
+        self.scope = automaton.spec.scopes[scope]
         self.chunk = chunk
         outermost = scope == 0
-        self.earliest = outermost and machine.spec.earliest
-        self.adjacent = outermost and machine.spec.adjacent
+        self.earliest = outermost and automaton.spec.earliest
+        self.adjacent = outermost and automaton.spec.adjacent
         self.one_time = self.earliest or self.adjacent
         # Derivations of one binding share its earliest extension, so they must stay in one matrix.
-        self.joins = self.one_time and machine.ambiguous
-        own = {place.variable for place in machine.spec.places if place.scope == scope}
+        self.joins = self.one_time and automaton.ambiguous
+        own = {place.variable for place in automaton.spec.places if place.scope == scope}
         rules = self.scope.rules
         decided = [rule for rule in rules if rule.shape.chosen & own and not rule.shape.whole]
         self.growing = [rule for rule in decided if rule.early or self.one_time]
@@ -99,7 +105,7 @@ class Expansion:
         return self.gaps.settle(found) if len(found) else found
 
     def _states(self, paths: Paths) -> Array:
-        return self.machine.target_of[paths.steps[:, -1]]
+        return self.automaton.target_of[paths.steps[:, -1]]
 
     # --------------------------------------------------------------------------------------------- growth
 
@@ -110,7 +116,7 @@ class Expansion:
 
     def _starts(self, roots: Paths, low: Array, high: Array, horizon: Array | None) -> Iterator[Paths]:
         everything = np.arange(len(roots))
-        for step in self.machine.starts[self.scope.number]:
+        for step in self.automaton.starts[self.scope.number]:
             for rows, events in self._pieces(step, roots, everything, low, high):
                 if horizon is not None:
                     inside = horizon[events] > events
@@ -148,7 +154,7 @@ class Expansion:
         states = self._states(paths)
         for state in np.unique(states):
             rows = np.flatnonzero(states == state)
-            for step in self.machine.moves[self.scope.number][state]:
+            for step in self.automaton.moves[self.scope.number][state]:
                 yield rows, step
 
     def _pieces(self, step: Step, paths: Paths, rows: Array, low: Array, high: Array) -> Iterator[tuple[Array, Array]]:
@@ -168,7 +174,7 @@ class Expansion:
         self, step: Step, paths: Paths, rows: Array, low: Array, high: Array
     ) -> tuple[Array, Array, Array] | None:
         """Events that a step can bind, sorted by what one of its rules compares, and the slice of them for each row."""
-        variable = self.machine.spec.places[step.position].variable
+        variable = self.automaton.spec.places[step.position].variable
         for rule in self.growing:
             if not (rule.looked_up and variable in rule.shape.each):
                 continue
@@ -192,7 +198,7 @@ class Expansion:
             grown = grown.take(np.flatnonzero(~again))
         if grown.length > 1:
             grown = self.gaps.close(grown, step)
-        variable = self.machine.spec.places[step.position].variable
+        variable = self.automaton.spec.places[step.position].variable
         for rule in self.growing:
             if len(grown) and variable in rule.shape.chosen and not (variable in rule.shape.whole and rule.shape.whole):
                 grown = grown.take(np.flatnonzero(holds(rule, grown, newest=True)))

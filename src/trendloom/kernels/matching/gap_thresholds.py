@@ -30,7 +30,7 @@ from trendloom.kernels.columns.keys import encode_keys
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.comparisons import sides_of
 from trendloom.kernels.matching.partial_matches import without_context
-from trendloom.kernels.matching.spec import Absence, Compared, EmptyGap
+from trendloom.kernels.matching.spec import Compared, EmptyGap, NegationGuard
 from trendloom.model.schema import Kind
 from trendloom.pattern.template import Template
 
@@ -52,14 +52,14 @@ Array = np.ndarray[Any, Any]
 
 def latest_starts(gaps: Gaps, scope: int) -> Array:
     """The column for one NOT that depends on nothing outside."""
-    block, machine = gaps.block, gaps.machine
+    block, automaton = gaps.block, gaps.automaton
     mine = gaps.spec.scopes[scope]
-    steps = [*machine.starts[scope], *(step for steps in machine.moves[scope] for step in steps)]
+    steps = [*automaton.starts[scope], *(step for steps in automaton.moves[scope] for step in steps)]
     if not mine.rules and not any(step.may_tie or any(step.ways) for step in steps):
         ended = propagate(mine.template, block, block.key)
     else:
         ended = np.full(len(block) + 1, -1, np.int64)
-        roots = without_context(machine, block, scope, block.keys)
+        roots = without_context(automaton, block, scope, block.keys)
         for matches in gaps.matches(roots, block.key_starts[:-1], block.key_starts[1:]):
             np.maximum.at(ended, matches.events[:, -1] + 1, matches.events[:, 0])
     return np.maximum.accumulate(ended)
@@ -117,15 +117,15 @@ def _propagate(
             best[state] = max(best[state], fresh[state])
 
 
-def borders(absence: Absence, block: Block) -> tuple[Array, Array]:
+def borders(negation_guard: NegationGuard, block: Block) -> tuple[Array, Array]:
     """The columns of e and of f; the gap between two events has no match of the NOT iff the first is greater.
 
     They may be equal where the neighbour is e. Only events at positions of the neighbour have their own value.
     """
-    beside = _Beside(absence, block)
-    compared = [link for link in absence.links if link.operator != "="]
+    beside = _Beside(negation_guard, block)
+    compared = [link for link in negation_guard.links if link.operator != "="]
     found = beside.nearest(compared[0]) if compared else beside.among_equals()
-    if absence.follows:
+    if negation_guard.follows:
         latest = np.full(len(block), -1, np.int64)
         latest[beside.neighbours] = found
         return block.tie_end, latest
@@ -145,19 +145,19 @@ class LatestMatches(NamedTuple):
 class _Beside:
     """The events of a NOT, its neighbours, and the parts into which equalities divide both."""
 
-    def __init__(self, absence: Absence, block: Block) -> None:
-        self.absence, self.block = absence, block
-        self.follows, self.size = absence.follows, len(block)
-        self.events = _members(block, tuple(absence.template.position_of))
-        self.neighbours = _members(block, absence.positions)
-        sides = [sides_of(link.left, link.right, block) for link in absence.links]
+    def __init__(self, negation_guard: NegationGuard, block: Block) -> None:
+        self.negation_guard, self.block = negation_guard, block
+        self.follows, self.size = negation_guard.follows, len(block)
+        self.events = _members(block, tuple(negation_guard.template.position_of))
+        self.neighbours = _members(block, negation_guard.positions)
+        sides = [sides_of(link.left, link.right, block) for link in negation_guard.links]
         for inner, outer in sides:
             self.events = self.events[_known(inner, self.events)]
             self.neighbours = self.neighbours[_known(outer, self.neighbours)]
-        self.sides = dict(zip(absence.links, sides, strict=True))
+        self.sides = dict(zip(negation_guard.links, sides, strict=True))
         together = np.concatenate([self.events, self.neighbours])
         parts = block.key[together].astype(np.int64)
-        equal = [self.sides[link] for link in absence.links if link.operator == "="]
+        equal = [self.sides[link] for link in negation_guard.links if link.operator == "="]
         if equal and len(together):
             values = [np.concatenate([a.values[self.events], b.values[self.neighbours]]) for a, b in equal]
             parts = encode_keys([Vector(Kind.INT, one) for one in (parts, *values)]).codes
@@ -185,11 +185,11 @@ class _Beside:
     def _matches(self) -> LatestMatches:
         order = np.lexsort((self.events, self.part))
         part, end = self.part[order], self.events[order]
-        if len(self.absence.template.position_of) == 1:
+        if len(self.negation_guard.template.position_of) == 1:
             return LatestMatches(part, end, end)
         part_of = np.full(self.size, -1, np.int64)
         part_of[self.events] = self.part
-        ended = propagate(self.absence.template, self.block, part_of)[1:]
+        ended = propagate(self.negation_guard.template, self.block, part_of)[1:]
         kept = ended[end] >= 0
         part, end = part[kept], end[kept]
         latest = np.maximum.accumulate(part * (self.size + 1) + ended[end]) if len(end) else end
@@ -285,7 +285,7 @@ def comparable(pairs: tuple[Compared, ...], block: Block) -> tuple[Array, Array,
     known = np.ones((2, *size), np.bool_)
     for number, pair in enumerate(pairs):
         if isinstance(pair, EmptyGap):
-            left[number], right[number] = borders(pair.absence, block)
+            left[number], right[number] = borders(pair.negation_guard, block)
             continue
         sides = sides_of(pair.left, pair.right, block)
         left[number], right[number] = sides[0].values, sides[1].values

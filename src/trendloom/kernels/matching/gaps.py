@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.automaton import Machine, Step
+from trendloom.kernels.matching.automaton import Automaton, Step
 from trendloom.kernels.matching.gap_thresholds import borders, latest_starts
 from trendloom.kernels.matching.join_order import Joining, is_straight
 from trendloom.kernels.matching.lookups import Lookups
 from trendloom.kernels.matching.partial_matches import Paths, ready, without_context
-from trendloom.kernels.matching.spec import Absence, Rule, Scope
+from trendloom.kernels.matching.spec import NegationGuard, Rule, Scope
 from trendloom.pattern.template import Crossing, Crossings
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ MOST_TRIED = 1 << 18
 class Gaps:
     """The NOTs of a detection over one block."""
 
-    def __init__(self, machine: Machine, block: Block, make: MakeExpansion) -> None:
-        self.machine, self.block, self.make = machine, block, make
-        self.spec = machine.spec
-        self.lookups = Lookups(machine, block)
+    def __init__(self, automaton: Automaton, block: Block, make: MakeExpansion) -> None:
+        self.automaton, self.block, self.make = automaton, block, make
+        self.spec = automaton.spec
+        self.lookups = Lookups(automaton, block)
         self._thresholds: dict[int, Array] = {}
         self._joined: dict[int, Joining | None] = {}
-        self._borders: dict[Absence, tuple[Array, Array]] = {}
-        self._beside = {scope.number: machine.beside(scope.number) for scope in self.spec.scopes}
+        self._borders: dict[NegationGuard, tuple[Array, Array]] = {}
+        self._beside = {scope.number: automaton.beside(scope.number) for scope in self.spec.scopes}
         self.waiting = [scope for scope in self.spec.scopes if scope.number and scope.waits]
 
     # ------------------------------------------------------------------------------- while a match grows
@@ -67,7 +67,7 @@ class Gaps:
     def _way(self, way: Crossings, paths: Paths, column: int) -> Array:
         good = np.ones(len(paths), np.bool_)
         for crossing in way:
-            if self.machine.immediate(crossing.scope):
+            if self.automaton.immediate(crossing.scope):
                 good &= ~self.violated_at(crossing, paths, column)
         return good
 
@@ -79,9 +79,9 @@ class Gaps:
         before = self._column_before(paths, crossing, column)
         inside = before >= paths.own
         earlier = paths.events[np.arange(len(paths)), np.maximum(before, paths.own)]
-        absence = self.spec.scopes[crossing.scope].absence
-        if absence is not None:
-            return inside & self._not_apart(absence, earlier, paths.events[:, column])
+        negation_guard = self.spec.scopes[crossing.scope].negation_guard
+        if negation_guard is not None:
+            return inside & self._not_apart(negation_guard, earlier, paths.events[:, column])
         low, high = self.block.tie_end[earlier], self.block.tie_start[paths.events[:, column]]
         if not inside.all():
             low = np.where(inside, low, high)  # an empty gap
@@ -142,7 +142,7 @@ class Gaps:
     def _without_violation(self, paths: Paths, scope: Scope, column: int, *, decided: bool | None) -> Paths:
         """Drop rows that violate a NOT crossed at `column`; `decided`: only rows where its variables are all bound."""
         for crossing in (Crossing(scope.number, False), Crossing(scope.number, True)):
-            crosses = np.array([any(crossing in way for way in step.ways) for step in self.machine.steps], np.bool_)
+            crosses = np.array([any(crossing in way for way in step.ways) for step in self.automaton.steps], np.bool_)
             rows = np.flatnonzero(crosses[paths.steps[:, column]]) if len(paths) else np.zeros(0, np.int64)
             if decided is not None and len(rows):
                 some = paths.take(rows)
@@ -174,12 +174,12 @@ class Gaps:
         `rounds_at`: per row the column of the outer match whose rounds the NOT lies in.
         """
         scope = self.spec.scopes[crossing.scope]
-        if self.machine.immediate(scope.number) and not scope.open_ended:
+        if self.automaton.immediate(scope.number) and not scope.open_ended:
             threshold = self.threshold(scope.number)
             return (high > low) & (threshold[np.maximum(high, 0)] >= low)
-        if self.machine.immediate(scope.number):
+        if self.automaton.immediate(scope.number):
             gaps, of = np.unique(np.stack([low, high]), axis=1, return_inverse=True)
-            alone = without_context(self.machine, self.block, scope.number, gaps.shape[1])
+            alone = without_context(self.automaton, self.block, scope.number, gaps.shape[1])
             return self._exists(alone, gaps[0], gaps[1])[of.reshape(-1)]
         return self._exists(self._context(scope, paths, rounds_at), low, high)
 
@@ -207,7 +207,7 @@ class Gaps:
         """
         scope = roots.scope
         if scope not in self._joined:
-            self._joined[scope] = Joining(self, scope, MOST_TRIED) if is_straight(self.machine, scope) else None
+            self._joined[scope] = Joining(self, scope, MOST_TRIED) if is_straight(self.automaton, scope) else None
         joined = self._joined[scope]
         if joined is not None and joined.takes(roots):
             return joined.matches(roots, low, high, done)
@@ -225,12 +225,12 @@ class Gaps:
                 good[open_] = self._some_way(
                     some, some.steps[:, column], self._ways_of_step, low[open_], high[open_], column
                 )
-        states = self.machine.target_of[paths.steps[:, length - 1]]
+        states = self.automaton.target_of[paths.steps[:, length - 1]]
         good &= self._some_way(paths, states, lambda state: template.accepts[state], low, high, length)
         return paths.take(np.flatnonzero(good))
 
     def _ways_of_step(self, step: int) -> tuple[Crossings, ...]:
-        return self.machine.steps[step].ways
+        return self.automaton.steps[step].ways
 
     def _leading(self, paths: Paths, column: int) -> Array:
         """Rows where a NOT crossed on the way to `column` has nothing before it but what lies beside it in an AND."""
@@ -280,17 +280,17 @@ class Gaps:
         """The outer match as context of a NOT, with the rounds in which the NOT lies."""
         rows = np.arange(len(paths))
         around = {part: rounds for part, rounds in paths.rounds_around.items() if part in scope.parts}
-        for part in self.machine.parts:
+        for part in self.automaton.parts:
             if part in scope.parts and part not in around:
                 around[part] = paths.rounds(part)[rows, rounds_at]
         return replace(paths, scope=scope.number, own=paths.events.shape[1], root=rows, rounds_around=around)
 
-    def _not_apart(self, absence: Absence, earlier: Array, later: Array) -> Array:
+    def _not_apart(self, negation_guard: NegationGuard, earlier: Array, later: Array) -> Array:
         """Per pair of events, whether a match of a NOT that depends on one of them lies between them."""
-        if absence not in self._borders:
-            self._borders[absence] = borders(absence, self.block)
-        left, right = self._borders[absence]
-        return left[earlier] <= right[later] if absence.follows else left[earlier] < right[later]
+        if negation_guard not in self._borders:
+            self._borders[negation_guard] = borders(negation_guard, self.block)
+        left, right = self._borders[negation_guard]
+        return left[earlier] <= right[later] if negation_guard.follows else left[earlier] < right[later]
 
     def threshold(self, scope: int) -> Array:
         """For every index i the latest start of a match of the NOT that has ended before event i; −1: none."""

@@ -28,7 +28,7 @@ import numpy as np
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr
 from trendloom.expr.vectors import Vector, is_true
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.lookups import Lookup, bound_events, pieces
 from trendloom.kernels.matching.partial_matches import Paths, holds
 from trendloom.kernels.matching.spec import Rule
@@ -132,15 +132,15 @@ def sampled(events: Array) -> Array:
     return events[np.random.default_rng(len(events)).integers(0, len(events), PAIRS)]
 
 
-def is_straight(machine: Machine, scope: int) -> bool:
+def is_straight(automaton: Automaton, scope: int) -> bool:
     """Whether a match of a scope is one event for each of its components, one after the other."""
-    template = machine.spec.scopes[scope].template
+    template = automaton.spec.scopes[scope].template
     last = len(template.position_of) - 1
-    targets = [[step.target for step in steps] for steps in (machine.starts[scope], *machine.moves[scope])]
+    targets = [[step.target for step in steps] for steps in (automaton.starts[scope], *automaton.moves[scope])]
     chain = targets == [*([state] for state in range(last + 1)), []]
-    single = all(len(step.ways) == 1 and not step.may_tie for steps in machine.moves[scope] for step in steps)
+    single = all(len(step.ways) == 1 and not step.may_tie for steps in automaton.moves[scope] for step in steps)
     ends = [state for state, ways in enumerate(template.accepts) if ways]
-    names = [machine.spec.places[position].variable for position in template.position_of]
+    names = [automaton.spec.places[position].variable for position in template.position_of]
     return chain and single and ends == [last] and len(set(names)) == len(names)
 
 
@@ -176,12 +176,12 @@ class Joining:
     """A scope over one block. Its component c is bound at column c of a match."""
 
     def __init__(self, gaps: Gaps, scope: int, chunk: int, horizon: Array | None = None) -> None:
-        self.gaps, self.machine, self.block = gaps, gaps.machine, gaps.block
-        self.scope, self.chunk, self.horizon = self.machine.spec.scopes[scope], chunk, horizon
-        following = [steps[0] for steps in self.machine.moves[scope][:-1]]
-        self.steps = np.array([self.machine.starts[scope][0].number, *(step.number for step in following)], np.int32)
+        self.gaps, self.automaton, self.block = gaps, gaps.automaton, gaps.block
+        self.scope, self.chunk, self.horizon = self.automaton.spec.scopes[scope], chunk, horizon
+        following = [steps[0] for steps in self.automaton.moves[scope][:-1]]
+        self.steps = np.array([self.automaton.starts[scope][0].number, *(step.number for step in following)], np.int32)
         self.positions = self.scope.template.position_of
-        self.names = [self.machine.spec.places[position].variable for position in self.positions]
+        self.names = [self.automaton.spec.places[position].variable for position in self.positions]
         self.members = [self.block.members[position] for position in self.positions]
         self.early = [(rule, self._ends(rule)) for rule in self.scope.rules if self._is_early(rule)]
         self.late = [rule for rule in self.scope.rules if not self._is_early(rule)]
@@ -193,7 +193,7 @@ class Joining:
 
     def _is_early(self, rule: Rule) -> bool:
         """Whether a rule is about single events, one of each of its variables, and may be decided before the end."""
-        plural = {name for name in rule.shape.variables - set(self.names) if name in self.machine.spec.plural}
+        plural = {name for name in rule.shape.variables - set(self.names) if name in self.automaton.spec.plural}
         return rule.early and rule.part is None and rule.shape.compares_events and not plural
 
     def _ends(self, rule: Rule) -> frozenset[int]:
@@ -201,7 +201,7 @@ class Joining:
         return frozenset(self.names.index(name) for name in rule.shape.each if name in self.names)
 
     def _uses(self, crossing: Crossing) -> frozenset[str]:
-        scope = self.machine.spec.scopes[crossing.scope]
+        scope = self.automaton.spec.scopes[crossing.scope]
         return scope.outer & set(self.names) if scope.waits else frozenset()
 
     @cached_property
@@ -233,7 +233,7 @@ class Joining:
         return float(self._holds(rule, found).mean()) if all(map(len, found.values())) else 1.0
 
     def _fitting(self, name: str) -> Array:
-        spec = self.machine.spec
+        spec = self.automaton.spec
         members = [self.block.members[at] for at in spec.positions(spec.binds(self.scope.number, name), name)]
         return members[0] if len(members) == 1 else np.unique(np.concatenate(members))
 
@@ -369,7 +369,7 @@ class Joining:
         outside = around.roots.take(rows.root)
         steps = np.broadcast_to(self.steps[columns], (len(rows), len(columns)))
         return Paths(
-            self.machine,
+            self.automaton,
             self.block,
             self.scope.number,
             outside.events.shape[1],

@@ -19,7 +19,7 @@ import numpy as np
 
 from trendloom.expr.nodes import Comparison, Expr, variables
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.comparisons import sides_of
 from trendloom.kernels.matching.partial_matches import Paths
 from trendloom.kernels.matching.spec import Rule
@@ -89,8 +89,8 @@ def mine_and_theirs(rule: Rule, variable: str) -> tuple[Expr, Expr, str]:
 class Lookups:
     """The tables of one block, each made when it is first asked for."""
 
-    def __init__(self, machine: Machine, block: Block) -> None:
-        self.machine, self.block = machine, block
+    def __init__(self, automaton: Automaton, block: Block) -> None:
+        self.automaton, self.block = automaton, block
         self._tables: dict[tuple[tuple[int, ...], Rule, str], Lookup] = {}
 
     def table(self, positions: tuple[int, ...], rule: Rule, variable: str) -> Lookup:
@@ -106,7 +106,7 @@ class Lookups:
     def possible(self, roots: Paths, low: Array, high: Array) -> Array:
         """Per root, whether every value that a match in [low, high) needs is there: a miss means there is no match."""
         found = np.ones(len(roots), np.bool_)
-        spec = self.machine.spec
+        spec = self.automaton.spec
         for rule in spec.scopes[roots.scope].rules:
             if not rule.short_cut:
                 continue
@@ -123,7 +123,7 @@ class Lookups:
 
         Of a rule with a short cut, the event that is bound first asks for the value of the other.
         """
-        spec = self.machine.spec
+        spec = self.automaton.spec
         for rule in spec.scopes[0].rules:
             if not rule.short_cut:
                 continue

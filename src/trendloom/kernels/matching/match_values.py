@@ -20,7 +20,7 @@ from trendloom.kernels.columns import segments
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import Place
+from trendloom.kernels.matching.spec import PatternPosition
 from trendloom.model.schema import Kind
 
 # Folds of what each event of a match gives: the values of their parts, and the folds of matches that are found.
@@ -140,7 +140,7 @@ def _fold_doubles(offsets: Array, values: Array, flags: Array, operator: int) ->
     return found
 
 
-def binding_positions(places: tuple[Place, ...]) -> dict[str, Array]:
+def binding_positions(places: tuple[PatternPosition, ...]) -> dict[str, Array]:
     """For each variable of the match which positions bind it."""
     names = {place.variable for place in places if place.scope == 0}
     return {name: np.array([p.variable == name and p.scope == 0 for p in places]) for name in names}

@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Chances:
+class MatchConfidence:
     """Of matches whose times are not known for certain: how likely each is, and the least and latest times (ticks) of
     its events in all worlds where it is one.
     """
@@ -29,8 +29,8 @@ class Chances:
     low: Array
     high: Array
 
-    def of_rows(self, rows: Array | slice) -> Chances:
-        return Chances(self.confidence[rows], self.low[rows], self.high[rows])
+    def of_rows(self, rows: Array | slice) -> MatchConfidence:
+        return MatchConfidence(self.confidence[rows], self.low[rows], self.high[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Matches:
     certain_from: Array | None = None
     unions: bool = False
     rank: Array | None = None
-    chances: Chances | None = None
+    chances: MatchConfidence | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -125,11 +125,11 @@ def _together(columns: list[Array | None]) -> Array | None:
     return np.concatenate(there) if there else None
 
 
-def _together_chances(some: list[Chances | None]) -> Chances | None:
+def _together_chances(some: list[MatchConfidence | None]) -> MatchConfidence | None:
     there = [one for one in some if one is not None]
     if not there:
         return None
-    return Chances(
+    return MatchConfidence(
         np.concatenate([one.confidence for one in there]),
         np.concatenate([one.low for one in there]),
         np.concatenate([one.high for one in there]),

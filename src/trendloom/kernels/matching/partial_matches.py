@@ -23,7 +23,7 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Which
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.spec import Rule
 from trendloom.model.schema import Kind
 
@@ -83,7 +83,7 @@ class Paths:
     `root[r]`: which root the row grew from. `rounds_around`: for parts around the NOT, the round it lies in.
     """
 
-    machine: Machine
+    automaton: Automaton
     block: Block
     scope: int
     own: int
@@ -123,24 +123,24 @@ class Paths:
 
     def binding(self, variable: str) -> Array:
         """Matrix: which columns bind the variable, as this scope sees it."""
-        return self.machine.binds(self.scope, variable)[self.steps]
+        return self.automaton.binds(self.scope, variable)[self.steps]
 
     def rounds(self, part: int) -> Array:
         """Matrix: the round of a part each own column lies in; −1 outside. Context columns: that of the outer match."""
         steps = self.steps
         if part in self.rounds_around:
             mine = np.full(steps.shape, -1, np.int64)
-            mine[:, : self.own] = _rounds(self.machine, steps[:, : self.own], part)
+            mine[:, : self.own] = _rounds(self.automaton, steps[:, : self.own], part)
             mine[:, self.own :] = self.rounds_around[part][:, None]
             return mine
         mine = np.full(steps.shape, -1, np.int64)
-        mine[:, self.own :] = _rounds(self.machine, steps[:, self.own :], part)
+        mine[:, self.own :] = _rounds(self.automaton, steps[:, self.own :], part)
         return mine
 
 
-def _rounds(machine: Machine, steps: Array, part: int) -> Array:
-    counted = np.cumsum(machine.starts_round[part][steps], axis=1)
-    return np.where(machine.inside[part][steps], counted, -1)
+def _rounds(automaton: Automaton, steps: Array, part: int) -> Array:
+    counted = np.cumsum(automaton.starts_round[part][steps], axis=1)
+    return np.where(automaton.inside[part][steps], counted, -1)
 
 
 # ------------------------------------------------------------------------------------------------- rules
@@ -318,10 +318,10 @@ def ready(rule: Rule, paths: Paths, variables: frozenset[str]) -> Array:
     return found
 
 
-def without_context(machine: Machine, block: Block, scope: int, count: int) -> Paths:
+def without_context(automaton: Automaton, block: Block, scope: int, count: int) -> Paths:
     """Empty partial matches to grow from."""
     events = np.zeros((count, 0), np.int64)
-    return Paths(machine, block, scope, 0, events, events.astype(np.int32), np.arange(count), {})
+    return Paths(automaton, block, scope, 0, events, events.astype(np.int32), np.arange(count), {})
 
 
 def together(pieces: list[Paths]) -> Paths:
@@ -336,5 +336,5 @@ def together(pieces: list[Paths]) -> Paths:
 
 def same_bindings(paths: Paths) -> Array:
     """Numbers that are equal for rows with the same events at the same positions."""
-    rows = np.concatenate([paths.root[:, None], paths.events, paths.machine.position_of[paths.steps]], axis=1)
+    rows = np.concatenate([paths.root[:, None], paths.events, paths.automaton.position_of[paths.steps]], axis=1)
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)

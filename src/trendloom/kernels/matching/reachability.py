@@ -26,7 +26,7 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, fits_at, fitting_bits, moves_of
 
 Array = np.ndarray[Any, Any]
@@ -65,7 +65,7 @@ class Tables(NamedTuple):
     cuts: Array
 
 
-class Viability(NamedTuple):
+class Reachability(NamedTuple):
     """`ends[s, e]`, whether it is more than a lower bound, and how many cells were read or written to find it."""
 
     ends: Array
@@ -73,25 +73,25 @@ class Viability(NamedTuple):
     work: int
 
 
-def earliest_ends(machine: Machine, block: Block, moves: Moves, checks: Checks, cuts: Array) -> Viability:
+def earliest_ends(automaton: Automaton, block: Block, moves: Moves, checks: Checks, cuts: Array) -> Reachability:
     """The earliest ends of matches whose steps depend on the two events they join alone."""
-    accepts = accepting(machine)
+    accepts = accepting(automaton)
     questions, exact = _questions(moves, checks, accepts, len(block))
-    positions = np.array(machine.spec.scopes[0].template.position_of, np.int64)
-    may_tie = np.array([step.may_tie for steps in machine.moves[0] for step in steps], np.bool_)
+    positions = np.array(automaton.spec.scopes[0].template.position_of, np.int64)
+    may_tie = np.array([step.may_tie for steps in automaton.moves[0] for step in steps], np.bool_)
     tables = Tables(positions, accepts, may_tie, fitting_bits(block), block.key_starts, cuts)
     ends = np.full((len(positions), len(block)), NEVER, np.int32)
     work = _sweep(ends, tables, moves, checks, questions)
-    return Viability(ends, exact, int(work))
+    return Reachability(ends, exact, int(work))
 
 
-def end_bounds(machine: Machine, block: Block) -> Array | None:
+def end_bounds(automaton: Automaton, block: Block) -> Array | None:
     """Lower bounds of the earliest ends for any machine: rules and NOTs are left out. None: too many positions."""
-    if len(machine.spec.places) > MOST_POSITIONS or not len(block):
+    if len(automaton.spec.places) > MOST_POSITIONS or not len(block):
         return None
-    moves = moves_of(machine, ())
+    moves = moves_of(automaton, ())
     checks = _no_checks(len(moves.step), block)
-    return earliest_ends(machine, block, moves, checks, cuts_of(checks)).ends
+    return earliest_ends(automaton, block, moves, checks, cuts_of(checks)).ends
 
 
 def _no_checks(moves: int, block: Block) -> Checks:
@@ -105,8 +105,8 @@ def _no_checks(moves: int, block: Block) -> Checks:
     )  # fmt: skip
 
 
-def accepting(machine: Machine) -> Array:
-    return np.array([bool(ways) for ways in machine.spec.scopes[0].template.accepts], np.bool_)
+def accepting(automaton: Automaton) -> Array:
+    return np.array([bool(ways) for ways in automaton.spec.scopes[0].template.accepts], np.bool_)
 
 
 def cuts_of(checks: Checks) -> Array:

@@ -15,7 +15,7 @@ from trendloom.pattern.template import Template
 
 
 @dataclass(frozen=True)
-class Place:
+class PatternPosition:
     """A position of the pattern: what it binds, where it stands."""
 
     type: str
@@ -41,7 +41,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Absence:
+class NegationGuard:
     """A NOT whose matches depend on nothing outside but one event next to it, its *neighbour*.
 
     `follows`: the neighbour is bound after the NOT, else before it; `positions` are those where it is bound. `links`
@@ -59,7 +59,7 @@ class Absence:
 class Scope:
     """The pattern (scope 0) or one NOT: its template and the rules on its matches.
 
-    `outer`: variables of enclosing scopes that the rules here or in NOTs inside use. `absence`: all of that
+    `outer`: variables of enclosing scopes that the rules here or in NOTs inside use. `negation_guard`: all of that
     is one event next to the NOT. `like`: the first NOT with the same matches, if that is another one.
     """
 
@@ -70,7 +70,7 @@ class Scope:
     outer: frozenset[str]
     parts: tuple[int, ...] = ()  # Kleene, Round and AND parts around the NOT
     branch: tuple[tuple[int, int], ...] = ()  # (AND part, which of its operands) around the NOT
-    absence: Absence | None = None
+    negation_guard: NegationGuard | None = None
     like: int | None = None
 
     @property
@@ -80,7 +80,7 @@ class Scope:
     @property
     def waits(self) -> bool:
         """Whether it is decided for each match around it, not for the two events around it."""
-        return bool(self.outer) and self.absence is None
+        return bool(self.outer) and self.negation_guard is None
 
     @property
     def open_ended(self) -> bool:
@@ -90,13 +90,13 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Detection:
+class PatternSpec:
     """All matches of a pattern. `adjacent`: only events with nothing between; `earliest`: only the next that fits.
 
     `hidden`: positions of EXISTS, whose events are matched and then left out; equal remainders are one match.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[PatternPosition, ...]
     scopes: tuple[Scope, ...]
     window: Window
     earliest: bool = False
@@ -105,7 +105,7 @@ class Detection:
     sieves: tuple[Sieve, ...] = ()
     hidden: frozenset[int] = frozenset()
 
-    def without_rules(self) -> Detection:
+    def without_rules(self) -> PatternSpec:
         """The same pattern without the conditions on its matches; those of NOTs stay."""
         first, *others = self.scopes
         return replace(self, scopes=(replace(first, rules=()), *others))
@@ -150,12 +150,12 @@ class EmptyGap:
     Like a pair, `left(e) operator right(f)`, of two columns that are computed (see `borders`).
     """
 
-    absence: Absence
+    negation_guard: NegationGuard
     steps: frozenset[tuple[int, int]]
 
     @property
     def operator(self) -> str:
-        return ">" if self.absence.follows else ">="
+        return ">" if self.negation_guard.follows else ">="
 
 
 Compared = Pair | EmptyGap

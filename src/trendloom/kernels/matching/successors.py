@@ -23,7 +23,7 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, fits_at, possible
 from trendloom.kernels.matching.windows import horizons
 
@@ -54,18 +54,18 @@ class Nearest(NamedTuple):
 
 
 def successors_of(
-    machine: Machine, block: Block, fits: Array, key_end: Array, moves: Moves, checks: Checks
+    automaton: Automaton, block: Block, fits: Array, key_end: Array, moves: Moves, checks: Checks
 ) -> Successors:
     """All successors, by the sweep where every move has at most one predicate."""
-    states = np.array(machine.spec.scopes[0].template.position_of, np.int64)
+    states = np.array(automaton.spec.scopes[0].template.position_of, np.int64)
     shape = (len(states), len(block))
     found = Successors(np.empty(shape, np.int32), np.empty(shape, np.int16))
-    nearest = None if machine.spec.adjacent else _nearest(moves, checks, len(block))
+    nearest = None if automaton.spec.adjacent else _nearest(moves, checks, len(block))
     if nearest is None:
         following = _following(block.members, len(block))
-        horizon = None if machine.spec.adjacent else horizons(block, machine.spec.window)
+        horizon = None if automaton.spec.adjacent else horizons(block, automaton.spec.window)
         limit = key_end if horizon is None else horizon
-        _search(found, states, fits, limit, machine.spec.adjacent, following, moves, checks)
+        _search(found, states, fits, limit, automaton.spec.adjacent, following, moves, checks)
     else:
         _sweep(found, states, fits, block.key_starts, moves, checks, nearest)
     return found

@@ -11,7 +11,7 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gap_thresholds import comparable
 from trendloom.kernels.matching.gaps import Gaps
@@ -50,19 +50,19 @@ class Checks(NamedTuple):
     tie_end: Array
 
 
-def moves_of(machine: Machine, pairs: tuple[Compared, ...]) -> Moves:
-    moves = [(state, step) for state, steps in enumerate(machine.moves[0]) for step in steps]
-    begin = np.searchsorted([state for state, _ in moves], np.arange(len(machine.moves[0]) + 1))
+def moves_of(automaton: Automaton, pairs: tuple[Compared, ...]) -> Moves:
+    moves = [(state, step) for state, steps in enumerate(automaton.moves[0]) for step in steps]
+    begin = np.searchsorted([state for state, _ in moves], np.arange(len(automaton.moves[0]) + 1))
     rows = np.array([(step.number, step.position, step.target) for _, step in moves], np.int64).reshape(-1, 3)
     bound = [any(step.ways) or any((state, step.number) in pair.steps for pair in pairs) for state, step in moves]
     step, position, target = (np.ascontiguousarray(column) for column in rows.T)
     return Moves(begin.astype(np.int64), step, position, target, ~np.array(bound, np.bool_))
 
 
-def checks_of(machine: Machine, pairs: tuple[Compared, ...], block: Block) -> Checks:
-    moves = [(state, step) for state, steps in enumerate(machine.moves[0]) for step in steps]
-    gaps = Gaps(machine, block, lambda gaps, scope: Expansion(machine, block, gaps, scope))
-    nots = [[scope for way in step.ways for scope in machine.thresholds_of(way)] for _, step in moves]
+def checks_of(automaton: Automaton, pairs: tuple[Compared, ...], block: Block) -> Checks:
+    moves = [(state, step) for state, steps in enumerate(automaton.moves[0]) for step in steps]
+    gaps = Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope))
+    nots = [[scope for way in step.ways for scope in automaton.thresholds_of(way)] for _, step in moves]
     crossed = sorted({scope for some in nots for scope in some})
     compared = [[i for i, pair in enumerate(pairs) if (state, step.number) in pair.steps] for state, step in moves]
     forbidden = [[crossed.index(scope) for scope in some] for some in nots]

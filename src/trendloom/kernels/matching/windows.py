@@ -19,7 +19,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.matching.partial_matches import Paths
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]
@@ -93,7 +93,9 @@ def surroundings(block: Block, first: Array, last: Array, start: Array | None, w
 # Complete matches in the windows that hold them, and the NOTs at their ends, which look at the rest of the window.
 
 
-def in_windows(gaps: Gaps, paths: Paths, spec: Detection, rows: int = 1 << 16) -> Iterator[tuple[Paths, Array | None]]:
+def in_windows(
+    gaps: Gaps, paths: Paths, spec: PatternSpec, rows: int = 1 << 16
+) -> Iterator[tuple[Paths, Array | None]]:
     """Complete matches per window that holds them, where leading and trailing NOTs agree."""
     for begin in range(0, len(paths), rows):
         some = paths.take(np.arange(begin, min(begin + rows, len(paths))))
@@ -104,7 +106,7 @@ def in_windows(gaps: Gaps, paths: Paths, spec: Detection, rows: int = 1 << 16) -
             some = some.take(which)
         if looks_around(spec):
             low, high = surroundings(some.block, some.events[:, 0], some.events[:, -1], start, spec.window)
-            numbered = Paths(gaps.machine, some.block, 0, 0, some.events, some.steps, np.arange(len(some)), {})
+            numbered = Paths(gaps.automaton, some.block, 0, 0, some.events, some.steps, np.arange(len(some)), {})
             kept = gaps.enclosed(numbered, low, high)
             some, start = kept, None if start is None else start[kept.root]
         yield some, start
@@ -114,10 +116,10 @@ def matches_of(paths: Paths, start: Array | None) -> Matches:
     """Matches of equal length as flat arrays."""
     rows, length = paths.events.shape
     offsets = np.arange(rows + 1, dtype=np.int64) * length
-    positions = paths.machine.position_of[paths.steps].astype(np.int32)
+    positions = paths.automaton.position_of[paths.steps].astype(np.int32)
     return Matches(offsets, paths.events.reshape(-1), positions.reshape(-1), start)
 
 
-def looks_around(spec: Detection) -> bool:
+def looks_around(spec: PatternSpec) -> bool:
     """Whether the pattern has leading or trailing NOTs."""
     return spec.scopes[0].open_ended

@@ -17,7 +17,7 @@ from trendloom.errors import RunError
 from trendloom.expr.nodes import columns
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Built, Divisible, Expected, Figure
-from trendloom.kernels.emission import Certain, Clock
+from trendloom.kernels.emission import Certain, EmissionPolicy
 from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.matching.match_values import MatchValues, binding_positions
 from trendloom.kernels.matching.matches import Matches, join
@@ -45,14 +45,16 @@ class RankingKernel(SearchKernel):
     scoring: Scoring
 
     @property
-    def clock(self) -> Clock:
-        window = self.detection.window
-        return Clock(window, Certain.WINDOW) if window.sliding else Clock(window, Certain.FIRST, reach=2)
+    def emission(self) -> EmissionPolicy:
+        window = self.pattern_spec.window
+        return (
+            EmissionPolicy(window, Certain.WINDOW) if window.sliding else EmissionPolicy(window, Certain.FIRST, reach=2)
+        )
 
     @property
     def divisible(self) -> Divisible:
         found = Divisible.NOT_AT_ALL if self.scoring.overall else Divisible.BY_KEY
-        return found | Divisible.BY_TIME if self.detection.window.sliding else found
+        return found | Divisible.BY_TIME if self.pattern_spec.window.sliding else found
 
     @property
     def reads(self) -> frozenset[str]:
@@ -98,7 +100,7 @@ class RankingKernel(SearchKernel):
         values = MatchValues(
             block,
             matches,
-            binding_positions(self.detection.places),
+            binding_positions(self.pattern_spec.places),
             lambda name, events: block.columns[name].take(events),
         )
         return scored(matches, scores_of(self.scoring, values), descending=self.scoring.descending)
@@ -137,7 +139,9 @@ class ListingKernel(RankingKernel):
             count += len(matches)
             if count > self.most:
                 raise self._too_many(f"more than {self.most:,}")
-            held.append(self.scored(block, inside_operand_spans(matches, block, self.scoring, self.detection.window)))
+            held.append(
+                self.scored(block, inside_operand_spans(matches, block, self.scoring, self.pattern_spec.window))
+            )
             size += len(held[-1])
             if size > HELD:
                 held = [best_of(together(held), block, self.scoring)]

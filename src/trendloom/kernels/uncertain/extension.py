@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.matching.automaton import Machine, Step
+from trendloom.kernels.matching.automaton import Automaton, Step
 from trendloom.kernels.matching.partial_matches import Paths, holds
 from trendloom.kernels.matching.spec import Rule
 from trendloom.kernels.uncertain.block import IntervalBlock
@@ -33,9 +33,9 @@ from trendloom.kernels.uncertain.prefixes import InOrder, OrderedPaths, Prefixes
 Array = np.ndarray[Any, Any]
 
 
-def least_ends(machine: Machine, block: IntervalBlock, fitting: tuple[PositionEvents, ...]) -> Array:
+def least_ends(automaton: Automaton, block: IntervalBlock, fitting: tuple[PositionEvents, ...]) -> Array:
     """`ends[state, event]`: the least point of the last event of a match that has bound the event in that state."""
-    template = machine.spec.scopes[0].template
+    template = automaton.spec.scopes[0].template
     ends = np.full((len(template.edges), len(block)), FAR, np.int64)
     for state in range(len(template.edges) - 1, -1, -1):  # without loops over several components, states are in order
         mine = fitting[template.position_of[state]]
@@ -57,15 +57,15 @@ class Extensions:
     """
 
     def __init__(
-        self, machine: Machine, block: IntervalBlock, span: int | None, threshold: Fraction | None = None
+        self, automaton: Automaton, block: IntervalBlock, span: int | None, threshold: Fraction | None = None
     ) -> None:
-        self.machine, self.block, self.span = machine, block, span
+        self.automaton, self.block, self.span = automaton, block, span
         self.threshold = threshold
         self.fitting = events_by_position(block)
-        self.ends = least_ends(machine, block, self.fitting)
+        self.ends = least_ends(automaton, block, self.fitting)
         self.low, self.high = block.first_point, block.last_point
-        self.steps = _StepTables(machine)
-        self.growing, self.final = _rules(machine)
+        self.steps = _StepTables(automaton)
+        self.growing, self.final = _rules(automaton)
 
     def slices(self, prefixes: Prefixes, rows: Array, step: Step, until: Array | None) -> tuple[Array, Array]:
         """Per row the slice of the events of a step's position that may come next, until some point."""
@@ -100,7 +100,7 @@ class Extensions:
         before = prefixes.paths
         bound = np.concatenate([before.events[rows], events[:, None]], axis=1)
         ways = np.concatenate([before.steps[rows], steps[:, None].astype(np.int32)], axis=1)
-        return ordered_paths(self.machine, self.block, bound, ways)
+        return ordered_paths(self.automaton, self.block, bound, ways)
 
     def grown(
         self, prefixes: Prefixes, rows: Array, events: Array, steps: Array, trail: Trail | None = None
@@ -112,7 +112,7 @@ class Extensions:
     def passing(self, paths: Paths, step: Step) -> Array:
         """The rows whose newest event passes every rule that can be decided now."""
         kept = np.arange(len(paths))
-        variable = self.machine.spec.places[step.position].variable
+        variable = self.automaton.spec.places[step.position].variable
         for rule in self.growing:
             if len(kept) and variable in rule.shape.chosen - rule.shape.whole:
                 some = paths if len(kept) == len(paths) else paths.take(kept)
@@ -157,16 +157,16 @@ class Extensions:
 class _StepTables:
     """By the number of a step: whether it can bind an event again, and the NOTs without conditions that it crosses."""
 
-    def __init__(self, machine: Machine) -> None:
-        spec = machine.spec
+    def __init__(self, automaton: Automaton) -> None:
+        spec = automaton.spec
         template = spec.scopes[0].template
         types = [spec.places[position].type for position in template.position_of]
         self.repeats, self.bare_nots = {}, {}
-        for step in (one for one in machine.steps if one.scope == 0):
+        for step in (one for one in automaton.steps if one.scope == 0):
             before = [s for s in range(len(types)) if step.target in template.reached[s]]
             self.repeats[step.number] = any(types[state] == types[step.target] for state in before)
             self.bare_nots[step.number] = tuple(
-                position_of_not(machine, scope) for scope in scopes_crossed(step) if not spec.scopes[scope].rules
+                position_of_not(automaton, scope) for scope in scopes_crossed(step) if not spec.scopes[scope].rules
             )
         self.accepts = np.array([bool(ways) for ways in template.accepts], np.bool_)
 
@@ -176,17 +176,17 @@ def scopes_crossed(step: Step) -> tuple[int, ...]:
     return tuple(sorted({crossing.scope for crossing in step.ways[0]}))
 
 
-def position_of_not(machine: Machine, scope: int) -> int:
+def position_of_not(automaton: Automaton, scope: int) -> int:
     """The position of the single event of a NOT."""
-    return machine.spec.scopes[scope].template.starts[0].position
+    return automaton.spec.scopes[scope].template.starts[0].position
 
 
-def _rules(machine: Machine) -> tuple[list[Rule], list[Rule]]:
+def _rules(automaton: Automaton) -> tuple[list[Rule], list[Rule]]:
     """The rules that are decided while a signature grows, and those that wait for the whole.
 
     Under skip-till-next-match all that can be decided is: an event that fails is no extension, so it forbids nothing.
     """
-    spec = machine.spec
+    spec = automaton.spec
     growing: list[Rule] = []
     final: list[Rule] = []
     for rule in spec.scopes[0].rules:

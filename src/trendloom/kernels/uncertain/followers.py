@@ -45,7 +45,7 @@ class NextGrowth(SignatureGrowth):
     def children(self, prefixes: Prefixes) -> Iterator[Prefixes]:
         states = prefixes.states
         for state in np.unique(states):
-            steps = self.machine.moves[0][state]
+            steps = self.automaton.moves[0][state]
             mine = prefixes.take(np.flatnonzero(states == state))
             for some in self._batches(mine, steps):
                 yield from _FollowerSearch(self.extensions, some, steps, self.chunk).children()

@@ -31,7 +31,7 @@ class SignatureGrowth:
     """Over one block each event that fits, and may come later, extends a partial signature."""
 
     def __init__(self, extensions: Extensions, chunk: int = CHUNK) -> None:
-        self.extensions, self.machine, self.chunk = extensions, extensions.machine, chunk
+        self.extensions, self.automaton, self.chunk = extensions, extensions.automaton, chunk
 
     def complete(self) -> Iterator[Prefixes]:
         """All signatures that may be matches, NOTs left out, in chunks of equal length."""
@@ -48,8 +48,8 @@ class SignatureGrowth:
 
     def starts(self) -> Iterator[Prefixes]:
         """Partial signatures of one event."""
-        root = nothing_bound(self.machine, self.extensions.block)
-        for step in self.machine.starts[0]:
+        root = nothing_bound(self.automaton, self.extensions.block)
+        for step in self.automaton.starts[0]:
             members = self.extensions.fitting[step.position].events
             for begin in range(0, len(members), self.chunk):
                 events = members[begin : begin + self.chunk]
@@ -68,7 +68,7 @@ class SignatureGrowth:
         states = prefixes.states
         for state in np.unique(states):
             rows = np.flatnonzero(states == state)
-            for step in self.machine.moves[0][state]:
+            for step in self.automaton.moves[0][state]:
                 yield rows, step
 
     def _kept(self, prefixes: Prefixes, rows: Array, events: Array, step: Step) -> Iterator[Prefixes]:

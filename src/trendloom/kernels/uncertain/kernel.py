@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.emission import Certain, Clock, between
+from trendloom.kernels.emission import Certain, EmissionPolicy, between
 from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.uncertain.block import IntervalBlock
@@ -42,7 +42,7 @@ class ImpreciseKernel(SearchKernel):
 
     def all(self, block: Block) -> Iterator[Matches]:
         assert isinstance(block, IntervalBlock)
-        for found in signatures_of(self.detection, block, threshold=self.threshold):
+        for found in signatures_of(self.pattern_spec, block, threshold=self.threshold):
             matches = self._weighed(found, block)
             if len(matches):
                 yield matches
@@ -56,34 +56,34 @@ class ImpreciseKernel(SearchKernel):
         return matches if kept.all() else matches.take(np.flatnonzero(kept))
 
     @property
-    def clock(self) -> Clock:
-        known = super().clock
-        if known.certain is Certain.LAST and (self.detection.earliest or len(self.detection.scopes) > 1):
+    def emission(self) -> EmissionPolicy:
+        known = super().emission
+        if known.certain is Certain.LAST and (self.pattern_spec.earliest or len(self.pattern_spec.scopes) > 1):
             known = replace(known, certain=Certain.LATEST)
         return replace(known, slack=self.slack)
 
     def step(self, state: SearchState, block: Block, watermark: int | None) -> tuple[Iterator[Matches], SearchState]:
         """As every search; events that are too early by their latest times are let go."""
         found, after = super().step(state, block, watermark)
-        if watermark is None or self.detection.window.within is None:
+        if watermark is None or self.pattern_spec.window.within is None:
             return found, after
         assert isinstance(block, IntervalBlock)
         return found, replace(after, kept=np.flatnonzero(self._needed(block, watermark)))
 
     def _needed(self, block: IntervalBlock, watermark: int) -> Array:
         """Which events may be part of a match that is not certain yet, or decide about one."""
-        clock, within = self.clock, self.detection.window.within or 0
-        if clock.window.sliding:
-            needed: Array = block.high >= clock.first_open(watermark)
+        emission, within = self.emission, self.pattern_spec.window.within or 0
+        if emission.window.sliding:
+            needed: Array = block.high >= emission.first_open(watermark)
             return needed
-        open_ = block.high + within > watermark if clock.certain is Certain.FIRST else block.high >= watermark
+        open_ = block.high + within > watermark if emission.certain is Certain.FIRST else block.high >= watermark
         earliest = watermark
-        if clock.certain is not Certain.LAST:
+        if emission.certain is not Certain.LAST:
             earliest = min(earliest, int(block.time[open_].min(initial=watermark)))
         return block.high > earliest - within
 
     def _found(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Matches]:
-        if self.clock.certain is not Certain.LATEST or before is None:
+        if self.emission.certain is not Certain.LATEST or before is None:
             return super()._found(block, before, watermark)
         assert isinstance(block, IntervalBlock)
         news = np.zeros(block.keys, np.bool_)
@@ -101,11 +101,11 @@ class ImpreciseKernel(SearchKernel):
 
     def _moments(self, block: IntervalBlock, matches: Matches) -> Array:
         """The least watermark at which each match is certain."""
-        clock, start = self.clock, matches.window_start
-        if clock.certain is Certain.LAST:
+        emission, start = self.emission, matches.window_start
+        if emission.certain is Certain.LAST:
             last = np.maximum.reduceat(block.time[matches.events], matches.offsets[:-1])
         else:
             last = block.high[matches.last]
             if start is not None:
-                last = np.minimum(last, start + (clock.window.within or 0) - 1)
-        return clock.moment(block.high[matches.first], last, start)
+                last = np.minimum(last, start + (emission.window.within or 0) - 1)
+        return emission.moment(block.high[matches.first], last, start)

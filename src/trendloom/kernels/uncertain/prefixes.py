@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.partial_matches import Paths
 from trendloom.kernels.uncertain.block import IntervalBlock
 from trendloom.kernels.uncertain.position_events import FAR
@@ -75,7 +75,7 @@ class Prefixes:
 
     @property
     def states(self) -> Array:
-        return self.paths.machine.target_of[self.paths.steps[:, -1]]
+        return self.paths.automaton.target_of[self.paths.steps[:, -1]]
 
     @cached_property
     def key(self) -> Array:
@@ -93,18 +93,18 @@ class Prefixes:
 
 
 def _of_rows(paths: OrderedPaths, rows: Array | slice) -> OrderedPaths:
-    return ordered_paths(paths.machine, paths.block, paths.events[rows], paths.steps[rows])
+    return ordered_paths(paths.automaton, paths.block, paths.events[rows], paths.steps[rows])
 
 
-def ordered_paths(machine: Machine, block: Any, events: Array, steps: Array) -> OrderedPaths:
+def ordered_paths(automaton: Automaton, block: Any, events: Array, steps: Array) -> OrderedPaths:
     """Partial signatures of the pattern itself."""
-    return OrderedPaths(machine, block, 0, 0, events, steps, np.arange(len(events)), {})
+    return OrderedPaths(automaton, block, 0, 0, events, steps, np.arange(len(events)), {})
 
 
-def nothing_bound(machine: Machine, block: IntervalBlock) -> Prefixes:
+def nothing_bound(automaton: Automaton, block: IntervalBlock) -> Prefixes:
     """One row without events, for a search to begin with."""
     events = np.zeros((1, 0), np.int64)
-    return Prefixes(ordered_paths(machine, block, events, events.astype(np.int32)), np.array([-FAR]), np.array([FAR]))
+    return Prefixes(ordered_paths(automaton, block, events, events.astype(np.int32)), np.array([-FAR]), np.array([FAR]))
 
 
 def times_allowed(block: IntervalBlock, events: Array, span: int | None) -> tuple[Array, Array]:

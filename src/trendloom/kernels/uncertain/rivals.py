@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.lookups import pieces
 from trendloom.kernels.matching.partial_matches import Paths, holds
 from trendloom.kernels.uncertain.extension import Extensions, position_of_not, scopes_crossed
@@ -51,16 +51,16 @@ class RivalSearch:
     """Finds the rivals of signatures of one pattern over one block."""
 
     def __init__(self, tests: Extensions, chunk: int) -> None:
-        self.tests, self.machine, self.chunk = tests, tests.machine, chunk
-        self.bits = excuse_bits(tests.machine)
+        self.tests, self.automaton, self.chunk = tests, tests.automaton, chunk
+        self.bits = excuse_bits(tests.automaton)
         self.bits_of_step = np.array(
             [sum(self.bits.get(scope, 0) for scope in scopes_crossed(step)) if step.scope == 0 else 0
-             for step in tests.machine.steps], np.uint8)  # fmt: skip
+             for step in tests.automaton.steps], np.uint8)  # fmt: skip
 
     @property
     def needed(self) -> bool:
         """Whether signatures of this pattern can have rivals at all."""
-        return self.machine.spec.earliest or len(self.machine.spec.scopes) > 1
+        return self.automaton.spec.earliest or len(self.automaton.spec.scopes) > 1
 
     def of(self, signatures: Prefixes) -> tuple[Rivals, Array]:
         """The rivals of complete signatures, and which of these can be matches in spite of them."""
@@ -74,11 +74,11 @@ class RivalSearch:
         return Rivals(np.searchsorted(row, np.arange(len(kept) + 1)), *found[1:]), kept
 
 
-def excuse_bits(machine: Machine) -> dict[int, int]:
+def excuse_bits(automaton: Automaton) -> dict[int, int]:
     """A bit for each NOT that keeps followers away; none under skip-till-any-match."""
-    if not machine.spec.earliest:
+    if not automaton.spec.earliest:
         return {}
-    moves = [step for steps in machine.moves[0] for step in steps]
+    moves = [step for steps in automaton.moves[0] for step in steps]
     scopes = sorted({scope for step in moves for scope in scopes_crossed(step)})
     return {scope: 1 << at for at, scope in enumerate(scopes)}
 
@@ -87,7 +87,7 @@ class _AskedSignatures:
     """Complete signatures of equal length that are asked for rivals, with the times their events can have."""
 
     def __init__(self, search: RivalSearch, signatures: Prefixes) -> None:
-        self.search, self.tests, self.machine = search, search.tests, search.machine
+        self.search, self.tests, self.automaton = search, search.tests, search.automaton
         self.signatures, self.paths = signatures, signatures.paths
         self.low, self.high = times_allowed(search.tests.block, self.paths.events, search.tests.span)
         self.length = signatures.length
@@ -99,9 +99,9 @@ class _AskedSignatures:
         for gap in range(self.length):
             for step in np.unique(self.paths.steps[:, gap]):
                 rows = np.flatnonzero(self.paths.steps[:, gap] == step)
-                for crossing in self.machine.steps[step].ways[0]:
+                for crossing in self.automaton.steps[step].ways[0]:
                     yield from self._of_not(crossing, rows, gap, 0)
-        template = self.machine.spec.scopes[0].template
+        template = self.automaton.spec.scopes[0].template
         states = self.signatures.states
         for state in np.unique(states):
             for crossing in template.accepts[state][0]:
@@ -109,8 +109,8 @@ class _AskedSignatures:
 
     def _of_not(self, crossing: Crossing, rows: Array, gap: int, excuse: int) -> Iterator[_Found]:
         """The events of a NOT that may lie in a gap of some rows; they are forbidden unless they are to excuse."""
-        scope = self.machine.spec.scopes[crossing.scope]
-        fitting = self.tests.fitting[position_of_not(self.machine, crossing.scope)]
+        scope = self.automaton.spec.scopes[crossing.scope]
+        fitting = self.tests.fitting[position_of_not(self.automaton, crossing.scope)]
         after, before = self._gap(rows, gap)
         begin, end = fitting.between(self.signatures.key[rows], after, before - 1)
         for picked, events in pieces(fitting.events, begin, end - begin, self.search.chunk // (self.length + 1)):
@@ -129,13 +129,13 @@ class _AskedSignatures:
 
     def _in_context(self, crossing: Crossing, rows: Array, events: Array, gap: int) -> Paths:
         """Events of a NOT, each behind the match around it: under skip-till-next-match what was bound before it."""
-        width = gap if self.machine.spec.earliest and 0 < gap < self.length else self.length
+        width = gap if self.automaton.spec.earliest and 0 < gap < self.length else self.length
         paths = replace(self.paths, events=self.paths.events[rows, :width], steps=self.paths.steps[rows, :width])
         at = min(gap if crossing.late or not gap else gap - 1, width - 1)
-        scope = self.machine.spec.scopes[crossing.scope]
-        around = {part: paths.rounds(part)[:, at] for part in self.machine.parts if part in scope.parts}
+        scope = self.automaton.spec.scopes[crossing.scope]
+        around = {part: paths.rounds(part)[:, at] for part in self.automaton.parts if part in scope.parts}
         context = replace(paths, scope=scope.number, own=width, root=np.arange(len(rows)), rounds_around=around)
-        return context.extend(np.arange(len(rows)), events, self.machine.starts[scope.number][0].number)
+        return context.extend(np.arange(len(rows)), events, self.automaton.starts[scope.number][0].number)
 
     def _gap(self, rows: Array, gap: int) -> tuple[Array, Array]:
         """The widest a gap can be: an event in it lies strictly between these two points."""
@@ -187,7 +187,7 @@ class _AskedSignatures:
 
     def surely_in_gap(self, found: _Found) -> Array:
         """Which rivals lie in their gap in every world where the signature is in order, windows left out."""
-        if self.machine.spec.window.sliding:
+        if self.automaton.spec.window.sliding:
             inner = (found.gap > 0) & (found.gap < self.length)
         else:
             inner = np.ones(len(found.row), np.bool_)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from trendloom.errors import PlanError, option
-from trendloom.kernels.matching.automaton import Machine, Step
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.automaton import Automaton, Step
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.matching.windows import check_range
 from trendloom.kernels.uncertain.block import IntervalBlock
 from trendloom.kernels.uncertain.extension import Extensions, scopes_crossed
@@ -66,13 +66,13 @@ def possible_windows(signatures: Prefixes, window: Window, grain: int) -> Possib
 # Which patterns the search takes: binding refuses the others by name, and here is where they would go wrong.
 
 
-def check_supported(machine: Machine) -> None:
+def check_supported(automaton: Automaton) -> None:
     """Refuse what signatures with rivals cannot express."""
-    spec = machine.spec
+    spec = automaton.spec
     template = spec.scopes[0].template
     if spec.adjacent or spec.hidden:
         raise _refusal("contiguous matches and EXISTS")
-    if machine.ambiguous or any(len(step.ways) != 1 or step.may_tie for step in machine.steps):
+    if automaton.ambiguous or any(len(step.ways) != 1 or step.may_tie for step in automaton.steps):
         raise _refusal("a pattern that leads from one component to another in several ways")
     if any(len(ways) > 1 for ways in template.accepts):
         raise _refusal("a pattern that ends in several ways")
@@ -82,25 +82,25 @@ def check_supported(machine: Machine) -> None:
         if scope.parent or len(scope.template.edges) != 1 or scope.template.edges[0] or scope.open_ended:
             raise _refusal("NOT of more than one event")
     if spec.earliest:
-        _check_runs(machine)
+        _check_runs(automaton)
 
 
-def _check_runs(machine: Machine) -> None:
-    spec = machine.spec
+def _check_runs(automaton: Automaton) -> None:
+    spec = automaton.spec
     if any(rule.shape.whole for rule in spec.scopes[0].rules):
         raise _refusal("skip-till-next-match with conditions on a whole Kleene part")
     if any(rule.part in scope.parts for scope in spec.scopes[1:] for rule in scope.rules if rule.part is not None):
         raise _refusal("skip-till-next-match with conditions on a NOT inside a Kleene part")
-    if len(excuse_bits(machine)) > CLASSES:
+    if len(excuse_bits(automaton)) > CLASSES:
         raise _refusal(f"skip-till-next-match with more than {CLASSES} NOTs")
-    for steps in machine.moves[0]:
+    for steps in automaton.moves[0]:
         for one, other in combinations(steps, 2):
-            if _of_one_type(machine, one, other) and not _in_line(one, other):
+            if _of_one_type(automaton, one, other) and not _in_line(one, other):
                 raise _refusal("skip-till-next-match with NOTs on different ways to one event")
 
 
-def _of_one_type(machine: Machine, one: Step, other: Step) -> bool:
-    places = machine.spec.places
+def _of_one_type(automaton: Automaton, one: Step, other: Step) -> bool:
+    places = automaton.spec.places
     return places[one.position].type == places[other.position].type
 
 
@@ -132,19 +132,19 @@ class FoundSignatures:
 
 
 def signatures_of(
-    spec: Detection, block: IntervalBlock, chunk: int = CHUNK, threshold: Fraction | None = None
+    spec: PatternSpec, block: IntervalBlock, chunk: int = CHUNK, threshold: Fraction | None = None
 ) -> Iterator[FoundSignatures]:
     """All signatures that may be matches in some world; how likely they are is left to `confidence`.
 
     `threshold`: some of those that are less likely are left out, as early as that is known.
     """
-    machine = Machine(spec)
-    check_supported(machine)
+    automaton = Automaton(spec)
+    check_supported(automaton)
     for times in (block.time, block.high):
         check_range(times, spec.window)
     if threshold is not None:
         chunk = min(chunk, MASSES // block.most_points + 1)
-    tests = Extensions(machine, block, span_in_points(spec.window, block.grain), threshold)
+    tests = Extensions(automaton, block, span_in_points(spec.window, block.grain), threshold)
     growth = _way_to_grow(tests, chunk)
     rivals = RivalSearch(tests, chunk)
     for complete in growth.complete():
@@ -156,7 +156,7 @@ def signatures_of(
 
 
 def _way_to_grow(tests: Extensions, chunk: int) -> SignatureGrowth | SignatureWalk:
-    if tests.machine.spec.earliest:
+    if tests.automaton.spec.earliest:
         return NextGrowth(tests, chunk)
     return SignatureWalk(tests, chunk) if can_walk(tests) else SignatureGrowth(tests, chunk)
 
@@ -170,7 +170,7 @@ def _with_rivals(complete: Prefixes, search: RivalSearch, window: Window, grain:
     flat = Signatures(
         np.arange(rows + 1, dtype=np.int64) * length,
         complete.paths.events.reshape(-1),
-        complete.paths.machine.position_of[complete.paths.steps].astype(np.int32).reshape(-1),
+        complete.paths.automaton.position_of[complete.paths.steps].astype(np.int32).reshape(-1),
         None,
         span_in_points(window, grain) if window.spanning else None,
         rivals,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.uncertain.confidence.in_order import prefix_error
 from trendloom.kernels.uncertain.confidence.points import BEGIN, END, PointMasses, masses_of
 from trendloom.kernels.uncertain.extension import Extensions
@@ -84,14 +84,14 @@ class WalkBuffer(NamedTuple):
     latest: Array
 
 
-def is_for_walks(spec: Detection) -> bool:
+def is_for_walks(spec: PatternSpec) -> bool:
     """Whether a pattern is one for a walk: every event that fits counts, and nothing is asked of two of them."""
     return not spec.earliest and not spec.scopes[0].rules
 
 
 def can_walk(tests: Extensions) -> bool:
     """Whether a pattern is one for a walk, and what a threshold needs fits in memory."""
-    if not is_for_walks(tests.machine.spec):
+    if not is_for_walks(tests.automaton.spec):
         return False
     return tests.threshold is None or _deepest(tests) * tests.block.most_points <= MOST_MASSES
 
@@ -108,7 +108,7 @@ class SignatureWalk:
         state = _beginning(tables, deepest, tests.block.most_points)
         size = max(self.chunk, deepest)
         while state.depth[0] >= 0:
-            rows = max(1, size // tests.machine.spec.scopes[0].template.minimal_length)
+            rows = max(1, size // tests.automaton.spec.scopes[0].template.minimal_length)
             buffer = WalkBuffer(
                 np.zeros(rows + 1, np.int64), np.empty(size, np.int64), np.empty(size, np.int32),
                 np.empty(rows, np.int64), np.empty(rows, np.int64),
@@ -127,13 +127,13 @@ class SignatureWalk:
             else:
                 places = begin[rows, None] + np.arange(length)
                 events, steps = buffer.events[places], buffer.steps[places]
-            paths = ordered_paths(self.tests.machine, self.tests.block, events, steps)
+            paths = ordered_paths(self.tests.automaton, self.tests.block, events, steps)
             yield Prefixes(paths, buffer.least[rows], buffer.latest[rows])
 
 
 def _deepest(tests: Extensions) -> int:
     """The most events that a signature can have."""
-    template = tests.machine.spec.scopes[0].template
+    template = tests.automaton.spec.scopes[0].template
     states = len(template.edges)
     if not any(state in template.reached[state] for state in range(states)):
         return states
@@ -142,8 +142,8 @@ def _deepest(tests: Extensions) -> int:
 
 
 def _tables(tests: Extensions) -> WalkTables:
-    machine = tests.machine
-    moves = [*machine.moves[0], machine.starts[0]]
+    automaton = tests.automaton
+    moves = [*automaton.moves[0], automaton.starts[0]]
     flat = [step for steps in moves for step in steps]
     offsets = np.cumsum([0, *(len(one.events) for one in tests.fitting)])
     starts = [one.starts + offset for one, offset in zip(tests.fitting, offsets[:-1], strict=True)]

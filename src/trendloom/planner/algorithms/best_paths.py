@@ -6,7 +6,7 @@ paths through a stratified graph.
 
 from __future__ import annotations
 
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.join_order import is_straight
 from trendloom.kernels.ranking.cells.kernel import PathsKernel
 from trendloom.kernels.ranking.kernel import ListingKernel
@@ -14,34 +14,41 @@ from trendloom.planner.adjacency import pairs_of
 from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking, fold_of
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    if wanted.plan.ranking is None:
+def consider(request: PlanningRequest) -> Choice | str:
+    if request.plan.ranking is None:
         return "it ranks matches"
-    found = fold_of(wanted.plan)
+    found = fold_of(request.plan)
     if isinstance(found, str):
         return found
-    pairs, obstacle = pairs_of(wanted.detection)
-    if obstacle is None and any(place.branch for place in wanted.detection.places):
+    pairs, obstacle = pairs_of(request.pattern_spec)
+    if obstacle is None and any(place.branch for place in request.pattern_spec.places):
         obstacle = "AND lets events of one time follow each other"
     if obstacle is not None:
         return obstacle
-    straight = not pairs and len(wanted.detection.scopes) == 1 and is_straight(Machine(wanted.detection), 0)
-    straight &= not (wanted.detection.earliest or wanted.detection.adjacent)
-    listing = one_by_one(wanted).kernel
+    straight = not pairs and len(request.pattern_spec.scopes) == 1 and is_straight(Automaton(request.pattern_spec), 0)
+    straight &= not (request.pattern_spec.earliest or request.pattern_spec.adjacent)
+    listing = one_by_one(request).kernel
     assert isinstance(listing, ListingKernel)
     return Choice(
         PathsKernel(
-            wanted.detection, listing.scoring, pairs, found.fold, found.falling, listing, straight, count=listing.count
+            request.pattern_spec,
+            listing.scoring,
+            pairs,
+            found.fold,
+            found.falling,
+            listing,
+            straight,
+            count=listing.count,
         ),
         "best paths: the best way to every event, then the next best matches one after the other",
         "a score is a fold of what each event gives, so the best match through an event goes on from the best to it",
         "O(events · moves) per window, and O(length · log events) for each match given out",
         "the best matches, in the order of their ranks",
-        notes=(describe_ranking(wanted.plan, "best first, and no match is made that is not given out, but for ties"),),
-        estimate=estimate_search(wanted),
+        notes=(describe_ranking(request.plan, "best first, and no match is made that is not given out, but for ties"),),
+        estimate=estimate_search(request),
     )
 
 

@@ -19,62 +19,62 @@ from trendloom.planner.algorithms import best_paths, monotone_parts, rank_join
 from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    plan = wanted.plan
+def consider(request: PlanningRequest) -> Choice | str:
+    plan = request.plan
     if plan.ranking is None or plan.ranking.merge is None or not isinstance(plan.pattern, Either):
         return "it ranks the branches of an OR, whose preferences MERGE joins"
     if plan.semantics is not Semantics.ANY:
         return "it ranks branches under skip-till-any-match"
-    if plan.hidden or len(wanted.detection.scopes) > 1:
+    if plan.hidden or len(request.pattern_spec.scopes) > 1:
         return "a branch has an EXISTS or a NOT"
     chosen = []
     for branch in plan.pattern.parts:
-        found = _branch(wanted, branch)
+        found = _branch(request, branch)
         if isinstance(found, str):
             return found
         chosen.append(_ranked(found))
     kernels = tuple(one.kernel for one in chosen if isinstance(one.kernel, RankingKernel))
     if all(isinstance(kernel, ListingKernel) for kernel in kernels):
         return "every branch has to be listed"
-    listing = one_by_one(wanted).kernel
+    listing = one_by_one(request).kernel
     assert isinstance(listing, ListingKernel)
     below = tuple(Branch(f"branch {number}", one.algorithm) for number, one in enumerate(chosen, 1))
     return Choice(
-        BranchesKernel(wanted.detection, listing.scoring, kernels, count=listing.count),
+        BranchesKernel(request.pattern_spec, listing.scoring, kernels, count=listing.count),
         "branches: the best of every branch of OR, and of these the best",
         "a match takes one branch, and only the preference of that one counts",
         "that of the branches",
         "the best matches, in the order of their ranks",
         notes=(describe_ranking(plan, "every branch on its own", below),),
-        estimate=estimate_search(wanted),
+        estimate=estimate_search(request),
     )
 
 
-def _ranked(wanted: Wanted) -> Choice:
+def _ranked(request: PlanningRequest) -> Choice:
     """The first algorithm that ranks a branch."""
-    assert wanted.plan.ranking is not None
-    alone = len(wanted.plan.ranking.preferences) == 1
-    by_one = replace(wanted, plan=replace(wanted.plan, ranking=replace(wanted.plan.ranking, merge=None)))
+    assert request.plan.ranking is not None
+    alone = len(request.plan.ranking.preferences) == 1
+    by_one = replace(request, plan=replace(request.plan, ranking=replace(request.plan.ranking, merge=None)))
     for consider_branch, of in (
         (best_paths.consider, by_one),
-        (rank_join.consider, wanted),
+        (rank_join.consider, request),
         (monotone_parts.consider, by_one),
     ):
-        found = consider_branch(of) if alone or of is wanted else "several preferences"
+        found = consider_branch(of) if alone or of is request else "several preferences"
         if not isinstance(found, str):
             return found
-    return one_by_one(wanted)
+    return one_by_one(request)
 
 
-def _branch(wanted: Wanted, branch: Pattern) -> Wanted | str:
+def _branch(request: PlanningRequest, branch: Pattern) -> PlanningRequest | str:
     """What is asked of a branch by itself, or what stands in the way."""
-    plan = wanted.plan
+    plan = request.plan
     positions, names = {atom.position for atom in atoms(branch)}, {atom.variable for atom in atoms(branch)}
     ranking = _ranking_of(plan, names)
-    rules = _rules_of(wanted.detection.scopes[0].rules, names)
+    rules = _rules_of(request.pattern_spec.scopes[0].rules, names)
     if isinstance(ranking, str) or isinstance(rules, str):
         return ranking if isinstance(ranking, str) else str(rules)
     if any(0 < len(set(one.positions) & positions) < len(one.positions) for one in plan.operand_windows):
@@ -88,13 +88,15 @@ def _branch(wanted: Wanted, branch: Pattern) -> Wanted | str:
         kleene=plan.kleene & names,
     )
     changed = _with_own_span(changed, positions)
-    scope = replace(wanted.detection.scopes[0], template=build_template(branch), rules=rules)
+    scope = replace(request.pattern_spec.scopes[0], template=build_template(branch), rules=rules)
     places = tuple(
         place if position in positions else replace(place, parts=(), branch=())  # nobody asks where others stand
-        for position, place in enumerate(wanted.detection.places)
+        for position, place in enumerate(request.pattern_spec.places)
     )
-    detection = replace(wanted.detection, places=places, scopes=(scope,), plural=changed.kleene, window=changed.window)
-    return replace(wanted, plan=changed, detection=detection)
+    pattern_spec = replace(
+        request.pattern_spec, places=places, scopes=(scope,), plural=changed.kleene, window=changed.window
+    )
+    return replace(request, plan=changed, pattern_spec=pattern_spec)
 
 
 def _ranking_of(plan: Plan, names: set[str]) -> Ranking | str:

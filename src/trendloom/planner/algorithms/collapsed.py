@@ -13,8 +13,8 @@ from itertools import product
 
 from trendloom.expr.nodes import Aggregate, Extent, walk
 from trendloom.kernels.aggregate.type_grained.program import obstacle as program_obstacle
-from trendloom.kernels.matching.automaton import Machine
-from trendloom.kernels.matching.spec import Detection, Pair, Place, Rule, Scope
+from trendloom.kernels.matching.automaton import Automaton
+from trendloom.kernels.matching.spec import Pair, PatternPosition, PatternSpec, Rule, Scope
 from trendloom.kernels.measures import AggregationSpec, Grain, Measure, Test
 from trendloom.kernels.trends.collapsed.kernel import SpinesKernel
 from trendloom.kernels.trends.collapsed.spec import Gap, Settled, Spine
@@ -25,7 +25,7 @@ from trendloom.pattern.template import NOTHING, Crossings, Edge, Template
 from trendloom.planner.adjacency import Move, adjacent
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.exists import HIDING
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 MOST_POSITIONS = 62
 """Positions of Kleene variables in a gap: one bit of a word for each, and two for the events around it."""
@@ -44,13 +44,13 @@ class BySpine:
     cost: str
 
 
-def spine_of(detection: Detection) -> BySpine | str:
+def spine_of(pattern_spec: PatternSpec) -> BySpine | str:
     """Spine by spine, or why that would not be right."""
-    rules, reason = _sorted_rules(detection)
-    reason = _obstacle(detection) or reason
+    rules, reason = _sorted_rules(pattern_spec)
+    reason = _obstacle(pattern_spec) or reason
     if rules is None or reason is not None:
         return reason or ""
-    spine = _Planner(detection, rules).spine()
+    spine = _Planner(pattern_spec, rules).spine()
     cost = "O(events of all rows), however many matches they stand for"
     if any(gap.ways.grain is not Grain.TYPE for gap in spine.gaps):
         cost += "; adjacent events are compared inside each gap"
@@ -59,18 +59,18 @@ def spine_of(detection: Detection) -> BySpine | str:
     return BySpine(spine, cost)
 
 
-def may_lack_a_spine(detection: Detection) -> bool:
+def may_lack_a_spine(pattern_spec: PatternSpec) -> bool:
     """Whether some match has no event outside Kleene variables that EXISTS does not hide."""
-    hidden = {detection.places[position].variable for position in detection.hidden}
-    return _KleenePaths(replace(detection, plural=detection.plural | hidden)).passable(None, None)
+    hidden = {pattern_spec.places[position].variable for position in pattern_spec.hidden}
+    return _KleenePaths(replace(pattern_spec, plural=pattern_spec.plural | hidden)).passable(None, None)
 
 
-def _obstacle(detection: Detection) -> str | None:
-    if len(detection.scopes) > 1:
+def _obstacle(pattern_spec: PatternSpec) -> str | None:
+    if len(pattern_spec.scopes) > 1:
         return "a NOT looks at more than the events around a gap"
-    if any(place.branch for place in detection.places):
+    if any(place.branch for place in pattern_spec.places):
         return "parts of an AND may lie in any order"
-    if sum(place.variable in detection.plural for place in detection.places) > MOST_POSITIONS:
+    if sum(place.variable in pattern_spec.plural for place in pattern_spec.places) > MOST_POSITIONS:
         return f"the pattern has more than {MOST_POSITIONS} positions of Kleene variables"
     return None
 
@@ -87,14 +87,14 @@ class _Rules:
     moves: tuple[tuple[Pair | Test, frozenset[Move]], ...]
 
 
-def _sorted_rules(detection: Detection) -> tuple[_Rules | None, str | None]:
+def _sorted_rules(pattern_spec: PatternSpec) -> tuple[_Rules | None, str | None]:
     """The conditions of the pattern, or why some condition ties gaps together."""
-    machine = Machine(detection.without_rules())
+    automaton = Automaton(pattern_spec.without_rules())
     spine: list[Rule] = []
     settled: list[Settled] = []
     moves: list[tuple[Pair | Test, frozenset[Move]]] = []
-    for rule in detection.scopes[0].rules:
-        plural = rule.shape.variables & detection.plural
+    for rule in pattern_spec.scopes[0].rules:
+        plural = rule.shape.variables & pattern_spec.plural
         if rule.shape.pair is None and not rule.shape.looks_back and rule.shape.variables:
             # variables outside Kleene parts bind once in a match: rounds make no difference to their conditions
             if not plural:
@@ -104,10 +104,10 @@ def _sorted_rules(detection: Detection) -> tuple[_Rules | None, str | None]:
                 (name,) = plural
                 settled.append(Settled(name, tuple(sorted(rule.shape.variables - plural)), rule.expr))
                 continue
-        one, reason = adjacent(rule, detection, machine)
+        one, reason = adjacent(rule, pattern_spec, automaton)
         if one is None:
             return None, reason
-        moves.append((one, frozenset((state, machine.steps[step].target) for state, step in one.steps)))
+        moves.append((one, frozenset((state, automaton.steps[step].target) for state, step in one.steps)))
     return _Rules(tuple(spine), tuple(settled), tuple(moves)), None
 
 
@@ -123,11 +123,11 @@ def _of_single_events(rule: Rule, plural: frozenset[str]) -> bool:
 class _KleenePaths:
     """Which positions can follow each other with nothing but positions of Kleene variables in between."""
 
-    def __init__(self, detection: Detection) -> None:
-        template = detection.scopes[0].template
+    def __init__(self, pattern_spec: PatternSpec) -> None:
+        template = pattern_spec.scopes[0].template
         self.template = template
         states = range(len(template.position_of))
-        kleene = [detection.places[p].variable in detection.plural for p in template.position_of]
+        kleene = [pattern_spec.places[p].variable in pattern_spec.plural for p in template.position_of]
         self.fixed = [state for state in states if not kleene[state]]
         self.kleene = [state for state in states if kleene[state]]
         self.next = {state: {edge.target for edge in template.edges[state]} for state in states}
@@ -163,10 +163,10 @@ class _KleenePaths:
 class _Planner:
     """The spine of a pattern without AND and NOT: every state is a position."""
 
-    def __init__(self, detection: Detection, rules: _Rules) -> None:
-        self.detection, self.rules, self.paths = detection, rules, _KleenePaths(detection)
-        self.template = detection.scopes[0].template
-        self.anchored = detection.window.spanning and self._open_at_both_ends()
+    def __init__(self, pattern_spec: PatternSpec, rules: _Rules) -> None:
+        self.pattern_spec, self.rules, self.paths = pattern_spec, rules, _KleenePaths(pattern_spec)
+        self.template = pattern_spec.scopes[0].template
+        self.anchored = pattern_spec.window.spanning and self._open_at_both_ends()
 
     def spine(self) -> Spine:
         nodes = self._nodes()
@@ -211,7 +211,7 @@ class _Planner:
             return self.paths.direct(None, target)
         return self.paths.passable(source, target)
 
-    def _spines(self, nodes: list[int]) -> Detection:
+    def _spines(self, nodes: list[int]) -> PatternSpec:
         """The pattern of the spines alone."""
         number = {node: at for at, node in enumerate(nodes)}
         position_of = tuple(self.template.position_of[node] for node in nodes)
@@ -229,7 +229,7 @@ class _Planner:
         # the first event of a match is a Kleene event that no gap holds: conditions on it are conditions of the spine
         anchors = tuple(Rule(one.expr, None) for one in self.rules.settled) if self.anchored else ()
         scope = Scope(0, 0, template, (*self.rules.spine, *anchors), frozenset())
-        return Detection(self.detection.places, (scope,), self.detection.window)
+        return PatternSpec(self.pattern_spec.places, (scope,), self.pattern_spec.window)
 
     # ---------------------------------------------------------------------------------------------- gaps
 
@@ -237,14 +237,14 @@ class _Planner:
         closed = source is None and self.anchored
         inside = [] if closed else self.paths.between(source, target)
         numbers = _Numbers(inside, source, target)
-        detection = self._inside(numbers)
-        machine = Machine(detection)
-        compared = list(self._compared(numbers, machine))
+        pattern_spec = self._inside(numbers)
+        automaton = Automaton(pattern_spec)
+        compared = list(self._compared(numbers, automaton))
         pairs = tuple(one for one in compared if isinstance(one, Pair))
         tests = tuple(one for one in compared if isinstance(one, Test))
-        algebra = not compared and program_obstacle(Machine(detection)) is None
+        algebra = not compared and program_obstacle(Automaton(pattern_spec)) is None
         grain = Grain.TYPE if algebra else Grain.EVENT if tests else Grain.MIXED
-        ways = AggregationSpec(detection, grain, (MATCHES,), pairs, tests, algebra)
+        ways = AggregationSpec(pattern_spec, grain, (MATCHES,), pairs, tests, algebra)
         position_of = self.template.position_of
         return Gap(
             None if source is None else position_of[source],
@@ -254,11 +254,11 @@ class _Planner:
             free=not inside and not compared,
         )
 
-    def _inside(self, numbers: _Numbers) -> Detection:
+    def _inside(self, numbers: _Numbers) -> PatternSpec:
         """The pattern of one gap: from its source, over Kleene positions, to its target."""
-        places, accepts = self.detection.places, self.template.accepts
+        places, accepts = self.pattern_spec.places, self.template.accepts
         listed = [places[self.template.position_of[state]] for state in numbers.inside]
-        outside = [Place("", "", 0, (), ()), Place("", "", 0, (), ())]
+        outside = [PatternPosition("", "", 0, (), ()), PatternPosition("", "", 0, (), ())]
         ends: list[tuple[Crossings, ...]] = [() for _ in range(len(listed) + 2)]
         if numbers.target is not None:
             ends[-1] = (NOTHING,)
@@ -272,19 +272,19 @@ class _Planner:
         starts = from_source if numbers.source is not None else self._edges(self.paths.after(None), numbers)
         template = Template(starts, tuple(edges), tuple(ends), tuple(range(len(ends))))
         plain = tuple(replace(place, parts=(), branch=()) for place in [*listed, *outside])
-        return Detection(plain, (Scope(0, 0, template, (), frozenset()),), Window())
+        return PatternSpec(plain, (Scope(0, 0, template, (), frozenset()),), Window())
 
     def _edges(self, states: set[int], numbers: _Numbers) -> tuple[Edge, ...]:
         return tuple(Edge(at, at) for state, at in numbers.targets() if state in states)
 
-    def _compared(self, numbers: _Numbers, machine: Machine) -> Iterator[Pair | Test]:
+    def _compared(self, numbers: _Numbers, automaton: Automaton) -> Iterator[Pair | Test]:
         """The conditions on adjacent events on the steps of this gap."""
         original = {at: state for state, at in numbers.sources()}
         reached = {at: state for state, at in numbers.targets()}
         for one, moves in self.rules.moves:
             steps = frozenset(
                 (state, step.number)
-                for state, steps in enumerate(machine.moves[0])
+                for state, steps in enumerate(automaton.moves[0])
                 for step in steps
                 if (original[state], reached[step.target]) in moves
             )
@@ -320,21 +320,21 @@ class _Numbers:
 # Collapsed trends: events outside Kleene variables first, then what may lie between them.
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    if wanted.plan.output is not Trends.COLLAPSED:
+def consider(request: PlanningRequest) -> Choice | str:
+    if request.plan.output is not Trends.COLLAPSED:
         return "it finds collapsed trends only"
-    if wanted.plan.hidden:
+    if request.plan.hidden:
         return HIDING
-    found = spine_of(wanted.detection)
+    found = spine_of(request.pattern_spec)
     if isinstance(found, str):
         return found
     return Choice(
-        SpinesKernel(wanted.detection, found.spine),
+        SpinesKernel(request.pattern_spec, found.spine),
         "spines: events outside Kleene variables first, then what may lie between them",
         "what lies between two events outside Kleene variables does not depend on the rest of the match",
         found.cost,
         TOGETHER,
-        estimate=estimate_search(wanted),
+        estimate=estimate_search(request),
     )
 
 

@@ -17,8 +17,8 @@ from trendloom.expr.nodes import (
     columns,
     walk,
 )
-from trendloom.kernels.matching.automaton import Machine
-from trendloom.kernels.matching.spec import Detection, Pair
+from trendloom.kernels.matching.automaton import Automaton
+from trendloom.kernels.matching.spec import Pair, PatternSpec
 from trendloom.kernels.measures import Test
 from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
 from trendloom.kernels.trends.complete.spec import Complete
@@ -26,7 +26,7 @@ from trendloom.model.selection import Trends
 from trendloom.planner.adjacency import adjacent
 from trendloom.planner.estimates import estimate_graph
 from trendloom.planner.exists import HIDING
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 # Which conditions on the whole of a match a match passes if one that it contains passes: `count(p[]) > 10`.
 #
@@ -76,30 +76,30 @@ def _rises(expr: Expr) -> int | None:
             return None
 
 
-def complete_of(detection: Detection) -> tuple[Complete | None, str]:
+def complete_of(pattern_spec: PatternSpec) -> tuple[Complete | None, str]:
     """What the kernel of complete trends receives, and the reason for it or against it."""
-    template = detection.scopes[0].template
-    if len(detection.scopes) > 1 or len(detection.places) > 1:
+    template = pattern_spec.scopes[0].template
+    if len(pattern_spec.scopes) > 1 or len(pattern_spec.places) > 1:
         return None, "the pattern is more than one variable with +"
-    machine = Machine(detection)
-    steps = (len(machine.starts[0]), [len(moves) for moves in machine.moves[0]])
+    automaton = Automaton(pattern_spec)
+    steps = (len(automaton.starts[0]), [len(moves) for moves in automaton.moves[0]])
     if steps != (1, [1]) or not template.accepts[0]:
         return None, "the pattern is not one variable with +"
     found: list[Pair | Test] = []
     whole: list[Expr] = []
-    for rule in detection.scopes[0].rules:
+    for rule in pattern_spec.scopes[0].rules:
         if rule.part is None and rule.shape.whole and not rule.shape.chosen:
             if not monotone(rule.expr):
                 return None, "a condition on the whole of a match may fail for the longer of two"
             whole.append(rule.expr)
             continue
-        one, obstacle = adjacent(rule, detection, machine)
+        one, obstacle = adjacent(rule, pattern_spec, automaton)
         if one is None:
             return None, obstacle or "a predicate looks at more than two events"
         found.append(one)
     pairs = tuple(one for one in found if isinstance(one, Pair))
     tests = tuple(one for one in found if isinstance(one, Test))
-    return Complete(detection.window, pairs, tests, whole=tuple(whole)), _how(pairs, tests) + _last(whole)
+    return Complete(pattern_spec.window, pairs, tests, whole=tuple(whole)), _how(pairs, tests) + _last(whole)
 
 
 def _last(whole: list[Expr]) -> str:
@@ -127,22 +127,22 @@ def _how(pairs: tuple[Pair, ...], tests: tuple[Test, ...]) -> str:
 # See Poppe, "Event Stream Analytics", part on complete event trends.
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    if wanted.plan.output is not Trends.COMPLETE:
+def consider(request: PlanningRequest) -> Choice | str:
+    if request.plan.output is not Trends.COMPLETE:
         return "it finds complete trends only"
-    if wanted.plan.hidden:
+    if request.plan.hidden:
         return HIDING
-    graph, reason = complete_of(wanted.detection)
+    graph, reason = complete_of(request.pattern_spec)
     if graph is None:
         return reason
     return Choice(
-        TrendGraphKernel(wanted.detection, graph, wanted.limits.memory),
+        TrendGraphKernel(request.pattern_spec, graph, request.limits.memory),
         "trend graph (CET): an edge where no longer path leads from one event to the other",
         reason,
         "O(edges · log events + events of trends), trends stored as far as the memory allows",
         "walk the graph: one trend at a time (M-CET), or by graphlets whose trends are stored (H-CET)",
         builds=True,
-        estimate=estimate_graph(wanted, graph),
+        estimate=estimate_graph(request, graph),
     )
 
 

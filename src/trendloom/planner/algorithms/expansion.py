@@ -8,24 +8,24 @@ from trendloom.kernels.match.expansion import ExpansionKernel
 from trendloom.model.selection import Semantics
 from trendloom.planner.choice import ADDED_UP, searched
 from trendloom.planner.consistency import sieves_of
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 EXTENDED = "expansion: extend partial matches, many at a time"
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    return ADDED_UP if wanted.aggregates else search(wanted)
+def consider(request: PlanningRequest) -> Choice | str:
+    return ADDED_UP if request.aggregates else search(request)
 
 
-def search(wanted: Wanted) -> Choice:
+def search(request: PlanningRequest) -> Choice:
     """The same, whatever becomes of the matches."""
-    semantics, detection = wanted.plan.semantics, wanted.detection
+    semantics, pattern_spec = request.plan.semantics, request.pattern_spec
     if semantics is Semantics.ANY:
-        detection = replace(detection, sieves=sieves_of(detection))
-        why, cost = wanted.refused["postponed"], "O(partial matches that can still be completed), in bounded memory"
+        pattern_spec = replace(pattern_spec, sieves=sieves_of(pattern_spec))
+        why, cost = request.refused["postponed"], "O(partial matches that can still be completed), in bounded memory"
     else:
-        why, cost = wanted.refused["runs"], "O(candidates tried + output), in bounded memory"
-    return searched(wanted, ExpansionKernel(detection), None, EXTENDED, f"{semantics.value}, but {why}", cost)
+        why, cost = request.refused["runs"], "O(candidates tried + output), in bounded memory"
+    return searched(request, ExpansionKernel(pattern_spec), None, EXTENDED, f"{semantics.value}, but {why}", cost)
 
 
 CANDIDATE = Candidate("expansion", consider)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.measures import Measure
 from trendloom.kernels.uncertain.expected.kernel import ExpectedKernel
 from trendloom.kernels.uncertain.expected.results import PROBABILITY, ExpectedOfSequence
@@ -10,7 +10,7 @@ from trendloom.logical.plan import Plan
 from trendloom.pattern.template import Template
 from trendloom.planner.aggregation import measures_of
 from trendloom.planner.algorithms.uncertain import overlapping
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 ALGORITHM = "densities: add up what is to be expected at each point of time, without finding a match"
 WHY = "no event fits two components, and no condition relates events"
@@ -19,17 +19,17 @@ FIRST_TIMES = "first times: when the first event of each component comes, one af
 PAIRS_OF_POINTS = "O(points · points until the next event has come for sure · events at a point), per window"
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    if not wanted.aggregates:
+def consider(request: PlanningRequest) -> Choice | str:
+    if not request.aggregates:
         return "it adds up matches, and finds none"
-    chance, summed = told_apart(wanted.plan)
-    obstacle = obstacle_of_probability(wanted) if chance else None
+    chance, summed = told_apart(request.plan)
+    obstacle = obstacle_of_probability(request) if chance else None
     if summed:
-        obstacle = obstacle or _obstacle(wanted) or _obstacle_of_sums(wanted)
+        obstacle = obstacle or _obstacle(request) or _obstacle_of_sums(request)
     if obstacle is not None:
         return obstacle
     return Choice(
-        kernel_of(wanted, (*summed, *chance)),
+        kernel_of(request, (*summed, *chance)),
         "; ".join([ALGORITHM] * bool(summed) + [FIRST_TIMES] * bool(chance)),
         WHY,
         "; ".join([COST] * bool(summed) + [PAIRS_OF_POINTS] * bool(chance)),
@@ -44,55 +44,55 @@ def told_apart(plan: Plan) -> tuple[tuple[Measure, ...], tuple[Measure, ...]]:
     return chance, tuple(measure for measure in measures if measure not in chance)
 
 
-def kernel_of(wanted: Wanted, measures: tuple[Measure, ...]) -> ExpectedKernel:
+def kernel_of(request: PlanningRequest, measures: tuple[Measure, ...]) -> ExpectedKernel:
     """The kernel for some measures that nothing stands in the way of."""
-    imprecision = wanted.plan.schema.imprecision
+    imprecision = request.plan.schema.imprecision
     assert imprecision is not None
     return ExpectedKernel(
-        ExpectedOfSequence(_required(wanted.detection), measures, wanted.plan.window), imprecision.longest
+        ExpectedOfSequence(_required(request.pattern_spec), measures, request.plan.window), imprecision.longest
     )
 
 
-def obstacle_of_probability(wanted: Wanted) -> str | None:
+def obstacle_of_probability(request: PlanningRequest) -> str | None:
     """What stands in the way of PROBABILITY(*)."""
-    if set(wanted.plan.keys) != set(wanted.plan.group_by):
+    if set(request.plan.keys) != set(request.plan.group_by):
         return "a group has several partitions"
-    if not _required(wanted.detection):
+    if not _required(request.pattern_spec):
         return "no component of the pattern must happen"
-    return _obstacle(wanted)
+    return _obstacle(request)
 
 
-def _required(detection: Detection) -> tuple[int, ...]:
+def _required(pattern_spec: PatternSpec) -> tuple[int, ...]:
     """The positions that every match binds, in order."""
-    template = detection.scopes[0].template
-    mine = [position for position, place in enumerate(detection.places) if place.scope == 0]
+    template = pattern_spec.scopes[0].template
+    mine = [position for position, place in enumerate(pattern_spec.places) if place.scope == 0]
     return tuple(position for position in mine if not template.ends_without((position,)))
 
 
-def _obstacle(wanted: Wanted) -> str | None:
+def _obstacle(request: PlanningRequest) -> str | None:
     """Why nothing can be said without finding matches."""
-    detection = wanted.detection
-    if len(detection.scopes) > 1:
+    pattern_spec = request.pattern_spec
+    if len(pattern_spec.scopes) > 1:
         return "the pattern has a NOT"
-    if detection.scopes[0].rules:
+    if pattern_spec.scopes[0].rules:
         return "a condition relates events"
-    if wanted.plan.confidence is not None:
+    if request.plan.confidence is not None:
         return "CONFIDENCE leaves matches out"
-    found = overlapping(wanted.plan, detection.places, _required(detection))
+    found = overlapping(request.plan, pattern_spec.places, _required(pattern_spec))
     if found is not None:
-        names = [f"'{detection.places[position].variable}'" for position in found]
+        names = [f"'{pattern_spec.places[position].variable}'" for position in found]
         return f"an event may fit {names[0]} and {names[1]}"
     return None
 
 
-def _obstacle_of_sums(wanted: Wanted) -> str | None:
+def _obstacle_of_sums(request: PlanningRequest) -> str | None:
     """Why numbers of matches are not to be had that way."""
-    detection = wanted.detection
-    if detection.earliest or detection.adjacent:
-        return f"{wanted.plan.semantics.value}: what comes next is decided in each world"
-    if detection.plural:
+    pattern_spec = request.pattern_spec
+    if pattern_spec.earliest or pattern_spec.adjacent:
+        return f"{request.plan.semantics.value}: what comes next is decided in each world"
+    if pattern_spec.plural:
         return "a component is repeated"
-    if not _is_chain(detection.scopes[0].template, _required(detection)):
+    if not _is_chain(pattern_spec.scopes[0].template, _required(pattern_spec)):
         return "a component may be left out"
     return None
 

@@ -8,29 +8,29 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.kernels.match.join_order import JoiningKernel
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.join_order import is_straight
 from trendloom.model.selection import Semantics
 from trendloom.planner.choice import ADDED_UP, searched
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    return ADDED_UP if wanted.aggregates else search(wanted)
+def consider(request: PlanningRequest) -> Choice | str:
+    return ADDED_UP if request.aggregates else search(request)
 
 
-def search(wanted: Wanted) -> Choice | str:
+def search(request: PlanningRequest) -> Choice | str:
     """The same, whatever becomes of the matches."""
-    if wanted.plan.semantics is not Semantics.ANY:
+    if request.plan.semantics is not Semantics.ANY:
         return "it binds events in any order, and runs grow from their first event on"
-    if not is_straight(Machine(wanted.detection), 0):
+    if not is_straight(Automaton(request.pattern_spec), 0):
         return "the pattern is not one event for each component, one after the other"
     found = searched(
-        wanted,
-        JoiningKernel(wanted.detection),
+        request,
+        JoiningKernel(request.pattern_spec),
         None,
         "outside in: bind components in the order that costs least, each between those that are bound",
-        f"skip-till-any-match, but {wanted.refused['postponed']}",
+        f"skip-till-any-match, but {request.refused['postponed']}",
         "O(extensions tried · log events + output), in bounded memory",
     )
     return replace(found, builds=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group, Which, variables, walk
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.join_order import is_straight
 from trendloom.kernels.ranking.joins.parts_kernel import PART, PartsKernel, SequenceParts, slopes_of
 from trendloom.kernels.ranking.kernel import ListingKernel
@@ -18,38 +18,38 @@ from trendloom.model.selection import Semantics
 from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    plan, ranking = wanted.plan, wanted.plan.ranking
+def consider(request: PlanningRequest) -> Choice | str:
+    plan, ranking = request.plan, request.plan.ranking
     if ranking is None or ranking.merge is not None:
         return "it ranks matches by one preference"
     if plan.semantics is not Semantics.ANY or plan.hidden or plan.operand_windows or plan.window.spanning:
         return "it ranks whole windows under skip-till-any-match"
-    if len(wanted.detection.scopes) > 1 or wanted.detection.scopes[0].rules:
+    if len(request.pattern_spec.scopes) > 1 or request.pattern_spec.scopes[0].rules:
         return "a condition links events, or a NOT lies between them"
-    if not is_straight(Machine(wanted.detection), 0):
+    if not is_straight(Automaton(request.pattern_spec), 0):
         return "the pattern is not one event for each component, one after the other"
-    found = _sequence(wanted)
+    found = _sequence(request)
     if isinstance(found, str):
         return found
-    listing = one_by_one(wanted).kernel
+    listing = one_by_one(request).kernel
     assert isinstance(listing, ListingKernel)
     return Choice(
-        PartsKernel(wanted.detection, listing.scoring, found, listing, count=listing.count),
+        PartsKernel(request.pattern_spec, listing.scoring, found, listing, count=listing.count),
         "parts: events in the order of what they can give to a score, joined no further than the best need",
         "the score is not a fold of its events, but has one part for each of them",
         "O(events · log events + sequences that are not worse than the last), per window",
         "the best matches, in the order of their ranks; all are listed where the events make a score not monotone",
         notes=(describe_ranking(plan, "events by their parts, as far as a score can still be among the best"),),
-        estimate=estimate_search(wanted),
+        estimate=estimate_search(request),
     )
 
 
-def _sequence(wanted: Wanted) -> SequenceParts | str:
-    assert wanted.plan.ranking is not None
-    (preference,) = wanted.plan.ranking.preferences
+def _sequence(request: PlanningRequest) -> SequenceParts | str:
+    assert request.plan.ranking is not None
+    (preference,) = request.plan.ranking.preferences
     if any(isinstance(one, Aggregate | Extent | Fold | Group) for one in walk(preference)):
         return "the score is not made of values of single events"
     if not preference.kind.numeric or preference.kind is Kind.DECIMAL:
@@ -60,8 +60,8 @@ def _sequence(wanted: Wanted) -> SequenceParts | str:
         return "a variable has several parts in the score"
     if slopes_of(whole, dict.fromkeys(parts, (1.0, 2.0))) is None:
         return "the score does not only grow, or only fall, with the value of each event"
-    template = wanted.detection.scopes[0].template
-    names = tuple(wanted.detection.places[position].variable for position in template.position_of)
+    template = request.pattern_spec.scopes[0].template
+    names = tuple(request.pattern_spec.places[position].variable for position in template.position_of)
     return SequenceParts(template.position_of, names, tuple(parts.items()), whole)
 
 

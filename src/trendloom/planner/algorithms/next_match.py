@@ -7,24 +7,24 @@ from trendloom.kernels.matching.spec import Compared
 from trendloom.model.selection import Semantics
 from trendloom.planner.adjacency import pairs_of
 from trendloom.planner.choice import ADDED_UP, searched
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    return ADDED_UP if wanted.aggregates else search(wanted)
+def consider(request: PlanningRequest) -> Choice | str:
+    return ADDED_UP if request.aggregates else search(request)
 
 
-def search(wanted: Wanted) -> Choice | str:
+def search(request: PlanningRequest) -> Choice | str:
     """The same, whatever becomes of the matches."""
-    semantics = wanted.plan.semantics
+    semantics = request.plan.semantics
     if semantics is Semantics.ANY:
         return "skip-till-any-match: an event of a run can go on at many"
-    pairs, obstacle = pairs_of(wanted.detection)
+    pairs, obstacle = pairs_of(request.pattern_spec)
     if obstacle is not None:
         return obstacle
     return searched(
-        wanted,
-        RunsKernel(wanted.detection, pairs),
+        request,
+        RunsKernel(request.pattern_spec, pairs),
         pairs,
         "runs: follow each run from an event to its successor",
         f"{semantics.value}: the next event of a run depends on its last event alone",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from trendloom.planner.aggregation import added_up, waiting_runs
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    return added_up(wanted, waiting_runs)
+def consider(request: PlanningRequest) -> Choice | str:
+    return added_up(request, waiting_runs)
 
 
 CANDIDATE = Candidate("waiting runs", consider)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from trendloom.planner.aggregation import added_up, by_pivot
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    return added_up(wanted, by_pivot)
+def consider(request: PlanningRequest) -> Choice | str:
+    return added_up(request, by_pivot)
 
 
 CANDIDATE = Candidate("pivots", consider)

@@ -19,13 +19,13 @@ from trendloom.pattern.algebra import Atom, Both, Either, Pattern, Sequence
 from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking, folded
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 Atoms = tuple[Atom, ...]
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    plan, ranking = wanted.plan, wanted.plan.ranking
+def consider(request: PlanningRequest) -> Choice | str:
+    plan, ranking = request.plan, request.plan.ranking
     if ranking is None or ranking.merge is None:
         return "it ranks matches by preferences that MERGE joins"
     obstacle = _obstacle(plan)
@@ -34,13 +34,15 @@ def consider(wanted: Wanted) -> Choice | str:
     operands = _operands(plan)
     if isinstance(operands, str):
         return operands
-    rules = _rules(wanted.detection.scopes[0].rules, operands)
+    rules = _rules(request.pattern_spec.scopes[0].rules, operands)
     if isinstance(rules, str):
         return rules
-    listing = one_by_one(wanted).kernel
+    listing = one_by_one(request).kernel
     assert isinstance(listing, ListingKernel)
     in_order = not isinstance(plan.pattern, Both)
-    kernel = RankJoinKernel(wanted.detection, listing.scoring, operands, in_order, rules, listing, count=listing.count)
+    kernel = RankJoinKernel(
+        request.pattern_spec, listing.scoring, operands, in_order, rules, listing, count=listing.count
+    )
     return Choice(
         kernel,
         "rank join: sequences best first, joined no further than the best combinations need",
@@ -48,7 +50,7 @@ def consider(wanted: Wanted) -> Choice | str:
         "O(accesses up to the boundary + combinations that are not worse than the last), per window",
         "the best combinations, in the order of their ranks; all are listed where they are few",
         notes=(describe_ranking(plan, _how(kernel)),),
-        estimate=estimate_search(wanted),
+        estimate=estimate_search(request),
     )
 
 
@@ -56,7 +58,7 @@ def _how(kernel: RankJoinKernel) -> str:
     found = ["sequences best first, waste-avoiding schedule (WABS), corner bounds"]
     if kernel.equalities:
         found.append("what is equal is looked up by value")
-    window = kernel.detection.window
+    window = kernel.pattern_spec.window
     if window.spanning:
         found.append("WITHIN cuts the stream into stretches, of which only those are opened that can hold the best")
     elif window.sliding:

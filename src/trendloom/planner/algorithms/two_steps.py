@@ -7,25 +7,25 @@ from dataclasses import replace
 from trendloom.model.selection import Semantics
 from trendloom.planner.aggregation import NO_PIVOT
 from trendloom.planner.algorithms.enumeration import one_by_one
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    if not wanted.aggregates:
+def consider(request: PlanningRequest) -> Choice | str:
+    if not request.aggregates:
         return "it adds up matches"
-    reason = wanted.refused["pivots"]
+    reason = request.refused["pivots"]
     if reason == NO_PIVOT:
-        reason = wanted.refused[_coarsest(wanted)]
-    if wanted.plan.hidden and "EXISTS" not in reason:
+        reason = request.refused[_coarsest(request)]
+    if request.plan.hidden and "EXISTS" not in reason:
         reason = f"EXISTS hides events, and {reason}"
-    return replace(one_by_one(wanted), why=f"two steps, because {reason}")
+    return replace(one_by_one(request), why=f"two steps, because {reason}")
 
 
-def _coarsest(wanted: Wanted) -> str:
+def _coarsest(request: PlanningRequest) -> str:
     """Whose obstacle says best why matches have to be found: no finer grain takes what EXISTS hides."""
-    if wanted.plan.hidden:
+    if request.plan.hidden:
         return "matrices"
-    return "by event" if wanted.plan.semantics is Semantics.ANY else "waiting runs"
+    return "by event" if request.plan.semantics is Semantics.ANY else "waiting runs"
 
 
 CANDIDATE = Candidate("two steps", consider)

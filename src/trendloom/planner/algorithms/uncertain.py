@@ -10,8 +10,8 @@ from typing import Any
 
 from trendloom.errors import PlanError
 from trendloom.expr.nodes import MIRRORED, Attribute, Comparison, Constant, Expr, Junction
-from trendloom.kernels.matching.automaton import Machine
-from trendloom.kernels.matching.spec import Detection, Place
+from trendloom.kernels.matching.automaton import Automaton
+from trendloom.kernels.matching.spec import PatternPosition, PatternSpec
 from trendloom.kernels.uncertain.kernel import ImpreciseKernel
 from trendloom.kernels.uncertain.search import check_supported
 from trendloom.kernels.uncertain.walk import is_for_walks
@@ -19,7 +19,7 @@ from trendloom.logical.display import Branch
 from trendloom.logical.plan import Plan
 from trendloom.model.selection import Semantics
 from trendloom.planner.choice import ADDED_UP
-from trendloom.planner.request import Candidate, Choice, Wanted
+from trendloom.planner.request import Candidate, Choice, PlanningRequest
 
 # Whether components of a pattern exclude each other: no event can stand at two of them.
 #
@@ -49,7 +49,7 @@ class _ValueRange:
         return bool(self.high > other.low) or (self.high == other.low and self.high_in and other.low_in)
 
 
-def overlapping(plan: Plan, places: Sequence[Place], positions: Sequence[int]) -> tuple[int, int] | None:
+def overlapping(plan: Plan, places: Sequence[PatternPosition], positions: Sequence[int]) -> tuple[int, int] | None:
     """Two of the positions that an event may both fit; None: they all exclude each other."""
     for one, other in combinations(positions, 2):
         if places[one].type == places[other].type and not _contradict(plan, one, other):
@@ -108,71 +108,73 @@ ADDED_UP_LATER = "two steps: find the matches, then add up their confidences per
 AS_FOUND = "matches with their confidence and times as they are found, sorted where they fit in memory"
 
 
-def consider(wanted: Wanted) -> Choice | str:
-    return ADDED_UP if wanted.aggregates else search(wanted)
+def consider(request: PlanningRequest) -> Choice | str:
+    return ADDED_UP if request.aggregates else search(request)
 
 
-def search(wanted: Wanted) -> Choice:
+def search(request: PlanningRequest) -> Choice:
     """The same, whatever becomes of the matches."""
-    plan, detection, how = wanted.plan, wanted.detection, wanted.plan.schema.imprecision
+    plan, pattern_spec, how = request.plan, request.pattern_spec, request.plan.schema.imprecision
     assert how is not None
-    _refuse(wanted)
-    kernel = ImpreciseKernel(detection, whole_windows=wanted.aggregates, threshold=plan.confidence, slack=how.longest)
-    notes = (Branch("pruning", below=tuple(_pruned(wanted))), Branch("confidence", _weighed(wanted)))
-    algorithm = WALK if is_for_walks(detection) else GROWTH
-    result = ADDED_UP_LATER if wanted.aggregates else AS_FOUND
-    return Choice(kernel, algorithm, _why(wanted), _cost(wanted), result, notes=notes)
+    _refuse(request)
+    kernel = ImpreciseKernel(
+        pattern_spec, whole_windows=request.aggregates, threshold=plan.confidence, slack=how.longest
+    )
+    notes = (Branch("pruning", below=tuple(_pruned(request))), Branch("confidence", _weighed(request)))
+    algorithm = WALK if is_for_walks(pattern_spec) else GROWTH
+    result = ADDED_UP_LATER if request.aggregates else AS_FOUND
+    return Choice(kernel, algorithm, _why(request), _cost(request), result, notes=notes)
 
 
-def _refuse(wanted: Wanted) -> None:
+def _refuse(request: PlanningRequest) -> None:
     """Refuse a pattern that signatures cannot express, with its place."""
-    query = wanted.plan.query
+    query = request.plan.query
     try:
-        check_supported(Machine(wanted.detection))
+        check_supported(Automaton(request.pattern_spec))
     except PlanError as refused:
         raise PlanError(refused.message, query.clause("PATTERN"), hint=refused.hint, text=query.text) from None
 
 
-def _has_rivals(detection: Detection) -> bool:
+def _has_rivals(pattern_spec: PatternSpec) -> bool:
     """Whether other events decide about a match: the next that fits, or those that must not lie in between."""
-    return detection.earliest or len(detection.scopes) > 1
+    return pattern_spec.earliest or len(pattern_spec.scopes) > 1
 
 
-def _cost(wanted: Wanted) -> str:
-    if not _has_rivals(wanted.detection):
+def _cost(request: PlanningRequest) -> str:
+    if not _has_rivals(request.pattern_spec):
         return COST
-    return COST_WITH_RIVALS if _in_one_gap(wanted) else f"{COST_WITH_RIVALS}, and {IN_SEVERAL_GAPS}"
+    return COST_WITH_RIVALS if _in_one_gap(request) else f"{COST_WITH_RIVALS}, and {IN_SEVERAL_GAPS}"
 
 
-def _why(wanted: Wanted) -> str:
+def _why(request: PlanningRequest) -> str:
     """Why in the order of the query, and why in this way."""
-    detection = wanted.detection
-    found = overlapping(wanted.plan, detection.places, _positions(detection))
+    pattern_spec = request.pattern_spec
+    found = overlapping(request.plan, pattern_spec.places, _positions(pattern_spec))
     if found is None:
         fits = "an event fits one component: all in the order of the query"
     else:
-        one, other = (f"'{detection.places[position].variable}'" for position in found)
+        one, other = (f"'{pattern_spec.places[position].variable}'" for position in found)
         of = one if one == other else f"{one} and {other}"
         fits = f"an event may fit several places, of {of}: all in the order of the query as well"
-    if is_for_walks(detection):
+    if is_for_walks(pattern_spec):
         way = "no condition links events"
-    elif detection.earliest:
+    elif pattern_spec.earliest:
         way = "what comes next is found for many partial matches at once"
     else:
         way = "conditions link events, and are tested on whole columns"
-    return f"times are imprecise, {wanted.plan.semantics.value}; {fits}, events sorted by their earliest times; {way}"
+    return f"times are imprecise, {request.plan.semantics.value}; {fits}, events sorted by their earliest times; {way}"
 
 
-def _positions(detection: Detection) -> list[int]:
+def _positions(pattern_spec: PatternSpec) -> list[int]:
     """Those of the pattern itself, NOTs left out."""
-    return [position for position, place in enumerate(detection.places) if place.scope == 0]
+    return [position for position, place in enumerate(pattern_spec.places) if place.scope == 0]
 
 
-def _pruned(wanted: Wanted) -> Iterator[Branch]:
-    plan = wanted.plan
+def _pruned(request: PlanningRequest) -> Iterator[Branch]:
+    plan = request.plan
     yield Branch("by time", "two bounds of every partial match, exact: its last event not before it, all within WITHIN")
     if plan.window.within is not None:
-        rare = _rarest(wanted)
+        rare = _rarest(request)
         yield Branch("by what must follow", f"how early a match can end that goes on from an event{rare}")
     if plan.semantics is Semantics.NEXT:
         yield Branch("by what surely came", "what begins after the first sure follower extends no run")
@@ -181,34 +183,34 @@ def _pruned(wanted: Wanted) -> Iterator[Branch]:
         yield Branch("by confidence", f"partial matches that are in order with less than {bar}, which only falls")
 
 
-def _rarest(wanted: Wanted) -> str:
+def _rarest(request: PlanningRequest) -> str:
     """Which component stops most partial matches, where statistics tell."""
-    types = wanted.statistics.types
-    kinds = {place.type for place in wanted.detection.places if place.scope == 0}
+    types = request.statistics.types
+    kinds = {place.type for place in request.pattern_spec.places if place.scope == 0}
     if not types or len(kinds) < 2:
         return ""
     rare = min(sorted(kinds), key=lambda kind: types.get(kind, 0.0))
     return f": {rare} is the rarest type, with {types.get(rare, 0.0):,.0f} events"
 
 
-def _weighed(wanted: Wanted) -> str:
-    if not _has_rivals(wanted.detection):
+def _weighed(request: PlanningRequest) -> str:
+    if not _has_rivals(request.pattern_spec):
         return "sums over points in order, O(length · points), for each start where the window binds"
     factors = "factors for every two neighbouring points"
-    if _in_one_gap(wanted):
+    if _in_one_gap(request):
         return f"{factors}: what must not come between can lie in one gap of a match alone"
     return f"{factors}; a sweep over time where events may lie in several gaps"
 
 
-def _in_one_gap(wanted: Wanted) -> bool:
+def _in_one_gap(request: PlanningRequest) -> bool:
     """Whether every event that decides about a match can lie in one of its gaps only: the types tell."""
-    detection = wanted.detection
-    if not detection.earliest:
-        deciding = [position for position, place in enumerate(detection.places) if place.scope]
-        return overlapping(wanted.plan, detection.places, deciding) is None
-    follow = detection.scopes[0].template.follow
-    chain = not detection.plural and all(len(follow[position]) <= 1 for position in _positions(detection))
-    return chain and overlapping(wanted.plan, detection.places, range(len(detection.places))) is None
+    pattern_spec = request.pattern_spec
+    if not pattern_spec.earliest:
+        deciding = [position for position, place in enumerate(pattern_spec.places) if place.scope]
+        return overlapping(request.plan, pattern_spec.places, deciding) is None
+    follow = pattern_spec.scopes[0].template.follow
+    chain = not pattern_spec.plural and all(len(follow[position]) <= 1 for position in _positions(pattern_spec))
+    return chain and overlapping(request.plan, pattern_spec.places, range(len(pattern_spec.places))) is None
 
 
 CANDIDATE = Candidate("signatures", consider)

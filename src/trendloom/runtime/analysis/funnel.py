@@ -26,8 +26,8 @@ from trendloom.frontend.tql.keywords import write_name
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.match.reached_events import NOWHERE, Reached, reached
-from trendloom.kernels.matching.automaton import Machine
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.automaton import Automaton
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.matching.windows import horizons
 from trendloom.logical.display import Branch, show_component, show_duration
 from trendloom.logical.plan import Plan
@@ -46,18 +46,18 @@ from trendloom.runtime.blocks import build_block, key_codes
 # Where it is the last event alone, all partial matches that end with it are alike. See `kernels.match.reached_events`.
 
 
-def remembered(detection: Detection) -> frozenset[str] | None:
+def remembered(pattern_spec: PatternSpec) -> frozenset[str] | None:
     """Variables that bind one event each, besides the last event; None: everything may matter."""
-    machine = Machine(detection)
-    if machine.ambiguous or any(place.branch for place in detection.places):
+    automaton = Automaton(pattern_spec)
+    if automaton.ambiguous or any(place.branch for place in pattern_spec.places):
         return None
     names: set[str] = set()
-    for rule in detection.scopes[0].rules:
-        if adjacent(rule, detection, machine)[0] is None:
+    for rule in pattern_spec.scopes[0].rules:
+        if adjacent(rule, pattern_spec, automaton)[0] is None:
             names |= rule.shape.variables
-    for scope in detection.scopes[1:]:
+    for scope in pattern_spec.scopes[1:]:
         names |= scope.outer if scope.parent == 0 and scope.waits else frozenset()
-    return None if names & detection.plural else frozenset(names)
+    return None if names & pattern_spec.plural else frozenset(names)
 
 
 Array = np.ndarray[Any, Any]
@@ -80,12 +80,12 @@ class Stopped:
     found: Reached | None
 
 
-def describe_funnel(plan: Plan, events: Events, clock: Callable[[], float] = time.process_time) -> Branch:
+def describe_funnel(plan: Plan, events: Events, emission: Callable[[], float] = time.process_time) -> Branch:
     """How many events pass each condition, reach each position, and what stops the others."""
     if events.ticks is None:
         return Branch(NAME, "not looked at: time is imprecise")
     try:
-        return _Funnel(plan, events, clock).describe()
+        return _Funnel(plan, events, emission).describe()
     except PlanError as refusal:
         return Branch(NAME, f"not looked at: {refusal.message}")
 
@@ -93,8 +93,8 @@ def describe_funnel(plan: Plan, events: Events, clock: Callable[[], float] = tim
 class _Funnel:
     """One query over one stream."""
 
-    def __init__(self, plan: Plan, events: Events, clock: Callable[[], float]) -> None:
-        self.plan, self.clock, self.begun = plan, clock, clock()
+    def __init__(self, plan: Plan, events: Events, emission: Callable[[], float]) -> None:
+        self.plan, self.emission, self.begun = plan, emission, emission()
         self.optimized = matching_alone(plan)
         self.all = list(passed_events(self.optimized, stream_of(self.optimized, events)))
         self.events, self.cut = _looked_at(searched(plan), events)
@@ -107,12 +107,12 @@ class _Funnel:
         self.stopped = list(self._leave_out()) if self._something_is_stopped() else []
 
     def search(self, plan: Plan, until: float) -> Reached | None:
-        if self.clock() - self.begun > until:
+        if self.emission() - self.begun > until:
             return None
         physical = searched(plan)
-        detection = physical.detection
+        pattern_spec = physical.pattern_spec
         block, _ = build_block(physical, stream_of(physical.plan, self.events))
-        return reached(detection, block, remembered(detection), lambda: self.clock() - self.begun <= until)
+        return reached(pattern_spec, block, remembered(pattern_spec), lambda: self.emission() - self.begun <= until)
 
     def _something_is_stopped(self) -> bool:
         short = any(self.reached_at(one, self.found) < one.together for one in self.passed if not one.negated)
@@ -274,10 +274,10 @@ def _looked_at(physical: Physical, events: Events) -> tuple[Events, str]:
 
 def _pairs(physical: Physical, block: Block) -> tuple[Array, int]:
     """What each event costs, together with those before it, and how much is allowed."""
-    if physical.detection.earliest or physical.detection.adjacent:
+    if physical.pattern_spec.earliest or physical.pattern_spec.adjacent:
         return np.ones(len(block), np.int64), MOST_EVENTS
     number = np.arange(len(block))
-    limit = horizons(block, physical.detection.window)
+    limit = horizons(block, physical.pattern_spec.window)
     earliest = block.key_starts[block.key]
     if limit is not None:
         earliest = np.maximum(earliest, np.searchsorted(limit, number, side="right"))

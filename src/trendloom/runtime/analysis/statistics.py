@@ -73,7 +73,7 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
         nulls={name: stream.table[name].null_count * scale for name in stream.table.column_names},
         relevant=len(block) * scale,
         fitting={position: len(members) * scale for position, members in enumerate(block.members)},
-        passing=dict(_passing(block, neighbours_of(search.detection).conditions)),
+        passing=dict(_passing(block, neighbours_of(search.pattern_spec).conditions)),
     )
 
 

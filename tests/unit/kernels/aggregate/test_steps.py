@@ -102,7 +102,7 @@ def test_steps_with_watermarks(seed: int, predicates: bool) -> None:
         kernel = AggregationKernel(query.spec, numeric, summarised)
         state, found, kept = kernel.start(), [], []
         for watermark in [*sorted(chance.sample(range(-6, 31), 3)), None]:
-            needs = None if state.before is None else kernel.clock.needs(state.before)
+            needs = None if state.before is None else kernel.emission.needs(state.before)
             some = [row for row in rows if watermark is None or row["time"] < watermark]
             some = [row for row in some if needs is None or row["time"] >= needs]
             results, state = kernel.step(state, query.block(some)[0], watermark)

@@ -70,9 +70,9 @@ def test_the_matches_of_the_expansion(query: str) -> None:
     for seed in range(4):
         physical, block = prepared(query, stream(40, seed))
         assert isinstance(physical.kernel, JoiningKernel)
-        expected = as_set(list(enumerate_matches(physical.detection, block)))
+        expected = as_set(list(enumerate_matches(physical.pattern_spec, block)))
         for chunk in (1 << 20, 7):
-            assert as_set(list(joined_matches(physical.detection, block, chunk))) == expected
+            assert as_set(list(joined_matches(physical.pattern_spec, block, chunk))) == expected
         found += len(expected)
     assert found > 10
 
@@ -81,14 +81,14 @@ def test_the_matches_of_the_expansion(query: str) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_any_order_gives_the_same(query: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     physical, block = prepared(query, stream(30, seed))
-    expected = as_set(list(joined_matches(physical.detection, block)))
+    expected = as_set(list(joined_matches(physical.pattern_spec, block)))
     random = np.random.default_rng(seed)
 
     def shuffled(self: Joining) -> tuple[int, ...]:
         return tuple(random.permutation(len(self.names)).tolist())
 
     monkeypatch.setattr(Joining, "order", property(shuffled_once(shuffled)))
-    assert as_set(list(joined_matches(physical.detection, block))) == expected
+    assert as_set(list(joined_matches(physical.pattern_spec, block))) == expected
 
 
 def shuffled_once(shuffled):  # type: ignore[no-untyped-def]
@@ -100,12 +100,12 @@ def shuffled_once(shuffled):  # type: ignore[no-untyped-def]
 def test_what_loses_most_is_bound_first() -> None:
     table = stream(2_000, 1, most=500)
     physical, block = prepared("PATTERN SEQ(A a, B b, C c, D d) WHERE b.x = d.x WITHIN 100", table)
-    assert set(describe_order(physical.detection, block).split(", ")[:2]) == {"b", "d"}
+    assert set(describe_order(physical.pattern_spec, block).split(", ")[:2]) == {"b", "d"}
 
 
 def test_nothing_to_bind() -> None:
     physical, block = prepared(QUERIES[0], stream(0, 1))
-    assert list(nested.joined_matches(physical.detection, block)) == []
+    assert list(nested.joined_matches(physical.pattern_spec, block)) == []
     table = stream(40, 1).filter(pa.compute.field("type") != "C")
     physical, block = prepared(QUERIES[0], table)
-    assert list(joined_matches(physical.detection, block)) == []
+    assert list(joined_matches(physical.pattern_spec, block)) == []

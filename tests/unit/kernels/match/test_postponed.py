@@ -46,7 +46,7 @@ def pairs_of(physical: Physical) -> tuple[Pair, ...]:
 
 def shared(query: str, table: pa.Table) -> Postponed:
     physical, block = prepared(query, table)
-    return share_matching(physical.detection, pairs_of(physical), block)
+    return share_matching(physical.pattern_spec, pairs_of(physical), block)
 
 
 def stream(types: str, x: Array | None = None, y: Array | None = None) -> pa.Table:
@@ -74,8 +74,8 @@ def random_stream(size: int, weights: tuple[float, ...] = (0.1, 0.8, 0.1), seed:
 
 def by_trial(found: Postponed) -> Array:
     """The earliest ends, by trying every two events."""
-    machine, block, moves, checks = found.machine, found.block, found.tables.moves, found.tables.checks
-    positions, accepts, fits = machine.spec.scopes[0].template.position_of, accepting(machine), fitting_bits(block)
+    automaton, block, moves, checks = found.automaton, found.block, found.tables.moves, found.tables.checks
+    positions, accepts, fits = automaton.spec.scopes[0].template.position_of, accepting(automaton), fitting_bits(block)
     ends = np.full((len(positions), len(block)), NEVER, np.int64)
     for e in range(len(block) - 1, -1, -1):
         for state, position in enumerate(positions):
@@ -107,10 +107,10 @@ def test_earliest_ends_are_those_found_by_trial() -> None:
             assume(False)
             raise
         assume(isinstance(physical.kernel, PostponedKernel) and len(block))
-        found = share_matching(physical.detection, pairs_of(physical), block)
+        found = share_matching(physical.pattern_spec, pairs_of(physical), block)
         tables = found.tables
-        ends = earliest_ends(found.machine, block, tables.moves, tables.checks, tables.cuts).ends
-        expected, bounds = by_trial(found), end_bounds(found.machine, block)
+        ends = earliest_ends(found.automaton, block, tables.moves, tables.checks, tables.cuts).ends
+        expected, bounds = by_trial(found), end_bounds(found.automaton, block)
         assert bounds is not None
         assert (bounds <= ends).all(), case.query
         assert (ends == expected).all() if found.exact else (ends <= expected).all(), case.query
@@ -130,7 +130,7 @@ def test_every_operator_finds_the_earliest_end(operator: str, seed: int) -> None
     query = f"PATTERN SEQ(A a, B b, C c) WHERE a.x {operator} NEXT(b).y AND b.x {operator} NEXT(c).x"
     found = shared(query, table)
     tables = found.tables
-    ends = earliest_ends(found.machine, found.block, tables.moves, tables.checks, tables.cuts).ends
+    ends = earliest_ends(found.automaton, found.block, tables.moves, tables.checks, tables.cuts).ends
     assert found.exact
     assert (ends == by_trial(found)).all()
 
@@ -206,7 +206,7 @@ def test_chunks_double() -> None:
 
 def test_a_match_longer_than_a_chunk() -> None:
     physical, block = prepared("PATTERN A+ a[] WHERE a.x < NEXT(a).x", stream("A" * 12, np.arange(12)))
-    pieces = list(construct_matches(physical.detection, pairs_of(physical), block, chunk=5))
+    pieces = list(construct_matches(physical.pattern_spec, pairs_of(physical), block, chunk=5))
     assert sum(map(len, pieces)) == 2**12 - 1
     assert max(len(piece.events) for piece in pieces) <= 13
 
@@ -214,7 +214,7 @@ def test_a_match_longer_than_a_chunk() -> None:
 def test_many_windows_do_not_widen_chunks() -> None:
     """Every match lies in up to a hundred windows; a chunk of matches is handed out in parts."""
     physical, block = prepared("PATTERN SEQ(A, B) WITHIN 100 SLIDE 1", stream("AB" * 100))
-    pieces = list(construct_matches(physical.detection, pairs_of(physical), block, chunk=1000))
+    pieces = list(construct_matches(physical.pattern_spec, pairs_of(physical), block, chunk=1000))
     assert max(len(piece.events) for piece in pieces) <= 1000
     assert sum(map(len, pieces)) == sum(100 - d for a in range(0, 200, 2) for d in range(1, min(100, 200 - a), 2))
 

@@ -18,9 +18,9 @@ from trendloom.kernels.emission import Certain
 from trendloom.kernels.jit.interpreted import interpreted_only
 from trendloom.kernels.match import exists as distinct
 from trendloom.kernels.match import exists as kernel
-from trendloom.kernels.match.exists import RemaindersKernel, without_hidden
+from trendloom.kernels.match.exists import ExistsKernel, without_hidden
 from trendloom.kernels.matching.matches import Matches, join
-from trendloom.kernels.matching.spec import Detection, Place
+from trendloom.kernels.matching.spec import PatternPosition, PatternSpec
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import Window
@@ -31,9 +31,9 @@ HIDDEN = 1
 Match = tuple[int, tuple[tuple[int, int], ...]]  # the start of its window, (event, position) of its entries
 
 
-def detection() -> Detection:
-    places = tuple(Place("T", name, 0, (), ()) for name in "axb")
-    return Detection(places, (), Window(), hidden=frozenset({HIDDEN}))
+def pattern_spec() -> PatternSpec:
+    places = tuple(PatternPosition("T", name, 0, (), ()) for name in "axb")
+    return PatternSpec(places, (), Window(), hidden=frozenset({HIDDEN}))
 
 
 def chunk(rows: list[Match], *, windows: bool) -> Matches:
@@ -70,7 +70,7 @@ ROWS = st.lists(st.tuples(st.integers(-2, 1), ENTRIES), max_size=30)
 def test_the_definition(chunks: list[list[Match]], windows: bool) -> None:
     if not windows:
         chunks = [[(0, row) for _, row in rows] for rows in chunks]
-    found = list(without_hidden([chunk(rows, windows=windows) for rows in chunks], detection(), 1000))
+    found = list(without_hidden([chunk(rows, windows=windows) for rows in chunks], pattern_spec(), 1000))
     assert all(len(some) for some in found)
     assert listed(join(found)) == expected([row for rows in chunks for row in rows])
 
@@ -79,13 +79,13 @@ def test_rows_that_share_a_hash_are_compared(monkeypatch: pytest.MonkeyPatch) ->
     rows = [(0, ((event, 0), (event + 1, HIDDEN), (event % 7 + 20, 2))) for event in range(40)] * 2
     monkeypatch.setattr(distinct, "_mixed", lambda code, _value: code & np.uint64(1))
     with interpreted_only():
-        found = list(without_hidden([chunk(rows, windows=False)], detection(), 1000))
+        found = list(without_hidden([chunk(rows, windows=False)], pattern_spec(), 1000))
     assert listed(join(found)) == expected(rows)
 
 
 def test_room_grows_with_the_remainders() -> None:
     rows = [(0, ((event // 2, 0), (event, HIDDEN), (event // 2 + 1, 2))) for event in range(5000)]
-    found = list(without_hidden([chunk(rows[:10], windows=True), chunk(rows, windows=True)], detection(), 10_000))
+    found = list(without_hidden([chunk(rows[:10], windows=True), chunk(rows, windows=True)], pattern_spec(), 10_000))
     assert [len(some) for some in found] == [5, 2495]
     assert listed(join(found)) == expected(rows)
 
@@ -93,13 +93,13 @@ def test_room_grows_with_the_remainders() -> None:
 def test_too_many_matches_are_refused() -> None:
     rows = [(0, ((event, 0),)) for event in range(11)]
     with pytest.raises(RunError, match="more than 10 matches to look at for the remainders of EXISTS"):
-        list(without_hidden([chunk(rows, windows=False)], detection(), 10))
+        list(without_hidden([chunk(rows, windows=False)], pattern_spec(), 10))
 
 
 def test_remainders_have_to_fit_the_memory() -> None:
     rows = [(0, ((event, 0),)) for event in range(100)]
     with pytest.raises(RunError, match="different remainders of EXISTS do not fit the memory"):
-        list(without_hidden([chunk(rows, windows=False)], detection(), 1000, memory=1000))
+        list(without_hidden([chunk(rows, windows=False)], pattern_spec(), 1000, memory=1000))
 
 
 # --------------------------------------------------------------------------------------------------- kernel
@@ -112,16 +112,16 @@ def kernel_of(query: str) -> Any:
 def test_the_moment_of_a_remainder() -> None:
     """Bare WITHIN: its first event may be the last of one match and the first of another."""
     bare, sliding = (kernel_of(f"PATTERN EXISTS x (SEQ(X x, A a)) WITHIN 5{slide}") for slide in ("", " SLIDE 2"))
-    assert isinstance(bare, RemaindersKernel)
-    assert (bare.clock.certain, bare.clock.reach) == (Certain.FIRST, 2)
-    assert sliding.clock.certain is Certain.WINDOW
+    assert isinstance(bare, ExistsKernel)
+    assert (bare.emission.certain, bare.emission.reach) == (Certain.FIRST, 2)
+    assert sliding.emission.certain is Certain.WINDOW
 
 
 @pytest.mark.parametrize("output", ["TRENDS", "COMPLETE TRENDS", "COLLAPSED TRENDS"])
 def test_memory_reaches_the_remainders(output: str) -> None:
     found = kernel_of(f"RETURN {output} PATTERN EXISTS x (SEQ(A a, X x, B b))").within(12345)
-    inner = found if isinstance(found, RemaindersKernel) else found.search
-    assert isinstance(inner, RemaindersKernel)
+    inner = found if isinstance(found, ExistsKernel) else found.search
+    assert isinstance(inner, ExistsKernel)
     assert inner.memory == 12345
 
 

@@ -54,17 +54,17 @@ def test_steps_give_every_match_once(case: Case, watermarks: list[int]) -> None:
         assume(False)
         raise
     kernel = physical.kernel
-    assume(kernel.detection.window.within is not None)
+    assume(kernel.pattern_spec.window.within is not None)
     found, state = [], kernel.start()
     for watermark in sorted(set(watermarks)):
         certain = block.time < watermark
         if state.before is not None:
-            certain &= block.time >= kernel.clock.needs(state.before)
+            certain &= block.time >= kernel.emission.needs(state.before)
         results, state = kernel.step(state, block.only(certain), watermark)
         found += [renumbered(matches, np.flatnonzero(certain)) for matches in results]
         assert kernel.dump(state) is None
         state = kernel.load(None, state.before)
-    left = np.ones(len(block), np.bool_) if state.before is None else block.time >= kernel.clock.needs(state.before)
+    left = np.ones(len(block), np.bool_) if state.before is None else block.time >= kernel.emission.needs(state.before)
     _, state = kernel.step(state, block.only(left), None)
     found += [renumbered(matches, np.flatnonzero(left)) for matches in kernel.finish(state)]
     assert as_multiset(join(found)) == finished(kernel, block)
@@ -99,8 +99,8 @@ def test_an_empty_block() -> None:
     ],
 )
 def test_when_matches_are_certain(query: str, rule: Certain, needs: int) -> None:
-    clock = prepared(query, to_table([]))[0].kernel.clock
-    assert (clock.certain, clock.needs(100)) == (rule, needs)
+    emission = prepared(query, to_table([]))[0].kernel.emission
+    assert (emission.certain, emission.needs(100)) == (rule, needs)
 
 
 def test_chunks_are_bounded_and_complete() -> None:
@@ -108,11 +108,11 @@ def test_chunks_are_bounded_and_complete() -> None:
     physical, block = prepared("PATTERN A+", to_table(rows))
     from trendloom.kernels.match.expansion import enumerate_matches
 
-    detection = physical.detection
-    small = list(enumerate_matches(detection, block, chunk=16))
+    pattern_spec = physical.pattern_spec
+    small = list(enumerate_matches(pattern_spec, block, chunk=16))
     assert len(small) > 10
     assert max(len(chunk.events) for chunk in small) <= 16
-    assert as_multiset(join(small)) == as_multiset(join(list(enumerate_matches(detection, block))))
+    assert as_multiset(join(small)) == as_multiset(join(list(enumerate_matches(pattern_spec, block))))
     assert sum(map(len, small)) == 2**8 - 1
 
 

@@ -15,7 +15,7 @@ from tests.property.strategies import SCHEMA, Row, streams, to_table
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.gap_thresholds import borders
-from trendloom.kernels.matching.spec import Absence
+from trendloom.kernels.matching.spec import NegationGuard
 from trendloom.logical.bind import bind
 from trendloom.planner.plan import plan_physically
 from trendloom.runtime.blocks import Stream, build_block
@@ -36,20 +36,20 @@ def passes(comparison: str, inner: str, outer: str) -> Passes:
     return compared
 
 
-def prepared(query: str, rows: tuple[Row, ...]) -> tuple[Absence, Block]:
+def prepared(query: str, rows: tuple[Row, ...]) -> tuple[NegationGuard, Block]:
     table = to_table(rows)
     physical = plan_physically(bind(parse_query(query), SCHEMA))
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     block, _ = build_block(physical, Stream(table, kinds, table["time"].to_numpy()))
-    absence = physical.detection.scopes[1].absence
-    assert absence is not None
-    return absence, block
+    negation_guard = physical.pattern_spec.scopes[1].negation_guard
+    assert negation_guard is not None
+    return negation_guard, block
 
 
 def check(query: str, rows: tuple[Row, ...], violated: Callable[[list[Row], Row, Row], bool]) -> None:
     """Every gap between an A and a C of one key."""
-    absence, block = prepared(query, rows)
-    left, right = borders(absence, block)
+    negation_guard, block = prepared(query, rows)
+    left, right = borders(negation_guard, block)
     assert left.dtype == right.dtype == np.int64
     event = [rows[row] for row in block.row.tolist()]
     ends = block.key_starts[block.key + 1]
@@ -57,7 +57,7 @@ def check(query: str, rows: tuple[Row, ...], violated: Callable[[list[Row], Row,
         for f in range(int(block.tie_end[e]), int(ends[e])):
             if (event[e]["type"], event[f]["type"]) == ("A", "C"):
                 between = event[block.tie_end[e] : block.tie_start[f]]
-                apart = left[e] > right[f] if absence.follows else left[e] >= right[f]
+                apart = left[e] > right[f] if negation_guard.follows else left[e] >= right[f]
                 assert apart == (not violated(between, event[e], event[f])), (query, event, e, f)
 
 
@@ -117,5 +117,5 @@ def test_a_pattern_of_equal_values(side: str) -> None:
 
 
 def test_no_events() -> None:
-    absence, block = prepared("PATTERN SEQ(A a, NOT (B b: b.x = a.x), C c)", ())
-    assert [len(column) for column in borders(absence, block)] == [0, 0]
+    negation_guard, block = prepared("PATTERN SEQ(A a, NOT (B b: b.x = a.x), C c)", ())
+    assert [len(column) for column in borders(negation_guard, block)] == [0, 0]

@@ -12,7 +12,7 @@ from tests.property.strategies import SCHEMA, Row, streams, to_table
 import trendloom as tl
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gap_thresholds import latest_starts
 from trendloom.kernels.matching.gaps import Gaps
@@ -39,8 +39,8 @@ def prepared(body: str, where: str, table: pa.Table) -> tuple[Gaps, Block]:
     physical = plan_physically(bind(parse_query(query), SCHEMA))
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     block, _ = build_block(physical, Stream(table, kinds, table["time"].to_numpy()))
-    machine = Machine(physical.detection)
-    return Gaps(machine, block, lambda gaps, scope: Expansion(machine, block, gaps, scope)), block
+    automaton = Automaton(physical.pattern_spec)
+    return Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope)), block
 
 
 def by_definition(body: str, where: str, table: pa.Table, block: Block) -> list[int]:

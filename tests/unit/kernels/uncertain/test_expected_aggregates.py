@@ -254,7 +254,7 @@ def test_a_stream_cut_anywhere_gives_each_window_once(
     found: list[Totals] = []
     before: int | None = None
     for watermark in [*sorted({mark * grain for mark in watermarks}), None]:
-        seen = block.only(np.full(len(block), True) if before is None else block.time >= kernel.clock.needs(before))
+        seen = block.only(np.full(len(block), True) if before is None else block.time >= kernel.emission.needs(before))
         seen = seen if watermark is None else seen.only(seen.time < watermark)
         assert isinstance(seen, IntervalBlock)
         given_out, state = kernel.step(kernel.load(None, before), seen, watermark)

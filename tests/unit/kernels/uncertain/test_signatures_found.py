@@ -20,7 +20,7 @@ from tests.unit.kernels.uncertain.worlds_by_hand import (
 )
 
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.uncertain.extension import Extensions
 from trendloom.kernels.uncertain.growth import SignatureGrowth
 from trendloom.kernels.uncertain.prefixes import Prefixes
@@ -116,11 +116,11 @@ def test_threshold_prunes_while_matching() -> None:
 def test_walk_finds_what_growth_finds(case: ImpreciseCase, chunk: int) -> None:
     try:
         spec, block = prepared(case)
-        check_supported(Machine(spec))
+        check_supported(Automaton(spec))
     except (BindError, PlanError):
         assume(False)
         raise
-    tests = Extensions(Machine(spec.without_rules()), block, span_in_points(spec.window, block.grain))
+    tests = Extensions(Automaton(spec.without_rules()), block, span_in_points(spec.window, block.grain))
     assert can_walk(tests)
     assert rows_of(SignatureWalk(tests, chunk).complete()) == rows_of(SignatureGrowth(tests, chunk).complete())
 

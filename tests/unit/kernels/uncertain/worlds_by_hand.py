@@ -16,7 +16,7 @@ import numpy as np
 from tests.property.strategies import SCHEMA, to_table
 
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.uncertain.block import IntervalBlock, with_intervals
 from trendloom.kernels.uncertain.search import FoundSignatures, signatures_of
 from trendloom.logical.bind import bind
@@ -81,7 +81,7 @@ def by_worlds(case: ImpreciseCase) -> dict[Name, Chance]:
     return found
 
 
-def prepared(case: ImpreciseCase) -> tuple[Detection, IntervalBlock]:
+def prepared(case: ImpreciseCase) -> tuple[PatternSpec, IntervalBlock]:
     """The tables of a query, and the block of the events."""
     events = [{**event, "time": event["low"]} for event in case.events]
     table = to_table([{name: event.get(name) for name in SCHEMA.names} for event in events])
@@ -94,7 +94,7 @@ def prepared(case: ImpreciseCase) -> tuple[Detection, IntervalBlock]:
         given = [event.get("masses") or [] for event in events]
         offsets = np.r_[0, np.cumsum([len(some) for some in given])].astype(np.int64)
         masses = Masses(offsets, np.array([mass for some in given for mass in some], np.float64))
-    return physical.detection, with_intervals(block, Intervals(low, high, masses), case.grain)
+    return physical.pattern_spec, with_intervals(block, Intervals(low, high, masses), case.grain)
 
 
 class FoundRival(NamedTuple):
@@ -114,7 +114,9 @@ def found_by_search(
         yield from as_names(found, block, spec)
 
 
-def as_names(found: FoundSignatures, block: IntervalBlock, spec: Detection) -> Iterator[tuple[Name, list[FoundRival]]]:
+def as_names(
+    found: FoundSignatures, block: IntervalBlock, spec: PatternSpec
+) -> Iterator[tuple[Name, list[FoundRival]]]:
     """Signatures and rivals of a chunk."""
     signatures, rivals = found.signatures, found.signatures.rivals
     for at in range(len(signatures)):

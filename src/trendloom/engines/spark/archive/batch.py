@@ -98,9 +98,9 @@ def _rows_written(
     frame: Frame, workload: PhysicalWorkload, options: Options, archiving: Archiving,
     series: tuple[ArchivedSeries, ...],
 ) -> DataFrame:  # fmt: skip
-    meetings = meetings_of(workload, workload.key_sets, partial(job_of, frame, options.numeric))
-    members = tuple(member for meeting in meetings for member in meeting.members)
-    found = parcels(frame.df, meetings)
+    partition_groups = meetings_of(workload, workload.key_sets, partial(job_of, frame, options.numeric))
+    members = tuple(member for partition_group in partition_groups for member in partition_group.members)
+    found = parcels(frame.df, partition_groups)
     if any(member.job.in_parts for member in members):
         found = by_key(found, (QUERY, ROUTE), None)
     writers = tuple(archiving.row_writer(one) for one in series)

@@ -22,7 +22,7 @@ from trendloom.engines.spark.archive.monitors import alerts
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.streaming.detect import without_marks
 from trendloom.engines.spark.streaming.metrics import RESULTS
-from trendloom.engines.spark.streaming.settings import Setting
+from trendloom.engines.spark.streaming.settings import StreamSettings
 from trendloom.errors import DataError, OptionError, StateError, did_you_mean, option
 from trendloom.io.files import place
 from trendloom.logical.display import show_duration
@@ -50,7 +50,7 @@ def live_alerts(
     the stream will be started.
     """
     if watermark is not None:
-        Setting(watermark, 1)  # refuses what is not a delay
+        StreamSettings(watermark, 1)  # refuses what is not a delay
     frame = without_marks(describe(df, options.columns()))
     formulas = [_on_axis(one.formula, axis, frame.schema.axis) for one in monitors]
     for one, formula in zip(monitors, formulas, strict=True):

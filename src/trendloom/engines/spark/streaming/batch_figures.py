@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from trendloom.model.schema import Schema
 from trendloom.optimizer.nesting_costs import compared_values
 from trendloom.pattern.algebra import atoms
-from trendloom.streaming.partition_groups import Bundle
+from trendloom.streaming.partition_groups import StreamPartitionGroup
 from trendloom.streaming.statistics import Figures
-from trendloom.streaming.streaming_query import Flow
+from trendloom.streaming.streaming_query import StreamingQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,8 +29,10 @@ MOST = 50
 EVENTS, FIRST, LAST, TYPE, KEYS, FITTING, DOMAIN = "events", "first", "last", "type", "keys", "fitting", "domain"
 
 
-def observed_figures(df: DataFrame, bundles: tuple[Bundle, ...], schema: Schema, clock: str) -> list[Column]:
-    """What to observe of the events; `clock`: the column of their times as timestamps."""
+def observed_figures(
+    df: DataFrame, partition_groups: tuple[StreamPartitionGroup, ...], schema: Schema, emission: str
+) -> list[Column]:
+    """What to observe of the events; `emission`: the column of their times as timestamps."""
     from pyspark.sql import functions as F
 
     from trendloom.engines.spark.columns import column
@@ -39,13 +41,19 @@ def observed_figures(df: DataFrame, bundles: tuple[Bundle, ...], schema: Schema,
     def named(found: Column, *what: object) -> Column:
         return found.alias(json.dumps(what))
 
-    flows = [flow for bundle in bundles for flow in bundle.flows]
-    moment = F.unix_micros(column(clock))
+    streaming_queries = [
+        streaming_query for partition_group in partition_groups for streaming_query in partition_group.streaming_queries
+    ]
+    moment = F.unix_micros(column(emission))
     kind = column(schema.type)
-    types = sorted({atom.type for flow in flows for atom in atoms(flow.physical.plan.pattern)})
-    sets = sorted({bundle.attributes for bundle in bundles if bundle.attributes})
-    fitting = [one for flow in flows for one in _position_tests(flow, df.schema)]
-    compared = sorted({one for flow in flows for one in compared_values(flow.physical.plan)})
+    types = sorted(
+        {atom.type for streaming_query in streaming_queries for atom in atoms(streaming_query.physical.plan.pattern)}
+    )
+    sets = sorted({partition_group.attributes for partition_group in partition_groups if partition_group.attributes})
+    fitting = [one for streaming_query in streaming_queries for one in _position_tests(streaming_query, df.schema)]
+    compared = sorted(
+        {one for streaming_query in streaming_queries for one in compared_values(streaming_query.physical.plan)}
+    )
     return [
         named(F.count(F.lit(1)), EVENTS),
         named(F.min(moment), FIRST),
@@ -60,17 +68,17 @@ def observed_figures(df: DataFrame, bundles: tuple[Bundle, ...], schema: Schema,
     ]
 
 
-def _position_tests(flow: Flow, schema: StructType) -> list[tuple[tuple[str, int], str, Column]]:
+def _position_tests(streaming_query: StreamingQuery, schema: StructType) -> list[tuple[tuple[str, int], str, Column]]:
     """The positions of a query with conditions that Spark can test: whose, of which type, the test."""
     from trendloom.engines.spark.columns import exact_test
 
-    plan = flow.physical.plan
+    plan = streaming_query.physical.plan
     found = []
     for atom in atoms(plan.pattern):
         tests = [exact_test(expr, schema) for position, expr in plan.filters if position == atom.position]
         known = [test for test in tests if test is not None]
         if tests and len(known) == len(tests):
-            found.append(((flow.name, atom.position), atom.type, reduce(and_, known)))
+            found.append(((streaming_query.name, atom.position), atom.type, reduce(and_, known)))
     return found
 
 

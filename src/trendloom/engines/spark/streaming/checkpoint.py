@@ -17,7 +17,7 @@ import pyarrow.fs as fs
 from trendloom.errors import OptionError, StateError
 from trendloom.io.files import place
 from trendloom.model.time import TimeAxis
-from trendloom.streaming.streaming_query import Flow, as_before_rules
+from trendloom.streaming.streaming_query import StreamingQuery, as_before_rules
 from trendloom.streaming.workload_diff import named
 
 # How far a stream is, by the notes that Spark keeps of batches that are done: the watermark after the last of them.
@@ -62,28 +62,32 @@ DELAY = "delay"
 
 
 @dataclass(frozen=True)
-class Agreement:
+class CheckpointManifest:
     """A workload that fits a checkpoint: its flows as they go on there, and what there is to note down."""
 
-    flows: tuple[Flow, ...]
+    streaming_queries: tuple[StreamingQuery, ...]
     told: dict[str, Any]
 
 
-def agreed(checkpoint: str, flows: tuple[Flow, ...], buckets: int, delay: int = 0) -> tuple[Flow, ...]:
+def agreed(
+    checkpoint: str, streaming_queries: tuple[StreamingQuery, ...], buckets: int, delay: int = 0
+) -> tuple[StreamingQuery, ...]:
     """Refuse a workload that does not fit the checkpoint; else note it down there.
 
     The flows know their generation, and since when they see all events. `delay`: of the watermark, in milliseconds.
     """
-    agreement = agreement_of(checkpoint, flows, buckets, delay)
+    agreement = agreement_of(checkpoint, streaming_queries, buckets, delay)
     system, folder = place(checkpoint)
     system.create_dir(folder, recursive=True)
     with system.open_output_stream(f"{folder}/.{NAME}.part") as sink:
         sink.write(json.dumps(agreement.told, indent=2).encode())
     system.move(f"{folder}/.{NAME}.part", f"{folder}/{NAME}")
-    return agreement.flows
+    return agreement.streaming_queries
 
 
-def agreement_of(checkpoint: str, flows: tuple[Flow, ...], buckets: int, delay: int = 0) -> Agreement:
+def agreement_of(
+    checkpoint: str, streaming_queries: tuple[StreamingQuery, ...], buckets: int, delay: int = 0
+) -> CheckpointManifest:
     """What a workload and a checkpoint agree on; nothing is written."""
     system, folder = place(checkpoint)
     old = _read(system, f"{folder}/{NAME}")
@@ -100,18 +104,25 @@ def agreement_of(checkpoint: str, flows: tuple[Flow, ...], buckets: int, delay: 
         )
     longest = delay if old is None else int(old.get(DELAY, delay))
     watermark = watermark_after(checkpoint)
-    flows = tuple(_going_on(flow, known.get(flow.name), watermark, longest) for flow in flows)
-    present = {flow.name: _told(flow) for flow in flows}
+    streaming_queries = tuple(
+        _going_on(streaming_query, known.get(streaming_query.name), watermark, longest)
+        for streaming_query in streaming_queries
+    )
+    present = {streaming_query.name: _told(streaming_query) for streaming_query in streaming_queries}
     gone = {name: {**one, "state": None} for name, one in known.items() if name not in present}
     together = old is None or _together(old)
     told = {"buckets": buckets, "together": together, DELAY: max(longest, delay), "queries": gone | present}
-    return Agreement(flows, told)
+    return CheckpointManifest(streaming_queries, told)
 
 
-def _told(flow: Flow) -> dict[str, Any]:
+def _told(streaming_query: StreamingQuery) -> dict[str, Any]:
     """What is noted down of a query."""
-    told = {"state": flow.fingerprint, "generation": flow.generation, "since": flow.since}
-    return {**told, TOGETHER: True} if flow.together else told
+    told = {
+        "state": streaming_query.fingerprint,
+        "generation": streaming_query.generation,
+        "since": streaming_query.since,
+    }
+    return {**told, TOGETHER: True} if streaming_query.together else told
 
 
 def travel_together(checkpoint: str) -> bool:
@@ -125,22 +136,24 @@ def _together(known: dict[str, Any]) -> bool:
     return bool(known.get("together", False))
 
 
-def _going_on(flow: Flow, known: dict[str, Any] | None, watermark: int | None, delay: int) -> Flow:
+def _going_on(
+    streaming_query: StreamingQuery, known: dict[str, Any] | None, watermark: int | None, delay: int
+) -> StreamingQuery:
     """The flow as the checkpoint knows it, or as one that begins after all that earlier batches have seen."""
     if known is not None and known["state"] is not None:
-        if known["state"] not in flow.continued:
-            flow = as_before_rules(flow)
-        if known["state"] not in flow.continued:
+        if known["state"] not in streaming_query.continued:
+            streaming_query = as_before_rules(streaming_query)
+        if known["state"] not in streaming_query.continued:
             raise OptionError(
-                f"{named(flow)} has changed since the checkpoint was made, and its state does not fit",
+                f"{named(streaming_query)} has changed since the checkpoint was made, and its state does not fit",
                 hint="put the old query back, or give the new one another name (QUERY name: ...): "
                 "it then starts afresh, and the others go on",
             )
         together = bool(known.get(TOGETHER, False))
-        return replace(flow, generation=known["generation"], since=known.get("since"), together=together)
-    axis = flow.physical.plan.schema.axis
+        return replace(streaming_query, generation=known["generation"], since=known.get("since"), together=together)
+    axis = streaming_query.physical.plan.schema.axis
     since = None if watermark is None else first_unseen(axis, watermark, delay)
-    return replace(flow, generation=0 if known is None else known["generation"] + 1, since=since)
+    return replace(streaming_query, generation=0 if known is None else known["generation"] + 1, since=since)
 
 
 def _read(system: fs.FileSystem, path: str) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.prerequisites import flows_of
 from trendloom.engines.spark.streaming.checkpoint import agreed, travel_together, watermark_after
 from trendloom.engines.spark.streaming.folder_files import MARKS
-from trendloom.engines.spark.streaming.settings import Setting, absolute
+from trendloom.engines.spark.streaming.settings import StreamSettings, absolute
 from trendloom.engines.spark.streaming.stream import result_schema, run
 from trendloom.errors import QueryNote
 from trendloom.frontend.tql.tree import Query
@@ -23,7 +23,7 @@ from trendloom.runtime.planning import planned
 from trendloom.runtime.warnings import tell_warnings, warn_in_python
 from trendloom.streaming.partition_groups import alone, bundles_of, names_together
 from trendloom.streaming.statistics import Figures, figures_at, statistics_of_batches
-from trendloom.streaming.streaming_query import Flow
+from trendloom.streaming.streaming_query import StreamingQuery
 from trendloom.streaming.workload_diff import news_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def detect_live(
     early: bool,
 ) -> DataFrame:
     """The rows of a workload over a streaming DataFrame; see `trendloom.spark.detect`."""
-    setting = Setting(watermark, buckets, None if late_to is None else absolute(late_to))
+    setting = StreamSettings(watermark, buckets, None if late_to is None else absolute(late_to))
     place = None if checkpoint is None else absolute(checkpoint)
     plan = plan_live(df, queries, options, Figures() if place is None else figures_at(place), early=early)
     tell_warnings(plan.frame.warnings, plan.workload.bound, warn_in_python)
@@ -58,7 +58,7 @@ class LivePlan:
 
     frame: Frame
     workload: PhysicalWorkload
-    flows: tuple[Flow, ...]
+    streaming_queries: tuple[StreamingQuery, ...]
     figures: Figures
 
 
@@ -69,24 +69,28 @@ def plan_live(
     frame = without_marks(describe(df, options.columns()))
     workload = planned(queries, frame.schema, options.limits, lambda plan: statistics_of_batches(plan, figures))
     refuse_clashing_columns(workload.bound)
-    flows = flows_of(workload.queries, frame.arrow, options.numeric, early=early)
+    streaming_queries = flows_of(workload.queries, frame.arrow, options.numeric, early=early)
     grouped = {number for group in workload.together for number in group.members if not early}
-    flows = tuple(replace(flow, together=number in grouped) for number, flow in enumerate(flows))
-    result_schema(flows)
-    return LivePlan(frame, workload, flows, figures)
+    streaming_queries = tuple(
+        replace(streaming_query, together=number in grouped) for number, streaming_query in enumerate(streaming_queries)
+    )
+    result_schema(streaming_queries)
+    return LivePlan(frame, workload, streaming_queries, figures)
 
 
-def open_live(plan: LivePlan, setting: Setting, checkpoint: str | None) -> tuple[DataFrame, tuple[QueryNote, ...]]:
+def open_live(
+    plan: LivePlan, setting: StreamSettings, checkpoint: str | None
+) -> tuple[DataFrame, tuple[QueryNote, ...]]:
     """The rows of a planned workload, noted down in its checkpoint, and what there is to say of its queries."""
-    frame, flows = plan.frame, plan.flows
+    frame, streaming_queries = plan.frame, plan.streaming_queries
     if checkpoint is None:
-        return run(frame.df, alone(flows), frame.schema, setting, names_together(flows)), ()
-    flows = agreed(checkpoint, flows, setting.buckets, setting.delay)
+        return run(frame.df, alone(streaming_queries), frame.schema, setting, names_together(streaming_queries)), ()
+    streaming_queries = agreed(checkpoint, streaming_queries, setting.buckets, setting.delay)
     known = partial(statistics_of_batches, figures=plan.figures)
-    bundles = bundles_of(flows, known) if travel_together(checkpoint) else alone(flows)
+    partition_groups = bundles_of(streaming_queries, known) if travel_together(checkpoint) else alone(streaming_queries)
     reached = watermark_after(checkpoint)
-    news = news_of(flows, None if reached is None else reached * 1000)
-    return run(frame.df, bundles, frame.schema, setting), tuple(news)
+    news = news_of(streaming_queries, None if reached is None else reached * 1000)
+    return run(frame.df, partition_groups, frame.schema, setting), tuple(news)
 
 
 def without_marks(frame: Frame) -> Frame:

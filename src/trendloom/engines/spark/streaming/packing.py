@@ -35,7 +35,7 @@ class Label:
     `wanted`: the column that says which events a query needs, for each query of the bundle; None: all.
     """
 
-    bundle: str
+    partition_group: str
     columns: tuple[str, ...]
     bucket: str
     wanted: tuple[str | None, ...]
@@ -54,9 +54,9 @@ class Packing:
             parcels = [parcel for label in self.labels for parcel in _parcels(table, label)]
             parcels += [(name, bucket, b"") for name in self.probes for bucket in range(self.buckets)]
             if parcels:
-                bundles, buckets, payloads = zip(*parcels, strict=True)
+                partition_groups, buckets, payloads = zip(*parcels, strict=True)
                 arrays = [
-                    pa.array(bundles, pa.string()),
+                    pa.array(partition_groups, pa.string()),
                     pa.array(buckets, pa.int32()),
                     pa.array(payloads, pa.binary()),
                 ]
@@ -91,7 +91,7 @@ def _parcels(table: pa.Table, label: Label) -> Iterator[tuple[str, int, bytes]]:
             events = events.append_column(_flag(number), table[name])
     events = events.take(pa.array(order)) if len(bounds) > 2 else events
     for begin, end in pairwise(bounds):
-        yield label.bundle, int(bucket[order[begin]]), pack(events.slice(begin, end - begin), compress=False)
+        yield label.partition_group, int(bucket[order[begin]]), pack(events.slice(begin, end - begin), compress=False)
 
 
 def events_for(number: int, arrived: pa.Table) -> pa.Table:

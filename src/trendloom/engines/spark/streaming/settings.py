@@ -16,7 +16,7 @@ WEEK = 7 * 86_400_000_000
 
 
 @dataclass(frozen=True)
-class Setting:
+class StreamSettings:
     """How long to wait for late events, into how many buckets keys are put, and where later events go."""
 
     watermark: str | None

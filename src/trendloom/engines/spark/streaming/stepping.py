@@ -21,11 +21,17 @@ from trendloom.engines.spark.streaming.packing import events_for
 from trendloom.errors import DataError, Door, StateError, TrendloomError, at_door, option
 from trendloom.io.files import place
 from trendloom.model.time import TimeAxis
-from trendloom.streaming.event_buffer import KeptEvents
-from trendloom.streaming.partition_groups import TOGETHER, AdvanceTogether, Bundle, FlowsTogether, flows_of_taker
-from trendloom.streaming.state import Drawers, Memory, pack, unpack
-from trendloom.streaming.step import Advance
-from trendloom.streaming.streaming_query import Flow
+from trendloom.streaming.event_buffer import EventBuffer
+from trendloom.streaming.partition_groups import (
+    TOGETHER,
+    GroupStep,
+    StreamPartitionGroup,
+    StreamQueryGroup,
+    flows_of_taker,
+)
+from trendloom.streaming.state import Memory, NamespacedState, pack, unpack
+from trendloom.streaming.step import QueryStep
+from trendloom.streaming.streaming_query import StreamingQuery
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
@@ -85,7 +91,7 @@ def milliseconds_of(axis: TimeAxis, ticks: int) -> int:
 class Stepping:
     """Steps the bundles of a workload; `door`: how the user of the driver spells options."""
 
-    bundles: tuple[Bundle, ...]
+    partition_groups: tuple[StreamPartitionGroup, ...]
     buckets: int
     late_to: str | None
     door: Door
@@ -94,21 +100,21 @@ class Stepping:
     def rows(self, at: Processor, key: Any, payloads: list[bytes], timers: TimerValues) -> Iterator[Row]:
         """What the queries of a bundle give out in a bucket when events have arrived, or time has passed."""
         name, bucket = str(key[0]), int(key[1])
-        bundle = next((one for one in self.bundles if one.name == name), None)
-        if bundle is None:
+        partition_group = next((one for one in self.partition_groups if one.name == name), None)
+        if partition_group is None:
             yield from self._unknown(name, Store(at.handle, at.indexes, at.chunks, None))
             return
         arrived = pa.concat_tables([unpack(one) for one in payloads]) if payloads else None
-        store = Store(at.handle, at.indexes, at.chunks, bundle.flows[0].physical.plan.schema.axis)
-        if not bundle.shared:
-            yield from self._heard(bundle.flows[0], store, bucket, arrived, timers)
+        store = Store(at.handle, at.indexes, at.chunks, partition_group.streaming_queries[0].physical.plan.schema.axis)
+        if not partition_group.shared:
+            yield from self._heard(partition_group.streaming_queries[0], store, bucket, arrived, timers)
             return
-        drawers = Drawers(store)
-        drawers.keep_only([_drawer(taker) for taker in bundle.takers])
-        for number, taker in enumerate(bundle.takers):
+        namespaces = NamespacedState(store)
+        namespaces.keep_only([_drawer(taker) for taker in partition_group.takers])
+        for number, taker in enumerate(partition_group.takers):
             events = None if arrived is None else events_for(number, arrived)
-            yield from self._heard(taker, drawers.of(_drawer(taker)), bucket, events, timers)
-        drawers.close()
+            yield from self._heard(taker, namespaces.of(_drawer(taker)), bucket, events, timers)
+        namespaces.close()
 
     def _unknown(self, name: str, store: Store) -> Iterator[Row]:
         """Clear the state of a bundle all of whose queries were removed; complain of one that must not be there."""
@@ -123,51 +129,56 @@ class Stepping:
                 yield _told(complaint(error))
 
     def _heard(
-        self, taker: Flow | FlowsTogether, memory: Memory, bucket: int, arrived: pa.Table | None, timers: TimerValues
+        self,
+        taker: StreamingQuery | StreamQueryGroup,
+        memory: Memory,
+        bucket: int,
+        arrived: pa.Table | None,
+        timers: TimerValues,
     ) -> Iterator[Row]:
         """The rows of a step; what it refuses leaves it as a row, too."""
         first = flows_of_taker(taker)[0]
         try:
             with at_door(self.door):
                 watermark = ticks_of(first.physical.plan.schema.axis, timers.getCurrentWatermarkInMs())
-                if isinstance(taker, FlowsTogether):
-                    group = AdvanceTogether(taker, memory, watermark, self.buckets)
-                    for flow, batch in group.rows(arrived):
-                        yield _of_rows(flow, bucket, batch)
+                if isinstance(taker, StreamQueryGroup):
+                    group = GroupStep(taker, memory, watermark, self.buckets)
+                    for streaming_query, batch in group.rows(arrived):
+                        yield _of_rows(streaming_query, bucket, batch)
                     yield self._counted(group, first, taker.named(), bucket)
                 else:
-                    step = Advance(taker, memory, watermark, self.buckets)
+                    step = QueryStep(taker, memory, watermark, self.buckets)
                     for batch in step.rows(arrived):
                         yield _of_rows(taker, bucket, batch)
                     yield self._counted(step, first, taker.name, bucket)
         except TrendloomError as error:
             yield _given_out(first, bucket, told=complaint(error))
 
-    def _counted(self, step: KeptEvents, flow: Flow, name: str, bucket: int) -> Row:
+    def _counted(self, step: EventBuffer, streaming_query: StreamingQuery, name: str, bucket: int) -> Row:
         """What a step has kept; late events are put aside."""
         if step.late is not None:
             refuse_untimed(step.untimed, self.late_to)
             write_late(step.late, self.late_to, name, bucket)
         late = 0 if step.late is None else len(step.late) - step.untimed
-        return _given_out(flow, bucket, kept=step.kept, late=late, untimed=step.untimed)
+        return _given_out(streaming_query, bucket, kept=step.kept, late=late, untimed=step.untimed)
 
 
-def _drawer(taker: Flow | FlowsTogether) -> str:
-    return TOGETHER if isinstance(taker, FlowsTogether) else taker.name
+def _drawer(taker: StreamingQuery | StreamQueryGroup) -> str:
+    return TOGETHER if isinstance(taker, StreamQueryGroup) else taker.name
 
 
-def _of_rows(flow: Flow, bucket: int, batch: pa.RecordBatch) -> Row:
-    return _given_out(flow, bucket, payload=pack(pa.Table.from_batches([batch]), compress=False))
+def _of_rows(streaming_query: StreamingQuery, bucket: int, batch: pa.RecordBatch) -> Row:
+    return _given_out(streaming_query, bucket, payload=pack(pa.Table.from_batches([batch]), compress=False))
 
 
 def _given_out(
-    flow: Flow, bucket: int, *, payload: bytes | None = None, kept: int = 0, late: int = 0, untimed: int = 0,
-    told: str | None = None,
+    streaming_query: StreamingQuery, bucket: int, *, payload: bytes | None = None, kept: int = 0, late: int = 0,
+    untimed: int = 0, told: str | None = None,
 ) -> Row:  # fmt: skip
     """A row that leaves the operator: results, counts, or a complaint, after which there is nothing more."""
-    route = 0 if flow.in_parts else bucket
+    route = 0 if streaming_query.in_parts else bucket
     counts = {"kept": kept, "late": late, "untimed": untimed}
-    return Row(query=flow.name, route=route, payload=payload, **counts, **{COMPLAINT: told})
+    return Row(query=streaming_query.name, route=route, payload=payload, **counts, **{COMPLAINT: told})
 
 
 def _told(told: str) -> Row:

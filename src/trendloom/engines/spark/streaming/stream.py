@@ -3,7 +3,7 @@
 The watermark is Spark's own. Spark does not drop late events here, because what reaches the stateful operator are
 parcels without a time; the step itself sets late events apart, and counts them.
 
-Queries that keep events apart by the same attributes travel together (`bundles`): one set of parcels, one state each.
+Queries with the same partition attributes form a partition group: one set of parcels, one state each.
 Buckets of one query step at the same watermark, so all that is known of a window leaves them in one micro-batch. Groups
 that span buckets are therefore added up by a plain shuffle within the batch: no second state is needed. So are the best
 of all partitions ranked (LIMIT k OVERALL): every bucket gives the k best of its keys, and the events stay spread.
@@ -25,7 +25,7 @@ from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.streaming.batch_figures import FIGURES, observed_figures
 from trendloom.engines.spark.streaming.packing import BUCKET, BUNDLE, PARCEL, PAYLOAD, Label, Packing
 from trendloom.engines.spark.streaming.processor import OUTPUT, Processor
-from trendloom.engines.spark.streaming.settings import Setting
+from trendloom.engines.spark.streaming.settings import StreamSettings
 from trendloom.engines.spark.streaming.stepping import Stepping
 from trendloom.engines.spark.tasks import Batches, Task, key_columns, mapped
 from trendloom.engines.spark.timestamps import moment_of
@@ -33,9 +33,9 @@ from trendloom.engines.spark.workload_table import QUERY, aligned, joint_schema
 from trendloom.errors import open_door
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Schema
-from trendloom.streaming.partition_groups import Bundle, flows_of_taker
+from trendloom.streaming.partition_groups import StreamPartitionGroup, flows_of_taker
 from trendloom.streaming.state import unpack
-from trendloom.streaming.streaming_query import Flow
+from trendloom.streaming.streaming_query import StreamingQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -88,32 +88,41 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 
 def run(
-    df: DataFrame, bundles: tuple[Bundle, ...], schema: Schema, setting: Setting, probes: tuple[str, ...] = ()
+    df: DataFrame,
+    partition_groups: tuple[StreamPartitionGroup, ...],
+    schema: Schema,
+    setting: StreamSettings,
+    probes: tuple[str, ...] = (),
 ) -> DataFrame:
     """The rows of a workload over a streaming DataFrame; `probes`: bundles that must not have any state."""
-    flows = tuple(flow for bundle in bundles for flow in bundle.flows)
+    streaming_queries = tuple(
+        streaming_query for partition_group in partition_groups for streaming_query in partition_group.streaming_queries
+    )
     _prepare(df.sparkSession)
-    result = result_schema(flows)
+    result = result_schema(streaming_queries)
     assert setting.watermark is not None
     timed = df.withColumn(CLOCK, clock_of(df, schema)).withWatermark(CLOCK, setting.watermark)
-    timed = timed.observe(FIGURES, *observed_figures(timed, bundles, schema, CLOCK))
-    parcels = _parcels(timed, bundles, column(CLOCK).isNull() | without_time(schema), setting, probes)
-    stepping = Stepping(bundles, setting.buckets, setting.late_to, open_door(), probes)
+    timed = timed.observe(FIGURES, *observed_figures(timed, partition_groups, schema, CLOCK))
+    parcels = _parcels(timed, partition_groups, column(CLOCK).isNull() | without_time(schema), setting, probes)
+    stepping = Stepping(partition_groups, setting.buckets, setting.late_to, open_door(), probes)
     processor = Processor(stepping)
-    mode = "update" if any(flow.early for flow in flows) else "append"
+    mode = "update" if any(streaming_query.early for streaming_query in streaming_queries) else "append"
     stepped = parcels.groupBy(BUNDLE, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
     stepped = heeded(stepped).observe(
         EVENTS, *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("kept", "late", "untimed"))
     )
-    if any(flow.in_parts for flow in flows):
+    if any(streaming_query.in_parts for streaming_query in streaming_queries):
         stepped = stepped.repartition(QUERY, "route")
-    rows = mapped(stepped.select(QUERY, PAYLOAD), Task(None, Unpacking(flows)), result)
+    rows = mapped(stepped.select(QUERY, PAYLOAD), Task(None, Unpacking(streaming_queries)), result)
     return rows.observe(RESULTS, F.count(F.lit(1)).alias("rows"))
 
 
-def result_schema(flows: tuple[Flow, ...]) -> pa.Schema:
+def result_schema(streaming_queries: tuple[StreamingQuery, ...]) -> pa.Schema:
     """The columns of all queries together; a workload adds `query`."""
-    return joint_schema([flow.result for flow in flows], named=any(flow.name for flow in flows))
+    return joint_schema(
+        [streaming_query.result for streaming_query in streaming_queries],
+        named=any(streaming_query.name for streaming_query in streaming_queries),
+    )
 
 
 def _prepare(spark: SparkSession) -> None:
@@ -124,26 +133,34 @@ def _prepare(spark: SparkSession) -> None:
 
 
 def _parcels(
-    df: DataFrame, bundles: tuple[Bundle, ...], untimed: Column, setting: Setting, probes: tuple[str, ...]
+    df: DataFrame,
+    partition_groups: tuple[StreamPartitionGroup, ...],
+    untimed: Column,
+    setting: StreamSettings,
+    probes: tuple[str, ...],
 ) -> DataFrame:
     """Events as parcels; those that are `untimed` go along, to be refused or put aside."""
     given = [name for name in df.columns if name != CLOCK]
     labels: list[Label] = []
     flags: list[Column] = []
-    for bundle in bundles:
-        keys = F.xxhash64(*key_columns(df, bundle.attributes)) if bundle.attributes else F.lit(0)
+    for partition_group in partition_groups:
+        keys = F.xxhash64(*key_columns(df, partition_group.attributes)) if partition_group.attributes else F.lit(0)
         bucket = f" bucket {len(labels)}"
         flags.append(F.pmod(keys, F.lit(setting.buckets)).cast("int").alias(bucket))
         wanted: list[str | None] = []
-        for taker in bundle.takers:
-            test = needed_by_any([flow.physical.plan for flow in flows_of_taker(taker)], df.schema)
+        for taker in partition_group.takers:
+            test = needed_by_any(
+                [streaming_query.physical.plan for streaming_query in flows_of_taker(taker)], df.schema
+            )
             wanted.append(None if test is None else f" wanted {len(labels)} {len(wanted)}")
             if test is not None and wanted[-1] is not None:
                 # Naming the clock keeps Spark from moving the test below the watermark, which all events shall move.
                 flags.append((F.coalesce(test, F.lit(False)) | untimed).alias(wanted[-1]))
-        needed = {name for flow in bundle.flows for name in flow.schema.names}
+        needed = {
+            name for streaming_query in partition_group.streaming_queries for name in streaming_query.schema.names
+        }
         kept = [name for name in given if setting.late_to is not None or name in needed]
-        labels.append(Label(bundle.name, tuple(kept), bucket, tuple(wanted)))
+        labels.append(Label(partition_group.name, tuple(kept), bucket, tuple(wanted)))
     columns = [name for name in given if any(name in label.columns for label in labels)]
     chosen = df.select(*(column(name) for name in columns), *flags)
     tests = [name for label in labels for name in label.wanted]
@@ -156,11 +173,11 @@ def _parcels(
 class Unpacking:
     """What a task makes of results that leave the state: rows, put together where buckets gave parts of them."""
 
-    flows: tuple[Flow, ...]
+    streaming_queries: tuple[StreamingQuery, ...]
 
     def __call__(self, _: object, batches: Batches) -> Batches:
-        known = {flow.name: flow for flow in self.flows}
-        result = result_schema(self.flows)
+        known = {streaming_query.name: streaming_query for streaming_query in self.streaming_queries}
+        result = result_schema(self.streaming_queries)
         parts: dict[str, list[pa.Table]] = {}
         for batch in batches:
             names, payloads = batch.column(QUERY).to_pylist(), batch.column(PAYLOAD)

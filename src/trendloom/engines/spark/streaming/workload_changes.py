@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from trendloom.engines.spark.streaming.checkpoint import agreement_of
 from trendloom.engines.spark.streaming.detect import LivePlan, open_live, plan_live
-from trendloom.engines.spark.streaming.settings import Setting
+from trendloom.engines.spark.streaming.settings import StreamSettings
 from trendloom.engines.spark.streaming.sinks import Sink
 from trendloom.errors import QueryNote, TrendloomError
 from trendloom.options import Options
 from trendloom.planner.sharing import SharingQuestion
 from trendloom.runtime.warnings import Warn, tell_warnings
 from trendloom.streaming.statistics import Figures, figures_at
-from trendloom.streaming.workload_diff import Queries, Taken, take_queries
+from trendloom.streaming.workload_diff import Queries, WorkloadDiff, take_queries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -133,7 +133,7 @@ class ChangingWorkload:
 
     events: DataFrame
     options: Options
-    setting: Setting
+    setting: StreamSettings
     checkpoint: str
     queries: Queries
     watch: WorkloadWatch
@@ -207,9 +207,9 @@ class ChangingWorkload:
     def _check(self, queries: Queries) -> None:
         """Refuse queries that do not bind, cannot be served, or do not fit each other or the checkpoint."""
         plan = self._planned(queries, self.drift.known)
-        agreement_of(self.checkpoint, plan.flows, self.setting.buckets, self.setting.delay)
+        agreement_of(self.checkpoint, plan.streaming_queries, self.setting.buckets, self.setting.delay)
 
-    def _tell(self, taken: Taken, plan: LivePlan) -> None:
+    def _tell(self, taken: WorkloadDiff, plan: LivePlan) -> None:
         added = {query.name for query in taken.added_to(self.queries)}
         tell_warnings((), [one for one in plan.workload.bound if one.name in added], self.watch.warn)
         for query in taken.removed_from(self.queries):
@@ -234,7 +234,9 @@ class ChangingWorkload:
 
     def _swap(self, plan: LivePlan, note: str) -> None:
         """Go on with another plan for the same queries; the same one need not be started again."""
-        same_state = [flow.fingerprint for flow in plan.flows] == [flow.fingerprint for flow in self.plan.flows]
+        same_state = [streaming_query.fingerprint for streaming_query in plan.streaming_queries] == [
+            streaming_query.fingerprint for streaming_query in self.plan.streaming_queries
+        ]
         if same_state and _ways(plan) != _ways(self.plan):
             self.pending = plan
             self.watch.warn(QueryNote(note), None)

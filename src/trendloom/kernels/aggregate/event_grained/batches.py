@@ -13,7 +13,7 @@ import numpy as np
 from trendloom.kernels.aggregate.measures import Spans
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 
 # Items: every event once for each state it can stand in, in order of time.
 #
@@ -44,9 +44,9 @@ class Items(NamedTuple):
         return self.event[self.of_state[self.begin[state] : self.begin[state + 1]]]
 
 
-def items_of(machine: Machine, block: Block) -> Items:
+def items_of(automaton: Automaton, block: Block) -> Items:
     """All items of the pattern's positive part."""
-    fitting = [block.members[p] for p in machine.spec.scopes[0].template.position_of]
+    fitting = [block.members[p] for p in automaton.spec.scopes[0].template.position_of]
     sizes = np.array([len(events) for events in fitting], np.int64)
     begin = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     event = np.concatenate(fitting).astype(np.int64)

@@ -169,8 +169,8 @@ def _sweep(addends: Addends, spans: Spans, like: Numbers, most_orders: int) -> S
 
 
 def _prepare(addends: Addends, most_orders: int) -> _PreparedSweep:
-    moves = moves_of(addends.spec, addends.machine, most_orders)
-    items = items_of(addends.machine, addends.block)
+    moves = moves_of(addends.spec, addends.automaton, most_orders)
+    items = items_of(addends.automaton, addends.block)
     columns = comparable(addends.spec.pairs, addends.block)
     arms, arms_of_move = arms_of(moves, items, columns)
     graph = graph_of(addends, moves, arms_of_move, columns)

@@ -80,11 +80,11 @@ def terms_of(addends: Addends, like: Numbers) -> EventTerms:
 
 
 def graph_of(addends: Addends, moves: list[Move], arms_of_move: list[list[int]], columns: Columns) -> MoveGraph:
-    template = addends.spec.detection.scopes[0].template
+    template = addends.spec.pattern_spec.scopes[0].template
     states = len(template.position_of)
     bars = _Bars(addends)
     lead = np.full(states, NEVER)
-    for step in addends.machine.starts[0]:
+    for step in addends.automaton.starts[0]:
         lead[step.target] = bars.row(step.ways)
     into = [[i for i, move in enumerate(moves) if move.step.target == state] for state in range(states)]
     source_of_arm = {arm: move.state for move, arms in zip(moves, arms_of_move, strict=True) for arm in arms}
@@ -124,14 +124,14 @@ class _Bars:
     """The bars of all ways that are asked for, each once."""
 
     def __init__(self, addends: Addends) -> None:
-        block, machine = addends.block, addends.machine
+        block, automaton = addends.block, addends.automaton
         self.events = len(block)
-        self.gaps = Gaps(machine, block, lambda gaps, scope: Expansion(machine, block, gaps, scope))
+        self.gaps = Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope))
         self.columns: list[Array] = []
         self.rows: dict[frozenset[frozenset[int]], int] = {}
 
     def row(self, ways: Iterable[Crossings]) -> int:
-        scopes = frozenset(self.gaps.machine.thresholds_of(way) for way in ways)
+        scopes = frozenset(self.gaps.automaton.thresholds_of(way) for way in ways)
         if frozenset() in scopes:
             return FREE
         if scopes not in self.rows:

@@ -25,7 +25,7 @@ import numpy as np
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.event_grained.batches import Items
 from trendloom.kernels.columns.keys import Keys, encode_keys
-from trendloom.kernels.matching.automaton import Machine, Step
+from trendloom.kernels.matching.automaton import Automaton, Step
 from trendloom.kernels.measures import AggregationSpec
 from trendloom.model.schema import Kind
 
@@ -70,10 +70,10 @@ class Move:
         return {SUM: "sum", HASH: "hash", NESTED: "two-level fenwick"}[arm.kind]
 
 
-def moves_of(spec: AggregationSpec, machine: Machine, most_orders: int = MOST_ORDERS) -> list[Move]:
+def moves_of(spec: AggregationSpec, automaton: Automaton, most_orders: int = MOST_ORDERS) -> list[Move]:
     """The moves of the pattern. Less than two orders: nested trees would take too much memory; −1: always scan."""
     found = []
-    for state, steps in enumerate(machine.moves[0]):
+    for state, steps in enumerate(automaton.moves[0]):
         for step in steps:
             pairs = tuple(i for i, pair in enumerate(spec.pairs) if (state, step.number) in pair.steps)
             tests = tuple(i for i, test in enumerate(spec.tests) if (state, step.number) in test.steps)
@@ -82,9 +82,9 @@ def moves_of(spec: AggregationSpec, machine: Machine, most_orders: int = MOST_OR
     return found
 
 
-def structures(spec: AggregationSpec, machine: Machine) -> list[tuple[int, Step, str]]:
+def structures(spec: AggregationSpec, automaton: Automaton) -> list[tuple[int, Step, str]]:
     """For every move (state before, step) the name of its structure. Needs no data."""
-    return [(move.state, move.step, move.structure) for move in moves_of(spec, machine)]
+    return [(move.state, move.step, move.structure) for move in moves_of(spec, automaton)]
 
 
 def _arms(spec: AggregationSpec, pairs: tuple[int, ...], most_orders: int) -> tuple[Arm, ...] | None:

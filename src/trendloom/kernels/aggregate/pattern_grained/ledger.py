@@ -96,27 +96,27 @@ class RunRules(NamedTuple):
 
 
 def rules_of(addends: Addends) -> RunRules:
-    machine, pairs, bounds = addends.machine, addends.spec.pairs, _bounds_of(addends)
-    position_of = np.array(machine.spec.scopes[0].template.position_of, np.int64)
+    automaton, pairs, bounds = addends.automaton, addends.spec.pairs, _bounds_of(addends)
+    position_of = np.array(automaton.spec.scopes[0].template.position_of, np.int64)
     start_of = np.full(len(position_of), NONE, np.int64)
     start_of[bounds.start_state] = np.arange(len(bounds.start_state))
-    moves, checks = moves_of(machine, pairs), checks_of(machine, pairs, addends.block)
+    moves, checks = moves_of(automaton, pairs), checks_of(automaton, pairs, addends.block)
     return RunRules(position_of, start_of, moves, checks, _gains_of(addends), bounds)
 
 
 def _gains_of(addends: Addends) -> Gains:
-    position_of = list(addends.spec.detection.scopes[0].template.position_of)
+    position_of = list(addends.spec.pattern_spec.scopes[0].template.position_of)
     weighs = np.ascontiguousarray(addends.weighs[:, position_of])
     valued = np.ascontiguousarray(addends.valued[:, position_of])
     return Gains(addends.weights, addends.weight_of, weighs, addends.values, valued)
 
 
 def _bounds_of(addends: Addends) -> Bounds:
-    machine, block = addends.machine, addends.block
-    gaps = Gaps(machine, block, lambda gaps, scope: Expansion(machine, block, gaps, scope))
-    starts = machine.starts[0]
+    automaton, block = addends.automaton, addends.block
+    gaps = Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope))
+    starts = automaton.starts[0]
     before = [step.ways for step in starts]
-    after = list(machine.spec.scopes[0].template.accepts)
+    after = list(automaton.spec.scopes[0].template.accepts)
     crossed = sorted({crossing.scope for ways in (*before, *after) for way in ways for crossing in way})
     thresholds = [gaps.threshold(scope) for scope in crossed]
     return Bounds(

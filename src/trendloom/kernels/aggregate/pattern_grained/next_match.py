@@ -90,7 +90,7 @@ class Queues(NamedTuple):
 def is_simple(addends: Addends) -> bool:
     """Whether every state waits for one inequality at most, and no NOT lies between two events."""
     pairs = addends.spec.pairs
-    for state, steps in enumerate(addends.machine.moves[0]):
+    for state, steps in enumerate(addends.automaton.moves[0]):
         asked = [pair.operator for step in steps for pair in pairs if (state, step.number) in pair.steps]
         if len(asked) > 1 or any(operator not in ORDERED for operator in asked) or any(any(s.ways) for s in steps):
             return False

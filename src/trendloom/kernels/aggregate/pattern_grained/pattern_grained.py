@@ -71,7 +71,7 @@ def sweep(addends: Addends, spans: Spans, like: Numbers) -> SpanTotals:
 
 
 def _way_to_add_up(addends: Addends) -> Callable[[Addends, Spans, SpanTotals], None]:
-    if addends.machine.spec.adjacent:
+    if addends.automaton.spec.adjacent:
         return add_up_consecutive
     return add_up_waiting if is_simple(addends) else add_up_by_table
 
@@ -93,7 +93,7 @@ def add_up_by_table(addends: Addends, spans: Spans, found: SpanTotals) -> None:
     block, rules, fits = addends.block, rules_of(addends), fitting_bits(addends.block)
     states, lanes, stretches = len(rules.position_of), most_lanes(spans), Stretches(spans.key, spans.low, spans.high)
     key_end = np.repeat(block.key_starts[1:], np.diff(block.key_starts))
-    successors = successors_of(addends.machine, block, fits, key_end, rules.moves, rules.checks)
+    successors = successors_of(addends.automaton, block, fits, key_end, rules.moves, rules.checks)
     pending = np.full((_longest(lanes, stretches), states), NONE, np.int32)
     table = Table(fits, successors.event, successors.move, pending)
     reserve = states * (1 + states * int((block.tie_end - block.tie_start).max(initial=1)))

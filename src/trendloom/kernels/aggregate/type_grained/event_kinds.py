@@ -4,7 +4,7 @@ Kinds are what tables are indexed by. Two readings of a block:
 
 - *by event* (`Kinds`): `code` is the kind of an event that is alone at its time, and `tied` for the others, which have
   their kind in `own`, and in `union` the kind that fits all that any event of their time fits;
-- *by time* (`Letters`): one letter per point in time, which says how many events of each kind it has. Where no event
+- *by time* (`InstantKinds`): one code per point in time, for how many events of each kind it has. Where no event
   has a weight of its own, that is all there is to know, and ties cost nothing.
 
 O(events): one pass over the bits and one over the times.
@@ -40,7 +40,7 @@ class Kinds:
 
 
 @dataclass(frozen=True, eq=False)
-class Letters:
+class InstantKinds:
     """By point in time: `start` is its first event (and one more for the end); `counts[letter]` its events by kind."""
 
     code: Array
@@ -75,14 +75,14 @@ def kinds_of(block: Block) -> Kinds:
     return Kinds(code, tied, own, union, [_positions(int(word), block.bits) for word in listed])
 
 
-def letters_of(block: Block, kinds: Kinds) -> Letters:
+def letters_of(block: Block, kinds: Kinds) -> InstantKinds:
     """One letter per point in time, as far as few letters are enough."""
-    letters = np.zeros(MOST_LETTERS, np.uint64)
+    instant_kinds = np.zeros(MOST_LETTERS, np.uint64)
     start = np.flatnonzero(np.r_[True, block.tie_end[1:] != block.tie_end[:-1], True][: len(block) + 1])
     code = np.empty(len(start) - 1, np.uint8)
-    used = _spell(code, kinds.own, start, letters, min(len(kinds.positions), MOST_COUNTED))
-    counts = [{k: int(bag) >> 8 * k & 255 for k in range(8) if int(bag) >> 8 * k & 255} for bag in letters[:used]]
-    return Letters(code, 255, start, counts)
+    used = _spell(code, kinds.own, start, instant_kinds, min(len(kinds.positions), MOST_COUNTED))
+    counts = [{k: int(bag) >> 8 * k & 255 for k in range(8) if int(bag) >> 8 * k & 255} for bag in instant_kinds[:used]]
+    return InstantKinds(code, 255, start, counts)
 
 
 def _words(block: Block) -> Array:
@@ -167,8 +167,8 @@ def _mark_ties(code: Array, key_starts: Array, instant: Array, tied: int) -> Non
 
 
 @njit(nogil=True, wraps=True)
-def _spell(code: Array, own: Array, start: Array, letters: Array, kinds: int) -> int:
-    """Give every point in time a letter; `letters` are the counts by kind, packed, in order of appearance."""
+def _spell(code: Array, own: Array, start: Array, instant_kinds: Array, kinds: int) -> int:
+    """Give every point in time a letter; `instant_kinds` are the counts by kind, packed, in order of appearance."""
     slots = 1024
     table = np.full(slots, -1, np.int64)
     used = 0
@@ -180,11 +180,11 @@ def _spell(code: Array, own: Array, start: Array, letters: Array, kinds: int) ->
         code[at] = 255
         if fits:
             place = (bag * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(54)
-            while table[place] >= 0 and letters[table[place]] != bag:
+            while table[place] >= 0 and instant_kinds[table[place]] != bag:
                 place = (place + np.uint64(1)) & np.uint64(slots - 1)
-            if table[place] < 0 and used < len(letters):
+            if table[place] < 0 and used < len(instant_kinds):
                 table[place] = used
-                letters[used] = bag
+                instant_kinds[used] = bag
                 used += 1
             if table[place] >= 0:
                 code[at] = table[place]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.columns.block import WORD, Block
-from trendloom.kernels.matching.automaton import Machine, Step
+from trendloom.kernels.matching.automaton import Automaton, Step
 
 Array = np.ndarray[Any, Any]
 Node = int | None  # a state of the template; None: the start, or the end
@@ -31,20 +31,20 @@ FREE = (frozenset[Any](),)
 class Existence:
     """The hidden states of a pattern, and what can be said of the ways through them."""
 
-    machine: Machine
+    automaton: Automaton
 
     @cached_property
     def hidden(self) -> frozenset[int]:
         """The states at hidden positions."""
-        positions = self.machine.spec.scopes[0].template.position_of
-        return frozenset(state for state, position in enumerate(positions) if position in self.machine.spec.hidden)
+        positions = self.automaton.spec.scopes[0].template.position_of
+        return frozenset(state for state, position in enumerate(positions) if position in self.automaton.spec.hidden)
 
     @cached_property
     def needless(self) -> frozenset[int]:
         """Hidden states past which a step without NOTs leads from everything before them to everything after."""
         found: set[int] = set()
         for state in sorted(self.hidden):
-            others = [one for one in (None, *range(len(self.machine.moves[0]))) if one != state and one not in found]
+            others = [one for one in (None, *range(len(self.automaton.moves[0]))) if one != state and one not in found]
             before = [one for one in others if self._leads(one, state)]
             after = [one for one in others if one is not None and self._leads(state, one)]
             ends: list[Node] = [None] if self._ends(state) else []
@@ -59,7 +59,7 @@ class Existence:
     @cached_property
     def obstacle(self) -> str | None:
         """Why remainders cannot be counted in this way; None: they can."""
-        spec = self.machine.spec
+        spec = self.automaton.spec
         if not self.hidden:
             return None
         if spec.earliest or spec.adjacent:
@@ -67,7 +67,7 @@ class Existence:
         if any(spec.places[position].branch for position in spec.hidden):
             return "EXISTS hides a part of an AND"
         needed = self.hidden - self.needless
-        for source in (None, *range(len(self.machine.moves[0]))):
+        for source in (None, *range(len(self.automaton.moves[0]))):
             steps = [step for step in self._steps(source) if self.takes(source, step)]
             if any(step.target in needed and step.ways != FREE for step in steps):
                 return "a NOT stands right before an event that EXISTS hides"
@@ -99,18 +99,18 @@ class Existence:
         return None
 
     def _steps(self, source: Node) -> list[Step]:
-        return self.machine.starts[0] if source is None else self.machine.moves[0][source]
+        return self.automaton.starts[0] if source is None else self.automaton.moves[0][source]
 
     def _leads(self, source: Node, target: int) -> bool:
         return any(step.target == target for step in self._steps(source))
 
     def _ends(self, state: int) -> bool:
-        return bool(self.machine.spec.scopes[0].template.accepts[state])
+        return bool(self.automaton.spec.scopes[0].template.accepts[state])
 
     def _free(self, source: Node, target: Node) -> bool:
         """Whether a step leads there that crosses no NOT; nothing is at its end before it has begun."""
         if target is None:
-            return source is not None and frozenset() in self.machine.spec.scopes[0].template.accepts[source]
+            return source is not None and frozenset() in self.automaton.spec.scopes[0].template.accepts[source]
         return any(step.target == target and step.ways == FREE for step in self._steps(source))
 
 

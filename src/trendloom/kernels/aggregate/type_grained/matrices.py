@@ -118,17 +118,17 @@ class Matrices:
         return entered
 
 
-def words_of(letters: list[Array], size: int, *, longest: int = LONGEST_WORD) -> tuple[Array, Array]:
+def words_of(instant_kinds: list[Array], size: int, *, longest: int = LONGEST_WORD) -> tuple[Array, Array]:
     """The matrices of all words up to a length, [word, row, source], and where the words of each length begin.
 
     Words of one length are numbered like numbers with letters as digits, the last one counting least. There are none
     where many events of one time have letters with large coefficients.
     """
-    alphabet = np.stack(letters) if letters else np.zeros((0, size, size), np.int64)
+    alphabet = np.stack(instant_kinds) if instant_kinds else np.zeros((0, size, size), np.int64)
     if alphabet.sum(axis=2).max(initial=0) >= MOST_COEFFICIENTS:
         return np.zeros((0, size, size), np.int64), np.zeros(2, np.int64)
     words = [alphabet]
-    while len(words) < longest and 2 * len(words[-1]) * len(alphabet) * size * size <= MOST_ENTRIES and letters:
+    while len(words) < longest and 2 * len(words[-1]) * len(alphabet) * size * size <= MOST_ENTRIES and instant_kinds:
         longer = np.einsum("bij,ajk->abik", alphabet, words[-1]).reshape(-1, size, size)
         if longer.sum(axis=2).max() >= MOST_COEFFICIENTS:
             break
@@ -143,13 +143,13 @@ def terms_of(matrix: Array) -> list[Term]:
     return [Term(int(r), int(s), int(matrix[r, s])) for r, s in zip(rows, sources, strict=True)]
 
 
-def flat(letters: list[list[Term]], rows: int, *, adds: bool = False) -> MatrixTerms:
+def flat(instant_kinds: list[list[Term]], rows: int, *, adds: bool = False) -> MatrixTerms:
     """Terms by letter and row. Rows that stay as they are are left out; rows that become zero have no terms.
 
     `adds`: the terms are added to what a row holds, so that rows without terms are left out instead.
     """
     begin, row, first, listed = [0], [], [0], list[Term]()
-    for terms in letters:
+    for terms in instant_kinds:
         by_row: dict[int, list[Term]] = {at: [] for at in range(rows)}
         for term in terms:
             by_row[term.row].append(term)

@@ -117,7 +117,7 @@ def pane_of(window: Window) -> int | None:
 
 def reduce_block(spec: AggregationSpec, block: Block, numeric: str) -> Pieces | None:
     """The pieces of a block; None where values have no meaning outside of it (texts, integers beyond 64 bits)."""
-    layout, pane = layout_of(spec, numeric), pane_of(spec.detection.window)
+    layout, pane = layout_of(spec, numeric), pane_of(spec.pattern_spec.window)
     extremes = [(m, sortable(m, block.columns[m.column])) for m in layout.extremes if m.column]
     if any(one.table is not None or one.dictionary is not None for _, one in extremes):
         return None
@@ -178,7 +178,7 @@ def results(
 
     `starts`: only windows that start from the one time on and before the other.
     """
-    layout, window = layout_of(spec, numeric), spec.detection.window
+    layout, window = layout_of(spec, numeric), spec.pattern_spec.window
     pane = pane_of(window)
     keys = int(pieces.key.max(initial=-1)) + 1
     key_starts = np.searchsorted(pieces.key, np.arange(keys + 1))

@@ -21,8 +21,8 @@ from functools import cached_property
 from itertools import chain, combinations
 
 from trendloom.kernels.aggregate.type_grained.exists import Existence
-from trendloom.kernels.matching.automaton import Machine, Step
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.automaton import Automaton, Step
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.pattern.template import Crossings
 
 MOST_NOT_POSITIONS = 6
@@ -45,36 +45,36 @@ class Slot:
     ended: bool = False
 
 
-def obstacle(machine: Machine) -> str | None:
+def obstacle(automaton: Automaton) -> str | None:
     """Why the pattern of a machine is not such an algebra, or None. Rules on adjacent events are not looked at."""
-    detection = machine.spec
-    if machine.ambiguous:
+    pattern_spec = automaton.spec
+    if automaton.ambiguous:
         return "there are several ways to derive a match"
-    for scope in detection.scopes[1:]:
+    for scope in pattern_spec.scopes[1:]:
         if scope.parent != 0 or scope.outer or scope.rules or scope.open_ended or scope.branch:
             return "a NOT has conditions or NOTs of its own"
-        steps = [*machine.starts[scope.number], *chain.from_iterable(machine.moves[scope.number])]
+        steps = [*automaton.starts[scope.number], *chain.from_iterable(automaton.moves[scope.number])]
         if any(step.may_tie for step in steps):
             return "a NOT holds an AND"
-    if _shares_ties(detection, machine):
+    if _shares_ties(pattern_spec, automaton):
         return "parts of an AND can bind the same event"
-    if (hiding := Existence(machine).obstacle) is not None:
+    if (hiding := Existence(automaton).obstacle) is not None:
         return hiding
-    if len(detection.scopes) == 1 and 1 + 2 * len(detection.scopes[0].template.position_of) <= MOST_SLOTS:
+    if len(pattern_spec.scopes) == 1 and 1 + 2 * len(pattern_spec.scopes[0].template.position_of) <= MOST_SLOTS:
         return None  # without a NOT, a state has two slots at most
     try:
-        Program(machine)
+        Program(automaton)
     except OverflowError:
         return f"it needs more than {MOST_SLOTS} running aggregates"
     return None
 
 
-def _shares_ties(detection: Detection, machine: Machine) -> bool:
+def _shares_ties(pattern_spec: PatternSpec, automaton: Automaton) -> bool:
     """Whether two events of equal time in one match could be the same event."""
-    if not any(step.may_tie for step in machine.steps):
+    if not any(step.may_tie for step in automaton.steps):
         return False
     branches: dict[int, dict[str, set[int]]] = {}
-    for place in detection.places:
+    for place in pattern_spec.places:
         for part, operand in place.branch:
             branches.setdefault(part, {}).setdefault(place.type, set()).add(operand)
     return any(len(operands) > 1 for types in branches.values() for operands in types.values())
@@ -83,11 +83,11 @@ def _shares_ties(detection: Detection, machine: Machine) -> bool:
 class Program:
     """The slots of a detection and what every kind of event does to them."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine, self.spec = machine, machine.spec
+    def __init__(self, automaton: Automaton) -> None:
+        self.automaton, self.spec = automaton, automaton.spec
         self.template = self.spec.scopes[0].template
         self.keeps = not (self.spec.earliest or self.spec.adjacent)
-        self.existence = Existence(machine)
+        self.existence = Existence(automaton)
         slots = [slot for slot in dict.fromkeys(self._reachable()) if slot.state not in self.existence.needless]
         useful = self._useful(slots)
         self.slots = tuple(slot for slot in slots if slot in useful)
@@ -126,9 +126,9 @@ class Program:
     def _fresh(self, state: int | None, *, ended: bool = False) -> Tag:
         """The NOTs that matter to what stands here, nothing seen of them yet."""
         if state is None:
-            ways: Iterable[Crossings] = chain.from_iterable(step.ways for step in self.machine.starts[0])
+            ways: Iterable[Crossings] = chain.from_iterable(step.ways for step in self.automaton.starts[0])
         else:
-            moves = () if ended else (step.ways for step in self.machine.moves[0][state])
+            moves = () if ended else (step.ways for step in self.automaton.moves[0][state])
             ends = self.template.accepts[state] if ended or self.keeps else ()
             ways = chain(chain.from_iterable(moves), ends)
         return tuple((scope, frozenset()) for scope in sorted({c.scope for way in ways for c in way}))
@@ -141,8 +141,8 @@ class Program:
         if reached is None:
             return None
         steps = [
-            *self.machine.starts[scope],
-            *(s for state in sorted(reached) for s in self.machine.moves[scope][state]),
+            *self.automaton.starts[scope],
+            *(s for state in sorted(reached) for s in self.automaton.moves[scope][state]),
         ]
         targets = frozenset(step.target for step in steps if step.position in positions)
         accepts = self.spec.scopes[scope].template.accepts
@@ -180,7 +180,7 @@ class Program:
         """The steps that events may take from here."""
         if slot.ended:
             return []
-        steps = self.machine.starts[0] if slot.state is None else self.machine.moves[0][slot.state]
+        steps = self.automaton.starts[0] if slot.state is None else self.automaton.moves[0][slot.state]
         taken = (step for step in steps if self.existence.takes(slot.state, step))
         return [step for step in taken if any(self._holds(way, slot.tag) for way in step.ways)]
 
@@ -199,7 +199,7 @@ class Program:
                 if step.position in positions:
                     targets = [target for target in self._entered(step.target) if target in self.number]
                     found |= {(self.number[target], self.number[slot], False) for target in targets}
-        for state, steps in enumerate(self.machine.moves[0]):
+        for state, steps in enumerate(self.automaton.moves[0]):
             source = Slot(state, self._fresh(state))
             for step in steps:
                 target = Slot(step.target, self._fresh(step.target))

@@ -33,7 +33,7 @@ from trendloom.kernels.jit.dispatch import implements, is_interpreted, lacks, op
 Array = np.ndarray[Any, Any]
 
 
-class TimedLetters(NamedTuple):
+class TimedInstantKinds(NamedTuple):
     """A block as read by `advance`: points in time with their letters, see `kinds`. `own` and `union` go by event.
 
     Without `start` every event is a point in time, or tied to its neighbours. `own` and `union` are None where every
@@ -60,7 +60,7 @@ class Steps(NamedTuple):
     words: Array
     words_of_doubles: Array
     offset: Array
-    letters: int
+    instant_kinds: int
     kept: MatrixTerms
     entered: MatrixTerms
     order: Array
@@ -72,13 +72,13 @@ NO_WORDS = np.zeros(0, np.int64)
 
 
 @njit(nogil=True, inline="always")
-def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, events: TimedLetters) -> None:
+def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, events: TimedInstantKinds) -> None:
     """Carry the numbers of all slots over points in time begin..end of one key. `spare` has twice as many rows."""
     at = begin
     while at < end:
         if len(steps.words) > 0:
-            at = carry_words(rows, spare, at, end, events.code, events.tied, steps.letters, steps.offset, steps.words,
-                             steps.words_of_doubles)  # fmt: skip
+            at = carry_words(rows, spare, at, end, events.code, events.tied, steps.instant_kinds, steps.offset,
+                             steps.words, steps.words_of_doubles)  # fmt: skip
         if at < end and events.code[at] != events.tied:
             at = carry(rows, spare, at, end, events.code, events.tied, steps.single.begin, steps.single.row,
                        steps.single.first, steps.single.terms, events.weights)  # fmt: skip
@@ -87,7 +87,7 @@ def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, e
 
 
 @operation
-def carry_tied(rows: Numbers, spare: Numbers, at: int, end: int, steps: Steps, events: TimedLetters) -> int:
+def carry_tied(rows: Numbers, spare: Numbers, at: int, end: int, steps: Steps, events: TimedInstantKinds) -> int:
     """Apply the events of one time, which have no letter; returns where the next time begins."""
     raise NotImplementedError
 
@@ -178,7 +178,7 @@ def _enter_in_order(
 
 @operation
 def carry_words(
-    rows: Numbers, spare: Numbers, at: int, end: int, codes: Array, tied: int, letters: int, offset: Array,
+    rows: Numbers, spare: Numbers, at: int, end: int, codes: Array, tied: int, instant_kinds: int, offset: Array,
     words: Array, words_of_doubles: Array,
 ) -> int:  # fmt: skip
     """Multiply by the matrices of words up to a tied event or the end; returns where.
@@ -190,31 +190,31 @@ def carry_words(
 
 
 @njit(nogil=True, forceinline=True)
-def _word(codes: Array, at: int, end: int, tied: int, letters: int, offset: Array) -> tuple[int, int]:
+def _word(codes: Array, at: int, end: int, tied: int, instant_kinds: int, offset: Array) -> tuple[int, int]:
     """The longest word from here on that no tied event interrupts: its number and its length."""
     if len(offset) == 9 and at + 8 <= end:  # eight letters at once, pair by pair, where none waits for another
         a, b, c, d = codes[at], codes[at + 1], codes[at + 2], codes[at + 3]
         e, f, g, h = codes[at + 4], codes[at + 5], codes[at + 6], codes[at + 7]
         some = (a == tied) | (b == tied) | (c == tied) | (d == tied)
         if not (some | (e == tied) | (f == tied) | (g == tied) | (h == tied)):
-            square = letters * letters
-            first = (int(a) * letters + b) * square + (int(c) * letters + d)
-            second = (int(e) * letters + f) * square + (int(g) * letters + h)
+            square = instant_kinds * instant_kinds
+            first = (int(a) * instant_kinds + b) * square + (int(c) * instant_kinds + d)
+            second = (int(e) * instant_kinds + f) * square + (int(g) * instant_kinds + h)
             return first * (square * square) + second + offset[8], 8
     word, length = 0, 0
     while length < len(offset) - 1 and at + length < end and codes[at + length] != tied:
-        word = word * letters + int(codes[at + length])
+        word = word * instant_kinds + int(codes[at + length])
         length += 1
     return word + offset[length], length
 
 
 @njit(**INSIDE, forceinline=True)
 def _words_of_doubles(
-    value: Array, new: Array, at: int, end: int, codes: Array, tied: int, letters: int, offset: Array, words: Array,
-    size: int, lanes: int,
+    value: Array, new: Array, at: int, end: int, codes: Array, tied: int, instant_kinds: int, offset: Array,
+    words: Array, size: int, lanes: int,
 ) -> int:  # fmt: skip
     while at < end:
-        word, length = _word(codes, at, end, tied, letters, offset)
+        word, length = _word(codes, at, end, tied, instant_kinds, offset)
         if length == 0:
             break
         for row in range(size):
@@ -233,7 +233,7 @@ def _words_of_doubles(
 @njit(**INSIDE, forceinline=True)
 def _words_of_wides(
     lows: Array, highs: Array, new_low: Array, new_high: Array, at: int, end: int, codes: Array, tied: int,
-    letters: int, offset: Array, words: Array, size: int, lanes: int,
+    instant_kinds: int, offset: Array, words: Array, size: int, lanes: int,
 ) -> int:  # fmt: skip
     """Coefficients are below 2^31 and numbers not negative, so a product fits if the high word is below 2^31 too.
 
@@ -247,7 +247,7 @@ def _words_of_wides(
             bottoms |= lows[row, lane]
             tops |= highs[row, lane]
     while at < end and 0 <= tops < 2**31:
-        word, length = _word(codes, at, end, tied, letters, offset)
+        word, length = _word(codes, at, end, tied, instant_kinds, offset)
         if length == 0:
             break
         small = tops == 0 and bottoms < 2**40
@@ -278,47 +278,47 @@ def _words_of_wides(
 
 
 @implements(carry_words, INSIDE, wraps=True)
-def _carry_words(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any,
+def _carry_words(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, instant_kinds: Any, offset: Any,
                  words: Any, words_of_doubles: Any) -> Any:  # fmt: skip
-    def doubles(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any, words: Any,
-                words_of_doubles: Any) -> Any:  # fmt: skip
+    def doubles(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, instant_kinds: Any, offset: Any,
+                words: Any, words_of_doubles: Any) -> Any:  # fmt: skip
         value, new, table = rows.value, spare.value, words_of_doubles
         size, lanes = table.shape[1], value.shape[1]
         if size == 2 and lanes == 1:
-            return _words_of_doubles(value, new, at, end, codes, tied, letters, offset, table, 2, 1)
+            return _words_of_doubles(value, new, at, end, codes, tied, instant_kinds, offset, table, 2, 1)
         if size == 2 and lanes == 2:
-            return _words_of_doubles(value, new, at, end, codes, tied, letters, offset, table, 2, 2)
+            return _words_of_doubles(value, new, at, end, codes, tied, instant_kinds, offset, table, 2, 2)
         if size == 3 and lanes == 1:
-            return _words_of_doubles(value, new, at, end, codes, tied, letters, offset, table, 3, 1)
+            return _words_of_doubles(value, new, at, end, codes, tied, instant_kinds, offset, table, 3, 1)
         if size == 3 and lanes == 2:
-            return _words_of_doubles(value, new, at, end, codes, tied, letters, offset, table, 3, 2)
+            return _words_of_doubles(value, new, at, end, codes, tied, instant_kinds, offset, table, 3, 2)
         if size == 4 and lanes == 1:
-            return _words_of_doubles(value, new, at, end, codes, tied, letters, offset, table, 4, 1)
+            return _words_of_doubles(value, new, at, end, codes, tied, instant_kinds, offset, table, 4, 1)
         if size == 4 and lanes == 3:
-            return _words_of_doubles(value, new, at, end, codes, tied, letters, offset, table, 4, 3)
-        return _words_of_doubles(value, new, at, end, codes, tied, letters, offset, table, size, lanes)
+            return _words_of_doubles(value, new, at, end, codes, tied, instant_kinds, offset, table, 4, 3)
+        return _words_of_doubles(value, new, at, end, codes, tied, instant_kinds, offset, table, size, lanes)
 
-    def wides(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any, words: Any,
-              words_of_doubles: Any) -> Any:  # fmt: skip
+    def wides(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, instant_kinds: Any, offset: Any,
+              words: Any, words_of_doubles: Any) -> Any:  # fmt: skip
         low, high, new, news = rows.low, rows.high, spare.low, spare.high
         size, lanes = words.shape[1], low.shape[1]
         if size == 2 and lanes == 1:
-            return _words_of_wides(low, high, new, news, at, end, codes, tied, letters, offset, words, 2, 1)
+            return _words_of_wides(low, high, new, news, at, end, codes, tied, instant_kinds, offset, words, 2, 1)
         if size == 2 and lanes == 2:
-            return _words_of_wides(low, high, new, news, at, end, codes, tied, letters, offset, words, 2, 2)
+            return _words_of_wides(low, high, new, news, at, end, codes, tied, instant_kinds, offset, words, 2, 2)
         if size == 3 and lanes == 1:
-            return _words_of_wides(low, high, new, news, at, end, codes, tied, letters, offset, words, 3, 1)
+            return _words_of_wides(low, high, new, news, at, end, codes, tied, instant_kinds, offset, words, 3, 1)
         if size == 3 and lanes == 2:
-            return _words_of_wides(low, high, new, news, at, end, codes, tied, letters, offset, words, 3, 2)
+            return _words_of_wides(low, high, new, news, at, end, codes, tied, instant_kinds, offset, words, 3, 2)
         if size == 4 and lanes == 1:
-            return _words_of_wides(low, high, new, news, at, end, codes, tied, letters, offset, words, 4, 1)
-        return _words_of_wides(low, high, new, news, at, end, codes, tied, letters, offset, words, size, lanes)
+            return _words_of_wides(low, high, new, news, at, end, codes, tied, instant_kinds, offset, words, 4, 1)
+        return _words_of_wides(low, high, new, news, at, end, codes, tied, instant_kinds, offset, words, size, lanes)
 
-    def others(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any, words: Any,
-               words_of_doubles: Any) -> Any:  # fmt: skip
+    def others(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, instant_kinds: Any, offset: Any,
+               words: Any, words_of_doubles: Any) -> Any:  # fmt: skip
         size = words.shape[1]
         while at < end:
-            word, length = _word(codes, at, end, tied, letters, offset)
+            word, length = _word(codes, at, end, tied, instant_kinds, offset)
             if length == 0:
                 break
             for row in range(size):
@@ -334,8 +334,8 @@ def _carry_words(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any
             at += length
         return at
 
-    def nothing(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, letters: Any, offset: Any, words: Any,
-                words_of_doubles: Any) -> Any:  # fmt: skip
+    def nothing(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, instant_kinds: Any, offset: Any,
+                words: Any, words_of_doubles: Any) -> Any:  # fmt: skip
         return at
 
     if words.ndim == NO_WORDS.ndim:
@@ -429,7 +429,14 @@ def _carry(rows: Any, spare: Any, at: Any, end: Any, codes: Any, tied: Any, begi
 
 @njit(**INSIDE)
 def advance_least(
-    least: Array, spare: Array, begin: int, end: int, steps: Steps, events: TimedLetters, values: Array, valued: Array
+    least: Array,
+    spare: Array,
+    begin: int,
+    end: int,
+    steps: Steps,
+    events: TimedInstantKinds,
+    values: Array,
+    valued: Array,
 ) -> None:
     """Carry the least values of all slots, `least[slot, lane]`, over events; see `advance`.
 

@@ -20,13 +20,13 @@ import numpy as np
 
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Spans, SpanTotals
 from trendloom.kernels.aggregate.spans import grown, not_before
-from trendloom.kernels.aggregate.type_grained.event_kinds import Kinds, Letters, kinds_of, letters_of
+from trendloom.kernels.aggregate.type_grained.event_kinds import InstantKinds, Kinds, kinds_of, letters_of
 from trendloom.kernels.aggregate.type_grained.exists import one_per_instant
 from trendloom.kernels.aggregate.type_grained.interpreted_sweep import add_up_integers
 from trendloom.kernels.aggregate.type_grained.matrices import LONGEST_WORD, Matrices, flat, terms_of, words_of
 from trendloom.kernels.aggregate.type_grained.panes import MatrixLayout, accepted_least, any_spilled, give_out, slide
 from trendloom.kernels.aggregate.type_grained.program import Program
-from trendloom.kernels.aggregate.type_grained.sweep import NO_WORDS, Steps, TimedLetters, advance, advance_least
+from trendloom.kernels.aggregate.type_grained.sweep import NO_WORDS, Steps, TimedInstantKinds, advance, advance_least
 from trendloom.kernels.columns import small
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, Wides, add_unit, clear, copy, zeros_like
@@ -52,59 +52,59 @@ class Prepared:
 
     @cached_property
     def program(self) -> Program:
-        return Program(self.addends.machine)
+        return Program(self.addends.automaton)
 
     @cached_property
     def kinds(self) -> Kinds:
-        return kinds_of(one_per_instant(self.addends.block, self.addends.spec.detection.hidden))
+        return kinds_of(one_per_instant(self.addends.block, self.addends.spec.pattern_spec.hidden))
 
     @cached_property
     def matrices(self) -> Matrices:
         return Matrices(self.program, self.addends, self.kinds.positions)
 
     @cached_property
-    def letters(self) -> Letters | None:
+    def instant_kinds(self) -> InstantKinds | None:
         """Points in time as letters, where there are ties and no event has a weight of its own."""
         if len(self.kinds.own) == 0 or len(self.addends.weights):
             return None
         return letters_of(self.addends.block, self.kinds)
 
     @cached_property
-    def by_event(self) -> tuple[TimedLetters, Steps]:
+    def by_event(self) -> tuple[TimedInstantKinds, Steps]:
         """For what goes from event to event: weights and least values."""
         kinds, matrices = self.kinds, self.matrices
         start, offset = np.zeros(0, np.int64), np.zeros(2, np.int64)
-        events = TimedLetters(
+        events = TimedInstantKinds(
             kinds.code, kinds.tied, start, kinds.own, kinds.union, self.addends.block.instant, self.addends.weights
         )
         order = np.array(self.program.order, np.int64)
-        kept, entered, letters = matrices.kept(), matrices.entered(), len(kinds.positions)
-        steps = Steps(matrices.single(), NO_WORDS, NO_WORDS, offset, letters, kept, entered, order, matrices.size)
+        kept, entered, instant_kinds = matrices.kept(), matrices.entered(), len(kinds.positions)
+        steps = Steps(matrices.single(), NO_WORDS, NO_WORDS, offset, instant_kinds, kept, entered, order, matrices.size)
         return events, steps
 
     @cached_property
-    def by_time(self) -> tuple[TimedLetters, Steps]:
+    def by_time(self) -> tuple[TimedInstantKinds, Steps]:
         """For numbers: letters, and words of them where the stream is long enough."""
         events, steps = self.by_event
-        matrices, letters = self.matrices, self.letters
+        matrices, instant_kinds = self.matrices, self.instant_kinds
         if len(self.addends.weights):
             return _without_ties(events), steps
-        counts = [{kind: 1} for kind in range(len(matrices.kinds))] if letters is None else letters.counts
+        counts = [{kind: 1} for kind in range(len(matrices.kinds))] if instant_kinds is None else instant_kinds.counts
         alphabet = [matrices.letter(each) for each in counts]
         steps = steps._replace(single=flat([terms_of(matrix) for matrix in alphabet], matrices.size))
         if len(self.addends.block) >= WORTH_WORDS:
             words, offset = words_of(alphabet, matrices.size, longest=LONGEST_WORD)
             steps = steps._replace(words=words, words_of_doubles=words.astype(np.float64))
-            steps = steps._replace(offset=offset, letters=len(counts))
-        if letters is not None:
-            events = events._replace(code=letters.code, tied=letters.tied, start=letters.start)
+            steps = steps._replace(offset=offset, instant_kinds=len(counts))
+        if instant_kinds is not None:
+            events = events._replace(code=instant_kinds.code, tied=instant_kinds.tied, start=instant_kinds.start)
         return _without_ties(events), steps
 
     def points(self, events: Array) -> Array:
         """Indices of events, each the first of its time, as points in time."""
-        if self.letters is None:
+        if self.instant_kinds is None:
             return events
-        start = self.letters.start
+        start = self.instant_kinds.start
         if len(events) < len(start) // MANY_POINTS:
             return np.searchsorted(start, events)
         before = np.zeros(int(start[-1]) + 1, np.int32 if len(start) < 2**31 else np.int64)
@@ -131,7 +131,7 @@ class Prepared:
         return found
 
 
-def _without_ties(events: TimedLetters) -> TimedLetters:
+def _without_ties(events: TimedInstantKinds) -> TimedInstantKinds:
     """The same events; without what ties need where each has a letter."""
     return events if (events.code == events.tied).any() else events._replace(own=None, union=None)
 
@@ -162,7 +162,7 @@ def run(prepared: Prepared, spans: Spans, numbers: Numbers, *, panes: bool | Non
             _each_least(found.least, spans.low, spans.high, prepared.shape, *prepared.by_event, addends.values,
                         prepared.valued)  # fmt: skip
         return found
-    window = addends.spec.detection.window
+    window = addends.spec.pattern_spec.window
     assert window.within is not None
     assert window.slide is not None
     pieces = pieces_of(addends.block, math.gcd(window.within, window.slide))
@@ -192,7 +192,7 @@ def reduce(prepared: Prepared, begin: Array, end: Array, numbers: Numbers) -> tu
 
 def _worth_panes(prepared: Prepared, spans: Spans) -> bool:
     """Whether matrices of panes cost less than walking through every window."""
-    window = prepared.addends.spec.detection.window
+    window = prepared.addends.spec.pattern_spec.window
     if window.slide is None or window.within is None or window.within <= window.slide or len(spans) == 0:
         return False
     columns, slots = len(prepared.shape.columns), prepared.shape.slots
@@ -228,8 +228,8 @@ def _pieces(key_starts: Array, time: Array, pane: int) -> Array:
 
 
 def _each(
-    out: Numbers, bad: Array, low: Array, high: Array, shape: MatrixLayout, events: TimedLetters, steps: Steps,
-    rows: Numbers, spare: Numbers,
+    out: Numbers, bad: Array, low: Array, high: Array, shape: MatrixLayout, events: TimedInstantKinds,
+    steps: Steps, rows: Numbers, spare: Numbers,
 ) -> None:  # fmt: skip
     """One vector through the points in time of every span."""
     for span in range(len(low)):
@@ -242,8 +242,8 @@ def _each(
 
 
 def _each_interpreted(
-    out: Numbers, bad: Array, low: Array, high: Array, shape: MatrixLayout, events: TimedLetters, steps: Steps,
-    rows: Numbers, spare: Numbers,
+    out: Numbers, bad: Array, low: Array, high: Array, shape: MatrixLayout, events: TimedInstantKinds,
+    steps: Steps, rows: Numbers, spare: Numbers,
 ) -> None:  # fmt: skip
     if isinstance(rows, Wides | Limbs) and not (events.code == events.tied).any():
         add_up_integers(out, bad, low, high, shape.accepts, shape.slots, int(shape.columns[shape.begin]), steps.size,
@@ -258,7 +258,7 @@ def _each_least(
     low: Array,
     high: Array,
     shape: MatrixLayout,
-    events: TimedLetters,
+    events: TimedInstantKinds,
     steps: Steps,
     values: Array,
     valued: Array,
@@ -273,8 +273,8 @@ def _each_least(
 
 
 def _reduce(
-    matrices: Numbers, bad: Array, begin: Array, end: Array, shape: MatrixLayout, events: TimedLetters, steps: Steps,
-    rows: Numbers, spare: Numbers,
+    matrices: Numbers, bad: Array, begin: Array, end: Array, shape: MatrixLayout, events: TimedInstantKinds,
+    steps: Steps, rows: Numbers, spare: Numbers,
 ) -> None:  # fmt: skip
     """One matrix for the events of every stretch: lane k begins with one in slot `columns[k]`."""
     lanes = len(shape.columns)
@@ -300,7 +300,7 @@ def _reduce_least(
     begin: Array,
     end: Array,
     shape: MatrixLayout,
-    events: TimedLetters,
+    events: TimedInstantKinds,
     steps: Steps,
     values: Array,
     valued: Array,

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.reachability import accepting, cuts_of, places_of_pair
-from trendloom.kernels.matching.spec import Compared, Detection
+from trendloom.kernels.matching.spec import Compared, PatternSpec
 from trendloom.kernels.matching.successors import successors_of
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, checks_of, fitting_bits, moves_of
 
@@ -71,17 +71,17 @@ class RankedGraph(NamedTuple):
     successor: Array  # by state and event: the first event of the next time at which a run goes on, or −1
 
 
-def graph_of(detection: Detection, pairs: tuple[Compared, ...], block: Block) -> RankedGraph:
+def graph_of(pattern_spec: PatternSpec, pairs: tuple[Compared, ...], block: Block) -> RankedGraph:
     """The graph of a pattern whose steps depend on the two events they join alone."""
-    machine = Machine(detection)
-    moves, checks, fits = moves_of(machine, pairs), checks_of(machine, pairs, block), fitting_bits(block)
-    position = np.array(detection.scopes[0].template.position_of, np.int64)
+    automaton = Automaton(pattern_spec)
+    moves, checks, fits = moves_of(automaton, pairs), checks_of(automaton, pairs, block), fitting_bits(block)
+    position = np.array(pattern_spec.scopes[0].template.position_of, np.int64)
     starts = np.zeros(len(position), np.bool_)
-    starts[[step.target for step in machine.starts[0]]] = True
+    starts[[step.target for step in automaton.starts[0]]] = True
     source = np.repeat(np.arange(len(position)), np.diff(moves.begin))
     into = np.argsort(moves.target, kind="stable")
     into_begin = np.searchsorted(moves.target[into], np.arange(len(position) + 1))
-    runs = detection.earliest or detection.adjacent
+    runs = pattern_spec.earliest or pattern_spec.adjacent
     way = (
         np.full(len(source), STEP) if runs else np.array([_way(move, checks) for move in range(len(source))], np.int64)
     )
@@ -89,9 +89,9 @@ def graph_of(detection: Detection, pairs: tuple[Compared, ...], block: Block) ->
     successor = np.full((1, 1), -1, np.int32)
     if runs:
         key_end = np.repeat(block.key_starts[1:], np.diff(block.key_starts))
-        successor = successors_of(machine, block, fits, key_end, moves, checks).event
+        successor = successors_of(automaton, block, fits, key_end, moves, checks).event
     return RankedGraph(
-        fits, position, starts, accepting(machine), moves, source, into_begin.astype(np.int64), into.astype(np.int64),
+        fits, position, starts, accepting(automaton), moves, source, into_begin.astype(np.int64), into.astype(np.int64),
         way.astype(np.int64), question, ask, offer, np.cumsum(size) - size, size, cuts_of(checks), checks, successor,
     )  # fmt: skip
 

@@ -65,9 +65,9 @@ class PathsKernel(RankingKernel):
     def best(self, block: Block) -> Matches:
         if not len(block):
             return join([])
-        check_range(block.time, self.detection.window)
+        check_range(block.time, self.pattern_spec.window)
         descending = self.scoring.descending != self.falling
-        weighing = weighing_of(self.fold, self.detection, block, self._longest(block), descending=descending)
+        weighing = weighing_of(self.fold, self.pattern_spec, block, self._longest(block), descending=descending)
         if weighing is None:
             return self.listing.best(block)
         found = _Boards(self, block, weighing).best()
@@ -75,9 +75,9 @@ class PathsKernel(RankingKernel):
 
     def _longest(self, block: Block) -> int:
         """The most events that a match can have."""
-        if self.detection.plural:
+        if self.pattern_spec.plural:
             return int(np.diff(block.key_starts).max(initial=1))
-        return len(self.detection.scopes[0].template.position_of)
+        return len(self.pattern_spec.scopes[0].template.position_of)
 
 
 class _Boards:
@@ -85,7 +85,7 @@ class _Boards:
 
     def __init__(self, kernel: PathsKernel, block: Block, weighing: Weighing) -> None:
         self.kernel, self.block, self.weighing = kernel, block, weighing
-        window = kernel.detection.window
+        window = kernel.pattern_spec.window
         self.limit = kernel.scoring.limit
         self.spans: SpanBoards | None = None
         self.start: Array | None = None
@@ -99,7 +99,7 @@ class _Boards:
 
     @cached_property
     def graph(self) -> RankedGraph:
-        return graph_of(self.kernel.detection, self.kernel.pairs, self.block)
+        return graph_of(self.kernel.pattern_spec, self.kernel.pairs, self.block)
 
     def best(self) -> Matches | None:
         """The best matches; None: scores are not in the order of folds, because some are NULL."""
@@ -210,7 +210,7 @@ class _Boards:
         boards = np.flatnonzero(wanted)
         events = _events_of(self.ranges, boards, len(self.block))
         kernel, block, weights = self.kernel, self.block.only(events), weighing.only(events).weights
-        graph = graph_of(kernel.detection, kernel.pairs, block)
+        graph = graph_of(kernel.pattern_spec, kernel.pairs, block)
         limits, standings = (best[boards], worst[boards], wanted[boards]), self._standings(block)
         rows = np.flatnonzero(events)
         if self.spans is None:
@@ -221,7 +221,7 @@ class _Boards:
                 graph, weights, ranges, limits, blank[:, events], weighing.slack, standings, longest, offers
             )
         else:
-            spans, longest = spans_of(block, kernel.detection.window)
+            spans, longest = spans_of(block, kernel.pattern_spec.window)
             spans = spans._replace(key_starts=np.r_[block.key_starts[boards], len(block)])  # other keys have no events
             bounds = _bounds_of_starts(graph, weights, spans)
             paths, count = first_of_spans(
@@ -235,7 +235,7 @@ class _Boards:
         """What orders events of a key, and states, beyond scores."""
         names = self.kernel.scoring.names
         spelled = {name: number for number, name in enumerate(sorted(set(names)))}
-        positions = self.kernel.detection.scopes[0].template.position_of
+        positions = self.kernel.pattern_spec.scopes[0].template.position_of
         tied = np.flatnonzero(block.tie_end - block.tie_start > 1)
         contents = np.zeros(len(block), np.int64)
         if len(tied):
@@ -252,7 +252,7 @@ class _Boards:
 
     def _matches(self, paths: PathsOfBoards, rows: Array) -> Matches:
         """Paths as matches."""
-        position_of = np.array(self.kernel.detection.scopes[0].template.position_of, np.int32)
+        position_of = np.array(self.kernel.pattern_spec.scopes[0].template.position_of, np.int32)
         lengths = np.diff(paths.offsets)[rows]
         offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
         entry = np.repeat(paths.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])

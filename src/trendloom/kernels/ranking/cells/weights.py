@@ -14,7 +14,7 @@ from trendloom.expr.nodes import Fold
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.match_values import fold_scale, values_of_parts
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.ranking.cells.graph import GREATEST, LEAST, PRODUCT, SUM, EventWeights
 from trendloom.kernels.ranking.strata import Strata
 from trendloom.model.schema import Kind
@@ -80,7 +80,7 @@ class Weighing:
 
 
 def weighing_of(
-    fold: Fold, detection: Detection, block: Block, longest: int, *, descending: bool, most: int = MOST
+    fold: Fold, pattern_spec: PatternSpec, block: Block, longest: int, *, descending: bool, most: int = MOST
 ) -> Weighing | None:
     """What events add to the fold, where small is good unless `descending`; None: compiled code cannot do it.
 
@@ -88,17 +88,17 @@ def weighing_of(
     """
     everyone = np.arange(len(block))
     found = values_of_parts(fold, [everyone] * len(fold.parts), lambda name, _: block.columns[name])
-    positions = [detection.positions(0, part.variable) for part in fold.parts]
+    positions = [pattern_spec.positions(0, part.variable) for part in fold.parts]
     if any(one.values.dtype == object for one in found):
         return None
     values = tuple(one.values for one in found)
     unknown = tuple(_unknown(one, block, at) for one, at in zip(found, positions, strict=True))
-    skips = any(u is not None and p.variable in detection.plural for p, u in zip(fold.parts, unknown, strict=True))
+    skips = any(u is not None and p.variable in pattern_spec.plural for p, u in zip(fold.parts, unknown, strict=True))
     operator = OPERATORS[fold.operator]
     if skips or not _fits(operator, values, unknown, longest, most):
         return None
     part_of = {position: part for part, some in enumerate(positions) for position in some}
-    states = detection.scopes[0].template.position_of
+    states = pattern_spec.scopes[0].template.position_of
     sign = -1 if descending else 1
     return Weighing(operator, sign, part_of, states, values, unknown, longest, fold_scale(fold, found))
 

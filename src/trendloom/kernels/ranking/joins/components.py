@@ -123,9 +123,9 @@ class ProducedComponent:
     """
 
     def __init__(
-        self, produce: Callable[[int], tuple[Array, Array]], positions: int, clock: Callable[[], float] | None = None
+        self, produce: Callable[[int], tuple[Array, Array]], positions: int, emission: Callable[[], float] | None = None
     ) -> None:
-        self._produce, self._clock = produce, clock
+        self._produce, self._clock = produce, emission
         self._taken, self._given = 0.0, 0
         self.positions, self.exhausted = positions, False
 

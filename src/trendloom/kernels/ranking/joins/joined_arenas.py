@@ -94,7 +94,7 @@ class ArenaJoins:
         """The conditions on combinations; where spans are bounded, matches begin in the arena's own part."""
         if self._arenas.first_end is None:
             return self._conditions
-        first_end, within = int(self._arenas.first_end[arena]), self._kernel.detection.window.within
+        first_end, within = int(self._arenas.first_end[arena]), self._kernel.pattern_spec.window.within
         time, others = self._block.time, self._conditions.residual
 
         def passes(events: Sequence[Array]) -> Array:

@@ -70,7 +70,7 @@ class RankJoinKernel(RankingKernel):
         """The search of a block; None: it has few combinations, or numbers that only listing can deal with."""
         if not len(block):
             return None
-        window = self.detection.window
+        window = self.pattern_spec.window
         check_range(block.time, window)
         arenas = arenas_of(block, window, self.operands, overall=self.scoring.overall)
         number = combinations_in(arenas, self.operands, block)
@@ -93,7 +93,7 @@ class RankJoinKernel(RankingKernel):
         """
         descending = self.scoring.descending != branch.falling
         found = weighing_of(
-            branch.fold, self.detection, block, len(branch.positions), descending=descending, most=MOST_WEIGHT
+            branch.fold, self.pattern_spec, block, len(branch.positions), descending=descending, most=MOST_WEIGHT
         )
         if found is None:
             return None
@@ -102,7 +102,7 @@ class RankJoinKernel(RankingKernel):
 
     def _reach(self, operand: JoinOperand, block: Block) -> Array | None:
         """By event where sequences end that begin with it, where spans are bounded; windows that slide bound none."""
-        window = self.detection.window
+        window = self.pattern_spec.window
         bounds = [bound for bound in (window.within, operand.within) if bound is not None]
         if window.sliding or not bounds:
             return None

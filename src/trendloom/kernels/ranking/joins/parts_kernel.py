@@ -58,11 +58,11 @@ class PartsKernel(RankingKernel):
     def best(self, block: Block) -> Matches:
         if not len(block):
             return join([])
-        check_range(block.time, self.detection.window)
+        check_range(block.time, self.pattern_spec.window)
         parts = self._parts(block)
         if parts is None:
             return self.listing.best(block)
-        ranges, start = ranges_of(block, self.detection.window)
+        ranges, start = ranges_of(block, self.pattern_spec.window)
         found = best_of_parts(parts, ranges.low, ranges.high, self.scoring.limit, ties=True)
         if found.more.any() or np.isnan(found.scores).any():
             return self.listing.best(block)

@@ -22,7 +22,7 @@ from trendloom.kernels.aggregate.block import aggregate
 from trendloom.kernels.aggregate.widening import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.matching.spec import Detection, Pair
+from trendloom.kernels.matching.spec import Pair, PatternSpec
 from trendloom.kernels.trends.collapsed.prune import on_a_match
 from trendloom.kernels.trends.collapsed.spec import Gap, Settled
 
@@ -61,7 +61,7 @@ class Filled:
 class Filling:
     """One kind of gap over one block."""
 
-    detection: Detection
+    pattern_spec: PatternSpec
     gap: Gap
     settled: tuple[Settled, ...]
     block: Block
@@ -117,14 +117,14 @@ class Filling:
         return leaf
 
     def _positions_of(self, variable: str) -> np.uint64:
-        places = self.detection.places
+        places = self.pattern_spec.places
         mine = (1 << bit for bit, p in enumerate(self.gap.positions) if places[p].variable == variable)
         return np.uint64(sum(mine))
 
     @cached_property
     def _variables(self) -> tuple[Array, Array]:
         """The Kleene variables of the gap in order: a word with the bits of each, and its first position."""
-        places = self.detection.places
+        places = self.pattern_spec.places
         names = sorted({places[position].variable for position in self.gap.positions})
         first = [min(p for p, place in enumerate(places) if place.variable == name) for name in names]
         words = np.array([self._positions_of(name) for name in names], np.uint64)

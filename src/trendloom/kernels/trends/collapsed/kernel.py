@@ -12,7 +12,7 @@ from trendloom.kernels.match.exists import without_hidden
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.trends.collapsed.merge import merged, up_to
 from trendloom.kernels.trends.collapsed.spec import MATCHES, Spine
 from trendloom.kernels.trends.collapsed.spines import collapse
@@ -27,22 +27,22 @@ from trendloom.pattern.template import Edge, Template
 Node = tuple[int, frozenset[int]]  # a state of the template, and the positions of the spine that are bound
 
 
-def with_spine(detection: Detection, spine: frozenset[int]) -> Detection:
+def with_spine(pattern_spec: PatternSpec, spine: frozenset[int]) -> PatternSpec:
     """The matches that bind exactly these positions outside Kleene variables, besides any that are hidden."""
-    first, *others = detection.scopes
-    template = _Narrowing(detection, spine).template()
+    first, *others = pattern_spec.scopes
+    template = _Narrowing(pattern_spec, spine).template()
     narrowed = (replace(first, template=template), *others)
-    return replace(detection, scopes=narrowed, sieves=())  # which number the steps of the whole template
+    return replace(pattern_spec, scopes=narrowed, sieves=())  # which number the steps of the whole template
 
 
 @dataclass
 class _Narrowing:
-    detection: Detection
+    pattern_spec: PatternSpec
     spine: frozenset[int]
     number: dict[Node, int] = field(default_factory=dict)
 
     def template(self) -> Template:
-        whole = self.detection.scopes[0].template
+        whole = self.pattern_spec.scopes[0].template
         starts = self._edges(whole.starts, frozenset())
         edges: list[tuple[Edge, ...]] = []
         while len(edges) < len(self.number):
@@ -54,8 +54,8 @@ class _Narrowing:
     def _edges(self, edges: Iterable[Edge], bound: frozenset[int]) -> tuple[Edge, ...]:
         found = []
         for edge in edges:
-            plural = self.detection.places[edge.position].variable in self.detection.plural
-            plural |= edge.position in self.detection.hidden
+            plural = self.pattern_spec.places[edge.position].variable in self.pattern_spec.plural
+            plural |= edge.position in self.pattern_spec.hidden
             if plural or (edge.position in self.spine and edge.position not in bound):
                 node = edge.target, bound if plural else bound | {edge.position}
                 found.append(replace(edge, target=self.number.setdefault(node, len(self.number))))
@@ -84,8 +84,8 @@ class CollapsedKernel(SearchKernel):
 
     def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Matches] | None:
         """The pattern narrowed to the spine of the row, enumerated over the row's events."""
-        spine = self._spine(block, variables - self.detection.plural, asked)
-        return None if spine is None else enumerate_matches(with_spine(self.detection, spine), block, CHUNK)
+        spine = self._spine(block, variables - self.pattern_spec.plural, asked)
+        return None if spine is None else enumerate_matches(with_spine(self.pattern_spec, spine), block, CHUNK)
 
     def _spine(self, block: Block, variables: frozenset[str], asked: Asked) -> frozenset[int] | None:
         """The positions of the row's events outside Kleene variables, which bind `variables`."""
@@ -95,8 +95,8 @@ class CollapsedKernel(SearchKernel):
     @property
     def _plural(self) -> frozenset[int]:
         """The positions of Kleene variables."""
-        places = enumerate(self.detection.places)
-        return frozenset(position for position, place in places if place.variable in self.detection.plural)
+        places = enumerate(self.pattern_spec.places)
+        return frozenset(position for position, place in places if place.variable in self.pattern_spec.plural)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class SpinesKernel(CollapsedKernel):
     spine: Spine
 
     def all(self, block: Block) -> Iterator[Matches]:
-        return collapse(self.spine, self.detection, block)
+        return collapse(self.spine, self.pattern_spec, block)
 
 
 @dataclass(frozen=True)
@@ -120,17 +120,17 @@ class MergedKernel(CollapsedKernel):
         return replace(self, search=self.search.within(memory))
 
     def all(self, block: Block) -> Iterator[Matches]:
-        return merged(up_to(self.most, self.search.all(block)), self.detection, block)
+        return merged(up_to(self.most, self.search.all(block)), self.pattern_spec, block)
 
     def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Matches] | None:
         """The same, without the events that EXISTS hides."""
         found = super().unfold(block, variables, asked)
-        if found is None or not self.detection.hidden:
+        if found is None or not self.pattern_spec.hidden:
             return found
-        return without_hidden(found, self.detection, self.most)
+        return without_hidden(found, self.pattern_spec, self.most)
 
     def _spine(self, block: Block, variables: frozenset[str], asked: Asked) -> frozenset[int] | None:
         """There is no cheap way to look for the row, and often no need: each variable has one position."""
-        places = enumerate(self.detection.places)
+        places = enumerate(self.pattern_spec.places)
         choices = [position for position, place in places if place.scope == 0 and place.variable in variables]
         return frozenset(choices) if len(choices) == len(variables) else super()._spine(block, variables, asked)

@@ -16,7 +16,7 @@ import numpy as np
 from trendloom.errors import RunError
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.matches import Matches, join
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.trends.collapsed.spec import MATCHES
 
 # Number rows of integers: equal rows get equal numbers. O(rows · columns · log rows).
@@ -47,7 +47,7 @@ MOST_HELD = 1 << 22
 """Events of matches that are held before they are put together, unless the rows themselves have more."""
 
 
-def merged(found: Iterable[Matches], detection: Detection, block: Block) -> Iterator[Matches]:
+def merged(found: Iterable[Matches], pattern_spec: PatternSpec, block: Block) -> Iterator[Matches]:
     """One row for all matches, or rows that already stand for several, with the same spine; in one chunk."""
     held: list[Matches] = []
     size, limit = 0, MOST_HELD
@@ -57,11 +57,11 @@ def merged(found: Iterable[Matches], detection: Detection, block: Block) -> Iter
         held.append(replace(matches, certain_from=None))
         size += len(matches.events)
         if size > limit:
-            held = [_together(join(held), detection, block)]
+            held = [_together(join(held), pattern_spec, block)]
             size = len(held[0].events)
             limit = max(MOST_HELD, 2 * size)
     if held:
-        yield _together(join(held), detection, block)
+        yield _together(join(held), pattern_spec, block)
 
 
 def up_to(most: int, found: Iterable[Matches]) -> Iterator[Matches]:
@@ -77,9 +77,9 @@ def up_to(most: int, found: Iterable[Matches]) -> Iterator[Matches]:
         yield matches
 
 
-def _together(matches: Matches, detection: Detection, block: Block) -> Matches:
-    group, first = _groups(matches, detection, block)
-    label, representative = _labels(detection)
+def _together(matches: Matches, pattern_spec: PatternSpec, block: Block) -> Matches:
+    group, first = _groups(matches, pattern_spec, block)
+    label, representative = _labels(pattern_spec)
     bound = label[matches.positions]
     entry = np.unique(packed([group[matches.match], matches.events, bound]), return_index=True)[1]
     sizes = np.bincount(group[matches.match[entry]], minlength=len(first))
@@ -89,39 +89,39 @@ def _together(matches: Matches, detection: Detection, block: Block) -> Matches:
         representative[bound[entry]],
         None if matches.window_start is None else matches.window_start[first],
         {MATCHES: _sums(matches, group, len(first))},
-        _certain_from(matches, detection)[first],
+        _certain_from(matches, pattern_spec)[first],
         unions=True,
     )
 
 
-def _labels(detection: Detection) -> tuple[Array, Array]:
+def _labels(pattern_spec: PatternSpec) -> tuple[Array, Array]:
     """Per position a number, the same for those of one Kleene variable, by name; and per number its first position."""
-    places = detection.places
-    named = [(place.variable, -1 if place.variable in detection.plural else p) for p, place in enumerate(places)]
+    places = pattern_spec.places
+    named = [(place.variable, -1 if place.variable in pattern_spec.plural else p) for p, place in enumerate(places)]
     listed = sorted(set(named))
     label = np.array([listed.index(name) for name in named], np.int64)
     return label, np.array([named.index(name) for name in listed], np.int32)
 
 
-def _groups(matches: Matches, detection: Detection, block: Block) -> tuple[Array, Array]:
+def _groups(matches: Matches, pattern_spec: PatternSpec, block: Block) -> tuple[Array, Array]:
     """The number of every row's group, and a row of each group."""
     code = block.key[matches.first]
     if matches.window_start is not None:
         code = packed([code, np.unique(matches.window_start, return_inverse=True)[1].reshape(-1)])
-    row, event, position = _fixed(matches, detection)
+    row, event, position = _fixed(matches, pattern_spec)
     begin = np.searchsorted(row, np.arange(len(matches) + 1))
     for nth in range(int(np.diff(begin).max(initial=0))):
         has = np.flatnonzero(np.diff(begin) > nth)
         entry = np.zeros(len(matches), np.int64)
-        entry[has] = event[begin[has] + nth] * len(detection.places) + position[begin[has] + nth] + 1
+        entry[has] = event[begin[has] + nth] * len(pattern_spec.places) + position[begin[has] + nth] + 1
         code = distinct([code, entry])[1]
     first, group = distinct([code])
     return group, first
 
 
-def _fixed(matches: Matches, detection: Detection) -> tuple[Array, Array, Array]:
+def _fixed(matches: Matches, pattern_spec: PatternSpec) -> tuple[Array, Array, Array]:
     """(row, event, position) of all that is bound outside Kleene variables, in this order."""
-    fixed = np.array([place.variable not in detection.plural for place in detection.places], np.bool_)
+    fixed = np.array([place.variable not in pattern_spec.plural for place in pattern_spec.places], np.bool_)
     entry = np.flatnonzero(fixed[matches.positions])
     columns = matches.match[entry], matches.events[entry], matches.positions[entry].astype(np.int64)
     order = np.lexsort(columns[::-1])
@@ -138,10 +138,10 @@ def _sums(matches: Matches, group: Array, groups: int) -> Array:
     return np.add.reduceat(values[order], bounds) if groups else values[:0]
 
 
-def _certain_from(matches: Matches, detection: Detection) -> Array:
+def _certain_from(matches: Matches, pattern_spec: PatternSpec) -> Array:
     """The first event outside Kleene variables, or the first where there is none."""
     found = matches.first.copy()
-    row, event, _ = _fixed(matches, detection)
+    row, event, _ = _fixed(matches, pattern_spec)
     first = np.flatnonzero(np.diff(row, prepend=-1))
     found[row[first]] = event[first]
     return found

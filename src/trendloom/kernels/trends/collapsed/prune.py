@@ -17,7 +17,7 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.comparisons import tests_hold
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, checks_of, compare, moves_of, pairs_hold
 from trendloom.kernels.measures import AggregationSpec
@@ -121,10 +121,10 @@ class ComparingMoves(NamedTuple):
 
 def on_a_match(spec: AggregationSpec, block: Block) -> Array:
     """Per event a word: the positions at which some match binds it. The pattern has no NOT and no AND."""
-    machine = Machine(spec.detection)
-    moves, checks = moves_of(machine, spec.pairs), checks_of(machine, spec.pairs, block)
+    automaton = Automaton(spec.pattern_spec)
+    moves, checks = moves_of(automaton, spec.pairs), checks_of(automaton, spec.pairs, block)
     source = np.repeat(np.arange(len(moves.begin) - 1), np.diff(moves.begin))
-    template = spec.detection.scopes[0].template
+    template = spec.pattern_spec.scopes[0].template
     starts = _word(edge.target for edge in template.starts)
     ends = _word(state for state, ways in enumerate(template.accepts) if ways)
     tests = Tested(spec, block, source, moves, checks)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trendloom.expr.nodes import Expr
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.measures import AggregationSpec
 
 MATCHES = "matches"
@@ -48,12 +48,12 @@ class Gap:
 class Spine:
     """How rows are found without enumerating matches.
 
-    `detection` finds the spines; None: no match has events outside Kleene variables. `anchored`: a bare WITHIN ties
+    `pattern_spec` finds the spines; None: no match has events outside Kleene variables. `anchored`: a bare WITHIN ties
     Kleene events before the spine to others after it, so a spine also holds the first event of the match.
     `empty`: a match may do without any event of the spine.
     """
 
-    detection: Detection | None
+    pattern_spec: PatternSpec | None
     gaps: tuple[Gap, ...]
     settled: tuple[Settled, ...]
     anchored: bool

@@ -22,7 +22,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.matching.windows import surroundings
 from trendloom.kernels.trends.collapsed.gaps import NOBODY, Asked, Filled, Filling
 from trendloom.kernels.trends.collapsed.merge import distinct, merged
@@ -56,23 +56,23 @@ class Spines:
         return Spines(self.events[some], self.positions[some], self.low[some], self.high[some], start)
 
 
-def spines_of(spine: Spine, detection: Detection, block: Block) -> Iterator[Spines]:
+def spines_of(spine: Spine, pattern_spec: PatternSpec, block: Block) -> Iterator[Spines]:
     """Chunks of spines that some match may have."""
     if spine.empty and not spine.anchored:
-        yield _empty(detection, block)
-    if spine.detection is None:
+        yield _empty(pattern_spec, block)
+    if spine.pattern_spec is None:
         return
-    for found in enumerate_matches(spine.detection, block):
+    for found in enumerate_matches(spine.pattern_spec, block):
         events = found.events.reshape(len(found), -1)
-        low, high = surroundings(block, events[:, 0], events[:, -1], found.window_start, detection.window)
+        low, high = surroundings(block, events[:, 0], events[:, -1], found.window_start, pattern_spec.window)
         yield Spines(events, found.positions.reshape(events.shape), low, high, found.window_start)
 
 
-def _empty(detection: Detection, block: Block) -> Spines:
+def _empty(pattern_spec: PatternSpec, block: Block) -> Spines:
     """No event outside Kleene variables: one spine for each key and window."""
-    spans = spans_of(block, detection.window)
+    spans = spans_of(block, pattern_spec.window)
     nothing = np.zeros((len(spans), 0), np.int64)
-    start = spans.start if detection.window.sliding else None
+    start = spans.start if pattern_spec.window.sliding else None
     return Spines(nothing, nothing.astype(np.int32), spans.low, spans.high, start)
 
 
@@ -80,27 +80,27 @@ CHUNK = 1 << 20
 """Events of the rows that are built together, unless one row has more."""
 
 
-def collapse(spine: Spine, detection: Detection, block: Block) -> Iterator[Matches]:
+def collapse(spine: Spine, pattern_spec: PatternSpec, block: Block) -> Iterator[Matches]:
     """The rows of every window and partition, in chunks; the column `matches` says how many a row stands for."""
-    found = _CollapsedRows(spine, detection, block).chunks()
-    return merged(found, detection, block) if spine.anchored else found
+    found = _CollapsedRows(spine, pattern_spec, block).chunks()
+    return merged(found, pattern_spec, block) if spine.anchored else found
 
 
 class _CollapsedRows:
     """The rows of one block."""
 
-    def __init__(self, spine: Spine, detection: Detection, block: Block) -> None:
-        self.spine, self.detection, self.block = spine, detection, block
+    def __init__(self, spine: Spine, pattern_spec: PatternSpec, block: Block) -> None:
+        self.spine, self.pattern_spec, self.block = spine, pattern_spec, block
         self.fillings: dict[tuple[int, int], Filling] = {}
         for gap in spine.gaps:
-            names = {detection.places[position].variable for position in gap.positions}
+            names = {pattern_spec.places[position].variable for position in gap.positions}
             settled = tuple(one for one in spine.settled if one.variable in names)
-            self.fillings[_number(gap.source), _number(gap.target)] = Filling(detection, gap, settled, block)
+            self.fillings[_number(gap.source), _number(gap.target)] = Filling(pattern_spec, gap, settled, block)
         fits = [block.members[p] for p in {p for gap in spine.gaps for p in gap.positions}]
         self.plural = np.unique(np.concatenate(fits)) if fits else np.zeros(0, np.int64)
 
     def chunks(self) -> Iterator[Matches]:
-        for spines in spines_of(self.spine, self.detection, self.block):
+        for spines in spines_of(self.spine, self.pattern_spec, self.block):
             for begin, end in self._parts(spines):
                 found = self._rows(spines.part(begin, end))
                 if len(found):
@@ -167,7 +167,7 @@ class _CollapsedRows:
 
     def _bound(self, variable: str, spines: Spines, rows: Array) -> Array:
         """The event that each spine binds to a variable."""
-        mine = np.array([place.variable == variable for place in self.detection.places], np.bool_)
+        mine = np.array([place.variable == variable for place in self.pattern_spec.places], np.bool_)
         found = np.full(len(rows), NOBODY, np.int64)
         for place in range(spines.events.shape[1]):
             here = mine[spines.positions[rows, place]]

@@ -19,7 +19,7 @@ import numpy as np
 
 from trendloom.errors import RunError, option
 from trendloom.kernels.jit.interpreted import interpret
-from trendloom.kernels.matching.matches import Chances
+from trendloom.kernels.matching.matches import MatchConfidence
 from trendloom.kernels.uncertain.block import IntervalBlock
 from trendloom.kernels.uncertain.confidence.points import FAR, exact_masses, masses_of
 from trendloom.kernels.uncertain.confidence.rivals import MOST_AT_ONCE, RivalRows
@@ -34,7 +34,7 @@ SHAPES = 1 << 14
 Shape = tuple[Any, ...]
 
 
-def chances(signatures: Signatures, block: IntervalBlock, threshold: Fraction | None) -> tuple[Chances, Array]:
+def chances(signatures: Signatures, block: IntervalBlock, threshold: Fraction | None) -> tuple[MatchConfidence, Array]:
     """The chances of all signatures, and which of them are kept: those that match in some world, at least so likely.
 
     Who is not kept has chances as well, but times only if it matches in some world.
@@ -52,7 +52,7 @@ def chances(signatures: Signatures, block: IntervalBlock, threshold: Fraction | 
         exact, low[number], high[number] = exact_chance(signatures, block, int(number))
         confidence[number] = float(exact)
         kept[number] = exact > 0 and (threshold is None or exact >= threshold)
-    return Chances(np.minimum(confidence, 1.0), low * block.grain, high * block.grain), kept
+    return MatchConfidence(np.minimum(confidence, 1.0), low * block.grain, high * block.grain), kept
 
 
 def rounding_error(roundings: Array) -> Array:

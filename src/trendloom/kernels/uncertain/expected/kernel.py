@@ -19,7 +19,7 @@ from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.aggregate.widening import doubles_as_amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import ADDED_UP, Asked, Built, Divisible, Expected, Hear
-from trendloom.kernels.emission import Certain, Clock
+from trendloom.kernels.emission import Certain, EmissionPolicy
 from trendloom.kernels.match.search import SearchState
 from trendloom.kernels.measures import Measure
 from trendloom.kernels.uncertain.block import IntervalBlock
@@ -73,8 +73,8 @@ class ExpectedKernel:
         return "the events of open windows"
 
     @property
-    def clock(self) -> Clock:
-        return Clock(self.expectation.window, Certain.WINDOW, slack=self.slack)
+    def emission(self) -> EmissionPolicy:
+        return EmissionPolicy(self.expectation.window, Certain.WINDOW, slack=self.slack)
 
     def start(self) -> ExpectedState:
         return ExpectedState()
@@ -100,7 +100,7 @@ class ExpectedKernel:
         """The events that may lie in a window that has not ended."""
         if state.block is None or state.before is None or self.expectation.window.within is None:
             return None
-        kept: Array = state.block.high >= self.clock.first_open(state.before)
+        kept: Array = state.block.high >= self.emission.first_open(state.before)
         return kept
 
     def dump(self, state: ExpectedState, *, whole: bool = False) -> pa.Table | None:
@@ -125,8 +125,8 @@ class ExpectedKernel:
             if watermark is None:
                 yield expected_totals(self.expectation, block)
             return
-        first = -FAR if before is None else self.clock.first_open(before)
-        end = FAR if watermark is None else self.clock.first_open(watermark)
+        first = -FAR if before is None else self.emission.first_open(before)
+        end = FAR if watermark is None else self.emission.first_open(watermark)
         yield expected_totals(self.expectation, block, (first, end))
 
 

@@ -27,10 +27,10 @@ from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Linear,
 from trendloom.kernels.aggregate.spans import spans_of
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gaps import Gaps
-from trendloom.kernels.matching.spec import Detection, Pair
+from trendloom.kernels.matching.spec import Pair, PatternSpec
 from trendloom.kernels.measures import AggregationSpec, Grain, Measure
 from trendloom.kernels.measures import Test as Condition
 from trendloom.logical.bind import bind
@@ -42,13 +42,13 @@ from trendloom.runtime.blocks import Stream, build_block
 Kernel = Callable[[Addends, Spans, Numbers], SpanTotals]
 
 
-def aggregation(detection: Detection) -> AggregationSpec:
+def aggregation(pattern_spec: PatternSpec) -> AggregationSpec:
     """All rules speak of adjacent events: as pairs where they compare columns, else as tests."""
-    machine = Machine(detection)
-    rules = [adjacent(rule, detection, machine)[0] for rule in detection.scopes[0].rules]
+    automaton = Automaton(pattern_spec)
+    rules = [adjacent(rule, pattern_spec, automaton)[0] for rule in pattern_spec.scopes[0].rules]
     assert None not in rules
     pairs, tests = [r for r in rules if isinstance(r, Pair)], [r for r in rules if isinstance(r, Condition)]
-    return AggregationSpec(detection, Grain.MIXED, (), tuple(pairs), tuple(tests))
+    return AggregationSpec(pattern_spec, Grain.MIXED, (), tuple(pairs), tuple(tests))
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def prepared(query: str, table: pa.Table) -> Prepared:
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     stream = Stream(table, kinds, table["time"].to_numpy())
     block, keys = build_block(physical, stream)
-    spec = aggregation(physical.detection)
+    spec = aggregation(physical.pattern_spec)
     linear, values = [], []
     totals = totals_of(physical.plan)
     for total in totals:
@@ -84,7 +84,7 @@ def prepared(query: str, table: pa.Table) -> Prepared:
             measure = Measure(total.function, total.function, total.positions, total.column, column.kind)
             values.append((measure, sortable(measure, column)))
     addends = prepare(spec, block, linear, values)
-    spans = spans_of(block, spec.detection.window)
+    spans = spans_of(block, spec.pattern_spec.window)
     return Prepared(addends, spans, keys, totals, [one for _, one in values])
 
 
@@ -239,10 +239,10 @@ def test_little_memory_changes_no_answer(seed: int, monkeypatch: pytest.MonkeyPa
 
 def by_dynamic_program(some: Prepared, span: int) -> tuple[list[int], list[int]]:
     """Linear measures and least values of one span, by the definition of c(e, s), in Python integers."""
-    addends, machine = some.addends, some.addends.machine
-    template = addends.spec.detection.scopes[0].template
+    addends, automaton = some.addends, some.addends.automaton
+    template = addends.spec.pattern_spec.scopes[0].template
     low, high = int(some.spans.low[span]), int(some.spans.high[span])
-    gaps = Gaps(machine, addends.block, lambda gaps, scope: Expansion(machine, addends.block, gaps, scope))
+    gaps = Gaps(automaton, addends.block, lambda gaps, scope: Expansion(automaton, addends.block, gaps, scope))
     fits = [set(members.tolist()) for members in addends.block.members]
 
     def possible(ways: Any, begin: int, end: int) -> bool:
@@ -257,10 +257,10 @@ def by_dynamic_program(some: Prepared, span: int) -> tuple[list[int], list[int]]
             if f not in fits[position]:
                 continue
             mine, best = [0] * (1 + addends.linear), [int(ABSENT)] * addends.extremes
-            for step in machine.starts[0]:
+            for step in automaton.starts[0]:
                 if step.target == state and possible(step.ways, low, tie_start[f]):
                     mine[0], best = 1, [int(EMPTY)] * addends.extremes
-            for source, steps in enumerate(machine.moves[0]):
+            for source, steps in enumerate(automaton.moves[0]):
                 for step in (step for step in steps if step.target == state):
                     for e, (numbers, values) in held[source].items():
                         free = e < tie_start[f] and possible(step.ways, tie_end[e], tie_start[f])
@@ -396,8 +396,10 @@ def test_small_counts_survive_beside_infinite_ones(condition: str, group: str) -
     ],
 )
 def test_the_structure_follows_from_the_predicates(where: str, structure: str) -> None:
-    detection = plan_physically(bind(parse_query(f"RETURN COUNT(*) PATTERN A a+ WHERE {where}"), SCHEMA)).detection
-    assert [name for _, _, name in structures(aggregation(detection), Machine(detection))] == [structure]
+    pattern_spec = plan_physically(
+        bind(parse_query(f"RETURN COUNT(*) PATTERN A a+ WHERE {where}"), SCHEMA)
+    ).pattern_spec
+    assert [name for _, _, name in structures(aggregation(pattern_spec), Automaton(pattern_spec))] == [structure]
 
 
 def test_no_spans_no_results() -> None:

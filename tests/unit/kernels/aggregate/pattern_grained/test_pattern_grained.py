@@ -21,7 +21,7 @@ from trendloom.kernels.aggregate.pattern_grained import pattern_grained
 from trendloom.kernels.aggregate.spans import spans_of
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Scaled, Wides, integers, zeros
 from trendloom.kernels.match.expansion import enumerate_matches
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.measures import AggregationSpec, Grain, Measure
 from trendloom.logical.bind import bind
 from trendloom.options import Options
@@ -87,15 +87,15 @@ def events_of(chance: random.Random, size: int) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=pa.schema(list(kinds.items())))
 
 
-def without_open_nots(detection: Detection) -> Detection:
+def without_open_nots(pattern_spec: PatternSpec) -> PatternSpec:
     """Leading and trailing NOTs change nothing about which rules compare neighbours."""
-    first = detection.scopes[0]
+    first = pattern_spec.scopes[0]
     template = replace(
         first.template,
         starts=tuple(dict.fromkeys(replace(edge, crossings=NOTHING) for edge in first.template.starts)),
         accepts=tuple((NOTHING,) if ways else () for ways in first.template.accepts),
     )
-    return replace(detection, scopes=(replace(first, template=template), *detection.scopes[1:]))
+    return replace(pattern_spec, scopes=(replace(first, template=template), *pattern_spec.scopes[1:]))
 
 
 def addends_of(
@@ -104,8 +104,8 @@ def addends_of(
     """What a query adds up, or None where a run does not depend on its last event alone."""
     events = load(table, Options())
     physical = plan_physically(bind(queries_of(query)[0], events.schema))
-    detection = physical.detection
-    pairs, obstacle = pairs_of(without_open_nots(detection))
+    pattern_spec = physical.pattern_spec
+    pairs, obstacle = pairs_of(without_open_nots(pattern_spec))
     if obstacle is not None:
         return None
     stream = stream_of(physical, events)
@@ -117,7 +117,7 @@ def addends_of(
         for m in measures
         if m.function in ("min", "max")
     ]
-    spec = AggregationSpec(detection, Grain.PATTERN, measures, pairs)
+    spec = AggregationSpec(pattern_spec, Grain.PATTERN, measures, pairs)
     addends = prepare(spec, block, [linear_of(m, stream, block.row) for m in linear], extremes)
     return addends, extremes, linear, [stream.vector("k").values[row] for row in keys.rows]
 
@@ -161,7 +161,7 @@ def added_up(query: str, table: pa.Table, system: Any) -> Rows | None:
     if prepared is None:
         return None
     addends, extremes, linear, key_values = prepared
-    spans = spans_of(addends.block, addends.spec.detection.window)
+    spans = spans_of(addends.block, addends.spec.pattern_spec.window)
     found = pattern_grained.sweep(addends, spans, zeros(system, 1, 1, 3))
     assert not found.spilled.any()
     ends = [one.restore(found.least[:, x]) for x, (_, one) in enumerate(extremes)]
@@ -202,9 +202,9 @@ def enumerated(query: str, table: pa.Table) -> Rows:
     addends, _, _, key_values = prepared
     block = addends.block
     x, y = (table[name].take(pa.array(block.row)).to_pylist() for name in "xy")
-    places = addends.spec.detection.places
+    places = addends.spec.pattern_spec.places
     bound: dict[tuple[int, int], list[list[int]]] = {}
-    for matches in enumerate_matches(addends.spec.detection, block):
+    for matches in enumerate_matches(addends.spec.pattern_spec, block):
         for match, (begin, end) in enumerate(pairwise(matches.offsets.tolist())):
             window = 0 if matches.window_start is None else int(matches.window_start[match])
             pairs = zip(matches.events[begin:end].tolist(), matches.positions[begin:end].tolist(), strict=True)
@@ -319,7 +319,7 @@ def test_numbers_of_any_size(semantics: str) -> None:
     prepared = addends_of(query_of("A+", semantics, ("A.x < NEXT(A).x",), ""), pa.table(columns))
     assert prepared is not None
     addends = prepared[0]
-    spans = spans_of(addends.block, addends.spec.detection.window)
+    spans = spans_of(addends.block, addends.spec.pattern_spec.window)
     runs, matches = 0, 0
     for _ in range(300):
         runs = 2 * (1 + runs)
@@ -343,7 +343,7 @@ def test_only_the_windows_that_overflow_are_told() -> None:
     prepared = addends_of(query, pa.table(columns))
     assert prepared is not None
     addends = prepared[0]
-    spans = spans_of(addends.block, addends.spec.detection.window)
+    spans = spans_of(addends.block, addends.spec.pattern_spec.window)
     found = pattern_grained.sweep(addends, spans, zeros(Wides, 1, 1))
     assert dict(zip(spans.start.tolist(), found.spilled.tolist(), strict=True)) == {-100: False, 0: True, 100: False}
 
@@ -352,5 +352,5 @@ def test_no_spans() -> None:
     prepared = addends_of(query_of("A+", "contiguous", (), ""), events_of(random.Random(1), 5))
     assert prepared is not None
     addends = prepared[0]
-    spans = spans_of(addends.block, addends.spec.detection.window).take(np.zeros(0, np.int64))
+    spans = spans_of(addends.block, addends.spec.pattern_spec.window).take(np.zeros(0, np.int64))
     assert len(pattern_grained.sweep(addends, spans, zeros(Doubles, 1, 1)).spilled) == 0

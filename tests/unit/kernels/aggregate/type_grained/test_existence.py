@@ -15,7 +15,7 @@ from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.aggregate.type_grained import type_grained
 from trendloom.kernels.aggregate.type_grained.exists import Existence, one_per_instant
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.automaton import Machine
+from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.planner.pattern_tables import describe
@@ -30,7 +30,7 @@ def physical_of(text: str) -> Physical:
 
 def existence_of(pattern: str) -> Existence:
     """The hidden states of the pattern as it is written, before a plan leaves any out."""
-    return Existence(Machine(describe(bind(parse_query(f"PATTERN {pattern}"), SCHEMA))))
+    return Existence(Automaton(describe(bind(parse_query(f"PATTERN {pattern}"), SCHEMA))))
 
 
 @pytest.mark.parametrize("pattern", [shape.pattern for shape in HIDDEN])

@@ -8,8 +8,8 @@ from tests.unit.kernels.aggregated import SCHEMA, planned
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
 from trendloom.kernels.aggregate.type_grained.program import Program, obstacle
-from trendloom.kernels.matching.automaton import Machine
-from trendloom.kernels.matching.spec import Detection
+from trendloom.kernels.matching.automaton import Automaton
+from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.logical.bind import bind
 from trendloom.optimizer import optimize
 from trendloom.planner.pattern_tables import describe
@@ -17,12 +17,12 @@ from trendloom.planner.pattern_tables import describe
 NEXT, CONTIGUOUS = "SEMANTICS skip-till-next-match", "SEMANTICS contiguous"
 
 
-def detection(pattern: str) -> Detection:
-    return planned(f"RETURN COUNT(*) PATTERN {pattern}").physical.detection
+def pattern_spec(pattern: str) -> PatternSpec:
+    return planned(f"RETURN COUNT(*) PATTERN {pattern}").physical.pattern_spec
 
 
 def program(pattern: str) -> Program:
-    return Program(Machine(detection(pattern)))
+    return Program(Automaton(pattern_spec(pattern)))
 
 
 def test_one_slot_per_position_and_one_for_the_empty_match() -> None:
@@ -76,5 +76,5 @@ def test_parts_of_an_and_may_have_equal_times() -> None:
 )
 def test_obstacles(pattern: str, reason: str | None) -> None:
     plan = optimize(bind(parse_query(f"RETURN COUNT(*) PATTERN {pattern}"), prepare(SCHEMA.empty_table()).schema))
-    found = obstacle(Machine(describe(plan)))
+    found = obstacle(Automaton(describe(plan)))
     assert found is None if reason is None else reason in str(found)

@@ -62,7 +62,7 @@ def test_equals_the_reference(seed: int, panes: bool, monkeypatch: pytest.Monkey
 
 
 def _slides(prepared: type_grained.Prepared) -> bool:
-    return prepared.addends.spec.detection.window.slide is not None
+    return prepared.addends.spec.pattern_spec.window.slide is not None
 
 
 @pytest.mark.parametrize("numeric", ["exact", "float", "log"])

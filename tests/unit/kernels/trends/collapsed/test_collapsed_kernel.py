@@ -24,7 +24,7 @@ from trendloom.runtime.parallel import Run
 from trendloom.runtime.task import show
 
 
-def scene(
+def step_input(
     pattern: str, types: str, x: list[int | None] | None = None, limits: Limits = NO_LIMITS
 ) -> tuple[Physical, Stream]:
     """A planned query and a stream of events at times 0, 1, 2, ..."""
@@ -44,7 +44,7 @@ def scene(
 
 
 def collapsed(pattern: str, types: str, x: list[int | None] | None = None, limits: Limits = NO_LIMITS) -> Matches:
-    physical, stream = scene(pattern, types, x, limits)
+    physical, stream = step_input(pattern, types, x, limits)
     return join(list(Run(physical.kernel, show(physical, stream).block).results()))
 
 
@@ -130,7 +130,7 @@ def test_what_is_on_a_match_does_not_depend_on_how_it_is_found() -> None:
 
 
 def test_positions_of_one_event() -> None:
-    physical, stream = scene("SEQ(A a, B+ b[], C c)", "BABCB")
+    physical, stream = step_input("SEQ(A a, B+ b[], C c)", "BABCB")
     block, _ = build_block(physical, stream)
     assert isinstance(physical.kernel, SpinesKernel)
     (gap,) = (gap for gap in physical.kernel.spine.gaps if gap.positions)
