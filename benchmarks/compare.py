@@ -1,8 +1,9 @@
-"""Two checkouts of this project, side by side: `python -m benchmarks.compare OTHER/src [--events N] [--rounds R]`.
+"""Compare two checkouts of this project: `python -m benchmarks.compare BEFORE AFTER [--quick] [--limit 1.05]`.
 
-A process for each answers the same queries over the same events in turn, everything compiled before, so that whatever
-disturbs the machine disturbs both. Answers are compared. Seconds are the best of the rounds; a ratio above one says
-that this checkout is slower than the other.
+A process for each checkout runs the same queries over the same files of events in turns, after a first run that
+compiles, so that whatever disturbs the machine disturbs both. The rows of the first run are compared, in any order. A
+ratio is the median seconds of AFTER over those of BEFORE; where it is beyond the limit, the case is measured for as
+many rounds again, twice, before it counts. The exit code is 1 if an answer differs or a ratio stays beyond the limit.
 """
 
 from __future__ import annotations
@@ -13,86 +14,179 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.many_queries import in_one_text, plain_queries
-from trendloom.engines.precompile_queries import MORE, USUAL, usual_events
+from benchmarks.cases.compared import LOCAL, SPARK, ComparedCase, compared_events
 
-HERE = Path(__file__).resolve().parents[1] / "src"
-SLOWER = 1.05
-WORKER = """
-import hashlib, json, sys, time, warnings
-import pyarrow.parquet as pq
-import trendloom as tl
-warnings.simplefilter("ignore")
-events = pq.read_table(sys.argv[1])
-told = sys.stdout
-for line in sys.stdin:
-    query = json.loads(line)
-    begin = time.perf_counter()
-    rows = tl.run(query, events)
-    seconds = time.perf_counter() - begin
-    digest = hashlib.sha256()
-    for batch in rows.combine_chunks().to_batches():
-        for column in batch.columns:
-            digest.update(repr(column[:1000].to_pylist()).encode())
-    print(json.dumps([seconds, rows.num_rows, digest.hexdigest()]), file=told, flush=True)
-"""
+WORKER = Path(__file__).parent / "harness" / "checkout_worker.py"
+EVENTS, QUICK_EVENTS = 1_000_000, 100_000
+ROUNDS, EXTENSIONS = 5, 2
+DIGITS = 12
+"""Sums of doubles depend on the order in which tasks end: they are compared to so many digits."""
 
 
-@dataclass
-class Side:
-    """A checkout that answers."""
+@dataclass(frozen=True)
+class Comparison:
+    """One case: seconds of every round, before and after, and how many rows were compared and equal."""
 
-    process: subprocess.Popen[str]
+    name: str
+    rows: int
+    same: bool
+    before: tuple[float, ...]
+    after: tuple[float, ...]
 
-    @classmethod
-    def of(cls, source: Path, events: str) -> Side:
-        environment = {**os.environ, "PYTHONPATH": str(source), "TRENDLOOM_COMPILE": "always"}
-        command = [sys.executable, "-c", WORKER, events]
-        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        return cls(subprocess.Popen(command, env=environment, **pipes))
+    @property
+    def ratio(self) -> float:
+        return median(self.after) / median(self.before)
 
-    def ask(self, query: str) -> tuple[float, int, str]:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        print(json.dumps(query), file=self.process.stdin, flush=True)
-        seconds, rows, digest = json.loads(self.process.stdout.readline())
-        return seconds, rows, digest
+    def passes(self, limit: float | None) -> bool:
+        """A case without rows has compared nothing."""
+        return self.same and self.rows > 0 and (limit is None or self.ratio <= limit)
+
+
+class Checkout:
+    """A process that answers with the source of one checkout."""
+
+    def __init__(self, folder: Path, engine: str) -> None:
+        source = folder / "src"
+        if not (source / "trendloom").is_dir():
+            raise SystemExit(f"{folder} is not a checkout of this project: it has no src/trendloom")
+        environment = {**os.environ, "PYTHONPATH": str(source.resolve()), "TRENDLOOM_COMPILE": "always"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(WORKER), engine],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, case: ComparedCase, events: str, target: str = "") -> tuple[float, int]:
+        """Seconds and number of rows; the rows are written to `target`."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        request = {"text": case.text, "events": events, "options": case.options, "target": target}
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        reply = self._process.stdout.readline()
+        if not reply:
+            raise SystemExit(f"a checkout has failed on: {case.text}")
+        seconds, rows = json.loads(reply)
+        return seconds, rows
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("other", type=Path, help="the `src` of the other checkout")
-    options.add_argument("--events", type=int, default=1_000_000)
-    options.add_argument("--rounds", type=int, default=5)
-    options.add_argument("--only", nargs="+", metavar="QUERY")
+    options.add_argument("before", type=Path, help="a checkout of the project")
+    options.add_argument("after", type=Path, help="another one")
+    options.add_argument("--quick", action="store_true", help="a tenth of the events")
+    options.add_argument("--limit", type=float, help="the largest ratio that passes")
+    options.add_argument("--rounds", type=int, default=ROUNDS)
+    options.add_argument("--engines", nargs="+", choices=("local", "spark"), default=("local", "spark"))
+    options.add_argument("--only", nargs="+", metavar="CASE", help="names of cases")
     chosen = options.parse_args()
-    queries = {**USUAL, **MORE, "20 queries of one key set": in_one_text(plain_queries(20))}
-    table = Table("query", "rows", "other", "here", "ratio", "same rows")
-    slower = []
+    events = QUICK_EVENTS if chosen.quick else EVENTS
+    found: list[Comparison] = []
+    for engine, cases in (("local", LOCAL), ("spark", SPARK)):
+        if engine in chosen.engines:
+            some = {name: case for name, case in cases.items() if not chosen.only or name in chosen.only}
+            found += compare_checkouts(chosen.before, chosen.after, engine, some, events, chosen.rounds, chosen.limit)
+    show_comparisons(found, chosen.limit)
+    failed = [one.name for one in found if not one.passes(chosen.limit)]
+    if failed or not found:
+        sys.exit(f"slower, or other rows, or none: {', '.join(failed)}" if found else "nothing was compared")
+
+
+def compare_checkouts(
+    before: Path,
+    after: Path,
+    engine: str,
+    cases: Mapping[str, ComparedCase],
+    events: int,
+    rounds: int = ROUNDS,
+    limit: float | None = None,
+) -> list[Comparison]:
+    """Run all cases on one engine in both checkouts."""
+    found: list[Comparison] = []
     with tempfile.TemporaryDirectory() as folder:
-        events = f"{folder}/events.parquet"
-        pq.write_table(usual_events(chosen.events), events)
-        sides = [Side.of(chosen.other, events), Side.of(HERE, events)]
-        for name in chosen.only or queries:
-            found = [[side.ask(queries[name]) for side in sides] for _ in range(chosen.rounds + 1)]
-            best = [min(turn[at][0] for turn in found[1:]) for at in (0, 1)]
-            same = found[0][0][1:] == found[0][1][1:]
-            ratio = best[1] / best[0]
-            slower += [name] if ratio > SLOWER or not same else []
-            row = (f"{found[0][1][1]:,}", *(f"{one:.3f} s" for one in best), f"{ratio:.2f}", str(same))
-            table.add_row(name, *row)
-        for side in sides:
-            side.process.terminate()
+        sides = [Checkout(checkout, engine) for checkout in (before, after)]
+        try:
+            for name, case in cases.items():
+                file = _events_file(Path(folder), int(events * case.share))
+                one = _compare_case(sides, f"{engine}, {name}", case, file, rounds, limit)
+                Console(stderr=True).print(f"  {one.name}: {one.ratio:.3f}{'' if one.same else ', OTHER ROWS'}")
+                found.append(one)
+        finally:
+            for side in sides:
+                side.close()
+    return found
+
+
+def _events_file(folder: Path, count: int) -> str:
+    file = folder / f"{count}.parquet"
+    if not file.exists():
+        pq.write_table(compared_events(count), file, row_group_size=max(count // 4, 1))
+    return str(file)
+
+
+def _compare_case(
+    sides: list[Checkout], name: str, case: ComparedCase, events: str, rounds: int, limit: float | None
+) -> Comparison:
+    targets = [str(Path(events).with_name(f"rows-{number}.parquet")) for number in range(len(sides))]
+    for side, target in zip(sides, targets, strict=True):
+        side.run(case, events, target)
+    first, second = (pq.read_table(target) for target in targets)
+    same, rows = same_rows_in_any_order(first, second), len(first)
+    seconds: tuple[list[float], list[float]] = ([], [])
+    for _ in range(1 + EXTENSIONS):
+        for number in range(rounds):
+            for at in (0, 1) if number % 2 == 0 else (1, 0):
+                measured, count = sides[at].run(case, events)
+                seconds[at].append(measured)
+                same = same and count == rows
+        found = Comparison(name, rows, same, tuple(seconds[0]), tuple(seconds[1]))
+        if limit is None or found.ratio <= limit:
+            break
+    return found
+
+
+def same_rows_in_any_order(first: pa.Table, second: pa.Table) -> bool:
+    """Whether two tables have the same columns and, counted, the same rows."""
+    if first.column_names != second.column_names or len(first) != len(second):
+        return False
+    if not len(first) or first.equals(second):
+        return True
+    return _sorted_rows(first) == _sorted_rows(second)
+
+
+def _sorted_rows(table: pa.Table) -> list[str]:
+    columns = [[_text_of(value) for value in column.to_pylist()] for column in table.columns]
+    return sorted("\t".join(row) for row in zip(*columns, strict=True))
+
+
+def _text_of(value: Any) -> str:
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else repr(value)
+
+
+def show_comparisons(found: list[Comparison], limit: float | None) -> None:
+    table = Table("case", "rows", "before", "after", "after / before", "rows are the same")
+    for one in found:
+        mark = "" if limit is None or one.ratio <= limit else f" > {limit}"
+        seconds = (f"{median(some):.3f} s" for some in (one.before, one.after))
+        table.add_row(one.name, f"{one.rows:,}", *seconds, f"{one.ratio:.3f}{mark}", "yes" if one.same else "NO")
     Console(width=120).print(table)
-    sys.exit(f"slower, or not the same: {', '.join(slower)}" if slower else 0)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import trendloom as tl
+from benchmarks.cases.counts import in_one_text, plain_queries
 from benchmarks.report import Curve, Report, Timing, race
 from benchmarks.workloads import same_rows
 from trendloom.engines.precompile_queries import usual_events
@@ -23,20 +24,6 @@ from trendloom.engines.precompile_queries import usual_events
 QUERIES = 20
 SIZES = (1, 5, 20)
 GOALS = {"local": 4.0, "spark": 5.0}
-
-
-def plain_queries(count: int) -> dict[str, str]:
-    """Counts with one key set, by name."""
-    types = ("A", "B", "C")
-    return {
-        f"q{n}": f"RETURN key, COUNT(*) PATTERN SEQ({types[n % 3]} a+, {types[(n + 1) % 3]} b) WHERE [key] "
-        f"AND a.price > {n} GROUP BY key WITHIN {n + 1} minutes SLIDE {n + 1} minutes"
-        for n in range(count)
-    }
-
-
-def in_one_text(queries: dict[str, str]) -> str:
-    return "\n".join(f"QUERY {name}: {query}" for name, query in queries.items())
 
 
 def measure_many_queries(report: Report, *, quick: bool = False) -> None:

@@ -87,7 +87,7 @@ class Report:
         Console(stderr=True).print(f"  {result.name}: {result.rate / 1e6:.3g} M events/s{wrong}")
 
     def show(self) -> None:
-        table = Table(title=f"{platform.automaton()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+        table = Table(title=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
         for column in ("what", "events", "seconds", "median", "M events/s", "rows", "answer", "ratio", "goal", "note"):
             table.add_column(column, justify="left" if column in ("what", "ratio", "goal", "note") else "right")
         for r in self.results:
