@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from benchmarks.imprecise_confidences import Signatures as Expected
 from benchmarks.planned import planned
-from trendloom.kernels.matching.spec import PatternSpec
-from trendloom.kernels.uncertain.block import IntervalBlock, with_intervals
+from trendloom.kernels.columns.interval_block import IntervalBlock, with_intervals
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.uncertain.confidence.confidence import chances
 from trendloom.kernels.uncertain.search import signatures_of
 from trendloom.kernels.uncertain.signatures import Signatures

@@ -23,7 +23,7 @@ from benchmarks.planned import planned
 from benchmarks.report import Report, Result
 from benchmarks.workloads import stream
 from trendloom.kernels.aggregate.kernel import AggregationKernel
-from trendloom.kernels.aggregate.widening import Amounts
+from trendloom.kernels.contract.totals import Amounts
 
 QUERY = "RETURN COUNT(*) PATTERN SEQ(A+, B) WITHIN 1000000000 s SLIDE 1000000000 s"
 MOST_GROWTH = 0.05

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 import trendloom as tl
 from benchmarks.report import Report, race
-from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.ranking.joins import arena_search, joined_arenas
 from trendloom.kernels.ranking.joins.components import Entries
 from trendloom.kernels.ranking.joins.joined_arenas import ArenaJoins

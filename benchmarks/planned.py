@@ -17,7 +17,7 @@ from trendloom.kernels.aggregate import measures as jobs
 from trendloom.kernels.aggregate.measures import Addends, Spans
 from trendloom.kernels.aggregate.spans import spans_of
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.measures import AggregationSpec
+from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.logical.bind import bind
 from trendloom.optimizer import CostedRule, Rule, optimize
 from trendloom.planner.algorithms import two_steps

@@ -38,9 +38,9 @@ from trendloom.engines import local
 from trendloom.engines.answers import Answer, table_of
 from trendloom.frontend.tql.tree import Query
 from trendloom.io.events import Events
-from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.contract.totals import Totals
 from trendloom.kernels.shared.kernel import SharedKernel
 from trendloom.kernels.shared.steps import CountedQuery
 from trendloom.logical.bind import bind

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.compiled import njit
-from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.contract.matches import Matches
 
 Array = np.ndarray[Any, Any]
 

@@ -16,9 +16,9 @@ from tests.property.test_runs_and_expansion import BYTES, as_multiset, block_of,
 import trendloom as tl
 from trendloom.errors import BindError, PlanError
 from trendloom.frontend.tql.parser import parse_query
+from trendloom.kernels.contract.matches import join
 from trendloom.kernels.match.any import PostponedKernel, construct_matches
 from trendloom.kernels.match.expansion import enumerate_matches
-from trendloom.kernels.matching.matches import join
 from trendloom.logical.bind import bind
 from trendloom.planner.plan import plan_physically
 

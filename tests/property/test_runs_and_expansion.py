@@ -19,9 +19,9 @@ from tests.property.strategies import ARROW, CONTIGUOUS, NEXT, SCHEMA, Knobs, qu
 from trendloom.errors import BindError, PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.kernels.match.next import RunsKernel, follow_runs
-from trendloom.kernels.matching.matches import Matches, join
 from trendloom.logical.bind import bind
 from trendloom.planner.plan import Physical, plan_physically
 from trendloom.runtime.blocks import Stream, build_block

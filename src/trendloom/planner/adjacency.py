@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Expr, Extent, Which, walk, with_attributes
+from trendloom.kernels.contract.measures import Test
+from trendloom.kernels.contract.pattern_spec import Compared, EmptyGap, NegationGuard, Pair, PatternSpec, Rule
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.spec import Compared, EmptyGap, NegationGuard, Pair, PatternSpec, Rule
-from trendloom.kernels.measures import Test
 from trendloom.pattern.template import Edge, Template
 
 Move = tuple[int, int]  # from a state to a state

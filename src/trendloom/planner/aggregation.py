@@ -1,4 +1,4 @@
-"""How aggregates over matches are computed: at which grain, or in two steps; see `kernels.measures.Grain`.
+"""How aggregates over matches are computed: at which grain, or in two steps; see `kernels.contract.measures.Grain`.
 
 The coarsest grain that is right wins: one aggregate per position where no predicate relates adjacent events, by event
 where one does. Predicates that relate one *pivot* event of each match with others are decided pivot by pivot. What is
@@ -14,9 +14,9 @@ from trendloom.expr.nodes import Expr, Total, walk
 from trendloom.kernels.aggregate.event_grained.structures import structures
 from trendloom.kernels.aggregate.kernel import AggregationKernel
 from trendloom.kernels.aggregate.type_grained.program import obstacle as program_obstacle
+from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure, Pivot, Test
+from trendloom.kernels.contract.pattern_spec import Compared, EmptyGap, Pair, PatternSpec, Rule
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.spec import Compared, EmptyGap, Pair, PatternSpec, Rule
-from trendloom.kernels.measures import AggregationSpec, Grain, Measure, Pivot, Test
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.model.schema import Kind

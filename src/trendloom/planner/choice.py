@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from trendloom.kernels.contract.pattern_spec import Compared
 from trendloom.kernels.match.exists import ExistsKernel
 from trendloom.kernels.match.search import SearchKernel
-from trendloom.kernels.matching.spec import Compared
 from trendloom.kernels.ranking.kernel import ListingKernel
 from trendloom.kernels.trends.collapsed.kernel import MergedKernel
 from trendloom.kernels.trends.complete.by_comparison import MaximalKernel

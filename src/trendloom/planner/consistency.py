@@ -22,8 +22,8 @@ from enum import Enum
 from trendloom.expr import nodes
 from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Expr, Extent, Which
 from trendloom.expr.quantifiers import shape_of
+from trendloom.kernels.contract.pattern_spec import Compared, Pair, PatternSpec, Rule, Sieve
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.spec import Compared, Pair, PatternSpec, Rule, Sieve
 from trendloom.logical.display import show_expression
 from trendloom.logical.plan import Condition, Plan
 

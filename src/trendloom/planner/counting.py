@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.kernels.aggregate.count_matches import Count, CountInSpans
-from trendloom.kernels.matching.spec import PatternSpec
-from trendloom.kernels.measures import AggregationSpec, Measure
+from trendloom.kernels.contract.measures import AggregationSpec, Measure
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Trends
 from trendloom.model.time import Window

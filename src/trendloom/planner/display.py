@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from trendloom.errors import PlanError
-from trendloom.kernels.matching.spec import NegationGuard, PatternSpec, Scope
+from trendloom.kernels.contract.pattern_spec import NegationGuard, PatternSpec, Scope
 from trendloom.logical.display import Branch, describe_condition, describe_pattern, show_component, show_expression
 from trendloom.logical.plan import Condition, Decorrelated, Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.expr.nodes import columns
-from trendloom.kernels.matching.spec import PatternSpec
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.ranking.kernel import IN_ALL
 from trendloom.kernels.trends.complete.spec import Complete
 from trendloom.logical.plan import Projection, Ranking

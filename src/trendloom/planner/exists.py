@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from trendloom.kernels.aggregate.type_grained.exists import Existence
+from trendloom.kernels.contract.pattern_spec import PatternSpec, Scope
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.spec import PatternSpec, Scope
 from trendloom.logical.display import Branch
 from trendloom.pattern.template import Template
 

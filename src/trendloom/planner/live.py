@@ -7,7 +7,7 @@ from typing import Any
 
 from trendloom.errors import PlanError
 from trendloom.kernels.contract import Kernel
-from trendloom.kernels.emission import Certain
+from trendloom.kernels.contract.emission import Certain
 from trendloom.model.selection import Semantics, Trends
 from trendloom.planner.algorithms.collapsed import may_lack_a_spine
 from trendloom.planner.plan import Physical

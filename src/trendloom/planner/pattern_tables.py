@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from trendloom.kernels.matching.spec import NegationGuard, PatternPosition, PatternSpec, Rule, Scope
+from trendloom.kernels.contract.pattern_spec import NegationGuard, PatternPosition, PatternSpec, Rule, Scope
 from trendloom.logical.plan import Condition, Plan
 from trendloom.model.selection import Semantics
 from trendloom.pattern import algebra

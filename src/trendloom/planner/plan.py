@@ -13,7 +13,7 @@ from typing import Any
 from trendloom.errors import PlanError
 from trendloom.expr.nodes import columns
 from trendloom.kernels.contract import Kernel
-from trendloom.kernels.matching.spec import PatternSpec
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.logical.nesting_limit import too_deep
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics

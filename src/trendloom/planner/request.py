@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trendloom.kernels.contract import Kernel
-from trendloom.kernels.matching.spec import PatternSpec
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.logical.statistics import UNKNOWN, Origin, Statistics

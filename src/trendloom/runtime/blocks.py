@@ -25,9 +25,9 @@ from trendloom.io.intervals import intervals_of
 from trendloom.kernels.columns import small
 from trendloom.kernels.columns.block import WORD, Block, Standing
 from trendloom.kernels.columns.distribute import distribute
+from trendloom.kernels.columns.interval_block import with_intervals
 from trendloom.kernels.columns.keys import Keys, code_short_texts, encode_keys, one_key
 from trendloom.kernels.columns.sort import order_ties, sorted_times, value_ranks
-from trendloom.kernels.uncertain.block import with_intervals
 from trendloom.logical.plan import Plan
 from trendloom.logical.workload import Attributes
 from trendloom.model.imprecision import Intervals

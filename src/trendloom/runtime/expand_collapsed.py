@@ -21,7 +21,7 @@ from trendloom.frontend.tql.tree import Query
 from trendloom.io.events import Events, prepare, ticks
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.contract import Kernel
-from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.contract.matches import Matches
 from trendloom.logical.bind import bind
 from trendloom.logical.plan import Plan
 from trendloom.model.numbers import from_text

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from trendloom.errors import RunError, option
-from trendloom.kernels.aggregate.widening import TooManyDigits, Widening
 from trendloom.kernels.contract import Expected
+from trendloom.kernels.contract.totals import TooManyDigits, Widening
 from trendloom.model.amounts import free_memory
 from trendloom.planner.plan import Physical
 

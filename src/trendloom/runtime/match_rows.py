@@ -15,9 +15,9 @@ from trendloom.expr.vectors import Vector, at_scale, to_arrow
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.sort import sort_by_key_and_time
-from trendloom.kernels.matching.match_values import MatchValues, binding_positions
-from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import PatternPosition
+from trendloom.kernels.contract.match_values import MatchValues, binding_positions
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.pattern_spec import PatternPosition
 from trendloom.kernels.ranking.scores import scores_of
 from trendloom.logical.bind_ranking import RANK, SCORE
 from trendloom.logical.plan import Plan, Projection, Value

@@ -21,10 +21,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from trendloom.expr.row_slices import in_context, side_by_side
-from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Divisible, Expected, Hear, Kernel
-from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.totals import Totals
 
 Array = np.ndarray[Any, Any]
 

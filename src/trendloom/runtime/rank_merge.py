@@ -15,7 +15,7 @@ import pyarrow as pa
 from trendloom.io.events import ticks
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.ranking.scores import scores_of
 from trendloom.kernels.ranking.select import best_of, scored
 from trendloom.logical.bind_ranking import RANK

@@ -12,12 +12,11 @@ import pyarrow as pa
 from trendloom.errors import RunError, option
 from trendloom.expr.decimals import as_doubles
 from trendloom.expr.vectors import Vector, to_arrow
-from trendloom.kernels.aggregate.results import Totals, join_totals
-from trendloom.kernels.aggregate.widening import Amounts, doubles_as_amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
-from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.measures import Measure
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.totals import Amounts, Totals, doubles_as_amounts, join_totals
 from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind
 from trendloom.planner.aggregation import measures_of

@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.expr.nodes import Total
-from trendloom.kernels.aggregate.results import Totals
-from trendloom.kernels.aggregate.widening import Widening
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import Expected, Hear
-from trendloom.kernels.matching.matches import Matches, join
+from trendloom.kernels.contract.matches import Matches, join
+from trendloom.kernels.contract.totals import Totals, Widening
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.planner.plan import Physical
 from trendloom.planner.sharing import AnsweredTogether

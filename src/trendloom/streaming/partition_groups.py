@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import StateError
-from trendloom.kernels.aggregate.results import Totals
-from trendloom.kernels.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.totals import Totals
 from trendloom.kernels.shared.kernel import SharedKernel
 from trendloom.logical.statistics import StatisticsOf, nothing_known
 from trendloom.logical.workload import Attributes, Workload

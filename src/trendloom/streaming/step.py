@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import StateError, option
-from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.columns.windows import windows_of
 from trendloom.kernels.contract import KEY, PANE
-from trendloom.kernels.emission import Certain, EmissionPolicy
-from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.windows import windows_of
+from trendloom.kernels.contract.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.totals import Totals
 from trendloom.model.schema import Schema
 from trendloom.runtime.blocks import Stream, at_grain, build_block, key_codes, since_grain, stream_of_table
 from trendloom.streaming import state as stored_state

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from trendloom.errors import RunError
 from trendloom.frontend.tql.printer import write
-from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import FROM_EVENTS, Kernel
-from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.totals import Totals
 from trendloom.logical.bind import bind
 from trendloom.logical.bind_patterns import bind_pattern
 from trendloom.model.selection import Trends

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from trendloom.errors import OptionError
 from trendloom.kernels.aggregate.type_grained.program import Program, Slot
+from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.measures import AggregationSpec
 from trendloom.logical.plan import Plan
 from trendloom.planner.plan import Physical, plan_physically
 from trendloom.viz.canvas import FAINT, INK, PALETTE, check_picture, require_matplotlib, save, style

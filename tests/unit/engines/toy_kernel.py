@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.kernels.aggregate.results import Totals
-from trendloom.kernels.aggregate.widening import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import KEY, PANE, Hear
-from trendloom.kernels.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.totals import Amounts, Totals
 from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]

@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
-from trendloom.kernels.aggregate.results import Totals
-from trendloom.kernels.aggregate.widening import Amounts
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.measures import AggregationSpec
+from trendloom.kernels.contract.measures import AggregationSpec
+from trendloom.kernels.contract.totals import Amounts, Totals
 from trendloom.logical.bind import bind
 from trendloom.planner.plan import Physical, plan_physically
 from trendloom.runtime.blocks import Stream, build_block

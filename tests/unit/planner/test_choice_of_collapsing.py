@@ -10,7 +10,7 @@ from tests.property.strategies import SCHEMA
 
 from trendloom.errors import BindError, PlanError
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.kernels.emission import Certain
+from trendloom.kernels.contract.emission import Certain
 from trendloom.kernels.trends.collapsed.kernel import MergedKernel, SpinesKernel
 from trendloom.kernels.trends.collapsed.spec import Spine
 from trendloom.logical.bind import bind

@@ -8,8 +8,8 @@ import pytest
 import trendloom as tl
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
+from trendloom.kernels.contract.measures import Grain
 from trendloom.kernels.match.search import SearchKernel
-from trendloom.kernels.measures import Grain
 from trendloom.logical.bind import bind
 from trendloom.planner.plan import plan_physically
 from trendloom.planner.request import Choice

@@ -10,9 +10,9 @@ from tests.property.strategies import SCHEMA
 
 from trendloom.errors import PlanError
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.kernels.emission import Certain
+from trendloom.kernels.contract.emission import Certain
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.match.next import RunsKernel
-from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.uncertain.kernel import ImpreciseKernel
 from trendloom.logical.bind import bind
 from trendloom.model.imprecision import Imprecision

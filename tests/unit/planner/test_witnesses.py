@@ -7,7 +7,7 @@ import pytest
 
 import trendloom as tl
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.kernels.matching.spec import PatternSpec
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.planner.exists import with_single_witnesses

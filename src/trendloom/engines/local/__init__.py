@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.io.events import Events
-from trendloom.kernels.aggregate.results import Totals
-from trendloom.kernels.aggregate.widening import Widening
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.contract.totals import Totals, Widening
 from trendloom.logical.plan import Plan
 from trendloom.planner.plan import Physical
 from trendloom.runtime import task

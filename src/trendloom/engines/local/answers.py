@@ -13,9 +13,9 @@ from trendloom.engines.answers import Answer, Watch
 from trendloom.errors import QueryWarning
 from trendloom.frontend.tql.tree import Query
 from trendloom.io.events import Events
-from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.contract.totals import Totals
 from trendloom.kernels.jit.compiled import hearing
 from trendloom.logical.statistics import UNKNOWN, StatisticsOf
 from trendloom.optimizer.nesting_costs import compared_values

@@ -32,7 +32,7 @@ from trendloom.engines.spark.tasks import (
     partial_schema,
     stream_of,
 )
-from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.contract.matches import Matches
 from trendloom.planner.plan import Physical
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Stream

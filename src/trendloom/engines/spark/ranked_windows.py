@@ -23,7 +23,7 @@ from trendloom.engines.spark.allowed_paths import Path, obstacle
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, mapped, needed, stream_of
 from trendloom.engines.spark.time_cut import SEGMENT, Segments, regular_segments, segments_of, spread_by_segment
 from trendloom.kernels.columns.keys import encode_keys
-from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.contract.matches import Matches
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Stream, build_block
 from trendloom.runtime.limits import with_memory

@@ -15,8 +15,8 @@ from trendloom.engines import precompile
 from trendloom.engines.spark.columns import column, needed_rows, without_time
 from trendloom.engines.spark.error_transport import COMPLAINT, complaint, heeded
 from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door
+from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.jit.compiled import packed_code, receive_code
-from trendloom.kernels.measures import Measure
 from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind
 from trendloom.planner.aggregation import measures_of

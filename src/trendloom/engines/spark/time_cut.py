@@ -16,8 +16,8 @@ import pyarrow as pa
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.tasks import Batches, Job, key_columns, keyed_by, stream_of
 from trendloom.engines.spark.timestamps import moment_of
-from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.contract.totals import Totals
 from trendloom.model.time import TimeAxis, Window
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Stream

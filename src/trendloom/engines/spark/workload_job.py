@@ -32,9 +32,9 @@ from trendloom.engines.spark.tasks import (
     task_number,
 )
 from trendloom.engines.spark.workload_table import aligned, joint_schema
-from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.contract.totals import Totals
 from trendloom.logical.workload import Attributes, KeySet, Workload
 from trendloom.planner.plan import Physical
 from trendloom.planner.sharing import AnsweredTogether

@@ -17,14 +17,15 @@ from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.aggregate.event_grained import event_grained
 from trendloom.kernels.aggregate.measures import Addends, Spans, SpanTotals, prepare, sortable
 from trendloom.kernels.aggregate.pattern_grained import pattern_grained
-from trendloom.kernels.aggregate.results import Totals, from_digits, linear_of, totals_of
+from trendloom.kernels.aggregate.results import from_digits, linear_of, totals_of
 from trendloom.kernels.aggregate.spans import spans_of
 from trendloom.kernels.aggregate.type_grained import type_grained
-from trendloom.kernels.aggregate.widening import Amounts, OnWidening, layout_of
+from trendloom.kernels.aggregate.widening import layout_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import Numbers
+from trendloom.kernels.contract.measures import AggregationSpec, Grain, Pivot
+from trendloom.kernels.contract.totals import Amounts, OnWidening, Totals
 from trendloom.kernels.matching.tables import fitting_bits
-from trendloom.kernels.measures import AggregationSpec, Grain, Pivot
 from trendloom.model.time import Window
 
 # Predicates between events that are not adjacent: one aggregate per pivot.

@@ -9,12 +9,12 @@ import numpy as np
 
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.block import aggregate, pivoted
-from trendloom.kernels.aggregate.widening import Amounts
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.windows import horizons
 from trendloom.kernels.contract import Expected
-from trendloom.kernels.matching.spec import PatternSpec
-from trendloom.kernels.matching.windows import horizons
-from trendloom.kernels.measures import AggregationSpec
+from trendloom.kernels.contract.measures import AggregationSpec
+from trendloom.kernels.contract.pattern_spec import PatternSpec
+from trendloom.kernels.contract.totals import Amounts
 
 Array = np.ndarray[Any, Any]
 

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from trendloom.errors import DataError
 from trendloom.kernels.aggregate.block import aggregate
-from trendloom.kernels.aggregate.results import Totals
 from trendloom.kernels.aggregate.type_grained import pieces as stored
 from trendloom.kernels.aggregate.type_grained.pieces import (
     BEGIN,
@@ -35,8 +34,9 @@ from trendloom.kernels.aggregate.type_grained.pieces import (
 from trendloom.kernels.aggregate.widening import layout_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import ADDED_UP, KEY, PANE, Asked, Built, Divisible, Expected, Hear
-from trendloom.kernels.emission import Certain, EmissionPolicy
-from trendloom.kernels.measures import AggregationSpec
+from trendloom.kernels.contract.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.measures import AggregationSpec
+from trendloom.kernels.contract.totals import Totals
 
 # Aggregates whose stretches of events are matrices: reduced where the events lie, multiplied where they meet.
 

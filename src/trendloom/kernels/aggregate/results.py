@@ -2,61 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from trendloom.expr.decimals import as_doubles
-from trendloom.expr.vectors import Vector, joined
+from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.measures import Linear
-from trendloom.kernels.aggregate.widening import Amounts, join_amounts
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.measures import AggregationSpec, Measure
+from trendloom.kernels.contract.measures import AggregationSpec, Measure
+from trendloom.kernels.contract.totals import Amounts, Totals
 
 Array = np.ndarray[Any, Any]
 
 DIGIT = 60
 """Bits of the digits in which integers beyond 64 bits are weighed."""
-
-
-@dataclass(frozen=True, eq=False)
-class Totals:
-    """Results with at least one match: `values` by the name of the measure.
-
-    `whole`: a key and window has one result; else several that add up.
-    """
-
-    key: Array
-    start: Array
-    values: dict[str, Amounts | Vector]
-    whole: bool = True
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-    @property
-    def size(self) -> int:
-        """How many entries it holds."""
-        return len(self.key)
-
-    def take(self, rows: Array) -> Totals:
-        values = {name: one.take(rows) for name, one in self.values.items()}
-        return Totals(self.key[rows], self.start[rows], values, self.whole)
-
-
-def join_totals(parts: Sequence[Totals]) -> Totals:
-    """Results of different keys, or windows, as one."""
-    if len(parts) == 1:
-        return parts[0]
-    values: dict[str, Amounts | Vector] = {}
-    for name in parts[0].values:
-        some = [part.values[name] for part in parts]
-        amounts = [one for one in some if isinstance(one, Amounts)]
-        values[name] = join_amounts(amounts) if amounts else joined([one for one in some if isinstance(one, Vector)])
-    key, start = (np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "start"))
-    return Totals(key, start, values, all(part.whole for part in parts))
 
 
 def totals_of(

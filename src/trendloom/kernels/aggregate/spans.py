@@ -12,8 +12,8 @@ import numpy as np
 from trendloom.kernels.aggregate.measures import Spans
 from trendloom.kernels.columns import small
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.matching.windows import check_range
 from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]

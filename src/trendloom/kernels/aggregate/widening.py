@@ -12,64 +12,25 @@ that (`Widening`), so whoever waits can hear of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from trendloom.errors import RunError
 from trendloom.kernels.aggregate.measures import Spans, SpanTotals
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
 from trendloom.kernels.columns.words import STEP
-from trendloom.kernels.measures import AggregationSpec, Measure
+from trendloom.kernels.contract.measures import AggregationSpec, Measure
+from trendloom.kernels.contract.totals import (
+    MOST_WORDS,
+    Amounts,
+    OnWidening,
+    TooManyDigits,
+    Widening,
+)
 
 Array = np.ndarray[Any, Any]
-
-MOST_WORDS = 1 << 18
-"""Words of a number beyond which exact arithmetic is refused: that is five million digits."""
-
-
-@dataclass(frozen=True, eq=False)
-class Amounts:
-    """One linear measure, per result: exact integers (int64 or objects), or with `exponent` values · 2^exponent."""
-
-    values: Array
-    exponent: Array | None = None
-
-    def take(self, rows: Array) -> Amounts:
-        return Amounts(self.values[rows], None if self.exponent is None else self.exponent[rows])
-
-
-def join_amounts(parts: Sequence[Amounts]) -> Amounts:
-    """Numbers of one measure, one part after the other."""
-    exponents = [part.exponent for part in parts if part.exponent is not None]
-    return Amounts(np.concatenate([part.values for part in parts]), np.concatenate(exponents) if exponents else None)
-
-
-@dataclass(frozen=True)
-class Widening:
-    """Numbers beyond two words that are about to be computed: decimal digits of the longest, and the work for all.
-
-    `work`: events of their spans times words. `matches`: bits of the largest number of matches, in the window of `key`
-    that begins at `start`.
-    """
-
-    digits: int
-    work: int
-    matches: int
-    key: int
-    start: int
-
-
-OnWidening = Callable[[Widening], None]
-
-
-class TooManyDigits(RunError):
-    """Exact numbers that are longer than any that is computed."""
-
-    def __init__(self) -> None:
-        super().__init__(f"exact numbers of more than {MOST_WORDS * 64 * 3 // 10:,} digits are not computed")
 
 
 class Sweeper(Protocol):
@@ -192,12 +153,6 @@ def _nearly(sweeper: Sweeper, spans: Spans, system: type[Numbers]) -> tuple[list
         repeated = sweeper.without_least().sweep(spans.take(again), zeros(Scaled, 1, 1))
         mantissa[again], exponent[again] = _scaled(repeated.numbers)
     return [Amounts(mantissa[:, lane], exponent[:, lane]) for lane in range(sweeper.lanes)], found.least
-
-
-def doubles_as_amounts(numbers: Array) -> Amounts:
-    """Doubles as mantissas from a half up to one, and exponents of two."""
-    mantissa, exponent = np.frexp(numbers)
-    return Amounts(mantissa, exponent.astype(np.int64))
 
 
 def _scaled(numbers: Numbers) -> tuple[Array, Array]:

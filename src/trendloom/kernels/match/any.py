@@ -21,16 +21,17 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.segments import copy_entries
+from trendloom.kernels.columns.windows import check_range, horizons, numbers_of_windows
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.pattern_spec import Compared, PatternSpec
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.match.candidate_events import BY_ORDER, BY_VALUE, Nodes, Walks, next_in_order, nodes_of, walks_of
 from trendloom.kernels.match.search import SearchKernel
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import first_chunk
-from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.matching.reachability import accepting, cuts_of, earliest_ends, first_cut
-from trendloom.kernels.matching.spec import Compared, PatternSpec
 from trendloom.kernels.matching.tables import Checks, Moves, checks_of, moves_of, pairs_hold
-from trendloom.kernels.matching.windows import check_range, horizons, in_each_window, numbers_of_windows
+from trendloom.kernels.matching.windows import in_each_window
 
 Array = np.ndarray[Any, Any]
 

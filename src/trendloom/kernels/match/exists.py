@@ -16,10 +16,10 @@ import numpy as np
 
 from trendloom.errors import RunError
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.match.search import SearchKernel
-from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import PatternSpec
 
 Array = np.ndarray[Any, Any]
 

@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.windows import check_range, horizons
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.match.search import SearchKernel
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import CHUNK, Expansion, Filters
 from trendloom.kernels.matching.gap_thresholds import comparable
 from trendloom.kernels.matching.gaps import Gaps
-from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.matching.partial_matches import Paths, without_context
 from trendloom.kernels.matching.reachability import NEVER, end_bounds
-from trendloom.kernels.matching.spec import PatternSpec
-from trendloom.kernels.matching.windows import check_range, horizons, in_windows, matches_of
+from trendloom.kernels.matching.windows import in_windows, matches_of
 
 # Discard events that a false-value consistent condition can never let through, before any partial match is built.
 #

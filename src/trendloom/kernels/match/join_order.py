@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.windows import check_range, horizons
 from trendloom.kernels.contract import Built, Figure
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import CHUNK, Expansion
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.join_order import Joining
-from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.matching.partial_matches import without_context
-from trendloom.kernels.matching.spec import PatternSpec
-from trendloom.kernels.matching.windows import check_range, horizons, in_windows, matches_of
+from trendloom.kernels.matching.windows import in_windows, matches_of
 
 
 def joined_matches(spec: PatternSpec, block: Block, chunk: int = CHUNK) -> Iterator[Matches]:

@@ -16,16 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.emission import Certain
+from trendloom.kernels.columns.windows import check_range, horizons, numbers_of_windows
+from trendloom.kernels.contract.emission import Certain
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.pattern_spec import Compared, PatternSpec
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import first_chunk
-from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import Compared, PatternSpec
 from trendloom.kernels.matching.successors import NONE, Successors, successors_of
 from trendloom.kernels.matching.tables import Checks, Moves, checks_of, fits_at, fitting_bits, moves_of, possible
-from trendloom.kernels.matching.windows import check_range, horizons, in_each_window, numbers_of_windows
+from trendloom.kernels.matching.windows import in_each_window
 
 Array = np.ndarray[Any, Any]
 

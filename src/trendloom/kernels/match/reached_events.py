@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.windows import check_range, horizons
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.partial_matches import Paths, without_context
-from trendloom.kernels.matching.spec import PatternSpec
-from trendloom.kernels.matching.windows import check_range, horizons, in_windows
+from trendloom.kernels.matching.windows import in_windows
 
 Array = np.ndarray[Any, Any]
 

@@ -19,9 +19,9 @@ import pyarrow as pa
 from trendloom.kernels.aggregate.count_matches import Count
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import FOUND, Asked, Built, Divisible, Expected, Hear
-from trendloom.kernels.emission import Certain, EmissionPolicy, between
-from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import PatternSpec
+from trendloom.kernels.contract.emission import Certain, EmissionPolicy, between
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 
 Array = np.ndarray[Any, Any]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.matching.spec import PatternSpec, Scope
+from trendloom.kernels.contract.pattern_spec import PatternSpec, Scope
 from trendloom.pattern.template import Crossings, Edge
 
 Array = np.ndarray[Any, Any]

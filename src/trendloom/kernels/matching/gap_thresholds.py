@@ -26,11 +26,11 @@ import numpy as np
 from trendloom.expr.nodes import Comparison
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.comparisons import sides_of
 from trendloom.kernels.columns.keys import encode_keys
+from trendloom.kernels.contract.pattern_spec import Compared, EmptyGap, NegationGuard
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.matching.comparisons import sides_of
 from trendloom.kernels.matching.partial_matches import without_context
-from trendloom.kernels.matching.spec import Compared, EmptyGap, NegationGuard
 from trendloom.model.schema import Kind
 from trendloom.pattern.template import Template
 

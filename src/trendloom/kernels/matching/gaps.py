@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.pattern_spec import NegationGuard, Rule, Scope
 from trendloom.kernels.matching.automaton import Automaton, Step
 from trendloom.kernels.matching.gap_thresholds import borders, latest_starts
 from trendloom.kernels.matching.join_order import Joining, is_straight
 from trendloom.kernels.matching.lookups import Lookups
 from trendloom.kernels.matching.partial_matches import Paths, ready, without_context
-from trendloom.kernels.matching.spec import NegationGuard, Rule, Scope
 from trendloom.pattern.template import Crossing, Crossings
 
 if TYPE_CHECKING:

@@ -28,10 +28,10 @@ import numpy as np
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr
 from trendloom.expr.vectors import Vector, is_true
+from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.lookups import Lookup, bound_events, pieces
 from trendloom.kernels.matching.partial_matches import Paths, holds
-from trendloom.kernels.matching.spec import Rule
 from trendloom.pattern.template import Crossing
 
 if TYPE_CHECKING:

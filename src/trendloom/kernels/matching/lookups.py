@@ -19,10 +19,10 @@ import numpy as np
 
 from trendloom.expr.nodes import Comparison, Expr, variables
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.comparisons import sides_of
+from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.comparisons import sides_of
 from trendloom.kernels.matching.partial_matches import Paths
-from trendloom.kernels.matching.spec import Rule
 
 Array = np.ndarray[Any, Any]
 

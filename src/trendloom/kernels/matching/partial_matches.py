@@ -23,8 +23,8 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Which
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.spec import Rule
 from trendloom.model.schema import Kind
 
 # Aggregates of each row of a matrix of events: what `avg(b[].x)` is for every partial match at once.

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.windows import horizons
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, fits_at, possible
-from trendloom.kernels.matching.windows import horizons
 
 Array = np.ndarray[Any, Any]
 

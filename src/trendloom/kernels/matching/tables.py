@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.pattern_spec import Compared
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gap_thresholds import comparable
 from trendloom.kernels.matching.gaps import Gaps
-from trendloom.kernels.matching.spec import Compared
 
 Array = np.ndarray[Any, Any]
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")

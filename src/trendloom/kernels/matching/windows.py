@@ -14,47 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.errors import DataError
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.windows import windows_of
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.matching.gaps import Gaps
-from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.matching.partial_matches import Paths
-from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]
-
-
-def check_range(time: Array, window: Window) -> None:
-    """Refuse times so large that a window's bounds would not fit 64 bits."""
-    reach = (window.within or 0) + (window.slide or 0)
-    if len(time) and max(abs(int(time[0])), abs(int(time.min())), abs(int(time.max()))) + reach >= 2**62:
-        raise DataError("times and windows beyond 2^62 ticks are not supported", hint="use a coarser time unit")
-
-
-def horizons(block: Block, window: Window) -> Array | None:
-    """For each event the index of the first event of its key that no match starting there can hold."""
-    if window.within is None:
-        return None
-    start = block.time if window.slide is None else np.floor_divide(block.time, window.slide) * window.slide
-    return block.not_before(block.key, start + window.within)
-
-
-def windows_of(first: Array, last: Array, window: Window) -> tuple[Array, Array]:
-    """The windows that hold each stretch [first, last]: (which stretch, start of the window), by stretch and start."""
-    assert window.slide is not None
-    lowest, count = numbers_of_windows(first, last, window)
-    which = np.repeat(np.arange(len(first)), count)
-    within_stretch = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
-    return which, (lowest[which] + within_stretch) * window.slide
-
-
-def numbers_of_windows(first: Array, last: Array, window: Window) -> tuple[Array, Array]:
-    """The windows that hold each stretch [first, last]: the number of the first, and how many."""
-    assert window.within is not None
-    assert window.slide is not None
-    lowest = np.floor_divide(last - window.within, window.slide) + 1
-    return lowest, np.maximum(np.floor_divide(first, window.slide) - lowest + 1, 0)
 
 
 def in_each_window(found: Matches, low: Array, count: Array, slide: int, most: int) -> Iterator[Matches]:

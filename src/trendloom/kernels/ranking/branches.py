@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.matches import Matches, join
+from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.ranking.kernel import RankingKernel
 from trendloom.kernels.ranking.select import best_of, together
 

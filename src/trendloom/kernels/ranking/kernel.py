@@ -17,10 +17,10 @@ from trendloom.errors import RunError
 from trendloom.expr.nodes import columns
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Built, Divisible, Expected, Figure
-from trendloom.kernels.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.match_values import MatchValues, binding_positions
+from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.match.search import SearchKernel, SearchState
-from trendloom.kernels.matching.match_values import MatchValues, binding_positions
-from trendloom.kernels.matching.matches import Matches, join
 from trendloom.kernels.ranking.operands import inside_operand_spans
 from trendloom.kernels.ranking.scores import scores_of
 from trendloom.kernels.ranking.select import Scored, best_of, scored, together

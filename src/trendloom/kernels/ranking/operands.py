@@ -8,7 +8,7 @@ import numpy as np
 
 from trendloom.kernels.columns import segments
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.ranking.spec import Scoring
 from trendloom.model.time import Window
 

@@ -12,7 +12,7 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.functions import apply
 from trendloom.expr.vectors import Vector, constant
 from trendloom.kernels.columns.segments import first_where
-from trendloom.kernels.matching.match_values import MatchValues
+from trendloom.kernels.contract.match_values import MatchValues
 from trendloom.kernels.ranking.spec import Scoring
 from trendloom.model.schema import Kind
 

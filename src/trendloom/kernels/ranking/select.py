@@ -14,7 +14,7 @@ import numpy as np
 
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.matches import Matches, join
+from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.ranking.spec import Scoring
 
 Array = np.ndarray[Any, Any]

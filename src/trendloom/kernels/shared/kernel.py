@@ -11,10 +11,10 @@ import numpy as np
 
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.measures import sortable
-from trendloom.kernels.aggregate.results import Totals, weights_of
-from trendloom.kernels.aggregate.widening import Amounts
+from trendloom.kernels.aggregate.results import weights_of
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.measures import Measure
+from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.totals import Amounts, Totals
 from trendloom.kernels.shared.program import MergedQueries, merge_queries
 from trendloom.kernels.shared.results import SweptQuery
 from trendloom.kernels.shared.steps import CountedQuery, SharedSteps

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trendloom.kernels.measures import Measure
+from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.shared.per_start import SegmentProgram
 from trendloom.kernels.shared.steps import (
     CountedQuery,

@@ -21,8 +21,8 @@ from trendloom.expr.row_slices import side_by_side
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
+from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.matching.windows import check_range
 from trendloom.kernels.shared.events import ADD, COMBINE, NOTE, PLAIN, RESET, ShownEvents, show
 from trendloom.kernels.shared.per_start import SPACE, SegmentProgram, combine, extend, forget_starts, starts_of
 from trendloom.kernels.shared.program import DOUBLE, INTEGER, LEAST, NO_WEIGHT, MergedQueries, SweepProgram

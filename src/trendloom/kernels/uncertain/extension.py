@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.matching.automaton import Automaton, Step
 from trendloom.kernels.matching.partial_matches import Paths, holds
-from trendloom.kernels.matching.spec import Rule
-from trendloom.kernels.uncertain.block import IntervalBlock
 from trendloom.kernels.uncertain.confidence.in_order import prefix_error, prefix_masses, surely_below
 from trendloom.kernels.uncertain.position_events import FAR, PositionEvents, events_by_position
 from trendloom.kernels.uncertain.prefixes import InOrder, OrderedPaths, Prefixes, Trail, ordered_paths

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.emission import Certain, EmissionPolicy, between
+from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.contract.emission import Certain, EmissionPolicy, between
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.match.search import SearchKernel, SearchState
-from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.uncertain.block import IntervalBlock
 from trendloom.kernels.uncertain.confidence.confidence import chances
 from trendloom.kernels.uncertain.search import FoundSignatures, signatures_of
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.columns.segments import first_at_least
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.uncertain.block import IntervalBlock
 
 Array = np.ndarray[Any, Any]
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.partial_matches import Paths
-from trendloom.kernels.uncertain.block import IntervalBlock
 from trendloom.kernels.uncertain.position_events import FAR
 
 if TYPE_CHECKING:

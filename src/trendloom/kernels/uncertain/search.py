@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from trendloom.errors import PlanError, option
+from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.windows import check_range
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.matching.automaton import Automaton, Step
-from trendloom.kernels.matching.spec import PatternSpec
-from trendloom.kernels.matching.windows import check_range
-from trendloom.kernels.uncertain.block import IntervalBlock
 from trendloom.kernels.uncertain.extension import Extensions, scopes_crossed
 from trendloom.kernels.uncertain.followers import NextGrowth
 from trendloom.kernels.uncertain.growth import CHUNK, SignatureGrowth

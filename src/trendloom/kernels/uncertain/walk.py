@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.uncertain.confidence.in_order import prefix_error
 from trendloom.kernels.uncertain.confidence.points import BEGIN, END, PointMasses, masses_of
 from trendloom.kernels.uncertain.extension import Extensions

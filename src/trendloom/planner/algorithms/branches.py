@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.expr.nodes import Arithmetic, Constant, variables
-from trendloom.kernels.matching.spec import Rule
+from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.ranking.branches import BranchesKernel
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
 from trendloom.logical.display import Branch

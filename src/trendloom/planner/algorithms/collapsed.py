@@ -13,9 +13,9 @@ from itertools import product
 
 from trendloom.expr.nodes import Aggregate, Extent, walk
 from trendloom.kernels.aggregate.type_grained.program import obstacle as program_obstacle
+from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure, Test
+from trendloom.kernels.contract.pattern_spec import Pair, PatternPosition, PatternSpec, Rule, Scope
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.spec import Pair, PatternPosition, PatternSpec, Rule, Scope
-from trendloom.kernels.measures import AggregationSpec, Grain, Measure, Test
 from trendloom.kernels.trends.collapsed.kernel import SpinesKernel
 from trendloom.kernels.trends.collapsed.spec import Gap, Settled, Spine
 from trendloom.model.schema import Kind

@@ -17,9 +17,9 @@ from trendloom.expr.nodes import (
     columns,
     walk,
 )
+from trendloom.kernels.contract.measures import Test
+from trendloom.kernels.contract.pattern_spec import Pair, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.spec import Pair, PatternSpec
-from trendloom.kernels.measures import Test
 from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
 from trendloom.kernels.trends.complete.spec import Complete
 from trendloom.model.selection import Trends

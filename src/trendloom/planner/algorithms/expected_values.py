@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trendloom.kernels.matching.spec import PatternSpec
-from trendloom.kernels.measures import Measure
+from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.uncertain.expected.kernel import ExpectedKernel
 from trendloom.kernels.uncertain.expected.results import PROBABILITY, ExpectedOfSequence
 from trendloom.logical.plan import Plan

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from trendloom.kernels.contract.pattern_spec import Compared
 from trendloom.kernels.match.next import RunsKernel
-from trendloom.kernels.matching.spec import Compared
 from trendloom.model.selection import Semantics
 from trendloom.planner.adjacency import pairs_of
 from trendloom.planner.choice import ADDED_UP, searched

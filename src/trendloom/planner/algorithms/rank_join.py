@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.expr.nodes import Expr, variables
-from trendloom.kernels.matching.spec import Rule
+from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.ranking.joins.kernel import RankJoinKernel
 from trendloom.kernels.ranking.joins.operand import JoinBranch, JoinOperand
 from trendloom.kernels.ranking.kernel import ListingKernel

@@ -10,8 +10,8 @@ from typing import Any
 
 from trendloom.errors import PlanError
 from trendloom.expr.nodes import MIRRORED, Attribute, Comparison, Constant, Expr, Junction
+from trendloom.kernels.contract.pattern_spec import PatternPosition, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.spec import PatternPosition, PatternSpec
 from trendloom.kernels.uncertain.kernel import ImpreciseKernel
 from trendloom.kernels.uncertain.search import check_supported
 from trendloom.kernels.uncertain.walk import is_for_walks

@@ -25,10 +25,10 @@ from trendloom.expr.quantifiers import shape_of
 from trendloom.frontend.tql.keywords import write_name
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.windows import horizons
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.match.reached_events import NOWHERE, Reached, reached
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.spec import PatternSpec
-from trendloom.kernels.matching.windows import horizons
 from trendloom.logical.display import Branch, show_component, show_duration
 from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind

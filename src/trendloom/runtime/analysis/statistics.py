@@ -19,8 +19,8 @@ from trendloom.expr.vectors import Vector
 from trendloom.io.events import Events, ticks
 from trendloom.io.parquet import ParquetFiles
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.comparisons import tests_hold
 from trendloom.kernels.columns.keys import encode_keys
-from trendloom.kernels.matching.comparisons import tests_hold
 from trendloom.logical.plan import Plan, Projection
 from trendloom.logical.statistics import KeySpread, Origin, Statistics, StatisticsOf
 from trendloom.logical.workload import Attributes

@@ -9,11 +9,11 @@ from tests.property.strategies import SCHEMA
 
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.match import join_order as nested
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.kernels.match.join_order import JoiningKernel, describe_order, joined_matches
 from trendloom.kernels.matching.join_order import Joining
-from trendloom.kernels.matching.matches import Matches
 from trendloom.logical.bind import bind
 from trendloom.planner.plan import Physical, plan_physically
 from trendloom.runtime.blocks import Stream, build_block

@@ -13,6 +13,8 @@ import trendloom as tl
 from trendloom.errors import BindError, PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.matches import join
+from trendloom.kernels.contract.pattern_spec import Pair
 from trendloom.kernels.match.any import (
     CHUNK,
     Construction,
@@ -22,9 +24,7 @@ from trendloom.kernels.match.any import (
     share_matching,
 )
 from trendloom.kernels.matching.expansion import first_chunk
-from trendloom.kernels.matching.matches import join
 from trendloom.kernels.matching.reachability import NEVER, accepting, earliest_ends, end_bounds
-from trendloom.kernels.matching.spec import Pair
 from trendloom.kernels.matching.tables import fits_at, fitting_bits, possible
 from trendloom.logical.bind import bind
 from trendloom.planner.plan import Physical, plan_physically

@@ -14,13 +14,13 @@ from tests.property.amounts import amount, thorough
 import trendloom as tl
 from trendloom.errors import RunError
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.kernels.emission import Certain
+from trendloom.kernels.contract.emission import Certain
+from trendloom.kernels.contract.matches import Matches, join
+from trendloom.kernels.contract.pattern_spec import PatternPosition, PatternSpec
 from trendloom.kernels.jit.interpreted import interpreted_only
 from trendloom.kernels.match import exists as distinct
 from trendloom.kernels.match import exists as kernel
 from trendloom.kernels.match.exists import ExistsKernel, without_hidden
-from trendloom.kernels.matching.matches import Matches, join
-from trendloom.kernels.matching.spec import PatternPosition, PatternSpec
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import Window

@@ -15,9 +15,9 @@ from tests.property.strategies import SCHEMA, Case, Knobs, cases, to_table
 from trendloom.errors import BindError, PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.emission import Certain
+from trendloom.kernels.contract.emission import Certain
+from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.match.search import SearchKernel
-from trendloom.kernels.matching.matches import Matches, join
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Schema
 from trendloom.planner.plan import Physical, plan_physically

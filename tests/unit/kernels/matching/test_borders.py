@@ -14,8 +14,8 @@ from tests.property.strategies import SCHEMA, Row, streams, to_table
 
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.pattern_spec import NegationGuard
 from trendloom.kernels.matching.gap_thresholds import borders
-from trendloom.kernels.matching.spec import NegationGuard
 from trendloom.logical.bind import bind
 from trendloom.planner.plan import plan_physically
 from trendloom.runtime.blocks import Stream, build_block

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from trendloom.expr.nodes import Attribute, Which
 from trendloom.expr.vectors import from_list
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.pattern_spec import Pair
 from trendloom.kernels.matching.gap_thresholds import comparable
-from trendloom.kernels.matching.spec import Pair
 from trendloom.model.schema import Kind
 
 OPERATORS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]

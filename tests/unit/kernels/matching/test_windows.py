@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from trendloom.errors import DataError
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.windows import check_range, horizons, surroundings, windows_of
+from trendloom.kernels.columns.windows import check_range, horizons, windows_of
+from trendloom.kernels.matching.windows import surroundings
 from trendloom.model.time import Window
 
 lengths = st.integers(1, 7)

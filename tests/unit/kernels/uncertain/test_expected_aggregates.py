@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from trendloom.errors import RunError
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.aggregate.results import Totals
-from trendloom.kernels.aggregate.widening import Amounts
-from trendloom.kernels.measures import Measure
-from trendloom.kernels.uncertain.block import IntervalBlock
+from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.totals import Amounts, Totals
 from trendloom.kernels.uncertain.expected import results
 from trendloom.kernels.uncertain.expected.kernel import ExpectedKernel
 from trendloom.kernels.uncertain.expected.results import PROBABILITY, ExpectedOfSequence, exact_numbers, expected_totals

@@ -28,9 +28,9 @@ from trendloom.kernels.aggregate.event_grained.sweep import SweepPart, Work, swe
 from trendloom.kernels.aggregate.event_grained.tree_places import cells_of, empty_places
 from trendloom.kernels.aggregate.measures import Addends, Spans, SpanTotals, no_totals
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.comparisons import tests_hold
 from trendloom.kernels.columns.fenwick import empty_cells
 from trendloom.kernels.columns.numbers import Numbers
-from trendloom.kernels.matching.comparisons import tests_hold
 from trendloom.kernels.matching.gap_thresholds import comparable
 
 # Conditions on two adjacent events that are not a comparison of columns: evaluated for all pairs of a part at once.

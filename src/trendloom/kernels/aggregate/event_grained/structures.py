@@ -25,8 +25,8 @@ import numpy as np
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.event_grained.batches import Items
 from trendloom.kernels.columns.keys import Keys, encode_keys
+from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.matching.automaton import Automaton, Step
-from trendloom.kernels.measures import AggregationSpec
 from trendloom.model.schema import Kind
 
 MOST_ORDERS = 2

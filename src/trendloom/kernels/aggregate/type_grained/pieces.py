@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.kernels.aggregate.measures import ABSENT, Addends, Sortable, Spans, SpanTotals, prepare, sortable
-from trendloom.kernels.aggregate.results import Totals, linear_of, totals_of
+from trendloom.kernels.aggregate.results import linear_of, totals_of
 from trendloom.kernels.aggregate.spans import spans_between
 from trendloom.kernels.aggregate.type_grained.panes import MatrixLayout, any_spilled, compose, compose_least, slide
 from trendloom.kernels.aggregate.type_grained.type_grained import Prepared, pieces_of, reduce
@@ -27,8 +27,9 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, copy, like, zeros, zeros_like
 from trendloom.kernels.columns.words import STEP
 from trendloom.kernels.contract import PANE
+from trendloom.kernels.contract.measures import AggregationSpec
+from trendloom.kernels.contract.totals import Totals
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.measures import AggregationSpec
 from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]

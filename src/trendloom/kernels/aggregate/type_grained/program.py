@@ -21,8 +21,8 @@ from functools import cached_property
 from itertools import chain, combinations
 
 from trendloom.kernels.aggregate.type_grained.exists import Existence
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.matching.automaton import Automaton, Step
-from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.pattern.template import Crossings
 
 MOST_NOT_POSITIONS = 6

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.pattern_spec import Compared, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.reachability import accepting, cuts_of, places_of_pair
-from trendloom.kernels.matching.spec import Compared, PatternSpec
 from trendloom.kernels.matching.successors import successors_of
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, checks_of, fitting_bits, moves_of
 

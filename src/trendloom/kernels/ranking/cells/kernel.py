@@ -19,9 +19,9 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Fold
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.matches import Matches, join
-from trendloom.kernels.matching.spec import Compared
-from trendloom.kernels.matching.windows import check_range
+from trendloom.kernels.columns.windows import check_range
+from trendloom.kernels.contract.matches import Matches, join
+from trendloom.kernels.contract.pattern_spec import Compared
 from trendloom.kernels.ranking.cells.boards import (
     PathsOfBoards,
     Ranges,

@@ -13,8 +13,8 @@ import numpy as np
 from trendloom.expr.nodes import Fold
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.match_values import fold_scale, values_of_parts
-from trendloom.kernels.matching.spec import PatternSpec
+from trendloom.kernels.contract.match_values import fold_scale, values_of_parts
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.ranking.cells.graph import GREATEST, LEAST, PRODUCT, SUM, EventWeights
 from trendloom.kernels.ranking.strata import Strata
 from trendloom.model.schema import Kind

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.windows import horizons, numbers_of_windows
+from trendloom.kernels.columns.windows import horizons, numbers_of_windows
 from trendloom.kernels.ranking.cells.boards import Ranges, SpanBoards
 from trendloom.model.time import Window
 

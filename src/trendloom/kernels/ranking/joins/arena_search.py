@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.matches import Matches, join
+from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.ranking.joins.arenas import Arenas, combinations_in
 from trendloom.kernels.ranking.joins.joined_arenas import ArenaJoins
 from trendloom.kernels.ranking.joins.merging import MERGES, merged

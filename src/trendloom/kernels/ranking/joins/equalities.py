@@ -20,7 +20,7 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Comparison, Expr, variables
 from trendloom.expr.vectors import Vector, aligned, to_doubles, unify
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.spec import Rule
+from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.ranking.joins.operand import JoinOperand
 from trendloom.model.schema import Kind
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.matches import Matches
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.ranking.joins.arenas import Arenas
 from trendloom.kernels.ranking.joins.rank_join import JoinConditions, RankedRows, RankJoin
 from trendloom.kernels.ranking.joins.sequences import FIRST, HELD, ListedSequences, RankedOperand, SequenceLists

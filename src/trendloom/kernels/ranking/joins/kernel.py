@@ -22,9 +22,9 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr
 from trendloom.expr.vectors import Vector, at_scale, is_true, to_doubles
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.matches import Matches, join
-from trendloom.kernels.matching.spec import Rule
-from trendloom.kernels.matching.windows import check_range
+from trendloom.kernels.columns.windows import check_range
+from trendloom.kernels.contract.matches import Matches, join
+from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.ranking.cells.weights import strata_of, weighing_of
 from trendloom.kernels.ranking.joins.arena_search import ArenaSearch
 from trendloom.kernels.ranking.joins.arenas import arenas_of, combinations_in

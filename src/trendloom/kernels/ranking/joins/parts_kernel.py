@@ -18,8 +18,8 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Arithmetic, Attribute, Constant, Expr, Function, Negate
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.matches import Matches, join
-from trendloom.kernels.matching.windows import check_range
+from trendloom.kernels.columns.windows import check_range
+from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.ranking.cells.windows import ranges_of
 from trendloom.kernels.ranking.joins.parts import Parts
 from trendloom.kernels.ranking.joins.parts_in_windows import best_of_parts

@@ -19,10 +19,10 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, columns
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.aggregate.block import aggregate
-from trendloom.kernels.aggregate.widening import Amounts
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.pattern_spec import Pair, PatternSpec
+from trendloom.kernels.contract.totals import Amounts
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.matching.spec import Pair, PatternSpec
 from trendloom.kernels.trends.collapsed.prune import on_a_match
 from trendloom.kernels.trends.collapsed.spec import Gap, Settled
 

@@ -8,11 +8,11 @@ from typing import Self
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Asked, Expected
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.match.exists import without_hidden
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.kernels.match.search import SearchKernel, SearchState
-from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.trends.collapsed.merge import merged, up_to
 from trendloom.kernels.trends.collapsed.spec import MATCHES, Spine
 from trendloom.kernels.trends.collapsed.spines import collapse

@@ -15,8 +15,8 @@ import numpy as np
 
 from trendloom.errors import RunError
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.matches import Matches, join
-from trendloom.kernels.matching.spec import PatternSpec
+from trendloom.kernels.contract.matches import Matches, join
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.trends.collapsed.spec import MATCHES
 
 # Number rows of integers: equal rows get equal numbers. O(rows · columns · log rows).

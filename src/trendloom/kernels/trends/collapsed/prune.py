@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.comparisons import tests_hold
+from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.comparisons import tests_hold
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, checks_of, compare, moves_of, pairs_hold
-from trendloom.kernels.measures import AggregationSpec
 
 # Steps with conditions on two events that are not a comparison of columns: `abs(b[i].x - b[i-1].x) < 2`.
 #

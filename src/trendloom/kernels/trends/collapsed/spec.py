@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trendloom.expr.nodes import Expr
-from trendloom.kernels.matching.spec import PatternSpec
-from trendloom.kernels.measures import AggregationSpec
+from trendloom.kernels.contract.measures import AggregationSpec
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 
 MATCHES = "matches"
 """The column that says how many matches a row stands for."""

@@ -19,10 +19,10 @@ import numpy as np
 
 from trendloom.kernels.aggregate.spans import spans_of
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.match.expansion import enumerate_matches
-from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import PatternSpec
 from trendloom.kernels.matching.windows import surroundings
 from trendloom.kernels.trends.collapsed.gaps import NOBODY, Asked, Filled, Filling
 from trendloom.kernels.trends.collapsed.merge import distinct, merged

@@ -18,8 +18,8 @@ from trendloom.errors import RunError
 from trendloom.kernels.aggregate.count_matches import Count
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected
+from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.match.search import SearchKernel, SearchState
-from trendloom.kernels.matching.matches import Matches, join
 
 Array = np.ndarray[Any, Any]
 

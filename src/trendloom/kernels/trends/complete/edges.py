@@ -23,8 +23,8 @@ from trendloom.expr.nodes import Attribute, Expr, Which
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.segments import grown
+from trendloom.kernels.contract.measures import Test
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.measures import Test
 
 Array = np.ndarray[Any, Any]
 

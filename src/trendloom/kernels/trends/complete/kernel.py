@@ -11,8 +11,8 @@ import numpy as np
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import BYTES, RESULTS, SECONDS, Built, Expected, Figure, Hear
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.match.search import SearchKernel, SearchState
-from trendloom.kernels.matching.matches import Matches
 from trendloom.kernels.trends.complete.spec import Complete
 from trendloom.kernels.trends.complete.trends import ChosenWalk, TrendsOfGraph, trends_of
 from trendloom.model.amounts import show_bytes

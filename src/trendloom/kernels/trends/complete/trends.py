@@ -23,8 +23,9 @@ from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.columns import segments
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.segments import gather_segments
-from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.windows import check_range, in_each_window
+from trendloom.kernels.columns.windows import check_range
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.matching.windows import in_each_window
 from trendloom.kernels.trends.complete.frames import Frames, frames_of
 from trendloom.kernels.trends.complete.graph import TrendGraph, build_graph
 from trendloom.kernels.trends.complete.graphlets import pieces_of, stitched

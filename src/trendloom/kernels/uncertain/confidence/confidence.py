@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from trendloom.errors import RunError, option
+from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.contract.matches import MatchConfidence
 from trendloom.kernels.jit.interpreted import interpret
-from trendloom.kernels.matching.matches import MatchConfidence
-from trendloom.kernels.uncertain.block import IntervalBlock
 from trendloom.kernels.uncertain.confidence.points import FAR, exact_masses, masses_of
 from trendloom.kernels.uncertain.confidence.rivals import MOST_AT_ONCE, RivalRows
 from trendloom.kernels.uncertain.confidence.weigh import DELICATE, TOO_MANY, SignatureRows, WeighedSignatures, weigh

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.uncertain.block import IntervalBlock
 from trendloom.kernels.uncertain.confidence.points import (
     BEGIN,
     END,

@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.uncertain.block import IntervalBlock
 
 Array = np.ndarray[Any, Any]
 

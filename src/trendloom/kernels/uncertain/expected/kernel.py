@@ -15,14 +15,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from trendloom.kernels.aggregate.results import Totals
-from trendloom.kernels.aggregate.widening import doubles_as_amounts
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.contract import ADDED_UP, Asked, Built, Divisible, Expected, Hear
-from trendloom.kernels.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.totals import Totals, doubles_as_amounts
 from trendloom.kernels.match.search import SearchState
-from trendloom.kernels.measures import Measure
-from trendloom.kernels.uncertain.block import IntervalBlock
 from trendloom.kernels.uncertain.expected.results import ExpectedOfSequence, expected_totals
 from trendloom.kernels.uncertain.kernel import ImpreciseKernel
 

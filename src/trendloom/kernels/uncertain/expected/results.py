@@ -15,12 +15,12 @@ import numpy as np
 
 from trendloom.errors import RunError, option
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.aggregate.results import Totals, weights_of
-from trendloom.kernels.aggregate.widening import Amounts, doubles_as_amounts
+from trendloom.kernels.aggregate.results import weights_of
+from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.columns.segments import first_at_least
+from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.totals import Amounts, Totals, doubles_as_amounts
 from trendloom.kernels.jit.interpreted import interpret
-from trendloom.kernels.measures import Measure
-from trendloom.kernels.uncertain.block import IntervalBlock
 from trendloom.kernels.uncertain.expected.at_least_one import MOST_STEPS, StretchesOfPoints, at_least_one
 from trendloom.kernels.uncertain.expected.masses import LikelyPoints, likely_points
 from trendloom.kernels.uncertain.expected.sweep import (

@@ -27,12 +27,12 @@ from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Linear,
 from trendloom.kernels.aggregate.spans import spans_of
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
+from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure
+from trendloom.kernels.contract.measures import Test as Condition
+from trendloom.kernels.contract.pattern_spec import Pair, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gaps import Gaps
-from trendloom.kernels.matching.spec import Pair, PatternSpec
-from trendloom.kernels.measures import AggregationSpec, Grain, Measure
-from trendloom.kernels.measures import Test as Condition
 from trendloom.logical.bind import bind
 from trendloom.planner.adjacency import adjacent
 from trendloom.planner.aggregation import totals_of

@@ -10,7 +10,7 @@ from trendloom.errors import RunError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.matches import Matches, join
+from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.trends.collapsed.gaps import Asked, Filled, Filling
 from trendloom.kernels.trends.collapsed.kernel import SpinesKernel
 from trendloom.kernels.trends.collapsed.merge import distinct, packed

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trendloom.expr.nodes import Expr
-from trendloom.kernels.matching.spec import Compared, PatternSpec
+from trendloom.kernels.contract.pattern_spec import Compared, PatternSpec
 from trendloom.model.schema import Kind
 
 

@@ -28,8 +28,8 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.emission import EmissionPolicy
-from trendloom.kernels.measures import AggregationSpec
+from trendloom.kernels.contract.emission import EmissionPolicy
+from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.model.amounts import EXACT_DOUBLE
 
 Array = np.ndarray[Any, Any]

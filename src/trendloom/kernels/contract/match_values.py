@@ -18,9 +18,9 @@ from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group
 from trendloom.expr.vectors import Vector, aligned, nothing, to_doubles
 from trendloom.kernels.columns import segments
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.pattern_spec import PatternPosition
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.matching.matches import Matches
-from trendloom.kernels.matching.spec import PatternPosition
 from trendloom.model.schema import Kind
 
 # Folds of what each event of a match gives: the values of their parts, and the folds of matches that are found.

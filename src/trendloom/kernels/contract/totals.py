@@ -1,0 +1,103 @@
+"""Results of adding up: one number or value per measure, key and window; and numbers that are about to become long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trendloom.errors import RunError
+from trendloom.expr.vectors import Vector, joined
+
+Array = np.ndarray[Any, Any]
+
+MOST_WORDS = 1 << 18
+"""Words of a number beyond which exact arithmetic is refused: that is five million digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Amounts:
+    """One linear measure, per result: exact integers (int64 or objects), or with `exponent` values · 2^exponent."""
+
+    values: Array
+    exponent: Array | None = None
+
+    def take(self, rows: Array) -> Amounts:
+        return Amounts(self.values[rows], None if self.exponent is None else self.exponent[rows])
+
+
+def join_amounts(parts: Sequence[Amounts]) -> Amounts:
+    """Numbers of one measure, one part after the other."""
+    exponents = [part.exponent for part in parts if part.exponent is not None]
+    return Amounts(np.concatenate([part.values for part in parts]), np.concatenate(exponents) if exponents else None)
+
+
+def doubles_as_amounts(numbers: Array) -> Amounts:
+    """Doubles as mantissas from a half up to one, and exponents of two."""
+    mantissa, exponent = np.frexp(numbers)
+    return Amounts(mantissa, exponent.astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Results with at least one match: `values` by the name of the measure.
+
+    `whole`: a key and window has one result; else several that add up.
+    """
+
+    key: Array
+    start: Array
+    values: dict[str, Amounts | Vector]
+    whole: bool = True
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @property
+    def size(self) -> int:
+        """How many entries it holds."""
+        return len(self.key)
+
+    def take(self, rows: Array) -> Totals:
+        values = {name: one.take(rows) for name, one in self.values.items()}
+        return Totals(self.key[rows], self.start[rows], values, self.whole)
+
+
+def join_totals(parts: Sequence[Totals]) -> Totals:
+    """Results of different keys, or windows, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    values: dict[str, Amounts | Vector] = {}
+    for name in parts[0].values:
+        some = [part.values[name] for part in parts]
+        amounts = [one for one in some if isinstance(one, Amounts)]
+        values[name] = join_amounts(amounts) if amounts else joined([one for one in some if isinstance(one, Vector)])
+    key, start = (np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "start"))
+    return Totals(key, start, values, all(part.whole for part in parts))
+
+
+@dataclass(frozen=True)
+class Widening:
+    """Numbers beyond two words that are about to be computed: decimal digits of the longest, and the work for all.
+
+    `work`: events of their spans times words. `matches`: bits of the largest number of matches, in the window of `key`
+    that begins at `start`.
+    """
+
+    digits: int
+    work: int
+    matches: int
+    key: int
+    start: int
+
+
+OnWidening = Callable[[Widening], None]
+
+
+class TooManyDigits(RunError):
+    """Exact numbers that are longer than any that is computed."""
+
+    def __init__(self) -> None:
+        super().__init__(f"exact numbers of more than {MOST_WORDS * 64 * 3 // 10:,} digits are not computed")
