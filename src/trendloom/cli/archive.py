@@ -10,8 +10,6 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from trendloom.archive.commits import EVENTS, RESULTS
-from trendloom.archive.partitions import MEASURES
 from trendloom.cli import options as o
 from trendloom.cli.console import Shown, output_console, progress, reporting, tell_note, warnings_told
 from trendloom.cli.options import STANDARD_INPUT, read_query
@@ -50,6 +48,9 @@ def show_archive(archive: Archive) -> None:
 
 
 def _headline(archive: Archive) -> str:
+
+    from trendloom.archive.commits import EVENTS
+
     files = [file for file in archive.files if file.kind == EVENTS]
     size = sum(file.bytes for file in archive.files)
     events = sum(file.rows for file in files)
@@ -87,6 +88,10 @@ def _types(archive: Archive) -> Table:
 
 
 def _queries(archive: Archive) -> Table:
+
+    from trendloom.archive.commits import RESULTS
+    from trendloom.archive.partitions import MEASURES
+
     table = _table("query", "rows", "partitions", "by", "dimensions", "values")
     for name, query in archive.queries().items():
         rows = sum(file.rows for file in archive.files if file.kind == RESULTS and file.of == name)

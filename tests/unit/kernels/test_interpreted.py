@@ -61,7 +61,7 @@ LONG = f"""
 import numpy as np
 import pyarrow as pa
 import trendloom as tl
-from trendloom.kernels import interpreted
+from trendloom.kernels.jit import interpreted
 from trendloom.kernels.columns.segments import sum_int64
 from trendloom.kernels.jit.compiled import counting_compilations
 interpreted.LARGEST, size = 1 << 30, {10 * ROUNDS}
