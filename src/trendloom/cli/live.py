@@ -29,7 +29,7 @@ from trendloom.cli.console import (
 from trendloom.cli.options import read_query
 from trendloom.cli.watch import Screen, console_of, show_table, watching
 from trendloom.diagnosis.monitors import Monitor, find_monitor
-from trendloom.engines.spark.prerequisites import check_live
+from trendloom.engines.spark.precheck import check_live
 from trendloom.engines.spark.streaming.service import Service, serve
 from trendloom.engines.spark.streaming.settings import StreamSettings
 from trendloom.engines.spark.streaming.sources import EventSource, known_columns, note_columns, open_source

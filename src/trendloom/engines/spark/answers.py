@@ -20,7 +20,7 @@ from trendloom.engines.spark.batch import FIRST, LAST
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.error_transport import in_our_words
 from trendloom.engines.spark.frames import Frame, describe, finite, inspect, open_frame, with_null_columns
-from trendloom.engines.spark.prerequisites import checked
+from trendloom.engines.spark.precheck import checked
 from trendloom.engines.spark.session import is_started, session
 from trendloom.engines.spark.tasks import Batches, Job, Task, mapped
 from trendloom.engines.spark.timestamps import shown_in

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trendloom.engines.spark.frames import Frame, describe
-from trendloom.engines.spark.prerequisites import flows_of
+from trendloom.engines.spark.precheck import flows_of
 from trendloom.engines.spark.streaming.checkpoint import agreed, travel_together, watermark_after
 from trendloom.engines.spark.streaming.folder_files import MARKS
 from trendloom.engines.spark.streaming.settings import StreamSettings, absolute
