@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import functions as F
 
 from trendloom.engines.spark.error_transport import complaint
 from trendloom.errors import DataError
@@ -28,12 +27,18 @@ if TYPE_CHECKING:
 
 def moment_of(local: Column, zone: str = UTC) -> Column:
     """A `timestamp_ntz` as the moment when clocks of the zone show it."""
+
+    from pyspark.sql import functions as F
+
     date = (F.year(local), F.month(local), F.dayofmonth(local))
     return F.make_timestamp(*date, F.hour(local), F.minute(local), F.date_part(F.lit("SECOND"), local), F.lit(zone))
 
 
 def time_in_text(text: Column, zone: str | None) -> Column:
     """Text as a time: a moment where there is a zone for text that names none, else a time without a zone, in UTC."""
+
+    from pyspark.sql import functions as F
+
     zoned = text.rlike(iso.CLOCK) & text.rlike(iso.ZONE)
     moment, local = F.try_to_timestamp(text), text.try_cast("timestamp_ntz")
     if zone is not None:
@@ -121,6 +126,7 @@ def with_times(df: DataFrame, nanoseconds: Mapping[str, bool]) -> DataFrame:
 
 def epoch_plus(microseconds: Column) -> Column:
     """So many microseconds after 1970 began, as a time without a zone."""
+
     from pyspark.sql import functions as F
 
     return F.timestamp_add("MICROSECOND", microseconds, F.lit("1970-01-01 00:00:00").cast("timestamp_ntz"))
