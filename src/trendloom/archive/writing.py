@@ -12,10 +12,8 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -39,12 +37,11 @@ from trendloom.archive.queries import AT, ArchivedQuery, save_query
 from trendloom.archive.schemas import keep_schema, plain_values
 from trendloom.archive.settings import ArchiveSettings, read_settings
 from trendloom.errors import DataError, OptionError
+from trendloom.expr.arrays import Array
 from trendloom.io.timestamps import ticks as ticks_of
 
 ROWS_IN_GROUP = 65_536
 """Rows in a row group: what statistics can leave out at once."""
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from trendloom.engines.measured_run import Look, Measured, measure
 from trendloom.errors import RunError
+from trendloom.expr.arrays import Array
 from trendloom.io.events import Events
 from trendloom.kernels.contract import BYTES, RESULTS, SECONDS
 from trendloom.logical.display import Branch, show_component
@@ -22,8 +22,6 @@ from trendloom.model.amounts import show_bytes, show_count
 from trendloom.model.time import Window
 from trendloom.planner.plan import Physical
 from trendloom.planner.request import Estimate
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

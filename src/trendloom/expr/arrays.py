@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from trendloom.expr.row_slices import in_slices, side_by_side
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, Any]
+"""A NumPy array of any type and shape."""
 
 # The stubs of pyarrow type every cast and kernel by its value type, which a reader of all types cannot follow.
 ArrowArray = Any  # a pyarrow.Array

@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-Array = np.ndarray[Any, Any]
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
@@ -54,10 +54,11 @@ def in_context(function: Callable[Given, Result]) -> Callable[Given, Result]:
     return run
 
 
-def taken(values: Array, rows: Array, threads: int) -> Array:
+def taken(values: NDArray[Any], rows: NDArray[Any], threads: int) -> NDArray[Any]:
     """`values[rows]`, for rows that are there."""
     if values.dtype == object or not len(values) or len(slices_of(len(rows), threads)) == 1:
-        return values[rows]
+        chosen: NDArray[Any] = values[rows]
+        return chosen
     found = np.empty(len(rows), values.dtype)
 
     def take(low: int, high: int) -> None:

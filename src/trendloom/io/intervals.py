@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +19,12 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from trendloom.errors import DataError, did_you_mean, option
+from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import from_arrow, kind_of
 from trendloom.io.timestamps import ticks
 from trendloom.model.imprecision import Imprecision, Intervals, Masses
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.time import MICROSECONDS, TimeAxis
-
-Array = np.ndarray[Any, Any]
 
 FARTHEST = 2**62
 """Times this far from zero, in ticks, are refused: differences of two of them shall be 64-bit integers."""

@@ -11,8 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-
-Array = np.ndarray[Any, Any]
+from numpy.typing import NDArray
 
 MOST_POINTS = 1_000
 """Points of an interval, unless somebody asks for more: each match costs a multiple of them."""
@@ -54,10 +53,10 @@ class Masses:
     They are as given; divided by their sum they are the probabilities.
     """
 
-    offsets: Array
-    values: Array
+    offsets: NDArray[Any]
+    values: NDArray[Any]
 
-    def take(self, rows: Array) -> Masses:
+    def take(self, rows: NDArray[Any]) -> Masses:
         """Those of some events."""
         sizes = np.diff(self.offsets)[rows]
         offsets = np.r_[0, np.cumsum(sizes)].astype(np.int64)
@@ -72,13 +71,13 @@ class Intervals:
     The ends have a probability above zero. `masses`: None where the points of every event are equally likely.
     """
 
-    low: Array
-    high: Array
+    low: NDArray[Any]
+    high: NDArray[Any]
     masses: Masses | None = None
 
     def __len__(self) -> int:
         return len(self.low)
 
-    def take(self, rows: Array) -> Intervals:
+    def take(self, rows: NDArray[Any]) -> Intervals:
         """Those of some events."""
         return Intervals(self.low[rows], self.high[rows], None if self.masses is None else self.masses.take(rows))

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log1p
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import columns
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.ranking.kernel import IN_ALL
@@ -48,8 +48,6 @@ from trendloom.planner.request import Estimate, PlanningRequest
 # Cost: O(states³ · log N), for some twenty matrices. Ties are left out, and so are NOTs and conditions on events that
 # are not neighbours: then the number is rather an upper bound.
 
-
-Array = np.ndarray[Any, Any]
 
 MOST_STATES = 64
 POINTS = 16

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.errors import RunError, option
+from trendloom.expr.arrays import Array
 from trendloom.expr.decimals import as_doubles
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Group, Total
@@ -19,8 +20,6 @@ from trendloom.logical.plan import Aggregation, Plan, Value
 from trendloom.model.schema import Kind
 from trendloom.runtime.partial_aggregates import WINDOW, doubles, scaled_of, total_leaf
 from trendloom.runtime.result_columns import EXACT_ON_SPARK, exactly_named, time_array, total_type
-
-Array = np.ndarray[Any, Any]
 
 
 def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: str, *, spark: bool) -> pa.Table:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import DataError
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, of_any_event, walk
 from trendloom.expr.row_slices import in_slices, slices_of, taken
@@ -34,9 +35,6 @@ from trendloom.model.imprecision import Intervals
 from trendloom.model.schema import Kind, Schema
 from trendloom.planner.plan import Physical
 from trendloom.runtime.equal_times import Tied, ties_of
-
-Array = np.ndarray[Any, Any]
-
 
 Picked = tuple[Array | None, Array, Array]
 """Rows sorted by key and time (None: all, as they are), their times, and how many each key has."""

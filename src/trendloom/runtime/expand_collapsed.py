@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import DataError, OptionError
+from trendloom.expr.arrays import Array
 from trendloom.frontend.tql.tree import Query
 from trendloom.io.events import Events, prepare, ticks
 from trendloom.kernels.columns.block import WORD, Block
@@ -43,7 +44,6 @@ from trendloom.runtime.result_columns import VAR
 # too, so each Kleene variable has an entry for every one of them.
 
 
-Array = np.ndarray[Any, Any]
 Content = tuple[Any, ...]
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import RunError, option
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Constant
 from trendloom.expr.vectors import Vector, at_scale, to_arrow
@@ -40,9 +40,6 @@ from trendloom.runtime.result_columns import (
 )
 
 # Events of a row that have no order: listed by their values, so that the order of the input does not show.
-
-
-Array = np.ndarray[Any, Any]
 
 
 def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[PatternPosition, ...]) -> Matches:

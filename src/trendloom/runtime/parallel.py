@@ -20,13 +20,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.row_slices import in_context, side_by_side
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Divisible, Expected, Hear, Kernel
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.totals import Totals
-
-Array = np.ndarray[Any, Any]
 
 Result = TypeVar("Result")
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import RunError, option
-from trendloom.expr.arrays import in_one, narrow
+from trendloom.expr.arrays import Array, in_one, narrow
 from trendloom.expr.nodes import Total
 from trendloom.expr.vectors import Vector, from_arrow, kind_of, to_arrow
 from trendloom.kernels.columns.keys import encode_keys, one_key
@@ -31,8 +31,6 @@ from trendloom.logical.plan import Plan
 from trendloom.model.numbers import decimals, from_text, to_text
 from trendloom.model.schema import Kind
 from trendloom.planner.aggregation import measure_of, measures_of
-
-Array = np.ndarray[Any, Any]
 
 WINDOW = "window_start"
 EXPONENT = " exponent"

@@ -7,8 +7,6 @@ Cost: O(m log m) for m rows that meet, which are the wanted ones of each window 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -24,8 +22,6 @@ from trendloom.planner.ranking import scoring_of
 from trendloom.runtime.blocks import Stream, standing_of, stream_of_table
 from trendloom.runtime.match_rows import values_of_matches
 from trendloom.runtime.result_builder import Arranged
-
-Array = np.ndarray[Any, Any]
 
 BOUND, POSITION = " bound", " position"
 """The column of the events that a row binds, and in these the position at which each is bound."""

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import RunError, option
+from trendloom.expr.arrays import Array
 from trendloom.expr.decimals import as_doubles
 from trendloom.expr.vectors import Vector, to_arrow
 from trendloom.kernels.columns.block import Block
@@ -33,8 +34,6 @@ from trendloom.runtime.result_columns import EXACT_ON_SPARK, fitted, row_schema
 # Each chunk of matches becomes a partial table (`partials`). Where matches are only likely, expected values are added
 # up, as doubles. Integer sums are exact: where a chunk could leave 64 bits, Python integers take over.
 
-
-Array = np.ndarray[Any, Any]
 
 SUMS = ("matches", "count", "sum")
 """Measures that are sums over matches."""

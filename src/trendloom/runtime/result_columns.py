@@ -8,13 +8,12 @@ after their point: a value of a column has its type, a computed one is decimal(3
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
 from trendloom.errors import DataError, OptionError, option
+from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Total
 from trendloom.io.text import EXACT, is_exact_text
 from trendloom.logical.bind_ranking import RANK, SCORE
@@ -25,7 +24,6 @@ from trendloom.model.selection import Trends
 from trendloom.model.zone import UTC
 from trendloom.planner.plan import Physical
 
-Array = np.ndarray[Any, Any]
 VAR = "var"
 CONFIDENCE, TIME_LOW, TIME_HIGH = "confidence", "time_low", "time_high"
 """Columns of matches whose times are imprecise: how likely each is, and from when to when it may last."""

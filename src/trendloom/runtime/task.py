@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Total
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
@@ -25,8 +24,6 @@ from trendloom.runtime.parallel import Run
 from trendloom.runtime.partial_aggregates import WINDOW
 from trendloom.runtime.result_builder import Arranged, Keep, Progress, partial_table, row_batches
 from trendloom.runtime.result_columns import EXACT_ON_SPARK, empty_batch, row_schema
-
-Array = np.ndarray[Any, Any]
 
 DECIMAL_BITS = 127
 """A number with more bits has more than 38 digits."""

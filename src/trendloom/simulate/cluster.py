@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.simulate.cluster_jobs import (
     PAUSE,
     PROGRAMS,
@@ -27,7 +28,6 @@ from trendloom.simulate.cluster_jobs import (
 from trendloom.simulate.cluster_metrics import metric_events, pressure
 from trendloom.simulate.simulation import (
     SECOND,
-    Array,
     Attribute,
     Cause,
     SimulatedStretch,

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trendloom.simulate.simulation import SECOND, Array, wandering, words
+from trendloom.expr.arrays import Array
+from trendloom.simulate.simulation import SECOND, wandering, words
 
 PAUSE = (60, 180)
 """Seconds between two runs of a queue."""

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.simulate.simulation import SECOND, Array, followed, wandering, words
+from trendloom.expr.arrays import Array
+from trendloom.simulate.simulation import SECOND, followed, wandering, words
 
 HARDWARE = 20_140_310
 """The seed of what is bolted to the floor."""

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import OptionError, did_you_mean
+from trendloom.expr.arrays import Array
 
 Attribute = tuple[str, str | None]
 Cause = frozenset[Attribute]
@@ -70,7 +71,6 @@ def check_least(what: str, number: int, least: int) -> None:
 # Cost: one sort by time, O(n log n).
 
 
-Array = np.ndarray[Any, Any]
 SECOND = 1_000_000
 """Ticks of a second: times are timestamps in microseconds."""
 

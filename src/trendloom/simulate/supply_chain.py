@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.simulate.simulation import (
     SECOND,
-    Array,
     Cause,
     SimulatedStretch,
     Simulation,

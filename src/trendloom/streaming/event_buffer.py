@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from trendloom.expr.arrays import Array
 from trendloom.model.schema import Schema
 from trendloom.runtime.blocks import earliest_times, has_time
 from trendloom.streaming.state import Chunk, ChunkIndex, Holds, Memory, crowded, pack, unpack
-
-Array = np.ndarray[Any, Any]
 
 CUTS = 4
 """Into how many chunks the events of a batch are cut that covers more time than WITHIN, so that old ones can go."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +32,6 @@ from trendloom.runtime.blocks import Stream, block_of_letters, build_block, stre
 from trendloom.streaming.event_buffer import EventBuffer
 from trendloom.streaming.state import ChunkIndex, Holds, Memory, pack_index, unpack_index
 from trendloom.streaming.streaming_query import StreamingQuery
-
-Array = np.ndarray[Any, Any]
 
 TOGETHER = " together"
 """The name of the drawer that holds the events of a group."""

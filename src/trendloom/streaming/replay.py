@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +18,6 @@ from trendloom.runtime.blocks import Stream, earliest_times, has_time, key_codes
 from trendloom.streaming.state import Kept
 from trendloom.streaming.step import QueryStep
 from trendloom.streaming.streaming_query import StreamingQuery
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass

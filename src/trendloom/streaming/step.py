@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import StateError, option
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.windows import windows_of
@@ -30,9 +30,6 @@ from trendloom.streaming.state import Chunk, ChunkIndex, Holds, Memory, pack_ind
 from trendloom.streaming.streaming_query import StreamingQuery, as_before_rules
 
 # What a kernel is shown in a step: events and summaries with one numbering of keys, and the way back to values.
-
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

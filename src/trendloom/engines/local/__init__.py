@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from threading import Event
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from trendloom.expr.arrays import Array
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
@@ -23,8 +22,6 @@ from trendloom.runtime.equal_times import Tied
 from trendloom.runtime.limits import warning_of_digits, with_memory
 from trendloom.runtime.result_builder import Progress
 from trendloom.runtime.result_columns import aggregate_schema, empty_batch
-
-Array = np.ndarray[Any, Any]
 
 Together = Callable[[int], tuple[Block, Keys, Totals] | None]
 """The totals of a query that is answered together with others, by so many threads; None: it is answered alone."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, keyed_by, mapped, stream_of, task_number
 from trendloom.engines.spark.time_overlap import Zones
 from trendloom.errors import RunError
+from trendloom.expr.arrays import Array
 from trendloom.io.events import without_nan
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 #
 # A row is either a summary (`PANE` is there) or an event. Both have the key's columns.
 
-
-Array = np.ndarray[Any, Any]
 
 CUT = " cut"
 MOST_BYTES = 1 << 25

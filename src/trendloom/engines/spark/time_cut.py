@@ -8,7 +8,7 @@ Cost: events near a cut are shuffled and added up twice.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow as pa
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.tasks import Batches, Job, key_columns, keyed_by, stream_of
 from trendloom.engines.spark.timestamps import moment_of
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract.totals import Totals
 from trendloom.model.time import TimeAxis, Window
@@ -25,7 +26,6 @@ from trendloom.runtime.blocks import Stream
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-Array = np.ndarray[Any, Any]
 
 SEGMENT = " segment"
 WINDOWS_LONG = 8

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from trendloom.expr.arrays import Array
 
 
 @dataclass(frozen=True)

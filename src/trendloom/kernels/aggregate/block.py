@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr
 from trendloom.expr.vectors import Vector, is_true
@@ -37,8 +38,6 @@ from trendloom.model.time import Window
 #
 # Cost: O(Σ over pivots of the events in their windows). See Poppe, "Event Stream Analytics", 28.3.2.
 
-
-Array = np.ndarray[Any, Any]
 
 CHUNK = 1 << 21
 """Events of all pivots in a chunk, unless one pivot has more."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.block import aggregate, pivoted
 from trendloom.kernels.columns.block import Block
@@ -15,8 +15,6 @@ from trendloom.kernels.contract import Expected
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.contract.totals import Amounts
-
-Array = np.ndarray[Any, Any]
 
 WORTH_COUNTING = 1e6
 """Matches that there could be at most, up to which nothing is counted first."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import DataError
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.block import aggregate
 from trendloom.kernels.aggregate.type_grained import pieces as stored
 from trendloom.kernels.aggregate.type_grained.pieces import (
@@ -39,9 +40,6 @@ from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.contract.totals import Totals
 
 # Aggregates whose stretches of events are matrices: reduced where the events lie, multiplied where they meet.
-
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

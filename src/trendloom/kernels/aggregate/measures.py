@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.fenwick import words_of
@@ -24,8 +25,6 @@ from trendloom.kernels.columns.numbers import Numbers, zeros
 from trendloom.kernels.contract.measures import AggregationSpec, Measure
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.model.schema import Kind
-
-Array = np.ndarray[Any, Any]
 
 ABSENT: int = 2**63 - 1
 EMPTY: int = 2**63 - 2

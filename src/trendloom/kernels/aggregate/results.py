@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.decimals import as_doubles
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.measures import Linear
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.measures import AggregationSpec, Measure
 from trendloom.kernels.contract.totals import Amounts, Totals
-
-Array = np.ndarray[Any, Any]
 
 DIGIT = 60
 """Bits of the digits in which integers beyond 64 bits are weighed."""

@@ -5,18 +5,15 @@ Cost: O(keys + windows · log(events of a window)); windows without events cost 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import Spans
 from trendloom.kernels.columns import small
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.jit.compiled import njit
 from trendloom.model.time import Window
-
-Array = np.ndarray[Any, Any]
 
 
 def spans_of(block: Block, window: Window, least: int = 1) -> Spans:

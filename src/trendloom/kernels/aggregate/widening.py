@@ -14,10 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import Spans, SpanTotals
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
 from trendloom.kernels.columns.words import STEP
@@ -29,8 +30,6 @@ from trendloom.kernels.contract.totals import (
     TooManyDigits,
     Widening,
 )
-
-Array = np.ndarray[Any, Any]
 
 
 class Sweeper(Protocol):

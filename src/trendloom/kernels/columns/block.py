@@ -13,14 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.segments import first_at_least, indices_with_bit, tie_ends, tie_starts
-
-Array = np.ndarray[Any, Any]
 
 WORD = 64
 """Bits of a word of `fits`."""

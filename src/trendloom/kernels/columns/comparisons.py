@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, Which
 from trendloom.expr.vectors import Vector, aligned, is_true, unify
 from trendloom.kernels.columns.block import Block
 from trendloom.model.schema import Kind
-
-Array = np.ndarray[Any, Any]
 
 
 def sides_of(left: Expr, right: Expr, block: Block) -> tuple[Vector, Vector]:

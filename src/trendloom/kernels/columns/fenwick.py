@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interpreted_sums import merge_cells, wipe_cell
 from trendloom.kernels.columns.numbers import Limbs, Numbers, add, add_lane, clear, zeros
 from trendloom.kernels.jit.compiled import INSIDE, njit
@@ -26,8 +27,6 @@ from trendloom.kernels.jit.compiled import INSIDE, njit
 # merge by adding numbers and taking the lesser of least values; nothing is ever subtracted, so doubles lose no small
 # number beside a large one that leaves again. Cost of a merge: O(width · lanes).
 
-
-Array = np.ndarray[Any, Any]
 
 NOTHING = np.int64(2**63 - 1)
 """The least value of a cell that nothing was merged into: greater than every value."""

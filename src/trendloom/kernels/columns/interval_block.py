@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.model.imprecision import Intervals, Masses
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

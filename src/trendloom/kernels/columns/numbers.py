@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interpreted_sums import add_rows, clear_rows
 from trendloom.kernels.columns.words import (
     add_limbs,
@@ -36,8 +37,6 @@ from trendloom.kernels.columns.words import (
 )
 from trendloom.kernels.jit.compiled import INSIDE
 from trendloom.kernels.jit.dispatch import class_of, implements, is_interpreted, operation
-
-Array = np.ndarray[Any, Any]
 
 INLINE: Any = {"forceinline": True, **INSIDE}
 """Operations are compiled into the kernels that use them: a call that hands on arrays costs more than an addition."""

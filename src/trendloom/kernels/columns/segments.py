@@ -15,6 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns import small
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.jit.dispatch import implements, is_interpreted, operation
@@ -22,9 +23,6 @@ from trendloom.kernels.jit.dispatch import implements, is_interpreted, operation
 # Copy stretches of arrays as memory: compiled loops cannot know that two arrays do not overlap, and are slower.
 #
 # Measured on trends of 13 to 100 events, given out with this they take a half to a quarter of the time.
-
-
-Array = np.ndarray[Any, Any]
 
 
 def _copy_entries(_: Any, into: Any, at: Any, source: Any, begin: Any, count: Any) -> Any:

@@ -6,11 +6,9 @@ times faster, which for `FEW` rows is some milliseconds, and takes up to half a 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from trendloom.expr.arrays import Array
 
 FEW = 1 << 15
 """Rows up to which nothing is compiled for them."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns import small
 from trendloom.kernels.jit.compiled import INSIDE, njit
@@ -271,9 +272,6 @@ def _merge_runs(source: Any, into: Any, begin: Any, middle: Any, end: Any) -> No
 # out are *instants*: numbers that grow with (key, time, columns) and are equal for events that are equal in all of
 # them. Whoever asks for the order of two events of a key compares instants, whoever asks for a length of time compares
 # times. Cost: O(t log t) for t events of equal key and time, O(n) for the numbers.
-
-
-Array = np.ndarray[Any, Any]
 
 
 def order_ties(key: Array, time: Array, rows: Array, columns: Sequence[Vector]) -> tuple[Array, Array] | None:

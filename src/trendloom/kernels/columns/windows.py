@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from trendloom.errors import DataError
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.model.time import Window
-
-Array = np.ndarray[Any, Any]
 
 
 def check_range(time: Array, window: Window) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
-
-Array = np.ndarray[Any, Any]
 
 STEP = 512
 BIG, SMALL = 2.0**256, 2.0**-256

@@ -27,12 +27,11 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.emission import EmissionPolicy
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.model.amounts import EXACT_DOUBLE
-
-Array = np.ndarray[Any, Any]
 
 KEY, PANE = " key", " pane"
 """Columns of what is dumped: the number of the key, and the number of the pane (time // length of a pane)."""

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.model.time import Window
 
-Array = np.ndarray[Any, Any]
 Ticks = TypeVar("Ticks", int, Array)
 
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from trendloom.expr.arithmetic import average
-from trendloom.expr.arrays import narrow
+from trendloom.expr.arrays import Array, narrow
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group, Part, Which
 from trendloom.expr.vectors import Vector, aligned, nothing, to_doubles
@@ -26,7 +25,6 @@ from trendloom.model.schema import Kind
 # Folds of what each event of a match gives: the values of their parts, and the folds of matches that are found.
 
 
-Array = np.ndarray[Any, Any]
 ValuesOf = Callable[[str, Array], Vector]
 """The values that events of a block have in a column."""
 

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.segments import gather_segments
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

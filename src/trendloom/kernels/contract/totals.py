@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from trendloom.errors import RunError
+from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector, joined
-
-Array = np.ndarray[Any, Any]
 
 MOST_WORDS = 1 << 18
 """Words of a number beyond which exact arithmetic is refused: that is five million digits."""

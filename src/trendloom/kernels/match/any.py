@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.segments import copy_entries
 from trendloom.kernels.columns.windows import check_range, horizons, numbers_of_windows
@@ -32,8 +33,6 @@ from trendloom.kernels.matching.expansion import first_chunk
 from trendloom.kernels.matching.reachability import accepting, cuts_of, earliest_ends, first_cut
 from trendloom.kernels.matching.tables import Checks, Moves, checks_of, moves_of, pairs_hold
 from trendloom.kernels.matching.windows import in_each_window
-
-Array = np.ndarray[Any, Any]
 
 CHUNK = 1 << 22
 """Most entries (events of matches) given out at a time, unless one match alone has more."""

@@ -13,15 +13,14 @@ Cost: O(nodes · moves) to build, memory the same; a walk is O(1) per successor,
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.reachability import NEVER
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves
-
-Array = np.ndarray[Any, Any]
 
 ONE_BY_ONE, BY_VALUE, BY_ORDER = range(3)
 FAN = 16

@@ -15,13 +15,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from trendloom.errors import RunError
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.match.search import SearchKernel
-
-Array = np.ndarray[Any, Any]
 
 MEMORY = 1 << 30
 """Bytes of remainders that are kept, if nobody says how many."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import check_range, horizons
 from trendloom.kernels.contract.matches import Matches
@@ -35,9 +35,6 @@ from trendloom.kernels.matching.windows import in_windows, matches_of
 # filters.
 #
 # Cost: O(events) per sieve.
-
-
-Array = np.ndarray[Any, Any]
 
 
 def sifted(automaton: Automaton, block: Block) -> dict[int, Array]:

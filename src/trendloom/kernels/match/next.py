@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import check_range, horizons, numbers_of_windows
 from trendloom.kernels.contract.emission import Certain
@@ -27,8 +28,6 @@ from trendloom.kernels.matching.expansion import first_chunk
 from trendloom.kernels.matching.successors import NONE, Successors, successors_of
 from trendloom.kernels.matching.tables import Checks, Moves, checks_of, fits_at, fitting_bits, moves_of, possible
 from trendloom.kernels.matching.windows import in_each_window
-
-Array = np.ndarray[Any, Any]
 
 CHUNK = 1 << 22
 """Entries (events of matches) given out at a time."""

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import check_range, horizons
 from trendloom.kernels.contract.pattern_spec import PatternSpec
@@ -26,8 +26,6 @@ from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.partial_matches import Paths, without_context
 from trendloom.kernels.matching.windows import in_windows
-
-Array = np.ndarray[Any, Any]
 
 CANDIDATES = 1 << 22
 """Pairs of a partial match and an event that are tried between two looks at `go_on`."""

@@ -11,19 +11,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.count_matches import Count
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import FOUND, Asked, Built, Divisible, Expected, Hear
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy, between
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.pattern_spec import PatternSpec
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,14 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.contract.pattern_spec import PatternSpec, Scope
 from trendloom.pattern.template import Crossings, Edge
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -21,17 +21,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.automaton import Automaton, Step
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.lookups import bound_events, mine_and_theirs, pieces
 from trendloom.kernels.matching.partial_matches import Paths, holds, same_bindings, together
-
-Array = np.ndarray[Any, Any]
 
 CHUNK = 1 << 20
 """Most entries (rows × length) of a matrix of partial matches."""

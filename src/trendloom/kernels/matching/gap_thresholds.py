@@ -19,10 +19,11 @@ Cost: O(events · log events), whatever the number of pairs e, f.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Comparison
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
 #
 # A single event: one pass. A pattern without rules or NOTs of its own: for every state only the latest start of the
 # partial matches that reach it matters, O(events · steps). Otherwise the matches are enumerated.
-
-
-Array = np.ndarray[Any, Any]
 
 
 def latest_starts(gaps: Gaps, scope: int) -> Array:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import NegationGuard, Rule, Scope
 from trendloom.kernels.matching.automaton import Automaton, Step
@@ -30,7 +31,6 @@ from trendloom.pattern.template import Crossing, Crossings
 if TYPE_CHECKING:
     from trendloom.kernels.matching.expansion import Expansion
 
-Array = np.ndarray[Any, Any]
 MakeExpansion = Callable[["Gaps", int], "Expansion"]
 
 MOST_TRIED = 1 << 18

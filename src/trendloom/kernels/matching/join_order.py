@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import factorial, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr
 from trendloom.expr.vectors import Vector, is_true
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
 # pairs for each condition. See Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing", ch. 5, on
 # costs.
 
-
-Array = np.ndarray[Any, Any]
 
 MOST_WEIGHED = 9
 """Components of which all orders are weighed."""

@@ -13,18 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Comparison, Expr, variables
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.comparisons import sides_of
 from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.partial_matches import Paths
-
-Array = np.ndarray[Any, Any]
 
 NOWHERE = -1
 

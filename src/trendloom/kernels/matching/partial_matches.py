@@ -13,12 +13,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from trendloom.expr.arithmetic import average
-from trendloom.expr.arrays import narrow
+from trendloom.expr.arrays import Array, narrow
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Which
 from trendloom.expr.vectors import Vector, is_true
@@ -30,9 +29,6 @@ from trendloom.model.schema import Kind
 # Aggregates of each row of a matrix of events: what `avg(b[].x)` is for every partial match at once.
 #
 # Cost: O(rows · columns). Integer sums are exact: they leave int64 for Python integers where they could overflow.
-
-
-Array = np.ndarray[Any, Any]
 
 
 def row_aggregate(function: str, column: Vector | None, events: Array, mask: Array) -> Vector:

@@ -20,16 +20,15 @@ See Zhang, "High-Performance Complex Event Processing for Decision Analytics", c
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, fits_at, fitting_bits, moves_of
-
-Array = np.ndarray[Any, Any]
 
 NEVER = 2**31 - 1
 MOST_POSITIONS = 64

@@ -17,17 +17,16 @@ runs (which look at one time only), try candidates in order of time instead, as 
 from __future__ import annotations
 
 from itertools import chain, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import horizons
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, fits_at, possible
-
-Array = np.ndarray[Any, Any]
 
 NONE = -1
 NOWHERE = 2**62

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import Compared
 from trendloom.kernels.jit.compiled import INSIDE, njit
@@ -17,7 +18,6 @@ from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gap_thresholds import comparable
 from trendloom.kernels.matching.gaps import Gaps
 
-Array = np.ndarray[Any, Any]
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 
 

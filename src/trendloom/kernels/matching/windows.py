@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import windows_of
 from trendloom.kernels.contract.matches import Matches
@@ -21,8 +21,6 @@ from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.partial_matches import Paths
 from trendloom.model.time import Window
-
-Array = np.ndarray[Any, Any]
 
 
 def in_each_window(found: Matches, low: Array, count: Array, slide: int, most: int) -> Iterator[Matches]:

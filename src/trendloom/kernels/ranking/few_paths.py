@@ -9,15 +9,9 @@ Cost: O(positions · events) per path.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.partial_paths import AFTER, AT, BASE, FIRST, SIZE, PartialPaths, Strata, folded, joined
 from trendloom.kernels.ranking.path_search import BOUNDED, FOUND, Order, PathSearch, keep_path
-
-Array = np.ndarray[Any, Any]
 
 MOST_KEPT = 64
 """More paths than that are not kept in order by moving them one by one."""

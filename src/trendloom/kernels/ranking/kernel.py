@@ -9,9 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
-
-import numpy as np
+from typing import Self
 
 from trendloom.errors import RunError
 from trendloom.expr.nodes import columns
@@ -25,8 +23,6 @@ from trendloom.kernels.ranking.operands import inside_operand_spans
 from trendloom.kernels.ranking.scores import scores_of
 from trendloom.kernels.ranking.select import Scored, best_of, scored, together
 from trendloom.kernels.ranking.spec import Scoring
-
-Array = np.ndarray[Any, Any]
 
 RANKING, IN_ALL, MADE = "Ranking", "matches in all", "matches made"
 """What EXPLAIN says of ranks: how many matches there are, and how many were made to find the best of them."""

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.partial_paths import Strata
 from trendloom.kernels.ranking.path_search import BOUNDED, FOUND, PathSearch, RankedPaths, copy_path, empty_ranking
-
-Array = np.ndarray[Any, Any]
 
 KNOWN, IS_BOUNDED = range(2)
 """What `state` holds: how many paths there are, and whether there is a bound (1) or not (0)."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from trendloom.kernels.columns import segments
@@ -11,8 +9,6 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.ranking.spec import Scoring
 from trendloom.model.time import Window
-
-Array = np.ndarray[Any, Any]
 
 
 def inside_operand_spans(matches: Matches, block: Block, scoring: Scoring, window: Window) -> Matches:

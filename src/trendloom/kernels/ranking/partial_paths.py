@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
-
-Array = np.ndarray[Any, Any]
 
 SUM, GREATEST = 0, 1
 """How the weights of a path are folded to its score."""

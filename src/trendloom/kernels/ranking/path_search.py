@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.partial_paths import (
     AFTER,
@@ -30,8 +31,6 @@ from trendloom.kernels.ranking.partial_paths import (
     joined,
     least_in,
 )
-
-Array = np.ndarray[Any, Any]
 
 ROOT, DEPTH, PARENT, LOW, HIGH, CHOICE, REACH = range(7)
 """What a candidate is: the number of events before the pivot, of decisions made, whose they are, the range of the next

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.partial_paths import (
     FAN,
@@ -28,8 +29,6 @@ from trendloom.kernels.ranking.partial_paths import (
     first_entry,
     folded,
 )
-
-Array = np.ndarray[Any, Any]
 
 SHARE = 4
 """More than one of so many events of a window are not few."""

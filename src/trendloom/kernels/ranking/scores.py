@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from trendloom.expr.arithmetic import average, calculate
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.functions import apply
 from trendloom.expr.vectors import Vector, constant
@@ -15,8 +15,6 @@ from trendloom.kernels.columns.segments import first_where
 from trendloom.kernels.contract.match_values import MatchValues
 from trendloom.kernels.ranking.spec import Scoring
 from trendloom.model.schema import Kind
-
-Array = np.ndarray[Any, Any]
 
 
 def scores_of(scoring: Scoring, values: MatchValues) -> Vector:

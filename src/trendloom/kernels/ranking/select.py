@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.ranking.spec import Scoring
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.known_paths import (
     IS_BOUNDED,
@@ -49,8 +50,6 @@ from trendloom.kernels.ranking.path_search import (
     empty_search,
     most_taken,
 )
-
-Array = np.ndarray[Any, Any]
 
 
 class Openings(NamedTuple):

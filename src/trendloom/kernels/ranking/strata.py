@@ -19,10 +19,11 @@ See "CPR: Complex Pattern Ranking for Evaluating Top-k Pattern Queries over Even
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.ranking.partial_paths import GREATEST, SUM, Strata
 from trendloom.kernels.ranking.path_search import Order
@@ -30,8 +31,6 @@ from trendloom.kernels.ranking.spans_of_strata import rank_spans
 from trendloom.kernels.ranking.windows_of_strata import Orders, groups_of, rank_windows
 
 __all__ = ["GREATEST", "SUM", "BestPaths", "Strata", "best_paths", "best_spans"]
-
-Array = np.ndarray[Any, Any]
 
 
 ENOUGH_TO_GUESS = 4

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
-
-Array = np.ndarray[Any, Any]
 
 AMONG_FEW, BY_PIVOT, FROM_KNOWN = range(3)
 """Ways to find the paths of a window: among promising events, by tables around a pivot, from those of the last one."""

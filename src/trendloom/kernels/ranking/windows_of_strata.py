@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.few_paths import collect_few
 from trendloom.kernels.ranking.known_paths import (
@@ -66,8 +67,6 @@ from trendloom.kernels.ranking.promising_events import (
     remember_guess,
 )
 from trendloom.kernels.ranking.tries import AMONG_FEW, BY_PIVOT, FROM_KNOWN, PAUSE, is_due, no_tries_yet, note_try
-
-Array = np.ndarray[Any, Any]
 
 WORTH_SHARING = 1.5
 """Tables around a pivot are filled where windows have so many times the events they cover, for each of their roots."""

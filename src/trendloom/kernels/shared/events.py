@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import sortable
 from trendloom.kernels.aggregate.results import weights_of
 from trendloom.kernels.columns.block import WORD, Block
@@ -18,8 +19,6 @@ from trendloom.kernels.shared.program import DOUBLE, INTEGER, LEAST, NO_WEIGHT, 
 
 # Kinds of events: those with the same bits are alike, and what is done for them is listed once.
 
-
-Array = np.ndarray[Any, Any]
 
 MOST_KINDS = 1 << 12
 """Kinds of events that are told apart by a table."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.measures import sortable
 from trendloom.kernels.aggregate.results import weights_of
@@ -28,8 +29,6 @@ from trendloom.kernels.shared.sweep import sweep_queries
 #
 # Cost: one more sweep for the queries whose numbers are too large, and Python integers for their results.
 
-
-Array = np.ndarray[Any, Any]
 
 WRAP = 2.0**64
 MARGIN = 2.0**62

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import BORROWED
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.shared.steps import FOREVER
-
-Array = np.ndarray[Any, Any]
 
 SPACE = 62
 MARGIN = 8

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.shared.per_start import SegmentProgram
 from trendloom.kernels.shared.steps import (
@@ -32,8 +33,6 @@ from trendloom.kernels.shared.steps import (
     slide,
     within,
 )
-
-Array = np.ndarray[Any, Any]
 
 INTEGER, DOUBLE, LEAST = 0, 1, 2
 """What a cell holds."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.shared.program import DOUBLE, MergedQueries, SweepProgram
 from trendloom.kernels.shared.steps import FOREVER
-
-Array = np.ndarray[Any, Any]
 
 HEAD = 3
 """Columns of a result before its numbers: query, key, window start."""

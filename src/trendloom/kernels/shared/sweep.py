@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.row_slices import side_by_side
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY
 from trendloom.kernels.columns.block import Block
@@ -28,8 +29,6 @@ from trendloom.kernels.shared.per_start import SPACE, SegmentProgram, combine, e
 from trendloom.kernels.shared.program import DOUBLE, INTEGER, LEAST, NO_WEIGHT, MergedQueries, SweepProgram
 from trendloom.kernels.shared.results import HEAD, SweptQuery, no_results, results_by_query
 from trendloom.kernels.shared.steps import FOREVER
-
-Array = np.ndarray[Any, Any]
 
 NEVER = -(2**62)
 FIRST_ROWS = 1 << 16

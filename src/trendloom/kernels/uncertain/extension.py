@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.matching.automaton import Automaton, Step
@@ -28,9 +28,6 @@ from trendloom.kernels.uncertain.prefixes import InOrder, OrderedPaths, Prefixes
 # gains, where a rare component comes late in the pattern.
 #
 # Cost: O(events · log events) per move of the pattern. An event that repeats itself in a Kleene part ends no earlier.
-
-
-Array = np.ndarray[Any, Any]
 
 
 def least_ends(automaton: Automaton, block: IntervalBlock, fitting: tuple[PositionEvents, ...]) -> Array:

@@ -15,18 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.matching.automaton import Step
 from trendloom.kernels.matching.lookups import pieces
 from trendloom.kernels.uncertain.extension import Extensions, scopes_crossed
 from trendloom.kernels.uncertain.growth import SignatureGrowth
 from trendloom.kernels.uncertain.position_events import FAR
 from trendloom.kernels.uncertain.prefixes import Prefixes, Trail
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,16 +12,14 @@ over a whole match are replaced by two numbers per partial match, which are as s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.matching.automaton import Step
 from trendloom.kernels.matching.lookups import pieces
 from trendloom.kernels.uncertain.extension import Extensions
 from trendloom.kernels.uncertain.prefixes import Prefixes, nothing_bound
-
-Array = np.ndarray[Any, Any]
 
 CHUNK = 1 << 18
 """Most entries (rows x length) of a matrix of partial signatures."""

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy, between
@@ -28,8 +28,6 @@ from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.uncertain.confidence.confidence import chances
 from trendloom.kernels.uncertain.search import FoundSignatures, signatures_of
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.columns.segments import first_at_least
 from trendloom.kernels.jit.compiled import njit
-
-Array = np.ndarray[Any, Any]
 
 FAR = np.int64(2**62)
 """Later than every point."""

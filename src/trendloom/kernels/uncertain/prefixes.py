@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.partial_matches import Paths
@@ -25,8 +26,6 @@ from trendloom.kernels.uncertain.position_events import FAR
 
 if TYPE_CHECKING:
     from trendloom.kernels.uncertain.followers import Followers
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.lookups import pieces
 from trendloom.kernels.matching.partial_matches import Paths, holds
@@ -26,8 +27,6 @@ from trendloom.kernels.uncertain.position_events import FAR
 from trendloom.kernels.uncertain.prefixes import Prefixes, times_allowed
 from trendloom.kernels.uncertain.signatures import Rivals
 from trendloom.pattern.template import Crossing
-
-Array = np.ndarray[Any, Any]
 
 CLASSES = 8
 """Most NOTs between components under skip-till-next-match: each is a bit of `Rivals.excuses`."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from trendloom.errors import PlanError, option
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract.pattern_spec import PatternSpec
@@ -27,9 +27,6 @@ from trendloom.model.time import Window
 # Windows that may hold a signature: those where it has room, each with the points that belong to it.
 #
 # A window [s, e) in ticks has the points from ceil(s / grain) to ceil(e / grain) - 1.
-
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

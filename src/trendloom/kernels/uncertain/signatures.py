@@ -7,13 +7,11 @@ All times are points. Flat arrays, one chunk at a time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.segments import gather_segments
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,11 @@ Cost: O(1) per candidate, O(log events) per partial signature; with a threshold 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.uncertain.confidence.in_order import prefix_error
@@ -22,8 +23,6 @@ from trendloom.kernels.uncertain.confidence.points import BEGIN, END, PointMasse
 from trendloom.kernels.uncertain.extension import Extensions
 from trendloom.kernels.uncertain.position_events import FAR
 from trendloom.kernels.uncertain.prefixes import Prefixes, ordered_paths
-
-Array = np.ndarray[Any, Any]
 
 UNBOUNDED = 1 << 61
 """The span of matches that may take any time: added to any point it fits a word."""

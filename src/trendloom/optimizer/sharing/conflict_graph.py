@@ -10,14 +10,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, combinations
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.optimizer.sharing.deadline import NEVER, Deadline
 from trendloom.optimizer.sharing.segments import Benefit, SharedSegment
-
-Array = np.ndarray[Any, Any]
 
 MOST_LETTERS = 500_000
 """Letters of all segments of a graph, at all their places."""

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trendloom.optimizer.sharing.conflict_graph import Array, ConflictGraph, bits, bits_of, members, numbers_of
+from trendloom.expr.arrays import Array
+from trendloom.optimizer.sharing.conflict_graph import ConflictGraph, bits, bits_of, members, numbers_of
 from trendloom.optimizer.sharing.deadline import NEVER, Deadline
 
 # A good plan at once: the segment that weighs most for what it excludes, then the next of what is left (GWMIN).

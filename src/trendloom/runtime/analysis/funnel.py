@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import PlanError
+from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Constant
 from trendloom.expr.quantifiers import shape_of
 from trendloom.frontend.tql.keywords import write_name
@@ -59,8 +59,6 @@ def remembered(pattern_spec: PatternSpec) -> frozenset[str] | None:
         names |= scope.outer if scope.parent == 0 and scope.waits else frozenset()
     return None if names & pattern_spec.plural else frozenset(names)
 
-
-Array = np.ndarray[Any, Any]
 
 MOST_PAIRS = 20_000_000
 """Pairs of events that are compared for one step, under skip-till-any-match."""

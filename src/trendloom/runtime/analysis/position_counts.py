@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.io.events import Events
@@ -22,8 +22,6 @@ from trendloom.optimizer.count_in_pattern import count_in_pattern
 from trendloom.optimizer.split_by_equality import split_by_equality
 from trendloom.pattern.algebra import Atom, Negation, Pattern, parts
 from trendloom.runtime.blocks import Stream
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

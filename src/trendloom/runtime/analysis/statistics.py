@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.io.events import Events, ticks
 from trendloom.io.parquet import ParquetFiles
@@ -33,8 +34,6 @@ from trendloom.planner.adjacency import neighbours_of
 from trendloom.planner.plan import choose
 from trendloom.runtime.analysis.position_counts import of_type
 from trendloom.runtime.blocks import Stream, build_block, key_codes
-
-Array = np.ndarray[Any, Any]
 
 MOST_EVENTS = 1 << 17
 STRETCHES = 64

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import Spans
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import njit
@@ -20,9 +21,6 @@ from trendloom.kernels.matching.automaton import Automaton
 # Kernels that keep a value per event and state walk over items instead of testing every event against every state:
 # events that fit no position of the pattern (those of a NOT) are not met at all. O(items) to build, by merging lists
 # in order.
-
-
-Array = np.ndarray[Any, Any]
 
 
 class Items(NamedTuple):

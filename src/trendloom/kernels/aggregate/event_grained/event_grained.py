@@ -16,10 +16,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Expr
 from trendloom.kernels.aggregate.event_grained.batches import Batches, Items, batches_of, items_of
 from trendloom.kernels.aggregate.event_grained.moves import FREE, MoveGraph, graph_of, terms_of
@@ -39,8 +39,6 @@ from trendloom.kernels.matching.gap_thresholds import comparable
 # of the batch). Its truths are one flat column that the compiled sweep reads. Cost: O(pairs) evaluations in NumPy, in
 # slices that stay in cache; memory O(`MOST_PAIRS`), unless the events of one time alone have more.
 
-
-Array = np.ndarray[Any, Any]
 
 MOST_PAIRS = 1 << 22
 MOST_ITEMS = 1 << 18

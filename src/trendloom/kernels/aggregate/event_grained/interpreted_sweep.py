@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.event_grained.batches import Batches, Items
 from trendloom.kernels.aggregate.event_grained.moves import FREE, EventTerms, MoveGraph
 from trendloom.kernels.aggregate.event_grained.structures import HASH, NESTED, SOURCE, SUM, TARGET, TREE, Arms
@@ -23,7 +24,6 @@ from trendloom.kernels.columns.interpreted_sums import put_integer
 from trendloom.kernels.columns.numbers import Doubles, Scaled
 from trendloom.kernels.columns.words import add_scaled
 
-Array = np.ndarray[Any, Any]
 Cell = tuple[list[Any], list[int]] | None
 
 LARGEST = 2.0**512

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.event_grained.structures import Columns, Move
 from trendloom.kernels.aggregate.measures import Addends
 from trendloom.kernels.columns.numbers import Limbs, Numbers, Wides
@@ -21,8 +22,6 @@ from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.tables import OPERATORS, Checks
 from trendloom.pattern.template import Crossings
-
-Array = np.ndarray[Any, Any]
 
 NEVER, FREE = -2, -1
 """Instead of a bar: no match starts (ends) here; there is nothing to check."""

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.event_grained.batches import Items
 from trendloom.kernels.columns.keys import Keys, encode_keys
@@ -106,7 +107,6 @@ def _arms(spec: AggregationSpec, pairs: tuple[int, ...], most_orders: int) -> tu
 # Cost: O(items) per block (hashing), O(m log m) per batch of m items; comparing a column with itself sorts once.
 
 
-Array = np.ndarray[Any, Any]
 Columns = tuple[Array, Array, Array]
 """Left and right columns of all pairs, and where they are known (see `comparable`)."""
 

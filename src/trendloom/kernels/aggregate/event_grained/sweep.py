@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.event_grained.batches import Batches, Items
 from trendloom.kernels.aggregate.event_grained.interpreted_sweep import sweep_interpreted
 from trendloom.kernels.aggregate.event_grained.moves import FREE, NEVER, EventTerms, MoveGraph
@@ -42,8 +43,6 @@ from trendloom.kernels.columns.numbers import (
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.jit.dispatch import implements, lacks, operation
 from trendloom.kernels.matching.tables import pairs_hold
-
-Array = np.ndarray[Any, Any]
 
 
 class Work(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.event_grained.structures import HASH, NESTED, SOURCE, SUM, TARGET, TREE, Arms
 from trendloom.kernels.columns.fenwick import (
     Cells,
@@ -28,8 +29,6 @@ from trendloom.kernels.columns.fenwick import (
 from trendloom.kernels.columns.sort import bit_length, sort_words
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.jit.dispatch import implements, lacks, operation
-
-Array = np.ndarray[Any, Any]
 
 SPARSE = 4
 """A batch is sorted by counting if there are at most so many times as many codes as items."""

@@ -15,10 +15,11 @@ Memory: two groups.   See Poppe, "Event Stream Analytics", ch. 16.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import EMPTY, Addends, Spans, SpanTotals
 from trendloom.kernels.aggregate.pattern_grained.ledger import (
     Gains,
@@ -44,8 +45,6 @@ from trendloom.kernels.aggregate.pattern_grained.ledger import (
 from trendloom.kernels.columns.numbers import LEAN, Limbs, add_lane, add_unit, clear
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.tables import Checks, Moves, compare, fits_at, fitting_bits, possible
-
-Array = np.ndarray[Any, Any]
 
 NOBODY, MANY = -1, -2
 """The state of a run where there is none; where events of one time, or states of one event, are several."""

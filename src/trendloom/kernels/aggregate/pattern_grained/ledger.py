@@ -19,10 +19,11 @@ need scratch arrays, and so references.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Spans, SpanTotals
 from trendloom.kernels.columns.fenwick import words_of
 from trendloom.kernels.columns.numbers import (
@@ -47,9 +48,6 @@ from trendloom.pattern.template import Crossings
 # What decides where runs start, go on and end, and what they gain: tables for compiled code, by state and event.
 #
 # Cost: O(events) for each condition on two events and each NOT.
-
-
-Array = np.ndarray[Any, Any]
 
 
 class Gains(NamedTuple):

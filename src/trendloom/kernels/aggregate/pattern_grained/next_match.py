@@ -15,10 +15,11 @@ waits.   See Poppe, "Event Stream Analytics", ch. 16, and docs/semantics.md on s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import Addends, Spans, SpanTotals
 from trendloom.kernels.aggregate.pattern_grained.ledger import (
     AT,
@@ -49,8 +50,6 @@ from trendloom.kernels.columns.numbers import LEAN, Limbs
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.successors import NONE
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, fits_at, fitting_bits
-
-Array = np.ndarray[Any, Any]
 
 LOWEST = -(2**63)
 ORDERED = ("<", "<=", ">", ">=")

@@ -21,10 +21,11 @@ Algorithm 9 keeps one last event only, and so loses runs where adjacent events h
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import Addends, Spans, SpanTotals, no_totals
 from trendloom.kernels.aggregate.pattern_grained.contiguous import add_up_consecutive
 from trendloom.kernels.aggregate.pattern_grained.ledger import (
@@ -58,8 +59,6 @@ from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.successors import NONE, successors_of
 from trendloom.kernels.matching.tables import Checks, Moves, fits_at, fitting_bits, possible
-
-Array = np.ndarray[Any, Any]
 
 
 def sweep(addends: Addends, spans: Spans, like: Numbers) -> SpanTotals:

@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.columns.small import FEW
 from trendloom.kernels.jit.compiled import njit
-
-Array = np.ndarray[Any, Any]
 
 MOST_LETTERS = 250
 MOST_COUNTED = 8

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.matching.automaton import Automaton, Step
 
-Array = np.ndarray[Any, Any]
 Node = int | None  # a state of the template; None: the start, or the end
 FREE = (frozenset[Any](),)
 """The ways of a step that crosses no NOT."""

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interpreted_sums import integer_at, put_integer
 from trendloom.kernels.columns.numbers import Combination, Numbers
-
-Array = np.ndarray[Any, Any]
 
 
 def carry_integers(

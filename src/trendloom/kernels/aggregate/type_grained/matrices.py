@@ -11,15 +11,14 @@ is the product of theirs, so that one product stands for up to eight points in t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import Addends
 from trendloom.kernels.aggregate.type_grained.program import Program
 from trendloom.kernels.columns.numbers import Combination
-
-Array = np.ndarray[Any, Any]
 
 LONGEST_WORD = 8
 MOST_ENTRIES = 1 << 14

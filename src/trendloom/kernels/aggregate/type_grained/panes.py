@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import ABSENT
 from trendloom.kernels.columns.numbers import (
     INLINE,
@@ -34,8 +35,6 @@ from trendloom.kernels.columns.numbers import (
 )
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.jit.dispatch import implements, operation
-
-Array = np.ndarray[Any, Any]
 
 
 class MatrixLayout(NamedTuple):

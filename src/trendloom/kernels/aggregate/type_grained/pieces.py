@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import ABSENT, Addends, Sortable, Spans, SpanTotals, prepare, sortable
 from trendloom.kernels.aggregate.results import linear_of, totals_of
 from trendloom.kernels.aggregate.spans import spans_between
@@ -32,7 +33,6 @@ from trendloom.kernels.contract.totals import Totals
 from trendloom.kernels.jit.compiled import njit
 from trendloom.model.time import Window
 
-Array = np.ndarray[Any, Any]
 Compute = Callable[[Array, Numbers], tuple[Numbers, Array]]
 
 

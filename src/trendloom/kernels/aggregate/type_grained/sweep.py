@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import ABSENT
 from trendloom.kernels.aggregate.type_grained.interpreted_sweep import carry_integers
 from trendloom.kernels.aggregate.type_grained.matrices import MatrixTerms
@@ -29,8 +30,6 @@ from trendloom.kernels.columns.numbers import (
 from trendloom.kernels.columns.words import wide_product
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.jit.dispatch import implements, is_interpreted, lacks, operation
-
-Array = np.ndarray[Any, Any]
 
 
 class TimedInstantKinds(NamedTuple):

@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Spans, SpanTotals
 from trendloom.kernels.aggregate.spans import grown, not_before
 from trendloom.kernels.aggregate.type_grained.event_kinds import InstantKinds, Kinds, kinds_of, letters_of
@@ -31,8 +31,6 @@ from trendloom.kernels.columns import small
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, Wides, add_unit, clear, copy, zeros_like
 from trendloom.kernels.jit.compiled import njit
-
-Array = np.ndarray[Any, Any]
 
 MANY_POINTS = 64
 """Of one in so many points in time and more the numbers are looked up in a table of all, not searched for."""

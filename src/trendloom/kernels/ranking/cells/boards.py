@@ -8,17 +8,16 @@ than what is found already.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.cells.graph import EventWeights, RankedGraph
 from trendloom.kernels.ranking.cells.next_best import CellWindow, next_best_paths
 from trendloom.kernels.ranking.cells.sweeps import Offers, Ways, is_cell, sweep_backwards, sweep_forwards, with_weight
 from trendloom.kernels.ranking.cells.tied import FirstMatches, Standings, TieBounds, keep_first, no_matches
-
-Array = np.ndarray[Any, Any]
 
 
 class PathsOfBoards(NamedTuple):

@@ -13,18 +13,17 @@ joins alone, and there are several ways to find the best of what came before:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import Compared, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.reachability import accepting, cuts_of, places_of_pair
 from trendloom.kernels.matching.successors import successors_of
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, checks_of, fitting_bits, moves_of
-
-Array = np.ndarray[Any, Any]
 
 FREE, EQUAL, ORDER, RECENT, TESTED, STEP = range(6)
 SUM, PRODUCT, LEAST, GREATEST = range(4)

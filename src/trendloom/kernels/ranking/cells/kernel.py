@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Fold
 from trendloom.expr.vectors import Vector
@@ -42,8 +43,6 @@ from trendloom.kernels.ranking.select import best_of, together
 from trendloom.kernels.ranking.strata import GREATEST as strata_greatest
 from trendloom.kernels.ranking.strata import SUM as strata_sum
 from trendloom.kernels.ranking.strata import best_paths, best_spans
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.reachability import first_cut
 from trendloom.kernels.matching.tables import pairs_hold, possible
 from trendloom.kernels.ranking.cells.graph import FREE, STEP, EventWeights, RankedGraph
 from trendloom.kernels.ranking.cells.sweeps import NONE, START, Ways, with_weight
-
-Array = np.ndarray[Any, Any]
 
 UNKNOWN = -3
 """An entry, or a heap, that nobody has asked for."""

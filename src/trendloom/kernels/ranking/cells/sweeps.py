@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.reachability import first_cut
 from trendloom.kernels.matching.tables import fits_at, pairs_hold, possible
@@ -29,8 +30,6 @@ from trendloom.kernels.ranking.cells.graph import (
     EventWeights,
     RankedGraph,
 )
-
-Array = np.ndarray[Any, Any]
 
 NONE = -1
 START = -2

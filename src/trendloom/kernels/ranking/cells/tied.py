@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.tables import possible
 from trendloom.kernels.ranking.cells.graph import FREE, STEP, EventWeights, RankedGraph
 from trendloom.kernels.ranking.cells.sweeps import NONE, folded, is_cell, with_weight
-
-Array = np.ndarray[Any, Any]
 
 
 class Standings(NamedTuple):

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Fold
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
@@ -18,8 +18,6 @@ from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.ranking.cells.graph import GREATEST, LEAST, PRODUCT, SUM, EventWeights
 from trendloom.kernels.ranking.strata import Strata
 from trendloom.model.schema import Kind
-
-Array = np.ndarray[Any, Any]
 
 OPERATORS = {"+": SUM, "*": PRODUCT, "least": LEAST, "greatest": GREATEST}
 MOST = 2**62

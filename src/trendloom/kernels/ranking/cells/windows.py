@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import horizons, numbers_of_windows
 from trendloom.kernels.ranking.cells.boards import Ranges, SpanBoards
 from trendloom.model.time import Window
-
-Array = np.ndarray[Any, Any]
 
 
 def ranges_of(block: Block, window: Window) -> tuple[Ranges, Array | None]:

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.ranking.joins.arenas import Arenas, combinations_in
@@ -32,7 +33,6 @@ from trendloom.kernels.ranking.select import Scored, best_of, together
 if TYPE_CHECKING:
     from trendloom.kernels.ranking.joins.kernel import RankJoinKernel
 
-Array = np.ndarray[Any, Any]
 
 FEW = 1 << 11
 """Matches that are expected in an arena up to which all of them are listed: a join takes about as long."""

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.ranking.cells.windows import ranges_of, spans_of
 from trendloom.kernels.ranking.joins.operand import JoinOperand
 from trendloom.model.time import Window
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

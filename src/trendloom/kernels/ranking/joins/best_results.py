@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from trendloom.expr.arrays import Array
 
 
 class BestResults:

@@ -24,11 +24,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from trendloom.expr.arrays import Array
 from trendloom.kernels.ranking.joins.merging import merged_score
-
-Array = np.ndarray[Any, Any]
 
 
 class Frontier:

@@ -13,13 +13,12 @@ Cost: an `ArrayComponent` sorts once; `MergedComponent` takes O(entries · log) 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.ranking.joins.key_numbers import KeyNumbers
-
-Array = np.ndarray[Any, Any]
 
 
 class Entries(NamedTuple):

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Comparison, Expr, variables
 from trendloom.expr.vectors import Vector, aligned, to_doubles, unify
@@ -23,8 +23,6 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.ranking.joins.operand import JoinOperand
 from trendloom.model.schema import Kind
-
-Array = np.ndarray[Any, Any]
 
 Side = tuple[int, Expr]
 """An operand, and an expression over one of its events."""

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.ranking.joins.arenas import Arenas
@@ -25,7 +26,6 @@ from trendloom.kernels.ranking.joins.sequences import FIRST, HELD, ListedSequenc
 if TYPE_CHECKING:
     from trendloom.kernels.ranking.joins.kernel import RankJoinKernel
 
-Array = np.ndarray[Any, Any]
 
 FIRST_TURN, GROWTH, LONGEST_TURN = 2, 4, 1 << 12
 """Arenas of the first turn, how many times as many the next one has, and those of the longest."""

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr
 from trendloom.expr.vectors import Vector, at_scale, is_true, to_doubles
@@ -34,8 +35,6 @@ from trendloom.kernels.ranking.joins.operand import JoinBranch, JoinOperand
 from trendloom.kernels.ranking.joins.rank_join import JoinConditions
 from trendloom.kernels.ranking.joins.sequences import RankedOperand, WeighedBranch
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
-
-Array = np.ndarray[Any, Any]
 
 LITTLE = 1 << 18
 """Combinations in a block up to which all of them are listed: that needs no further kernels."""

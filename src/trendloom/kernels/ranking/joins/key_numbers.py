@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
-
-Array = np.ndarray[Any, Any]
 
 FIRST = 1 << 8
 

@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
-
-Array = np.ndarray[Any, Any]
 
 MergeName = Literal["sum", "avg", "min", "max"]
 MERGES: tuple[MergeName, ...] = ("sum", "avg", "min", "max")

@@ -22,16 +22,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.ranking.joins.best_results import BestResults
 from trendloom.kernels.ranking.joins.components import Entries, ranges
 from trendloom.kernels.ranking.joins.key_numbers import KeyNumbers
 from trendloom.kernels.ranking.joins.rank_join import MOST, RankedRows
-
-Array = np.ndarray[Any, Any]
 
 FIRST_BATCH, SHARE = 32, 4
 """Events that are read first, and which share of those that were read are read next."""

@@ -8,15 +8,14 @@ Cost: sequences of small windows, vectorised; of a large window as in `parts`, a
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.ranking.joins.components import ranges
 from trendloom.kernels.ranking.joins.parts import Parts, PartsRanking
 from trendloom.kernels.ranking.joins.rank_join import MOST, RankedRows
-
-Array = np.ndarray[Any, Any]
 
 LISTED = 1 << 12
 """Choices of events, in order or not, up to which a window is listed."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Arithmetic, Attribute, Constant, Expr, Function, Negate
 from trendloom.expr.vectors import Vector
@@ -25,8 +26,6 @@ from trendloom.kernels.ranking.joins.parts import Parts
 from trendloom.kernels.ranking.joins.parts_in_windows import best_of_parts
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
 from trendloom.kernels.ranking.select import best_of
-
-Array = np.ndarray[Any, Any]
 
 PART = " part"
 """The column that a part of a preference reads in `SequenceParts.whole`."""

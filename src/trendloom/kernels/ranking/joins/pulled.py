@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.joins.components import Entries, widened
 from trendloom.kernels.ranking.joins.merging import merged_one
-
-Array = np.ndarray[Any, Any]
 
 FIRST = 1 << 10
 NONE = -1

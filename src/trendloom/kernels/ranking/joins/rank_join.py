@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.ranking.joins.best_results import BestResults
 from trendloom.kernels.ranking.joins.boundaries import Frontier
 from trendloom.kernels.ranking.joins.components import AskableComponent, Component, Entries
@@ -34,8 +35,6 @@ from trendloom.kernels.ranking.joins.key_numbers import KeyNumbers
 from trendloom.kernels.ranking.joins.merging import AVG, MERGES, SUM, MergeName, score_type, worst_sum
 from trendloom.kernels.ranking.joins.pulled import Combinations, JoinRules, PulledStore, ScoreLimits
 from trendloom.kernels.ranking.joins.schedules import JoinProgress, Schedule, WasteAvoiding
-
-Array = np.ndarray[Any, Any]
 
 ROOM = 1 << 10
 """Combinations that are made before the worse ones are dropped."""

@@ -29,10 +29,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.ranking.joins.boundaries import Frontier
 from trendloom.kernels.ranking.joins.merging import MAX, MIN
-
-Array = np.ndarray[Any, Any]
 
 PROBES = 0.05
 """The share of the cost that is spent on components which seem to be too expensive."""

@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.ranking.joins.components import Entries, ranges
 from trendloom.kernels.ranking.joins.key_numbers import KeyNumbers
 from trendloom.kernels.ranking.joins.operand import JoinBranch, JoinOperand
 from trendloom.kernels.ranking.strata import SUM, BestPaths, Strata, best_paths, best_spans
-
-Array = np.ndarray[Any, Any]
 
 FIRST = 64
 """Sequences that are made of an arena at first."""

@@ -31,8 +31,6 @@ from trendloom.kernels.ranking.joins.merging import MergeName
 from trendloom.kernels.ranking.joins.rank_join import MOST, JoinConditions, RankedRows, RankJoin
 from trendloom.kernels.ranking.joins.schedules import Schedule
 
-Array = np.ndarray[Any, Any]
-
 SPARE = 2
 """How many times the results asked for are kept."""
 

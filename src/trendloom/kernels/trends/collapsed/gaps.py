@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, columns
 from trendloom.expr.vectors import Vector, is_true
@@ -26,7 +27,6 @@ from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.trends.collapsed.prune import on_a_match
 from trendloom.kernels.trends.collapsed.spec import Gap, Settled
 
-Array = np.ndarray[Any, Any]
 NOBODY = -1
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from trendloom.errors import RunError
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.contract.pattern_spec import PatternSpec
@@ -22,7 +22,6 @@ from trendloom.kernels.trends.collapsed.spec import MATCHES
 # Number rows of integers: equal rows get equal numbers. O(rows · columns · log rows).
 
 
-Array = np.ndarray[Any, Any]
 FAR = 2**62
 
 

@@ -11,10 +11,11 @@ Cost: O(events · moves); with `=`, `!=` or two comparisons on a step O(events) 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.comparisons import tests_hold
 from trendloom.kernels.contract.measures import AggregationSpec
@@ -30,7 +31,6 @@ from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, checks_o
 # memory.
 
 
-Array = np.ndarray[Any, Any]
 Sweep = Callable[[Array], None]
 
 SLICE = 1 << 18

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.spans import spans_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches
@@ -32,9 +32,6 @@ from trendloom.kernels.trends.collapsed.spec import MATCHES, Gap, Spine
 #
 # There are polynomially many: a spine has at most one event for each position outside Kleene variables. They are found
 # like matches of a pattern that has only these positions, and appear once for each window that holds them.
-
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from trendloom.errors import RunError
+from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.count_matches import Count
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.match.search import SearchKernel, SearchState
-
-Array = np.ndarray[Any, Any]
 
 
 def only_complete(block: Block, found: Iterator[Matches], most: int) -> Matches:

@@ -13,11 +13,12 @@ more than `MOST_BITS` events, ancestors are marked instead: O(edges of a window)
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trendloom.errors import RunError
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, Which
 from trendloom.expr.vectors import Vector, is_true
@@ -25,8 +26,6 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.segments import grown
 from trendloom.kernels.contract.measures import Test
 from trendloom.kernels.jit.compiled import INSIDE, njit
-
-Array = np.ndarray[Any, Any]
 
 MOST_BITS = 1 << 15
 """Events of a window and partition up to which ancestors are kept as bits (128 MiB)."""

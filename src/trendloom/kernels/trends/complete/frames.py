@@ -13,14 +13,13 @@ least[f] ≤ to[e] and from_[e] ≤ most[f]:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.trends.complete.graph import NEVER, TrendGraph
 from trendloom.model.time import Window
-
-Array = np.ndarray[Any, Any]
 
 
 class FrameColumns(NamedTuple):

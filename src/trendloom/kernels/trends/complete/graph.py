@@ -13,18 +13,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.gap_thresholds import comparable
 from trendloom.kernels.trends.complete.edges import BELOW, EQUAL, NOT_ABOVE, OTHER, linked_edges, ordered_edges
 from trendloom.kernels.trends.complete.spec import Complete
 from trendloom.model.time import Window
-
-Array = np.ndarray[Any, Any]
 
 NEVER = 2**62
 CODES = {"=": EQUAL, "!=": OTHER, "<": BELOW, "<=": NOT_ABOVE, ">": BELOW, ">=": NOT_ABOVE}

@@ -12,17 +12,16 @@ Memory: the pieces. See Poppe, "Event Stream Analytics", 5.3.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.segments import copy_entries
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.trends.complete.frames import FrameColumns, Frames
 from trendloom.kernels.trends.complete.graph import EdgeLists, TrendGraph
 from trendloom.kernels.trends.complete.walk import Chunks, TrendBuffer
-
-Array = np.ndarray[Any, Any]
 
 
 class Graphlets(NamedTuple):

@@ -18,15 +18,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.trends.complete.frames import Frames
 from trendloom.kernels.trends.complete.graph import TrendGraph
 
-Array = np.ndarray[Any, Any]
 Cuts = list[int]
 
 MOST_PLANS = 4096

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Aggregate, Expr, Extent
 from trendloom.expr.vectors import Vector, is_true
@@ -45,9 +45,6 @@ from trendloom.model.schema import Kind
 # Which complete trends pass conditions on the trend as a whole: `count(p[]) > 10`, `max(p[].x) - min(p[].x) > 3`.
 #
 # Cost: one pass over the events of the trends per aggregate, then one vectorised expression.
-
-
-Array = np.ndarray[Any, Any]
 
 
 def passing(conditions: tuple[Expr, ...], block: Block, offsets: Array, events: Array) -> Array:

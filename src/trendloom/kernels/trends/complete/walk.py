@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.segments import copy_entries
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.expansion import first_chunk
@@ -22,9 +23,6 @@ from trendloom.kernels.trends.complete.frames import FrameColumns, Frames
 from trendloom.kernels.trends.complete.graph import EdgeLists, TrendGraph
 
 # Buffers that trends are written to: small at first, so that whoever wants a few waits for a few; then larger.
-
-
-Array = np.ndarray[Any, Any]
 
 
 class TrendBuffer(NamedTuple):

@@ -7,14 +7,11 @@ fixed. Cost: O(length) per box.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.uncertain.confidence.points import HIGH, LOW
-
-Array = np.ndarray[Any, Any]
 
 
 class TimeLimits(NamedTuple):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.errors import RunError, option
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.contract.matches import MatchConfidence
 from trendloom.kernels.jit.interpreted import interpret
@@ -25,8 +26,6 @@ from trendloom.kernels.uncertain.confidence.points import FAR, exact_masses, mas
 from trendloom.kernels.uncertain.confidence.rivals import MOST_AT_ONCE, RivalRows
 from trendloom.kernels.uncertain.confidence.weigh import DELICATE, TOO_MANY, SignatureRows, WeighedSignatures, weigh
 from trendloom.kernels.uncertain.signatures import Rivals, Signatures
-
-Array = np.ndarray[Any, Any]
 
 SHAPES = 1 << 14
 """Shapes whose exact confidences are remembered."""

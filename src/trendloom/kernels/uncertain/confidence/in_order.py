@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.uncertain.confidence.points import (
@@ -28,8 +29,6 @@ from trendloom.kernels.uncertain.confidence.points import (
     mass_at,
     masses_of,
 )
-
-Array = np.ndarray[Any, Any]
 
 
 def prefix_masses(

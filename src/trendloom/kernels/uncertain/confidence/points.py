@@ -13,10 +13,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.jit.compiled import INSIDE, njit
-
-Array = np.ndarray[Any, Any]
 
 LOW, HIGH, BEGIN, END = range(4)
 """Columns of `bounds`, and the first two of a box."""

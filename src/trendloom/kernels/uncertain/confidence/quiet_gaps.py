@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.uncertain.confidence.boxes import TimeLimits
 from trendloom.kernels.uncertain.confidence.in_order import go_on
@@ -26,9 +27,6 @@ from trendloom.kernels.uncertain.confidence.points import (
     mass_outside,
 )
 from trendloom.kernels.uncertain.confidence.rivals import FIRST_PLAIN, LINK, RivalRows, Watched, rival_event
-
-Array = np.ndarray[Any, Any]
-
 
 KEPT = 1 << 22
 """Most numbers of tables over two neighbours that are kept from one box of a signature to the next."""

@@ -10,15 +10,14 @@ Cost: O(rivals · length) per signature, and O(tracked²).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.uncertain.confidence.boxes import TimeLimits
 from trendloom.kernels.uncertain.confidence.points import FAR, HIGH, LOW, PointMasses
-
-Array = np.ndarray[Any, Any]
 
 MOST_AT_ONCE = 12
 """Tracked rivals that matter at one point: each doubles what the sweep remembers."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.uncertain.confidence.points import FAR, HIGH, LOW, mass_at, mass_outside, mass_within
 from trendloom.kernels.uncertain.confidence.quiet_gaps import (
@@ -39,9 +40,6 @@ from trendloom.kernels.uncertain.confidence.rivals import (
     is_blocked,
     rival_event,
 )
-
-Array = np.ndarray[Any, Any]
-
 
 WHO, MASK, FROM, TO = range(4)
 """Columns of `Tracked.spans`: the number of the rival, its bit as a mask, the first and last point where it matters."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.uncertain.confidence.boxes import TimeLimits, narrow, tighten
 from trendloom.kernels.uncertain.confidence.in_order import first_point, last_point, mass_in_order, mass_of_sums
@@ -36,8 +37,6 @@ from trendloom.kernels.uncertain.confidence.rivals import (
     sort_rivals,
 )
 from trendloom.kernels.uncertain.confidence.sweep import weigh_sweep
-
-Array = np.ndarray[Any, Any]
 
 TINY = -900
 """The power of two below which a product of probabilities is left to fractions: doubles end at -1022."""

@@ -22,11 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.uncertain.expected.masses import LikelyPoints, mass_after, mass_at, mass_until
-
-Array = np.ndarray[Any, Any]
 
 MOST_STEPS = 10_000_000_000
 """Events looked at for one probability: some ten seconds."""

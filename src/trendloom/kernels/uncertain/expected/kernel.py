@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.contract import ADDED_UP, Asked, Built, Divisible, Expected, Hear
@@ -24,8 +25,6 @@ from trendloom.kernels.contract.totals import Totals, doubles_as_amounts
 from trendloom.kernels.match.search import SearchState
 from trendloom.kernels.uncertain.expected.results import ExpectedOfSequence, expected_totals
 from trendloom.kernels.uncertain.kernel import ImpreciseKernel
-
-Array = np.ndarray[Any, Any]
 
 FAR = 2**62
 

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.columns.numbers import BORROWED
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.jit.interpreted import interpret
 from trendloom.model.imprecision import Masses
-
-Array = np.ndarray[Any, Any]
 
 
 class LikelyPoints(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.errors import RunError, option
+from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.results import weights_of
 from trendloom.kernels.columns.interval_block import IntervalBlock
@@ -32,8 +33,6 @@ from trendloom.kernels.uncertain.expected.sweep import (
     sweep_room,
 )
 from trendloom.model.time import Window
-
-Array = np.ndarray[Any, Any]
 
 EVERY_WINDOW = 2**62
 PROBABILITY = "probability"

@@ -16,15 +16,14 @@ range of doubles are marked, for who computes them again exactly.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.uncertain.expected.masses import LikelyPoints, mass_at
-
-Array = np.ndarray[Any, Any]
 
 TINY = 2.0**-1000
 """Products below this are near the end of what doubles can tell apart."""
