@@ -117,7 +117,7 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
 
 LONG_SETUP = ("tests/cluster/", "tests/packaging/", "tests/spark/test_connect.py",
               "tests/unit/engines/test_first_answers.py", "tests/dashboard/", "tests/unit/dashboard/",
-              "tests/unit/benchmarks/test_diagnosis_measures.py")  # fmt: skip
+              "tests/unit/benchmarks/diagnosis/test_diagnosis.py")  # fmt: skip
 """Tests that share what takes long to set up: one process makes it, once."""
 LIVE = ("tests/spark/test_stream_", "tests/spark/test_live_", "tests/spark/test_changing_workload.py")
 """Tests of live streams, which have a session of their own."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks.explanation_baselines import plain_correlation, plain_features, plain_reward
+from benchmarks.baselines.explanation import plain_correlation, plain_features, plain_reward
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.amounts import amount, thorough

@@ -7,10 +7,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from benchmarks import aggregation, decorrelation, exists, growth, imprecise, long_window, ranking, short_cuts
-from benchmarks.planned import planned
-from benchmarks.report import Curve, Report, Result, race
-from benchmarks.workloads import stream
+from benchmarks.aggregation import decorrelation, growth, long_window
+from benchmarks.aggregation import kernels as aggregation
+from benchmarks.cases.events import stream
+from benchmarks.harness.planned import planned
+from benchmarks.harness.report import Curve, Report, Result, race
+from benchmarks.imprecise import imprecise
+from benchmarks.matching import exists, short_cuts
+from benchmarks.ranking import ranking
 from tests.property.amounts import MORE
 
 

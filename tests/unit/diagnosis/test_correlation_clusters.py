@@ -1,4 +1,4 @@
-"""Clusters of features that say the same, and the greedy baseline."""
+"""Clusters of features that say the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 
 from trendloom.diagnosis.clusters import correlation_clusters, correlations, distances_of_classes
 from trendloom.diagnosis.features import Feature
-from trendloom.diagnosis.greedy import greedy_choice
 
 CHANCE = np.random.default_rng(3)
 MEMORY, CPU = CHANCE.normal(size=200), CHANCE.normal(size=200)
@@ -63,23 +62,3 @@ def test_values_that_do_not_vary_correlate_with_nothing() -> None:
     assert found[0].tolist() == [1, 0, 0, 0]
     assert found[2].tolist() == [0, 0, 1, 0]
     assert found[1, 3] == pytest.approx(1)
-
-
-def test_greedy_choice_takes_what_adds_most() -> None:
-    """The class is the sign of one feature or of another: each says a part, both say more, a copy adds nothing."""
-    abnormal = (MEMORY > 0.6745) | (CPU > 0.6745)
-    found = greedy_choice(np.array([CHANCE.normal(size=200), MEMORY, MEMORY, CPU]), abnormal)
-    assert set(found.rows[:2].tolist()) in ({1, 3}, {2, 3})
-    assert not {1, 2} <= set(found.rows.tolist())
-    share = abnormal.mean()
-    whole = -share * np.log2(share) - (1 - share) * np.log2(1 - share)
-    assert 0.8 * whole < found.information[1] <= found.information[-1] <= whole + 1e-9
-    assert (np.diff(found.information) > 0).all()
-
-
-def test_greedy_choice_ends_where_nothing_is_gained() -> None:
-    constant = np.ones((3, 10))
-    assert len(greedy_choice(constant, np.arange(10) < 5).rows) == 0
-    missing = np.where(np.arange(10) < 5, np.nan, 1.0)
-    assert greedy_choice(np.array([np.ones(10), missing]), np.arange(10) < 5).rows.tolist() == [1], "no value says much"
-    assert len(greedy_choice(CHANCE.normal(size=(50, 40)), np.arange(40) < 20, most=2).rows) == 2

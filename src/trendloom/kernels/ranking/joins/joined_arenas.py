@@ -3,7 +3,7 @@
 The sequences of many arenas are made in one call, a *turn*, as many for each as the joins of the turn before have read:
 windows that overlap share most of that work. Then each arena is joined anew, in steps that the join before suggests.
 A join that goes on from one window to the next (`sliding`) makes fewer combinations, but it has to pass over all that
-it has read before; with shared sequences it is slower at any overlap (see `benchmarks/rank_joins.py`).
+it has read before; with shared sequences it is slower at any overlap (see `benchmarks/ranking/rank_joins.py`).
 
 Cost: of each arena that of a `rank_join`.
 """

@@ -123,7 +123,7 @@ def _search(cpu: Array, mem: Array, limit: float, fastest: Array, leanest: Array
 # What a plan costs: partial trends counted, not built, by one pass over the graph.
 #
 # The cost model of Poppe, "Event Stream Analytics", table 5.1, with the numbers of this graph instead of worst cases,
-# and weights that were measured (`benchmarks.trends` shows estimates beside measurements):
+# and weights that were measured (`benchmarks.trends.trends` shows estimates beside measurements):
 #
 # - time of M-CET: a step for each partial trend from a beginning to any event;
 # - time of a graphlet: a step for each partial trend inside it, a copy of the events of its pieces; and for each
