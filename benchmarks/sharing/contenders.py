@@ -15,9 +15,9 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,6 @@ from trendloom.engines.answers import Answer, table_of
 from trendloom.frontend.tql.tree import Query
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract.totals import Totals
 from trendloom.kernels.shared.kernel import SharedKernel
 from trendloom.kernels.shared.steps import CountedQuery
@@ -49,17 +48,18 @@ from trendloom.logical.workload import Workload
 from trendloom.optimizer import optimize_workload
 from trendloom.options import Options
 from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.query_group import QueryGroup, group_of_one
 from trendloom.planner.shared_queries import QueryEventFilters, counted_query
-from trendloom.planner.sharing import AnsweredTogether, SharingQuestion, Way
+from trendloom.planner.sharing import AnsweredTogether, SharingQuestion, Way, with_queries_apart
 from trendloom.planner.sharing_costs import rates_of
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.analysis.statistics import statistics_of_stream
-from trendloom.runtime.blocks import Shared, Stream, block_of_letters, build_block
+from trendloom.runtime.blocks import Shared, Stream, build_block
 from trendloom.runtime.equal_times import Ties
 from trendloom.runtime.parallel import Run
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import load_needed, queries_of
-from trendloom.runtime.task import TogetherResults
+from trendloom.runtime.task import GroupResults
 
 ONE_BY_ONE, UNSHARED, SWEPT_APART = "one by one", "unshared", "swept apart"
 A_SEQ, TWO_STEPS, SHARED = "A-Seq", "two steps", "shared"
@@ -150,15 +150,11 @@ class Contest:
     def answered(self, workload: PhysicalWorkload, events: Events) -> pa.Table:
         """The rows of a workload, with its groups as they are."""
         shared = Shared(workload.optimized.shared_attributes)
-        sweeps: dict[int, local.Together] = {}
-        for group in workload.together:
-            results = TogetherResults(group, workload.queries[group.members[0]].plan)
-            stream = partial(
-                local.stream_of_columns, workload.scan.columns, workload.bound[0], events, _ignore_ties, shared
-            )
-            sweeps |= {number: partial(_swept, results, number, stream) for number in group.members}
-        both = enumerate(workload.queries)
-        return table_of([Answer(one.plan, self._rows(one, events, shared, sweeps.get(at))) for at, one in both])
+        rows: dict[int, Any] = {}
+        for group in workload.groups:
+            results = self._results(group, events, shared)
+            rows |= {number: local.rows(results, query) for query, number in enumerate(group.members)}
+        return table_of([Answer(one.plan, rows[at]) for at, one in enumerate(workload.queries)])
 
     def a_seq(self) -> pa.Table:
         events = arrange_events(self.table, self.workload.key)
@@ -201,8 +197,14 @@ class Contest:
         plans = tuple(plan_physically(bind(query, events.schema)) for query in queries)
         return plans, Shared(optimize_workload(Workload(tuple(one.plan for one in plans))).shared_attributes)
 
-    def _rows(self, physical: Physical, events: Events, shared: Shared, sweep: local.Together | None = None) -> Any:
-        return local.run(physical, events, threads=self.threads, shared=shared, tied=_ignore_ties, together=sweep)
+    def _rows(self, physical: Physical, events: Events, shared: Shared) -> Any:
+        return local.rows(self._results(group_of_one(physical), events, shared), 0)
+
+    def _results(self, group: QueryGroup, events: Events, shared: Shared) -> GroupResults:
+        def stream() -> Stream:
+            return local.stream_of_columns(group.scanned, group.plan, events, _ignore_ties, shared, self.threads)
+
+        return local.results_of(group, stream)
 
     # ------------------------------------------------------------------------------------------------ kernels
 
@@ -237,40 +239,38 @@ class Contest:
         self, workload: PhysicalWorkload, apart: list[Callable[[], list[Totals]]], shared: Shared
     ) -> Callable[[], Any]:
         """Kernels of groups of queries; queries of no group, or with too large numbers, have their own."""
-        groups = [(group, *self._block_of(workload, number, shared)) for number, group in enumerate(workload.together)]
+        groups = [(group, self._block_of(group, shared)) for group in workload.groups if len(group.members) > 1]
 
         def work() -> list[Any]:
             totals: dict[int, Totals | None] = {}
-            for group, block, bits in groups:
-                totals |= zip(group.members, group.kernel.totals(block, bits, self.threads), strict=True)
+            for group, block in groups:
+                assert isinstance(group.kernel, SharedKernel)
+                totals |= zip(group.members, group.kernel.totals(block), strict=True)
             rest = [alone() for at, alone in enumerate(apart) if totals.get(at) is None]
             return [one for one in totals.values() if one is not None] + rest
 
         return work
 
-    def _block_of(self, workload: PhysicalWorkload, number: int, shared: Shared) -> tuple[Block, dict[Any, int]]:
-        group = workload.together[number]
-        plan = workload.queries[group.members[0]].plan
-        stream = local.stream_of_columns(workload.scan.columns, plan, self.events, shared=shared, threads=self.threads)
-        block, _, bits = block_of_letters(group.kernel.asked, plan, stream, group.kernel.columns)
-        return block, bits
+    def _block_of(self, group: QueryGroup, shared: Shared) -> Block:
+        stream = local.stream_of_columns(group.scanned, group.plan, self.events, shared=shared, threads=self.threads)
+        return build_block(group, stream)[0]
 
     def alone_after_all(self) -> int:
         """How many queries have numbers that are too large for the kernel of their group."""
-        workload, shared = self.plan(), Shared()
-        found = 0
-        for number, group in enumerate(workload.together):
-            block, bits = self._block_of(workload, number, shared)
-            found += sum(one is None for one in group.kernel.totals(block, bits, self.threads))
-        return found
+        shared = Shared()
+        return sum(
+            sum(one is None for one in group.kernel.totals(self._block_of(group, shared)))
+            for group in self.plan().groups
+            if isinstance(group.kernel, SharedKernel)
+        )
 
 
 @dataclass(frozen=True)
 class SweepsApart(SharedKernel):
     """The same block for all queries, and a sweep for each."""
 
-    def totals(self, block: Block, bit_of: dict[Hashable, int], threads: int = 1) -> Sequence[Totals | None]:
-        return [kernel.totals(block, bit_of, threads)[0] for kernel in self.kernels]
+    def totals(self, block: Block) -> Sequence[Totals | None]:
+        return [kernel.totals(block)[0] for kernel in self.kernels]
 
     @cached_property
     def kernels(self) -> tuple[SharedKernel, ...]:
@@ -303,13 +303,8 @@ def _groups(
             rates = rates_of(letters.listed, keys.attributes, known)
             names = tuple(str(workload.queries[number].plan.name) for number in counted)
             question = SharingQuestion(names, tuple(counted.values()), letters.listed, rates)
-            yield AnsweredTogether(tuple(counted), question, kernel(question), (Way("as demanded"),), 0)
-
-
-def _swept(
-    results: TogetherResults, number: int, stream: Callable[..., Stream], threads: int
-) -> tuple[Block, Keys, Totals] | None:
-    return results.of(number, stream(threads))
+            shared = with_queries_apart(kernel(question), [workload.queries[number] for number in counted])
+            yield AnsweredTogether(tuple(counted), question, shared, (Way("as demanded"),), 0)
 
 
 def _ignore_ties(_ties: Ties) -> None:

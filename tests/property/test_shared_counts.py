@@ -139,7 +139,7 @@ def test_numbers_beyond_the_sweep_are_counted_alone() -> None:
 
 
 def test_compiled_and_on_several_threads_as_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trendloom.kernels.shared.sweep.LEAST_PART", 100)
+    monkeypatch.setattr("trendloom.runtime.parallel.LEAST", 100)
     monkeypatch.setattr("trendloom.kernels.shared.sweep.FIRST_ROWS", 50)
     count, draw = 600, random.Random(7)
     events = pa.table(
@@ -161,7 +161,7 @@ def test_compiled_and_on_several_threads_as_interpreted(monkeypatch: pytest.Monk
         + ("" if within is None else f"WITHIN {within} SLIDE {slide}")
         for n, (within, slide) in enumerate(windows)
     )
-    found = tl.run(text, events)
+    found = tl.run(text, events, threads=2)
     for number, one in enumerate(text.splitlines()):
         alone = tl.run(one, events).drop_columns(["query"])
         assert rows_of(found, f"q{number}", alone.column_names) == alone.to_pylist()
@@ -169,10 +169,9 @@ def test_compiled_and_on_several_threads_as_interpreted(monkeypatch: pytest.Monk
     block = block_of(events)
     interpreted = sweep_queries(merged, block, {bit: bit for bit in range(len(TYPES))})
     with compiled_first():
-        for threads in (1, 2):
-            compiled = sweep_queries(merged, block, {bit: bit for bit in range(len(TYPES))}, threads)
-            for one, other in zip(interpreted, compiled, strict=True):
-                assert all(np.array_equal(a, b) for a, b in zip(parts(one), parts(other), strict=True))
+        compiled = sweep_queries(merged, block, {bit: bit for bit in range(len(TYPES))})
+        for one, other in zip(interpreted, compiled, strict=True):
+            assert all(np.array_equal(a, b) for a, b in zip(parts(one), parts(other), strict=True))
     assert sum(len(one.key) for one in interpreted) > 50
 
 

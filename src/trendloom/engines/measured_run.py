@@ -10,6 +10,7 @@ import resource
 import sys
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +27,7 @@ from trendloom.options import Options
 from trendloom.planner.plan import Physical
 from trendloom.planner.sharing import Considered
 from trendloom.planner.workload import PhysicalWorkload
-from trendloom.runtime.blocks import block_of_letters, build_block
+from trendloom.runtime.blocks import build_block
 from trendloom.runtime.limits import with_memory
 from trendloom.runtime.planning import planned_alone
 from trendloom.runtime.reading import load_needed, queries_of
@@ -146,15 +147,16 @@ ROUNDS = 3
 def measured(workload: PhysicalWorkload, events: Events) -> tuple[Considered, ...]:
     """What was weighed for each group of queries, and how many seconds the way took that was chosen, on one core."""
     found = []
-    for group in workload.together:
-        plan, kernel = workload.queries[group.members[0]].plan, group.kernel
-        stream = local.stream_of_columns(workload.scan.columns, workload.bound[0], events)
-        block, _, bits = block_of_letters(kernel.asked, plan, stream, kernel.columns)
+    shared = {group.members: group for group in workload.groups}
+    for together in workload.together:
+        group = shared[together.members]
+        block, _ = build_block(group, local.stream_of_columns(group.scanned, group.plan, events))
         seconds = []
         with compiled_first():
             for _ in range(ROUNDS):
                 begin = time.thread_time()
-                kernel.totals(block, bits)
+                _, state = group.kernel.step(group.kernel.start(), block, None)
+                deque(group.kernel.finish(state), maxlen=0)
                 seconds.append(time.thread_time() - begin)
-        found.append(replace(group.considered, measured=min(seconds)))
+        found.append(replace(together.considered, measured=min(seconds)))
     return tuple(found)

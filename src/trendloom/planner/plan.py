@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trendloom.errors import PlanError
-from trendloom.expr.nodes import columns
+from trendloom.expr.nodes import Expr, columns
 from trendloom.kernels.contract import Kernel
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.logical.nesting_limit import too_deep
@@ -23,6 +23,9 @@ from trendloom.planner.exists import with_single_witnesses
 from trendloom.planner.limits import NO_LIMITS, Limits
 from trendloom.planner.pattern_tables import describe
 from trendloom.planner.request import Candidate, Choice, PlanningRequest
+
+EventFilter = tuple[str, tuple[Expr, ...]]
+"""What a position asks of an event: its type, and conditions on it alone."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,19 @@ class Physical:
         """The columns that kernels compare or add up."""
         rules = [rule.expr for scope in self.pattern_spec.scopes for rule in scope.rules]
         return tuple(sorted(self.kernel.reads.union(*(columns(expr) for expr in rules))))
+
+    @property
+    def filters(self) -> tuple[EventFilter, ...]:
+        """What each position of the pattern asks of an event."""
+        return tuple(
+            (place.type, tuple(expr for where, expr in self.plan.filters if where == position))
+            for position, place in enumerate(self.pattern_spec.places)
+        )
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether events that fit no position matter."""
+        return self.plan.scan.types is None
 
     def within(self, memory: int) -> Physical:
         """The same plan, with so many bytes to use."""

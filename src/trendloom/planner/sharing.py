@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from trendloom.expr.nodes import Group, with_attributes
-from trendloom.kernels.shared.kernel import SharedKernel
+from trendloom.expr.nodes import Group, of_any_event, with_attributes
+from trendloom.kernels.shared.kernel import ApartQuery, SharedKernel
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep, Family, SharedSteps, families_of
 from trendloom.logical.display import show_expression
 from trendloom.logical.statistics import StatisticsOf, nothing_known
@@ -209,10 +209,6 @@ class AnsweredTogether:
     ways: tuple[Way, ...]
     taken: int
 
-    def in_numbers(self, numeric: str) -> AnsweredTogether:
-        """The same with `exact`, `float` or `log` numbers."""
-        return replace(self, kernel=replace(self.kernel, numeric=numeric))
-
     @property
     def saved(self) -> str:
         """What is not done twice, for EXPLAIN."""
@@ -262,8 +258,20 @@ def answered_together(
             shown = tuple(_shown(asked, axis) for asked in event_filters.listed)
             question = SharingQuestion(names, tuple(one for _, one in counted), event_filters.listed, rates, shown)
             group = _best(tuple(number for number, _ in counted), question)
-            found += [] if group is None else [group]
+            if group is not None:
+                some = [queries[number] for number in group.members]
+                found.append(replace(group, kernel=with_queries_apart(group.kernel, some)))
     return tuple(found)
+
+
+def with_queries_apart(kernel: SharedKernel, queries: Sequence[Physical]) -> SharedKernel:
+    """The kernel with each of its queries by itself, for numbers that are too large for a sweep."""
+    letters: dict[Any, int] = {asked: number for number, asked in enumerate(kernel.asked)}
+    apart = []
+    for physical in queries:
+        asked = ((kind, tuple(map(of_any_event, tests))) for kind, tests in physical.filters)
+        apart.append(ApartQuery(physical.kernel, tuple(letters.setdefault(one, len(letters)) for one in asked)))
+    return replace(kernel, asked=tuple(letters), apart=tuple(apart))
 
 
 def _overflows(query: CountedQuery, rates: Rates) -> bool:
@@ -308,4 +316,5 @@ def kernel_for(
     assert len(known) == len(queries)
     rates = rates_of(event_filters.listed, attributes, statistics(queries[0].plan))
     kernels = _kernels(SharingQuestion((), known, event_filters.listed, rates)).values()
-    return replace(min(kernels, key=lambda kernel: seconds_together(kernel.merged, rates)), numeric=numeric)
+    best = min(kernels, key=lambda kernel: seconds_together(kernel.merged, rates))
+    return with_queries_apart(best, queries).in_numbers(numeric)

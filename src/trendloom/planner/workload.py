@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from trendloom.logical.plan import Plan, Scan
 from trendloom.logical.statistics import StatisticsOf, nothing_known
@@ -16,6 +17,7 @@ from trendloom.model.amounts import show_names
 from trendloom.optimizer import optimize_workload
 from trendloom.planner.limits import NO_LIMITS, Limits
 from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.query_group import QueryGroup, group_of_one
 from trendloom.planner.sharing import AnsweredTogether, answered_together
 
 
@@ -34,6 +36,16 @@ class PhysicalWorkload:
     @property
     def key_sets(self) -> tuple[KeySet, ...]:
         return self.optimized.key_sets
+
+    @cached_property
+    def groups(self) -> tuple[QueryGroup, ...]:
+        """The queries by kernels, in the order of the first query of each."""
+        apart = set(range(len(self.queries))).difference(*(group.members for group in self.together))
+        found = [group_of_one(self.queries[number], number) for number in apart]
+        for group in self.together:
+            queries = tuple(self.queries[number] for number in group.members)
+            found.append(QueryGroup(group.members, queries, group.kernel, group.kernel.asked))
+        return tuple(sorted(found, key=lambda group: group.members[0]))
 
     @property
     def scan(self) -> Scan:

@@ -7,7 +7,7 @@ the stream names for that, if it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -33,7 +33,8 @@ from trendloom.logical.plan import Plan
 from trendloom.logical.workload import Attributes
 from trendloom.model.imprecision import Intervals
 from trendloom.model.schema import Kind, Schema
-from trendloom.planner.plan import Physical
+from trendloom.planner.plan import EventFilter, Physical
+from trendloom.planner.query_group import QueryGroup
 from trendloom.runtime.equal_times import Tied, ties_of
 
 Picked = tuple[Array | None, Array, Array]
@@ -44,7 +45,7 @@ Picked = tuple[Array | None, Array, Array]
 class Shared:
     """What several queries over one stream have in common, each made once: columns, keys, and events sorted by them.
 
-    `masks`: which events pass the conditions of a letter, in the order in which the query sees them.
+    `masks`: which events pass the conditions of a filter, in the order in which the query sees them.
     `often`: partition attributes that more than one query has. For these all events and the columns that queries look
     at are sorted once, and a query picks its own out of them in order; for others a query sorts only the events that it
     needs.
@@ -153,43 +154,26 @@ def stream_of_table(plan: Plan, table: pa.Table, tied: Tied | None = None) -> St
     return Stream(table, kinds, ticks(times, plan.schema.axis), tied=tied)
 
 
-Letter = tuple[str, tuple[Expr, ...]]
-"""What a position asks of an event: its type, and conditions on it alone."""
-
-
-def build_block(physical: Physical, stream: Stream, keys: Keys | None = None) -> tuple[Block, Keys]:
+def build_block(group: QueryGroup | Physical, stream: Stream, keys: Keys | None = None) -> tuple[Block, Keys]:
     """The sorted block of a stream and the codes of its keys (key k of the block has code k).
 
     `keys`: the codes of the rows, where others have numbered them.
     """
-    plan = physical.plan
-    bits: dict[Letter, int] = {}
-    which = []
-    for position, place in enumerate(physical.pattern_spec.places):
-        tests = tuple(expr for where, expr in plan.filters if where == position)
-        which.append(bits.setdefault((place.type, tests), len(bits)))
-    whole = plan.scan.types is None
-    block, keys = _block(plan, list(bits), stream, keys, whole=whole, columns=tuple(physical.columns))
-    return replace(block, bits=tuple(which)), keys
-
-
-def block_of_letters(
-    letters: Sequence[Letter], plan: Plan, stream: Stream, columns: tuple[str, ...] = ()
-) -> tuple[Block, Keys, dict[Hashable, int]]:
-    """The events that any of some letters asks for, by the keys of a plan, and the bit of each letter."""
-    block, keys = _block(plan, list(letters), stream, columns=columns)
-    return block, keys, {letter: bit for bit, letter in enumerate(letters)}
+    bits: dict[EventFilter, int] = {}
+    which = tuple(bits.setdefault(asked, len(bits)) for asked in group.filters)
+    block, keys = _block(group.plan, list(bits), stream, keys, whole=group.reads_all, columns=group.columns)
+    return replace(block, bits=which), keys
 
 
 def _block(
-    plan: Plan, letters: list[Letter], stream: Stream, keys: Keys | None = None, *, whole: bool = False,
+    plan: Plan, filters: list[EventFilter], stream: Stream, keys: Keys | None = None, *, whole: bool = False,
     columns: tuple[str, ...] = (),
 ) -> tuple[Block, Keys]:  # fmt: skip
-    """A block whose `fits` have a bit for each letter; `whole`: with events that fit none."""
+    """A block whose `fits` have a bit for each filter; `whole`: with events that fit none."""
     often = keys is None and plan.keys in stream.shared.often
     keys = key_codes(plan.keys, stream) if keys is None else keys
     source = _all_sorted(plan.keys, stream, keys) if often else stream
-    fits = _fits(letters, source, plan.schema.type)
+    fits = _fits(filters, source, plan.schema.type)
     some = None if whole else _fitting(fits, stream.threads)
     if isinstance(source, SortedEvents):
         places, (rows, ticks, sizes) = _picked(source, some)
@@ -199,7 +183,7 @@ def _block(
     found, instants = _ordered(plan, stream, keys.codes, ticks, rows)
     if found is not rows:  # columns are taken from the stream, whose rows are known
         source, rows, places = stream, found, found
-        fits = _fits(letters, stream, plan.schema.type)
+        fits = _fits(filters, stream, plan.schema.type)
     block = Block(
         key_starts=np.r_[0, np.cumsum(sizes)].astype(np.int64),
         time=ticks,
@@ -296,14 +280,14 @@ def key_codes(partition: tuple[str, ...], stream: Stream) -> Keys:
     return known[partition]
 
 
-def _fits(letters: list[Letter], stream: Stream | SortedEvents, type_column: str) -> list[Array]:
-    """Per event a set of bits, one for each letter, in words."""
-    words = [letters[at : at + WORD] for at in range(0, max(len(letters), 1), WORD)]
+def _fits(filters: list[EventFilter], stream: Stream | SortedEvents, type_column: str) -> list[Array]:
+    """Per event a set of bits, one for each filter, in words."""
+    words = [filters[at : at + WORD] for at in range(0, max(len(filters), 1), WORD)]
     types = stream.vector(type_column)
     return [_word_of_fits(some, stream, types) for some in words]
 
 
-def _word_of_fits(tests_of: list[Letter], stream: Stream | SortedEvents, types: Vector) -> Array:
+def _word_of_fits(tests_of: list[EventFilter], stream: Stream | SortedEvents, types: Vector) -> Array:
     word, shares = _word(len(tests_of)), bool(stream.shared.often)
     for part in (part for _, tests in tests_of for expr in tests for part in walk(expr)):
         if isinstance(part, Attribute):
@@ -322,13 +306,13 @@ def _word_of_fits(tests_of: list[Letter], stream: Stream | SortedEvents, types: 
                 fits |= _mask(name, tests, some, leaf).astype(word) << word(bit)
         return fits
 
-    known = {bit: _shared_mask(letter, stream, types) for bit, letter in enumerate(tests_of) if letter[1] and shares}
+    known = {bit: _shared_mask(asked, stream, types) for bit, asked in enumerate(tests_of) if asked[1] and shares}
     return _tested(test, len(types), word, stream.threads)
 
 
-def _shared_mask(letter: Letter, stream: Stream | SortedEvents, types: Vector) -> Array:
-    """Which events have a letter; asked for by several queries, it is tested once."""
-    name, tests = letter
+def _shared_mask(asked: EventFilter, stream: Stream | SortedEvents, types: Vector) -> Array:
+    """Which events pass a filter; asked for by several queries, it is tested once."""
+    name, tests = asked
     order = stream.order if isinstance(stream, SortedEvents) else None
     key = (order, name, tuple(map(of_any_event, tests)))
     masks = stream.shared.masks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from trendloom.kernels.contract import Expected
 from trendloom.kernels.contract.totals import TooManyDigits, Widening
 from trendloom.model.amounts import free_memory
 from trendloom.planner.plan import Physical
+from trendloom.planner.query_group import QueryGroup
 
 WORTH_A_WARNING = 1e6
 """Events times words of exact numbers from which it takes seconds to compute them."""
@@ -68,6 +70,8 @@ def too_many(physical: Physical, number: str) -> RunError:
 # of it: they are there whatever the query does.
 
 
+Planned = TypeVar("Planned", Physical, QueryGroup)
+
 SHARE = 4
 """One part in so many of the free memory is used, if nobody gives a limit."""
 LEAST = 64 << 20
@@ -94,11 +98,11 @@ class Budget:
         return min(MOST_BATCHED, max(int(self.memory / 12 / width), 1))
 
 
-def with_memory(physical: Physical, tasks: int = 1) -> Physical:
-    """The same plan, with a limit in bytes where it had none: a share of what is free here, by so many tasks."""
-    if physical.limits.memory is not None:
-        return physical
-    return physical.within(max(free_memory() // SHARE // tasks, LEAST))
+def with_memory(planned: Planned, tasks: int = 1) -> Planned:
+    """The same plans, with a limit in bytes where they had none: a share of what is free here, by so many tasks."""
+    if planned.limits.memory is not None:
+        return planned
+    return planned.within(max(free_memory() // SHARE // tasks, LEAST))
 
 
 def budget_of(physical: Physical) -> Budget:

@@ -23,7 +23,7 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.expr.row_slices import in_context, side_by_side
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import Divisible, Expected, Hear, Kernel
+from trendloom.kernels.contract import Divisible, Expected, Failed, Hear, Kernel
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.totals import Totals
 
@@ -70,7 +70,9 @@ class Portion:
             found, _ = kernel.step(self.start(kernel), self.block, self.until)
         return map(self._renumbered, found)
 
-    def _renumbered(self, found: Totals | Matches) -> Totals | Matches:
+    def _renumbered(self, found: Totals | Matches | Failed) -> Totals | Matches | Failed:
+        if isinstance(found, Failed):
+            return found
         if isinstance(found, Totals):
             return replace(found, key=found.key + self.key) if self.key else found
         if self.events is not None:

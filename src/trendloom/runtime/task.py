@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
@@ -10,14 +11,14 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Total
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.contract import Expected, Hear
+from trendloom.kernels.contract import Expected, Failed, Hear
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.contract.totals import Totals, Widening
-from trendloom.logical.plan import Aggregation, Plan
+from trendloom.logical.plan import Aggregation
 from trendloom.planner.plan import Physical
-from trendloom.planner.sharing import AnsweredTogether
+from trendloom.planner.query_group import QueryGroup, group_of_one
 from trendloom.runtime.aggregate_rows import beyond_decimal
-from trendloom.runtime.blocks import Stream, block_of_letters, build_block, key_codes
+from trendloom.runtime.blocks import Stream, build_block, key_codes
 from trendloom.runtime.limits import budget_of, naming_the_way_out, refuse_floods, too_many
 from trendloom.runtime.match_rows import order_of, order_of_ranks, width_of
 from trendloom.runtime.parallel import Run
@@ -33,6 +34,7 @@ FIRST_ENTRIES = 1 << 21
 MoreColumns = Callable[[Arranged, Matches], Mapping[str, pa.Array]]
 """Columns of rows besides their own, by name."""
 KeepMatches = Callable[[Matches], Matches]
+Result = Totals | Matches | Failed
 
 
 def show(physical: Physical, stream: Stream) -> Arranged:
@@ -160,61 +162,96 @@ def _with_columns(batch: pa.RecordBatch, more: Mapping[str, pa.Array]) -> pa.Rec
 
 
 def partial(
-    physical: Physical, stream: Stream, *, numeric: str = "exact", progress: Progress | None = None,
-    keep: Keep | None = None, hear: Hear | None = None, decimals: bool = False, threads: int = 1,
-) -> pa.Table | None:  # fmt: skip
-    """The measures of an aggregating query over this stream; None where there is no match.
+    physical: Physical, stream: Stream, *, numeric: str = "exact", keep: Keep | None = None, decimals: bool = False
+) -> pa.Table | None:
+    """The measures of a single aggregating query over this stream; see `GroupResults.partial`."""
+    group = group_of_one(physical.in_numbers(numeric))
+    return GroupResults(group, stream, decimals=decimals).partial(0, keep=keep)
 
-    `keep` picks the results to give out where others belong to another task, `hear` is told of long numbers before
-    they are computed. `decimals`: results are Spark's, so a number of matches that they cannot hold is refused before
-    it is computed.
+
+class GroupResults:
+    """The results of a group of queries over a stream, handed out by query.
+
+    The events are read and sorted, and the kernel runs, when results of any query are first asked for; those of the
+    other queries wait. `hear` is called before long numbers are computed. `decimals`: results are Spark's, so a number
+    of matches that they cannot hold is refused before it is computed.
     """
-    shown = show(physical.in_numbers(numeric), stream)
-    hear = _refusing(physical.plan, stream, shown.keys) if decimals else hear
-    results = Run(shown.physical.kernel, shown.block, threads).results(hear)
-    with naming_the_way_out():
-        return partial_table(shown, results, keep=keep, progress=progress)
 
+    def __init__(
+        self,
+        group: QueryGroup,
+        stream: Stream | Callable[[], Stream],
+        *,
+        hear: Hear | None = None,
+        decimals: bool = False,
+    ) -> None:
+        self.group, self._stream = group, stream
+        self._hear = self._refuse_wide if decimals else hear
+        self._sorted: tuple[Block, Keys] | None = None
+        self._results: Iterator[Result] | None = None
+        self._waiting: list[deque[Result]] = [deque() for _ in group.queries]
+        self._error: Exception | None = None
 
-def partial_of(physical: Physical, stream: Stream, block: Block, keys: Keys, totals: Totals) -> pa.Table | None:
-    """The measures of a query whose totals are known."""
-    return partial_table(Arranged(physical, stream, block, keys), [totals])
+    @property
+    def stream(self) -> Stream:
+        if not isinstance(self._stream, Stream):
+            self._stream = self._stream()
+        return self._stream
 
+    @property
+    def sorted(self) -> tuple[Block, Keys]:
+        """The events as the kernel sees them."""
+        if self._sorted is None:
+            self._sorted = build_block(self.group, self.stream)
+        return self._sorted
 
-def _refusing(plan: Plan, stream: Stream, keys: Keys) -> Hear | None:
-    """Refuses numbers of matches beyond Spark's decimals, where the rows give them away as they are."""
-    assert isinstance(plan.output, Aggregation)
-    counts = [v for v in plan.output.values if isinstance(v.expr, Total) and v.expr.positions is None]
-    if not counts or plan.output.having is not None:
-        return None
+    def arranged(self, query: int) -> Arranged:
+        """The same for the rows of a query."""
+        return Arranged(self.group.queries[query], self.stream, *self.sorted)
 
-    def refuse(found: object) -> None:
-        if isinstance(found, Widening) and found.matches > DECIMAL_BITS:
-            row = pa.array([int(keys.rows[found.key])])
-            groups = {name: stream.table[name].take(row) for name in plan.group_by}
-            raise beyond_decimal(plan, counts[0], pa.table({WINDOW: [found.start], **groups}), 0)
+    def of(self, query: int) -> Iterator[Totals | Matches]:
+        """The results of a query; raises what was refused of it."""
+        waiting = self._waiting[query]
+        while True:
+            while waiting:
+                found = waiting.popleft()
+                if isinstance(found, Failed):
+                    raise found.error
+                yield found
+            following = self._next()
+            if following is None:
+                return
+            self._waiting[following.query].append(following)
 
-    return refuse
+    def _next(self) -> Result | None:
+        """The next result of any query; an error of the kernel is one of all queries."""
+        if self._error is not None:
+            raise self._error
+        try:
+            if self._results is None:
+                block, _ = self.sorted
+                self._results = Run(self.group.kernel, block, self.stream.threads).results(self._hear)
+            return next(self._results, None)
+        except Exception as error:
+            self._error = error
+            raise
 
+    def partial(self, query: int, *, progress: Progress | None = None, keep: Keep | None = None) -> pa.Table | None:
+        """The measures of an aggregating query; None where there is no match.
 
-# Queries that one kernel answers together: one block with the events of all of them, and totals for each.
-
-
-class TogetherResults:
-    """The results of a group of queries, made when the first of them is asked for. `plan`: that of any of them."""
-
-    def __init__(self, group: AnsweredTogether, plan: Plan) -> None:
-        self.group, self.plan = group, plan
-        self._found: tuple[Block, Keys, Sequence[Totals | None]] | None = None
-
-    def of(self, number: int, stream: Stream) -> tuple[Block, Keys, Totals] | None:
-        """The totals of a query, with the block and the keys that they speak of; None: it must be answered alone.
-
-        `stream`: the events, with the columns that any of the queries reads.
+        `keep` picks the results to give out where others belong to another task.
         """
-        if self._found is None:
-            block, keys, bits = block_of_letters(self.group.kernel.asked, self.plan, stream, self.group.kernel.columns)
-            self._found = block, keys, self.group.kernel.totals(block, bits, stream.threads)
-        block, keys, found = self._found
-        totals = found[self.group.members.index(number)]
-        return None if totals is None else (block, keys, totals)
+        with naming_the_way_out():
+            return partial_table(self.arranged(query), self.of(query), keep=keep, progress=progress)
+
+    def _refuse_wide(self, found: object) -> None:
+        """Refuse numbers of matches beyond Spark's decimals, where the rows give them away as they are."""
+        if not isinstance(found, Widening) or found.matches <= DECIMAL_BITS:
+            return
+        plan, (_, keys) = self.group.queries[found.query].plan, self.sorted
+        assert isinstance(plan.output, Aggregation)
+        counts = [v for v in plan.output.values if isinstance(v.expr, Total) and v.expr.positions is None]
+        if counts and plan.output.having is None:
+            row = pa.array([int(keys.rows[found.key])])
+            groups = {name: self.stream.table[name].take(row) for name in plan.group_by}
+            raise beyond_decimal(plan, counts[0], pa.table({WINDOW: [found.start], **groups}), 0)

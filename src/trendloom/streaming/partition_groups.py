@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import StateError
+from trendloom.kernels.contract import Failed
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy
-from trendloom.kernels.contract.totals import Totals
 from trendloom.kernels.shared.kernel import SharedKernel
 from trendloom.logical.statistics import StatisticsOf, nothing_known
 from trendloom.logical.workload import Attributes, Workload
@@ -27,8 +27,9 @@ from trendloom.model.amounts import show_names
 from trendloom.model.schema import Schema
 from trendloom.model.time import Window
 from trendloom.optimizer.share_scan import find_key_sets
+from trendloom.planner.query_group import QueryGroup
 from trendloom.planner.sharing import kernel_for
-from trendloom.runtime.blocks import Stream, block_of_letters, build_block, stream_of_table
+from trendloom.runtime.blocks import Stream, build_block, stream_of_table
 from trendloom.streaming.event_buffer import EventBuffer
 from trendloom.streaming.state import ChunkIndex, Holds, Memory, pack_index, unpack_index
 from trendloom.streaming.streaming_query import StreamingQuery
@@ -147,34 +148,18 @@ class GroupStep(EventBuffer):
         whole = stream_of_table(plan, _with_all_columns(self.events_of(chosen), self.schema))
         certain = np.flatnonzero((whole.ticks >= needs) & (whole.ticks < watermark))
         stream = Stream(whole.table.take(pa.array(certain)), whole.kinds, whole.ticks[certain])
-        block, keys, bits = block_of_letters(kernel.asked, plan, stream, kernel.columns)
-        for streaming_query, found in zip(self.group.streaming_queries, kernel.totals(block, bits), strict=True):
-            if found is None:
-                yield from self._alone(streaming_query, stream, watermark)
-            else:
-                ended = self._ended(streaming_query, found, watermark)
-                if len(ended):
-                    yield from (
-                        (streaming_query, batch) for batch in streaming_query.rows(stream, block, keys, iter([ended]))
-                    )
-
-    def _alone(
-        self, streaming_query: StreamingQuery, stream: Stream, watermark: int
-    ) -> Iterator[tuple[StreamingQuery, pa.RecordBatch]]:
-        """The results of a query whose numbers are too large for the kernel of the group."""
-        block, keys = build_block(streaming_query.physical, stream)
-        kernel = streaming_query.physical.kernel
-        _, state = kernel.step(kernel.load(None, None), block, None)
-        results = (self._ended(streaming_query, found, watermark) for found in kernel.finish(state))
-        yield from ((streaming_query, batch) for batch in streaming_query.rows(stream, block, keys, results))
-
-    def _ended(self, streaming_query: StreamingQuery, found: Totals, watermark: int) -> Totals:
-        """The results of windows that have ended since the last step."""
-        within, before = streaming_query.physical.plan.window.within, self.index.before
-        assert within is not None
-        end = found.start + within
-        ended = end <= watermark if before is None else (end <= watermark) & (end > before)
-        return found if ended.all() else found.take(np.flatnonzero(ended))
+        queries = tuple(one.physical for one in self.group.streaming_queries)
+        group = QueryGroup(tuple(range(len(queries))), queries, kernel, kernel.asked)
+        block, keys = build_block(group, stream)
+        results, _ = kernel.step(kernel.load(None, before), block, watermark)
+        for found in results:
+            if isinstance(found, Failed):
+                raise found.error
+            streaming_query = self.group.streaming_queries[found.query]
+            if len(found):
+                yield from (
+                    (streaming_query, batch) for batch in streaming_query.rows(stream, block, keys, iter([found]))
+                )
 
 
 def _with_all_columns(events: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from threading import Event
+from typing import Any
 
 import pyarrow as pa
 
 from trendloom.expr.arrays import Array
 from trendloom.io.events import Events
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.contract.totals import Totals, Widening
+from trendloom.kernels.contract.totals import Widening
 from trendloom.logical.plan import Plan
 from trendloom.planner.plan import Physical
+from trendloom.planner.query_group import QueryGroup, group_of_one
 from trendloom.runtime import task
 from trendloom.runtime.aggregate_rows import finish_aggregates
 from trendloom.runtime.blocks import Shared, Stream
@@ -22,9 +21,7 @@ from trendloom.runtime.equal_times import Tied
 from trendloom.runtime.limits import warning_of_digits, with_memory
 from trendloom.runtime.result_builder import Progress
 from trendloom.runtime.result_columns import aggregate_schema, empty_batch
-
-Together = Callable[[int], tuple[Block, Keys, Totals] | None]
-"""The totals of a query that is answered together with others, by so many threads; None: it is answered alone."""
+from trendloom.runtime.task import GroupResults
 
 
 def run(
@@ -34,51 +31,61 @@ def run(
     numeric: str = "exact",
     limit: int | None = None,
     progress: Progress | None = None,
-    unsorted: Callable[[], None] | None = None,
     foreseen: Callable[[str], None] | None = None,
-    tied: Tied | None = None,
     beforehand: Callable[[str], None] | None = None,
     threads: int | None = None,
-    shared: Shared | None = None,
-    together: Together | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one query, in batches; at least one batch, so that columns are known where there is no row.
+    """The rows of a single query, in batches; see `rows`. `threads`: all cores, if not given."""
+    cores = threads or os.cpu_count() or 1
+    group = group_of_one(physical).in_numbers(numeric)
+    results = results_of(group, lambda: stream_of_columns(group.scanned, group.plan, events, threads=cores), beforehand)
+    return rows(results, 0, numeric=numeric, limit=limit, progress=progress, foreseen=foreseen)
 
-    `beforehand` receives a warning of exact numbers that take long, before they are computed. `threads`: all cores, if
-    not given. `shared`: what other queries over these events have made already; `together`: gives the results, where
-    they are found with those of other queries.
+
+def results_of(
+    group: QueryGroup, stream: Callable[[], Stream], beforehand: Callable[[str], None] | None = None
+) -> GroupResults:
+    """The results of a group, computed when they are read.
+
+    `beforehand` receives a warning of exact numbers that take long, before they are computed, once for a query.
     """
-
-    told_of_digits = Event()
+    warned: set[int] = set()
 
     def hear(found: object) -> None:
         warning = warning_of_digits(found) if isinstance(found, Widening) else None
-        if warning is not None and beforehand is not None and not told_of_digits.is_set():
-            told_of_digits.set()
+        if isinstance(found, Widening) and warning and beforehand is not None and found.query not in warned:
+            warned.add(found.query)
             beforehand(warning)
 
-    cores = threads or os.cpu_count() or 1
-    plan, physical = physical.plan, with_memory(physical)
-    stream = stream_of(physical, events, tied, shared, cores)
-    table = stream.table
+    return GroupResults(with_memory(group), stream, hear=hear)
+
+
+def rows(
+    results: GroupResults,
+    query: int,
+    *,
+    numeric: str = "exact",
+    limit: int | None = None,
+    progress: Progress | None = None,
+    unsorted: Callable[[], None] | None = None,
+    foreseen: Callable[[str], None] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a query of a group; at least one batch, so that columns are known where there is no row."""
+    physical = results.group.queries[query]
     if physical.aggregates:
-        found = None if together is None else together(cores)
-        if found is not None:
-            merged = task.partial_of(physical, stream, *found)
-        else:
-            merged = task.partial(physical, stream, numeric=numeric, progress=progress, hear=hear, threads=cores)
-        schema = aggregate_schema(plan, table.schema, numeric, pa.int64())
+        plan, schema = physical.plan, results.stream.table.schema
+        merged = results.partial(query, progress=progress)
         if merged is None:
-            yield empty_batch(schema)
+            yield empty_batch(aggregate_schema(plan, schema, numeric, pa.int64()))
             return
-        result = finish_aggregates(plan, table.schema, merged, numeric, spark=False)
+        result = finish_aggregates(plan, schema, merged, numeric, spark=False)
         yield from result.slice(0, limit).combine_chunks().to_batches() or [empty_batch(result.schema)]
         return
-    told = None if foreseen is None else lambda expected: foreseen(str(expected))
-    shown = task.show(physical, stream)
+    expected = None if foreseen is None else lambda number: foreseen(str(number))
     yield from task.rows(
-        shown, limit=limit, progress=progress, unsorted=unsorted, foreseen=told, exact=None, threads=cores
-    )
+        results.arranged(query), limit=limit, progress=progress, unsorted=unsorted, foreseen=expected, exact=None,
+        threads=results.stream.threads,
+    )  # fmt: skip
 
 
 def stream_of(

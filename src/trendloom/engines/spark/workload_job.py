@@ -32,17 +32,13 @@ from trendloom.engines.spark.tasks import (
     task_number,
 )
 from trendloom.engines.spark.workload_table import aligned, joint_schema
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.contract.totals import Totals
 from trendloom.logical.workload import Attributes, KeySet, Workload
 from trendloom.planner.plan import Physical
-from trendloom.planner.sharing import AnsweredTogether
+from trendloom.planner.query_group import QueryGroup
 from trendloom.planner.workload import PhysicalWorkload
-from trendloom.runtime import task
-from trendloom.runtime.blocks import Shared, Stream, stream_of_table
+from trendloom.runtime.blocks import Shared, stream_of_table
 from trendloom.runtime.partial_aggregates import merge_partials
-from trendloom.runtime.task import TogetherResults
+from trendloom.runtime.task import GroupResults
 from trendloom.streaming.state import pack, unpack
 
 if TYPE_CHECKING:
@@ -63,11 +59,11 @@ class Member:
 
 @dataclass(frozen=True)
 class PartitionGroup:
-    """Queries whose events meet in one task by the same attributes; `together`: those that one kernel answers."""
+    """Queries whose events meet in one task by the same attributes; `groups`: which kernel answers which."""
 
     attributes: Attributes
     members: tuple[Member, ...]
-    together: tuple[AnsweredTogether, ...] = ()
+    groups: tuple[QueryGroup, ...]
 
 
 def meetings_of(
@@ -77,9 +73,9 @@ def meetings_of(
     found = []
     for keys in key_sets:
         members = tuple(Member(number, job_of(workload.queries[number])) for number in keys.members)
-        groups = [group for group in workload.together if set(group.members) <= set(keys.members)]
-        numbered = tuple(group.in_numbers(members[0].job.numeric) for group in groups)
-        found.append(PartitionGroup(keys.attributes, members, numbered))
+        numeric = members[0].job.numeric
+        groups = [group.in_numbers(numeric) for group in workload.groups if set(group.members) <= set(keys.members)]
+        found.append(PartitionGroup(keys.attributes, members, tuple(groups)))
     return tuple(found)
 
 
@@ -161,33 +157,28 @@ def _results(partition_group: PartitionGroup, events: pa.Table) -> Batches:
     plans = tuple(member.job.plan for member in partition_group.members)
     shared = Shared(Workload(plans).shared_attributes)
     whole = replace(stream_of_table(plans[0], events), shared=shared, vectors=shared.vectors)
-    groups = [TogetherResults(group, plans[0]) for group in partition_group.together]
-    together = {number: one for one in groups for number in one.group.members}
-    for member in partition_group.members:
-        names = list(member.job.plan.scan.columns)
-        stream = replace(whole, table=whole.table.select(names), tied=member.job.tied)
-        results = together.get(member.number)
-        known = None if results is None else results.of(member.number, replace(whole, tied=member.job.tied))
-        for rows in _rows(member.job, stream, known):
-            route = 0 if member.job.in_parts else 1 + task_number()
-            payload = pack(pa.Table.from_batches([rows]), compress=False)
-            arrays = [pa.array([number], pa.int32()) for number in (member.number, route)]
-            yield pa.RecordBatch.from_arrays([*arrays, pa.array([payload], pa.binary())], schema=PARCEL)
+    jobs = {member.number: member.job for member in partition_group.members}
+    for group in partition_group.groups:
+        tied = jobs[group.members[0]].tied
+        stream = replace(whole, table=whole.table.select(list(group.scanned)), tied=tied)
+        results = GroupResults(group, stream, decimals=True)
+        for query, number in enumerate(group.members):
+            for rows in _rows(jobs[number], results, query):
+                route = 0 if jobs[number].in_parts else 1 + task_number()
+                payload = pack(pa.Table.from_batches([rows]), compress=False)
+                arrays = [pa.array([one], pa.int32()) for one in (number, route)]
+                yield pa.RecordBatch.from_arrays([*arrays, pa.array([payload], pa.binary())], schema=PARCEL)
 
 
-def _rows(job: Job, stream: Stream, known: tuple[Block, Keys, Totals] | None) -> Batches:
-    """Rows of a query, or a part where other tasks know more of its groups or windows; `known`: its totals."""
+def _rows(job: Job, results: GroupResults, query: int) -> Batches:
+    """Rows of a query, or a part where other tasks know more of its groups or windows."""
     if job.plan.ranking is not None:
-        yield from ranks_of(job, stream)
-        return
-    if not job.physical.aggregates:
-        yield from rows_of(job, stream)
-        return
-    if known is not None:
-        partial = task.partial_of(job.physical, stream, *known)
+        yield from ranks_of(job, results.stream)
+    elif not job.physical.aggregates:
+        yield from rows_of(job, results.stream)
     else:
-        partial = task.partial(job.physical, stream, numeric=job.numeric, decimals=True)
-    yield from as_partials(job, partial) if job.adds_up else finished(job, partial)
+        partial_rows = results.partial(query)
+        yield from as_partials(job, partial_rows) if job.adds_up else finished(job, partial_rows)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, W
 from trendloom.kernels.columns.words import STEP
 from trendloom.kernels.contract.measures import AggregationSpec, Measure
 from trendloom.kernels.contract.totals import (
-    MOST_WORDS,
     Amounts,
     OnWidening,
     TooManyDigits,
@@ -41,6 +40,10 @@ class Sweeper(Protocol):
     def sweep(self, spans: Spans, numbers: Numbers) -> SpanTotals: ...
 
     def without_least(self) -> Sweeper: ...
+
+
+MOST_WORDS = 1 << 18
+"""Words of a number beyond which exact arithmetic is refused: that is five million digits."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ def words_of(bits: Array) -> Array:
 def _allowed(words: Array) -> Array:
     """The same, unless it is beyond reason."""
     if len(words) and words.max() > MOST_WORDS:
-        raise TooManyDigits
+        raise TooManyDigits(MOST_WORDS)
     return words
 
 

@@ -13,6 +13,9 @@ below the watermark, sorted by key and time; `before` is the watermark of the st
 events again (`emission` says how far back) or turn them into summaries and never see them again. In batch there is one
 step, without a watermark, and `finish`.
 
+A kernel answers a group of queries, mostly of one. Every result is tagged by the number of its query within the group;
+what is refused of one query (`Failed`) leaves the results of the others as they are.
+
 Keys of a block are numbers. In what is dumped the engine puts the key's values in their place, and numbers again when
 it loads: numbers mean nothing from one step to the next.
 """
@@ -22,11 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Flag, auto
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from trendloom.errors import TrendloomError
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.emission import EmissionPolicy
@@ -86,6 +90,16 @@ class Expected:
         if not self.exact:
             return f"at most {number}"
         return number if self.number < EXACT_DOUBLE else f"about {number}"
+
+
+@dataclass(frozen=True)
+class Failed:
+    """In place of results of a query: why there are none, or no more."""
+
+    query: int
+    error: TrendloomError
+
+    size: ClassVar[int] = 0
 
 
 def _digits(number: float) -> str:
@@ -163,7 +177,10 @@ Result = TypeVar("Result", covariant=True)
 
 
 class Kernel(Protocol[State, Result]):
-    """What an engine may ask of a kernel. Results are `Matches` (of the block's events) or `Totals` (of its keys)."""
+    """What an engine may ask of a kernel. Results are `Matches` (of the block's events) or `Totals` (of its keys).
+
+    Both are tagged by query; a kernel of a single query leaves the tag at 0.
+    """
 
     @property
     def emission(self) -> EmissionPolicy:

@@ -17,6 +17,7 @@ Where times are imprecise, the time of an event is its earliest, and so are thos
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeVar
@@ -98,6 +99,32 @@ class EmissionPolicy:
             return last + 1
         assert self.window.within is not None
         return (first if start is None else start) + self.window.within
+
+
+@dataclass(frozen=True)
+class JointEmission(EmissionPolicy):
+    """Several queries in sliding windows: `window` is the longest, `windows` are all of them."""
+
+    windows: tuple[Window, ...] = ()
+
+    @property
+    def _each(self) -> tuple[EmissionPolicy, ...]:
+        return tuple(EmissionPolicy(window, self.certain) for window in self.windows)
+
+    def oldest(self, watermark: int) -> int:
+        return min(one.oldest(watermark) for one in self._each)
+
+    def forgotten(self, time: Ticks) -> Ticks:
+        raise NotImplementedError("windows close, and no result is certain before")
+
+    def closes(self, earliest: int, after: int) -> int:
+        return min(one.closes(earliest, after) for one in self._each)
+
+
+def joint_emission(windows: Iterable[Window]) -> EmissionPolicy:
+    """The policy of queries whose results are certain when a window ends."""
+    different = tuple(dict.fromkeys(windows))
+    return JointEmission(max(different, key=lambda one: one.within or 1), Certain.WINDOW, windows=different)
 
 
 def between(moment: Array, before: int | None, watermark: int | None) -> Array:

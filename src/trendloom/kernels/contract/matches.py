@@ -37,7 +37,7 @@ class Matches:
     """`columns`: what else is known of every row. `certain_from`: the event whose time decides when a row is certain;
     None: its first. `unions`: a row binds the events of many matches, so those of one instant have no order. `rank`:
     which place each match has among those of its window and partition. `chances`: how likely each is, where its times
-    are imprecise.
+    are imprecise. `query`: the number in the group of the query that they answer.
     """
 
     offsets: Array
@@ -49,6 +49,7 @@ class Matches:
     unions: bool = False
     rank: Array | None = None
     chances: MatchConfidence | None = None
+    query: int = 0
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -96,7 +97,8 @@ class Matches:
 
         columns = {name: column[rows] for name, column in self.columns.items()}
         chances = None if self.chances is None else self.chances.of_rows(rows)
-        return of_rows(self.window_start), columns, of_rows(self.certain_from), self.unions, of_rows(self.rank), chances
+        certain_from, rank = of_rows(self.certain_from), of_rows(self.rank)
+        return of_rows(self.window_start), columns, certain_from, self.unions, rank, chances, self.query
 
 
 def join(chunks: list[Matches]) -> Matches:
@@ -116,6 +118,7 @@ def join(chunks: list[Matches]) -> Matches:
         chunks[0].unions,
         _together([chunk.rank for chunk in chunks]),
         _together_chances([chunk.chances for chunk in chunks]),
+        chunks[0].query,
     )
 
 

@@ -11,9 +11,6 @@ from trendloom.errors import RunError
 from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector, joined
 
-MOST_WORDS = 1 << 18
-"""Words of a number beyond which exact arithmetic is refused: that is five million digits."""
-
 
 @dataclass(frozen=True, eq=False)
 class Amounts:
@@ -42,13 +39,14 @@ def doubles_as_amounts(numbers: Array) -> Amounts:
 class Totals:
     """Results with at least one match: `values` by the name of the measure.
 
-    `whole`: a key and window has one result; else several that add up.
+    `whole`: a key and window has one result; else several that add up. `query`: its number in the group.
     """
 
     key: Array
     start: Array
     values: dict[str, Amounts | Vector]
     whole: bool = True
+    query: int = 0
 
     def __len__(self) -> int:
         return len(self.key)
@@ -60,7 +58,7 @@ class Totals:
 
     def take(self, rows: Array) -> Totals:
         values = {name: one.take(rows) for name, one in self.values.items()}
-        return Totals(self.key[rows], self.start[rows], values, self.whole)
+        return Totals(self.key[rows], self.start[rows], values, self.whole, self.query)
 
 
 def join_totals(parts: Sequence[Totals]) -> Totals:
@@ -73,7 +71,7 @@ def join_totals(parts: Sequence[Totals]) -> Totals:
         amounts = [one for one in some if isinstance(one, Amounts)]
         values[name] = join_amounts(amounts) if amounts else joined([one for one in some if isinstance(one, Vector)])
     key, start = (np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "start"))
-    return Totals(key, start, values, all(part.whole for part in parts))
+    return Totals(key, start, values, all(part.whole for part in parts), parts[0].query)
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class Widening:
     """Numbers beyond two words that are about to be computed: decimal digits of the longest, and the work for all.
 
     `work`: events of their spans times words. `matches`: bits of the largest number of matches, in the window of `key`
-    that begins at `start`.
+    that begins at `start`. `query`: the number in the group of the query whose numbers they are.
     """
 
     digits: int
@@ -89,6 +87,7 @@ class Widening:
     matches: int
     key: int
     start: int
+    query: int = 0
 
 
 OnWidening = Callable[[Widening], None]
@@ -97,5 +96,5 @@ OnWidening = Callable[[Widening], None]
 class TooManyDigits(RunError):
     """Exact numbers that are longer than any that is computed."""
 
-    def __init__(self) -> None:
-        super().__init__(f"exact numbers of more than {MOST_WORDS * 64 * 3 // 10:,} digits are not computed")
+    def __init__(self, words: int) -> None:
+        super().__init__(f"exact numbers of more than {words * 64 * 3 // 10:,} digits are not computed")

@@ -1,24 +1,28 @@
-"""Several queries as one kernel: it sees the events of all of them once, and gives the totals of each."""
+"""Several queries as one kernel: it sees the events of all of them once, and gives totals tagged by query."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import pyarrow as pa
 
+from trendloom.errors import TrendloomError
 from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.measures import sortable
 from trendloom.kernels.aggregate.results import weights_of
-from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.block import WORD, Block
+from trendloom.kernels.contract import Asked, Built, Divisible, Expected, Failed, Hear, Kernel
+from trendloom.kernels.contract.emission import EmissionPolicy, between, joint_emission
 from trendloom.kernels.contract.measures import Measure
-from trendloom.kernels.contract.totals import Amounts, Totals
+from trendloom.kernels.contract.totals import Amounts, Totals, Widening
 from trendloom.kernels.shared.program import MergedQueries, merge_queries
 from trendloom.kernels.shared.results import SweptQuery
-from trendloom.kernels.shared.steps import CountedQuery, SharedSteps
+from trendloom.kernels.shared.steps import FOREVER, CountedQuery, SharedSteps
 from trendloom.kernels.shared.sweep import sweep_queries
 
 # Exact numbers beyond 62 bits out of two sweeps: one wraps around at 2^64, the other has doubles.
@@ -30,6 +34,8 @@ from trendloom.kernels.shared.sweep import sweep_queries
 # Cost: one more sweep for the queries whose numbers are too large, and Python integers for their results.
 
 
+Tagged = Totals | Failed
+
 WRAP = 2.0**64
 MARGIN = 2.0**62
 PRECISION = 2.0**-53
@@ -38,11 +44,11 @@ OPERATIONS = 8.0
 
 
 def widen(
-    queries: list[CountedQuery], wrapped: list[SweptQuery], block: Block, bit_of: dict[int, int], threads: int
+    queries: list[CountedQuery], wrapped: list[SweptQuery], block: Block, bit_of: dict[int, int]
 ) -> list[SweptQuery | None]:
     """The results of queries whose integers have wrapped around; None: too large for that, too."""
     merged = merge_queries(queries, doubles=True)
-    found = sweep_queries(merged, block, bit_of, threads)
+    found = sweep_queries(merged, block, bit_of)
     longest = max(len(query.steps) for query in queries)
     error = OPERATIONS * len(block) * (longest + 1) * PRECISION
     given = zip(queries, wrapped, found, strict=True)
@@ -92,11 +98,41 @@ def _joined(low: Array, near: Array, error: float) -> Array | None:
 
 
 @dataclass(frozen=True)
+class ApartQuery:
+    """A query as it is answered by itself: its kernel, and by position of its pattern the letter."""
+
+    kernel: Kernel[Any, Any]
+    letters: tuple[int, ...]
+
+    def results(self, block: Block, hear: Hear | None) -> Iterator[Totals]:
+        """Its results over the block of the group, of which it reads the events that fit a position of its own."""
+        bits = tuple(block.bits[letter] for letter in self.letters)
+        mine = np.logical_or.reduce([_has_bit(block, bit) for bit in set(bits)])
+        _, state = self.kernel.step(self.kernel.start(), replace(block, bits=bits).only(mine), None)
+        yield from self.kernel.finish(state, hear)
+
+
+def _has_bit(block: Block, bit: int) -> Array:
+    word = block.fits[bit // WORD]
+    found: Array = (word >> word.dtype.type(bit % WORD)) & word.dtype.type(1) != 0
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class SharedState:
+    """The events of the last step. `before`: windows that ended here are out."""
+
+    block: Block | None = None
+    before: int | None = None
+
+
+@dataclass(frozen=True)
 class SharedKernel:
     """Counts sequences in one sweep; `asked`: by the number of a letter what it asks of an event.
 
-    `backwards`: the sweep begins at the end of the stream. `segments`: what is counted for each START event, where
-    numbers are exact. `numeric`: exact, float or log numbers.
+    Positions of a block are letters. `backwards`: the sweep begins at the end of the stream. `segments`: what is
+    counted for each START event, where numbers are exact. `numeric`: exact, float or log numbers. `apart`: the queries
+    by themselves, for numbers that are too large for a sweep.
     """
 
     queries: tuple[CountedQuery, ...]
@@ -104,6 +140,17 @@ class SharedKernel:
     backwards: bool = False
     segments: tuple[SharedSteps, ...] = ()
     numeric: str = "exact"
+    apart: tuple[ApartQuery, ...] = ()
+
+    version: ClassVar[int] = 1
+    family: ClassVar[str] = "SharedKernel"
+    adds_up: ClassVar[bool] = True
+    aggregation: ClassVar[None] = None
+    light: ClassVar[bool] = False
+    divisible: ClassVar[Divisible] = Divisible.BY_KEY
+    columns: ClassVar[tuple[str, ...]] = ()
+    keeps: ClassVar[str] = "the events of open windows"
+    summarising: ClassVar[None] = None
 
     @cached_property
     def merged(self) -> MergedQueries:
@@ -112,23 +159,86 @@ class SharedKernel:
         return merge_queries(self.queries, doubles=doubles, backwards=self.backwards, segments=segments)
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def emission(self) -> EmissionPolicy:
+        return joint_emission(query.window for query in self.queries)
+
+    @property
+    def reads(self) -> frozenset[str]:
         """What is added up or compared."""
         measures = [one.measure for query in self.queries for one in query.measures]
-        return tuple(dict.fromkeys(one.column for one in measures if one.column is not None))
+        return frozenset(one.column for one in measures if one.column is not None)
 
-    def totals(self, block: Block, bit_of: dict[Hashable, int], threads: int = 1) -> Sequence[Totals | None]:
-        """The totals of every query, in their order; None: its numbers are too large, and it is answered alone.
+    def within(self, memory: int) -> Self:
+        """The same: results are few."""
+        return self
 
-        `bit_of`: by what is asked of events, their bit among the `fits` of the block.
-        """
-        bits = {number: bit_of[asked] for number, asked in enumerate(self.asked)}
-        found = sweep_queries(self.merged, block, bits, threads)
+    def in_numbers(self, numeric: str) -> Self:
+        apart = tuple(replace(one, kernel=one.kernel.in_numbers(numeric)) for one in self.apart)
+        return replace(self, numeric=numeric, apart=apart)
+
+    def start(self) -> SharedState:
+        return SharedState()
+
+    def step(self, state: SharedState, block: Block, watermark: int | None) -> tuple[Iterator[Tagged], SharedState]:
+        """Take events; give out the windows that have ended."""
+        after = SharedState(block, state.before if watermark is None else watermark)
+        if watermark is None:
+            return iter(()), after
+        return self._ended(replace(after, before=state.before), watermark, None), after
+
+    def expected(self, state: SharedState, *, beforehand: bool) -> Expected | None:
+        """None: there is one result for a group and window."""
+        return None
+
+    def finish(self, state: SharedState, hear: Hear | None = None) -> Iterator[Tagged]:
+        """The results of all queries, one query after the other."""
+        return self._ended(state, None, hear)
+
+    def kept(self, state: SharedState) -> Array | None:
+        return None
+
+    def dump(self, state: SharedState, *, whole: bool = False) -> pa.Table | None:
+        """None: the events of open windows are kept."""
+        return None
+
+    def load(self, summaries: pa.Table | None, before: int | None) -> SharedState:
+        return SharedState(None, before)
+
+    def describe(self, state: SharedState) -> Built | None:
+        return None
+
+    def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Tagged] | None:
+        return None
+
+    def _ended(self, state: SharedState, watermark: int | None, hear: Hear | None) -> Iterator[Tagged]:
+        """The windows that end after the last step and not after the watermark."""
+        if state.block is None:
+            return
+        for number, swept in enumerate(self.totals(state.block)):
+            try:
+                for found in [swept] if swept is not None else self._apart(number, state.block, hear):
+                    end = found.start + (self.queries[number].window.within or FOREVER)
+                    ended = between(end, state.before, watermark)
+                    yield replace(found if ended.all() else found.take(np.flatnonzero(ended)), query=number)
+            except TrendloomError as error:
+                yield Failed(number, error)
+
+    def _apart(self, number: int, block: Block, hear: Hear | None) -> Iterator[Totals]:
+        def hear_of_query(found: object) -> None:
+            if hear is not None:
+                hear(replace(found, query=number) if isinstance(found, Widening) else found)
+
+        return self.apart[number].results(block, hear_of_query)
+
+    def totals(self, block: Block) -> Sequence[Totals | None]:
+        """The totals of every query, in their order; None: its numbers are too large for a sweep."""
+        bits = dict(enumerate(block.bits))
+        found = sweep_queries(self.merged, block, bits)
         spilled = {number: one for number, one in enumerate(found) if one.spilled}
         wide: dict[int, SweptQuery | None] = dict.fromkeys(spilled)
         if spilled and self.numeric == "exact":
             queries = [self.queries[number] for number in spilled]
-            wide = dict(zip(spilled, widen(queries, list(spilled.values()), block, bits, threads), strict=True))
+            wide = dict(zip(spilled, widen(queries, list(spilled.values()), block, bits), strict=True))
         known = [wide.get(number, one) for number, one in enumerate(found)]
         pairs = zip(self.queries, known, strict=True)
         return [None if one is None else self._totals(query, one, block) for query, one in pairs]

@@ -12,13 +12,11 @@ of a key.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.expr.row_slices import side_by_side
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
@@ -33,11 +31,9 @@ from trendloom.kernels.shared.steps import FOREVER
 NEVER = -(2**62)
 FIRST_ROWS = 1 << 16
 """Results for which there is room at once."""
-LEAST_PART = 1 << 16
-"""Events for which it is worth to start a thread."""
 
 
-def sweep_queries(merged: MergedQueries, block: Block, bit_of: dict[int, int], threads: int = 1) -> list[SweptQuery]:
+def sweep_queries(merged: MergedQueries, block: Block, bit_of: dict[int, int]) -> list[SweptQuery]:
     """The results of all queries, in their order; `bit_of`: the bit of each letter among the `fits` of the block."""
     for family in merged.families:
         for window in family.windows:
@@ -46,25 +42,11 @@ def sweep_queries(merged: MergedQueries, block: Block, bit_of: dict[int, int], t
         return no_results(merged)
     shown, segments, unfit = show(merged, block, bit_of)
 
-    def sweep(low: int, high: int) -> tuple[Array, Array, Array]:
-        return _swept(merged.program, shown, segments, low, high)
-
-    parts = side_by_side(sweep, _parts(shown.key_starts, threads), threads)
-    found, doubles = (np.concatenate([part[at] for part in parts]) for at in (0, 1))
-    spilled = np.logical_or.reduce([part[2] for part in parts])
+    found, doubles, spilled = _swept(merged.program, shown, segments, 0, block.keys)
     spilled[sorted(unfit)] = True
     if merged.backwards:
         found[:, 1] = block.keys - 1 - found[:, 1]
     return results_by_query(merged, found, doubles, spilled)
-
-
-def _parts(key_starts: Array, threads: int) -> list[tuple[int, int]]:
-    """Stretches of keys with about equally many events."""
-    events = int(key_starts[-1])
-    count = max(min(threads, events // LEAST_PART), 1)
-    wanted = np.linspace(0, events, count + 1)[1:-1]
-    bounds = np.unique(np.r_[0, np.searchsorted(key_starts, wanted), len(key_starts) - 1]).tolist()
-    return list(pairwise(bounds)) or [(0, 0)]
 
 
 # ----------------------------------------------------------------------------------------------------- sweep

@@ -27,9 +27,9 @@ def found_in(values: list[int], *measures: StepMeasure) -> Totals | None:
     count = len(values)
     column = Vector(Kind.INT, np.array(values, np.int64), None, None)
     times = np.arange(count)
-    block = Block(np.array([0, count]), times, times, {"x": column}, (np.ones(count, np.uint8),))
+    block = Block(np.array([0, count]), times, times, {"x": column}, (np.ones(count, np.uint8),), (0,))
     query = CountedQuery(Window(), (CountedStep(0, repeats=True),), (("m", 1), ("twice", 2)), measures)
-    (totals,) = SharedKernel((query,), ("A",)).totals(block, {"A": 0})
+    (totals,) = SharedKernel((query,), ("A",)).totals(block)
     return totals
 
 
