@@ -58,10 +58,7 @@ class Planned:
     @property
     def enumerating(self) -> Physical:
         """The same plan in two steps: matches are found one by one and then added up."""
-        wanted = PlanningRequest(
-            self.physical.plan, self.physical.pattern_spec, refused={"pivots": "that is what is measured"}
-        )
-        found = two_steps.consider(wanted)
+        found = two_steps.consider(PlanningRequest(self.physical.plan, self.physical.pattern_spec))
         assert isinstance(found, Choice)
         return replace(self.physical, chosen=found)
 

@@ -28,7 +28,7 @@ from trendloom.kernels.ranking.joins.key_numbers import KeyNumbers
 from trendloom.kernels.ranking.joins.sequences import ListedSequences
 from trendloom.kernels.ranking.joins.sliding import SlidingJoin
 from trendloom.planner import plan as physical_plan
-from trendloom.planner.algorithms import CANDIDATES
+from trendloom.planner.algorithms import ALGORITHMS
 
 Array = np.ndarray[Any, Any]
 
@@ -86,13 +86,13 @@ def run_with(changes: dict[tuple[object, str], object], query: str, events: pa.T
 
 
 WITHOUT_LISTING = ("branches", "rank join")
-OTHERS = tuple(one for one in CANDIDATES if one.name not in WITHOUT_LISTING)
+OTHERS = tuple(one for one in ALGORITHMS if one.name not in WITHOUT_LISTING)
 
 
 def _measure_beside_listing(report: Report, name: str, query: str, events: pa.Table) -> None:
     contenders = {
         JOINED: partial(run_with, {}, query, events),
-        LISTED: partial(run_with, {(physical_plan, "CANDIDATES"): OTHERS}, query, events),
+        LISTED: partial(run_with, {(physical_plan, "ALGORITHMS"): OTHERS}, query, events),
     }
     _report(report, f"MERGE, {name}, {len(events):,} events", contenders, events, LISTED)
 

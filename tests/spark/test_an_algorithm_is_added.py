@@ -1,4 +1,4 @@
-"""An algorithm is added by a candidate and a kernel, from outside the package: chosen, explained, run everywhere."""
+"""An algorithm is added by an `Algorithm` and a kernel, from outside the package: chosen, explained, run everywhere."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ import trendloom as tl
 from trendloom.pattern.algebra import Atom
 from trendloom.planner import plan
 from trendloom.planner.aggregation import measures_of
-from trendloom.planner.algorithms import CANDIDATES
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.algorithms import ALGORITHMS
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 from trendloom.spark import detect
 
 QUERY = "RETURN k, COUNT(*) AS total PATTERN A a WHERE [k] GROUP BY k WITHIN 10 SLIDE 4"
 DDL = "type string, time long, k long"
 
 
-def consider(wanted: PlanningRequest) -> Choice | str:
+def consider(wanted: PlanningRequest) -> Choice | Refusal:
     if not wanted.aggregates or not isinstance(wanted.plan.pattern, Atom) or not wanted.plan.window.sliding:
-        return "it counts single events in windows"
+        return Refusal(RefusalCode.OUTPUT, "it counts single events in windows")
     (measure,) = measures_of(wanted.plan)
     return Choice(Toy(wanted.plan.window, measure.name), "toy: add ones", "a match is one event", "O(events)", "sums")
 
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "CANDIDATES", (Candidate("toy", consider), *CANDIDATES))
+    monkeypatch.setattr(plan, "ALGORITHMS", (Algorithm("toy", consider), *ALGORITHMS))
 
 
 def events(first: int, last: int) -> pa.Table:

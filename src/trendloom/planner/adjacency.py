@@ -15,29 +15,30 @@ from trendloom.kernels.contract.measures import Test
 from trendloom.kernels.contract.pattern_spec import Compared, EmptyGap, NegationGuard, Pair, PatternSpec, Rule
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.pattern.template import Edge, Template
+from trendloom.planner.request import Refusal, RefusalCode
 
 Move = tuple[int, int]  # from a state to a state
 
 
-def adjacent(rule: Rule, pattern_spec: PatternSpec, automaton: Automaton) -> tuple[Pair | Test | None, str | None]:
+def adjacent(rule: Rule, pattern_spec: PatternSpec, automaton: Automaton) -> Pair | Test | Refusal:
     """The condition as a pair or a test, or why it is neither. `automaton` says how steps are numbered."""
     if rule.shape.whole or any(isinstance(node, Aggregate | Extent) for node in walk(rule.expr)):
-        return None, "a predicate looks at more than two events"
+        return Refusal(RefusalCode.PREDICATE, "a predicate looks at more than two events")
     if rule.shape.pair is None and not rule.shape.looks_back:
         if len(rule.shape.each) != 2:
-            return None, "a predicate compares events that are not next to each other"
+            return FAR_APART
         moves, earlier = _moves_between(rule, pattern_spec)
         if moves is None:
-            return None, "a predicate compares events that are not next to each other"
+            return FAR_APART
     elif rule.part is not None:
-        return None, "a predicate speaks of the events of one round"
+        return Refusal(RefusalCode.PREDICATE, "a predicate speaks of the events of one round")
     elif len(rule.shape.chosen) > 2 or (rule.shape.looks_back and rule.shape.each):
-        return None, "a predicate looks at more than two events"
+        return Refusal(RefusalCode.PREDICATE, "a predicate looks at more than two events")
     else:
         moves, earlier = _moves_of(rule, pattern_spec), None
         if moves is None:
-            return None, "a predicate looks back past other events"
-    return _numbered(rule.expr, earlier, moves, automaton), None
+            return Refusal(RefusalCode.PREDICATE, "a predicate looks back past other events")
+    return _numbered(rule.expr, earlier, moves, automaton)
 
 
 def _numbered(expr: Expr, earlier: str | None, moves: frozenset[Move], automaton: Automaton) -> Pair | Test:
@@ -162,8 +163,8 @@ def neighbours_of(pattern_spec: PatternSpec) -> Neighbours:
     found: dict[Positions, tuple[Expr, ...]] = {}
     whole = len(pattern_spec.scopes) == 1
     for rule in pattern_spec.scopes[0].rules:
-        condition, _ = adjacent(rule, pattern_spec, automaton)
-        if condition is None:
+        condition = adjacent(rule, pattern_spec, automaton)
+        if isinstance(condition, Refusal):
             whole = False
             continue
         expr = _comparison(condition) if isinstance(condition, Pair) else condition.expr
@@ -180,10 +181,12 @@ def _comparison(pair: Pair) -> Expr:
 # NOTs that depend on one event next to them, as comparisons of the two events of a step.
 
 
-SEVERAL_WAYS = "there are several ways to derive a match"
+FAR_APART = Refusal(RefusalCode.PREDICATE, "a predicate compares events that are not next to each other")
+SEVERAL_WAYS = Refusal(RefusalCode.PATTERN, "there are several ways to derive a match")
+NO_COMPARISON = Refusal(RefusalCode.PREDICATE, "a predicate is not a comparison of one event with the other")
 
 
-def empty_gaps(automaton: Automaton) -> tuple[EmptyGap, ...] | str:
+def empty_gaps(automaton: Automaton) -> tuple[EmptyGap, ...] | Refusal:
     """One for each such NOT of the pattern, equal NOTs together; or why a step is possible although one is violated."""
     found: dict[NegationGuard, set[tuple[int, int]]] = {}
     for state, steps in enumerate(automaton.moves[0]):
@@ -208,35 +211,45 @@ def empty_gaps(automaton: Automaton) -> tuple[EmptyGap, ...] | str:
 MOST_POSITIONS = 64
 
 
-def pairs_of(pattern_spec: PatternSpec) -> tuple[tuple[Compared, ...], str | None]:
-    """The pairs, or the reason why a run cannot be followed by its last event alone."""
+def pairs_of(pattern_spec: PatternSpec) -> tuple[Compared, ...] | Refusal:
+    """The pairs, or why a run cannot be followed by its last event alone."""
     automaton = Automaton(pattern_spec)
-    obstacle = _obstacle(pattern_spec, automaton)
+    refusal = _run_refusal(pattern_spec, automaton)
+    if refusal is not None:
+        return refusal
     pairs: list[Pair] = []
-    for rule in pattern_spec.scopes[0].rules if obstacle is None else ():
-        found, obstacle = adjacent(rule, pattern_spec, automaton)
-        if not isinstance(found, Pair):
-            return (), obstacle or "a predicate is not a comparison of one event with the other"
+    for rule in pattern_spec.scopes[0].rules:
+        found = adjacent(rule, pattern_spec, automaton)
+        if isinstance(found, Refusal):
+            return found
+        if isinstance(found, Test):
+            return NO_COMPARISON
         pairs.append(found)
     gaps = empty_gaps(automaton)
-    if obstacle is not None or isinstance(gaps, str):
-        return (), obstacle or SEVERAL_WAYS
-    return (*pairs, *gaps), None
+    return gaps if isinstance(gaps, Refusal) else (*pairs, *gaps)
 
 
-def _obstacle(pattern_spec: PatternSpec, automaton: Automaton) -> str | None:
+def pairs_in_order(pattern_spec: PatternSpec) -> tuple[Compared, ...] | Refusal:
+    """The pairs of a pattern whose steps lead to later events; AND also allows events of one time."""
+    pairs = pairs_of(pattern_spec)
+    if not isinstance(pairs, Refusal) and any(place.branch for place in pattern_spec.places):
+        return Refusal(RefusalCode.PATTERN, "AND lets events of one time follow each other")
+    return pairs
+
+
+def _run_refusal(pattern_spec: PatternSpec, automaton: Automaton) -> Refusal | None:
     if pattern_spec.scopes[0].open_ended:
-        return "a leading or trailing NOT is decided on each complete match"
-    return run_obstacle(pattern_spec, automaton)
+        return Refusal(RefusalCode.NEGATION, "a leading or trailing NOT is decided on each complete match")
+    return run_refusal(pattern_spec, automaton)
 
 
-def run_obstacle(pattern_spec: PatternSpec, automaton: Automaton) -> str | None:
+def run_refusal(pattern_spec: PatternSpec, automaton: Automaton) -> Refusal | None:
     """Why steps of a run depend on more than two events, leading and trailing NOTs aside."""
     if len(pattern_spec.places) > MOST_POSITIONS:
-        return f"the pattern has more than {MOST_POSITIONS} positions"
+        return Refusal(RefusalCode.PATTERN, f"the pattern has more than {MOST_POSITIONS} positions")
     if automaton.ambiguous or any(len(step.ways) > 1 for steps in automaton.moves[0] for step in steps):
         return SEVERAL_WAYS
     for scope in pattern_spec.scopes[1:]:
         if scope.parent == 0 and (scope.waits or scope.open_ended):
-            return "a NOT depends on the match around it"
+            return Refusal(RefusalCode.NEGATION, "a NOT depends on the match around it")
     return None

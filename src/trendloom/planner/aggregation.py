@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from trendloom.expr.nodes import Expr, Total, walk
 from trendloom.kernels.aggregate.event_grained.structures import structures
 from trendloom.kernels.aggregate.kernel import AggregationKernel
+from trendloom.kernels.aggregate.type_grained.exists import Existence
 from trendloom.kernels.aggregate.type_grained.program import obstacle as program_obstacle
 from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure, Pivot, Test
 from trendloom.kernels.contract.pattern_spec import Compared, EmptyGap, Pair, PatternSpec, Rule
@@ -20,13 +21,13 @@ from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.model.schema import Kind
-from trendloom.planner.adjacency import SEVERAL_WAYS, adjacent, empty_gaps, run_obstacle
+from trendloom.planner.adjacency import FAR_APART, NO_COMPARISON, SEVERAL_WAYS, adjacent, empty_gaps, run_refusal
 from trendloom.planner.estimates import estimate_totals
 from trendloom.planner.exists import COUNTED, HIDING, describe_hiding
-from trendloom.planner.request import Choice, PlanningRequest
+from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
 
-RELATED = "a predicate relates adjacent events"
-NO_PIVOT = "predicates are about adjacent events alone"
+RELATED, NO_RELATION = "a predicate relates adjacent events", "no predicate relates adjacent events"
+NO_PIVOT = Refusal(RefusalCode.UNNEEDED, "predicates are about adjacent events alone")
 
 
 @dataclass(frozen=True)
@@ -58,18 +59,18 @@ class _Adjacent:
         return "a NOT depends on an event next to it" if alone else predicates
 
 
-def _adjacent(pattern_spec: PatternSpec) -> _Adjacent | str:
+def _adjacent(pattern_spec: PatternSpec) -> _Adjacent | Refusal:
     """The rules as conditions on adjacent events, or why some rule is not."""
     bare = pattern_spec.without_rules()
     automaton = Automaton(bare)
     found: list[Pair | Test] = []
     for rule in pattern_spec.scopes[0].rules:
-        one, reason = adjacent(rule, pattern_spec, automaton)
-        if one is None:
-            return reason or ""
+        one = adjacent(rule, pattern_spec, automaton)
+        if isinstance(one, Refusal):
+            return one
         found.append(one)
     gaps = empty_gaps(automaton)
-    if isinstance(gaps, str):
+    if isinstance(gaps, Refusal):
         return gaps
     pairs = tuple(one for one in found if isinstance(one, Pair))
     tests = tuple(one for one in found if isinstance(one, Test))
@@ -79,15 +80,16 @@ def _adjacent(pattern_spec: PatternSpec) -> _Adjacent | str:
 # ------------------------------------------------------------------------------------------------- grains
 
 
-def matrices(pattern_spec: PatternSpec) -> Grained | str:
+def matrices(pattern_spec: PatternSpec) -> Grained | Refusal:
     """One running aggregate per position."""
     rules = _adjacent(pattern_spec)
-    if isinstance(rules, str) or needs_pivot(pattern_spec):
-        return "a predicate relates events that are not adjacent"
+    if isinstance(rules, Refusal) or needs_pivot(pattern_spec):
+        return Refusal(RefusalCode.PREDICATE, "a predicate relates events that are not adjacent")
     if not rules.without_rules:
-        return rules.what(RELATED)
+        return Refusal(RefusalCode.PREDICATE, rules.what(RELATED))
     if rules.no_program is not None:
-        return rules.no_program
+        hides = Existence(rules.automaton).obstacle is not None
+        return Refusal(RefusalCode.HIDING if hides else RefusalCode.PATTERN, rules.no_program)
     if pattern_spec.earliest or pattern_spec.adjacent:
         grain, what = Grain.PATTERN, "one running aggregate per position for the runs that wait there"
     else:
@@ -101,30 +103,31 @@ def matrices(pattern_spec: PatternSpec) -> Grained | str:
     )
 
 
-def waiting_runs(pattern_spec: PatternSpec) -> Grained | str:
+def waiting_runs(pattern_spec: PatternSpec) -> Grained | Refusal:
     """One running aggregate per event at which runs wait, under skip-till-next-match and contiguous."""
     rules = _by_event(pattern_spec)
-    if isinstance(rules, str):
+    if isinstance(rules, Refusal):
         return rules
     if not (pattern_spec.earliest or pattern_spec.adjacent):
-        return "skip-till-any-match: partial matches wait at no single event"
+        return Refusal(RefusalCode.SEMANTICS, "skip-till-any-match: partial matches wait at no single event")
     aggregation = AggregationSpec(rules.bare, Grain.PATTERN, (), rules.pairs)
     cost = "O(events)" if pattern_spec.adjacent or not rules.pairs else "O(events · log events)"
-    what = f"{rules.no_program}: " if rules.without_rules else f"{rules.what(RELATED)}: "
-    return Grained(aggregation, f"{what}runs that wait at an event go to its successor", cost)
+    what = rules.no_program or NO_RELATION if rules.without_rules else rules.what(RELATED)
+    return Grained(aggregation, f"{what}: runs that wait at an event go to its successor", cost)
 
 
-def by_event(pattern_spec: PatternSpec) -> Grained | str:
+def by_event(pattern_spec: PatternSpec) -> Grained | Refusal:
     """One running aggregate per event, under skip-till-any-match."""
     rules = _by_event(pattern_spec)
-    if isinstance(rules, str):
+    if isinstance(rules, Refusal):
         return rules
     if pattern_spec.earliest or pattern_spec.adjacent:
-        return "it is for skip-till-any-match"
+        return Refusal(RefusalCode.SEMANTICS, "it is for skip-till-any-match")
     aggregation = AggregationSpec(rules.bare, Grain.MIXED, (), rules.pairs, rules.tests)
     used = sorted({name for _, _, name in structures(aggregation, rules.automaton)} - {"sum"})
     if rules.without_rules:
-        return Grained(aggregation, f"{rules.no_program}: sums by position, cut off by time", "O(events · log events)")
+        reason = f"{rules.no_program or NO_RELATION}: sums by position, cut off by time"
+        return Grained(aggregation, reason, "O(events · log events)")
     if "scan" in used:
         reason = "a predicate on adjacent events fits no ordered structure: each event is compared with those before it"
         return Grained(replace(aggregation, grain=Grain.EVENT), reason, "O(events²) per window, vectorised")
@@ -139,25 +142,25 @@ GRAINS = (matrices, waiting_runs, by_event)
 """The grains of patterns whose rules are about adjacent events, the coarsest first."""
 
 
-def _by_event(pattern_spec: PatternSpec) -> _Adjacent | str:
+def _by_event(pattern_spec: PatternSpec) -> _Adjacent | Refusal:
     """The rules, or why values per event would be wrong."""
     if pattern_spec.hidden:
         return HIDING
     rules = _adjacent(pattern_spec)
-    if isinstance(rules, str):
+    if isinstance(rules, Refusal):
         return rules
     bare, automaton = rules.bare, rules.automaton
     if any(place.branch for place in bare.places):
-        return "AND with predicates, with NOTs or over the same types"
+        return Refusal(RefusalCode.PREDICATE, "AND with predicates, with NOTs or over the same types")
     if bare.earliest or bare.adjacent:
         if rules.tests:
-            return "a predicate is not a comparison of one event with the other"
-        return run_obstacle(bare, automaton) or rules
+            return NO_COMPARISON
+        return run_refusal(bare, automaton) or rules
     if automaton.ambiguous:
         return SEVERAL_WAYS
     for scope in bare.scopes[1:]:
         if scope.parent == 0 and (scope.waits or scope.open_ended):
-            return "a NOT depends on the match around it"
+            return Refusal(RefusalCode.NEGATION, "a NOT depends on the match around it")
     return rules
 
 
@@ -172,15 +175,17 @@ def needs_pivot(pattern_spec: PatternSpec) -> bool:
     if not rules:
         return False
     automaton = Automaton(pattern_spec.without_rules())
-    return any(adjacent(rule, pattern_spec, automaton)[0] is None for rule in rules)
+    return any(isinstance(adjacent(rule, pattern_spec, automaton), Refusal) for rule in rules)
 
 
-def by_pivot(pattern_spec: PatternSpec) -> Grained | str:
+def by_pivot(pattern_spec: PatternSpec) -> Grained | Refusal:
     """One aggregate per event of a variable that binds once in every match."""
     if not needs_pivot(pattern_spec):
         return NO_PIVOT
     if pattern_spec.earliest or pattern_spec.adjacent:
-        return "a predicate relates events that are not adjacent, and decides how a run goes on"
+        return Refusal(
+            RefusalCode.PREDICATE, "a predicate relates events that are not adjacent, and decides how a run goes on"
+        )
     for name in sorted({place.variable for place in pattern_spec.places if place.scope == 0} - pattern_spec.plural):
         rest = _after_pivot(pattern_spec, name)
         in_all = not pattern_spec.scopes[0].template.ends_without(pattern_spec.positions(0, name))
@@ -188,17 +193,19 @@ def by_pivot(pattern_spec: PatternSpec) -> Grained | str:
             continue
         for grain in GRAINS:
             inner = grain(rest)
-            if not isinstance(inner, str):
+            if not isinstance(inner, Refusal):
                 each = f"one aggregate per event of {name}; there {inner.reason}"
                 return Grained(
                     replace(inner.aggregation, pivot=_pivot(pattern_spec, rest, name)),
                     f"predicates relate {name} with other events: {each}",
                     f"for each event of {name}, over the windows it is in, {inner.cost}",
                 )
-    apart = "a predicate compares events that are not next to each other"
     automaton = Automaton(pattern_spec.without_rules())
-    reasons = {adjacent(rule, pattern_spec, automaton)[1] or apart for rule in pattern_spec.scopes[0].rules} - {apart}
-    return min(reasons) if reasons else f"{apart}, and no single event of a match decides them"
+    rules = [adjacent(rule, pattern_spec, automaton) for rule in pattern_spec.scopes[0].rules]
+    refusals = [one for one in rules if isinstance(one, Refusal) and one != FAR_APART]
+    if refusals:
+        return min(refusals, key=lambda one: one.text)
+    return replace(FAR_APART, text=f"{FAR_APART.text}, and no single event of a match decides them")
 
 
 def _after_pivot(pattern_spec: PatternSpec, name: str) -> PatternSpec | None:
@@ -209,7 +216,7 @@ def _after_pivot(pattern_spec: PatternSpec, name: str) -> PatternSpec | None:
         kept = []
         uses = pattern_spec.binds(scope.number, name) == 0
         for rule in scope.rules:
-            if scope.number == 0 and adjacent(rule, pattern_spec, automaton)[0] is not None:
+            if scope.number == 0 and not isinstance(adjacent(rule, pattern_spec, automaton), Refusal):
                 kept.append(rule)
             elif uses and name in rule.shape.variables:
                 if not _settled(rule, name):
@@ -244,6 +251,18 @@ def _settled(rule: Rule, name: str) -> bool:
     if shape.whole or shape.pair or shape.index or name not in shape.each:
         return False
     return len(shape.each) == 2
+
+
+def refuse_grains(pattern_spec: PatternSpec) -> Refusal | None:
+    """Why no grain is right, so that matches have to be found; None: one is.
+
+    Only the coarsest grain supports EXISTS, so its refusal is the decisive one there.
+    """
+    found = by_pivot(pattern_spec)
+    if found == NO_PIVOT:
+        runs = pattern_spec.earliest or pattern_spec.adjacent
+        found = (matrices if pattern_spec.hidden else waiting_runs if runs else by_event)(pattern_spec)
+    return found if isinstance(found, Refusal) else None
 
 
 # ------------------------------------------------------------------------------------------------ measures
@@ -319,13 +338,13 @@ IDEAS = {
 }
 
 
-def added_up(request: PlanningRequest, grained: Callable[[PatternSpec], Grained | str]) -> Choice | str:
+def added_up(request: PlanningRequest, grained: Callable[[PatternSpec], Grained | Refusal]) -> Choice | Refusal:
     """A grain for an aggregating plan, if it is right."""
     output = request.plan.output
     if not isinstance(output, Aggregation):
-        return "it adds up matches, and finds none"
+        return Refusal(RefusalCode.OUTPUT, "it adds up matches, and finds none")
     found = grained(replace(request.pattern_spec, sieves=()))  # they number steps of a machine that finds matches
-    if isinstance(found, str):
+    if isinstance(found, Refusal):
         return found
     measures = tuple(_shown(measure, request.pattern_spec) for measure in measures_of(request.plan))
     spec = replace(found.aggregation, measures=measures)

@@ -13,15 +13,21 @@ from trendloom.kernels.trends.complete.by_comparison import MaximalKernel
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Aggregation
 from trendloom.model.selection import Semantics, Trends
-from trendloom.planner.algorithms.collapsed import TOGETHER
+from trendloom.planner.algorithms.collapsed import TOGETHER, spine_of
+from trendloom.planner.algorithms.complete import complete_of
 from trendloom.planner.consistency import describe_predicates
 from trendloom.planner.counting import count_of_matches, count_of_tried
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.exists import COMPARED, describe_hiding
-from trendloom.planner.ranking import WITHOUT_LISTING, describe_ranking, scoring_of
-from trendloom.planner.request import Choice, PlanningRequest
+from trendloom.planner.ranking import describe_ranking, scoring_of
+from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
 
-ADDED_UP = "it finds matches one by one, and aggregates may do without"
+ADDED_UP = Refusal(RefusalCode.OUTPUT, "it finds matches one by one, and aggregates may do without")
+
+
+def because(text: str, answer: object) -> str:
+    """The text with the reason of a refusal; without one its first clause alone."""
+    return f"{text} {answer.text}" if isinstance(answer, Refusal) else text.partition(",")[0]
 
 
 def searched(
@@ -33,7 +39,7 @@ def searched(
     cost: str,
 ) -> Choice:
     """A search for matches, and what the plan wants of them."""
-    output, refused = request.plan.output, request.refused
+    output, lists = request.plan.output, False
     kernel = replace(kernel, whole_windows=request.aggregates, count=count_of_matches(request))
     found = matches = _shown(request, kernel)
     result = "matches as they are found, sorted where they fit in memory"
@@ -43,34 +49,26 @@ def searched(
         found = MaximalKernel(
             kernel.pattern_spec, matches, request.limits.compared, tries, compares, count=kernel.count
         )
-        result = f"find all matches, then drop those that another one contains ({refused['trend graph']})"
+        refusal = complete_of(request.pattern_spec)
+        reason = f" ({refusal.text})" if isinstance(refusal, Refusal) else ""
+        result = f"find all matches, then drop those that another one contains{reason}"
     elif output is Trends.COLLAPSED:
         found = MergedKernel(kernel.pattern_spec, matches, request.limits.enumerated)
-        result = f"{TOGETHER}: matches are enumerated and put together, because {refused['spines']}"
+        spines = spine_of(request.pattern_spec)
+        result = f"{TOGETHER}: {because('matches are enumerated and put together, because', spines)}"
     elif (
         scoring := scoring_of(request.plan, tuple(place.variable for place in kernel.pattern_spec.places))
     ) is not None:
         found = ListingKernel(kernel.pattern_spec, scoring, matches, request.limits.enumerated, count=kernel.count)
         result = f"list all matches (at most {request.limits.enumerated:,}), keep the best of them"
-        ranking = (_listed(request),)
+        how = f"every match is made and scored, at most {request.limits.enumerated:,}; the best are held"
+        ranking, lists = (describe_ranking(request.plan, how),), True
     elif isinstance(output, Aggregation):
         having = ", keep rows that pass HAVING" if output.having is not None else ""
         result = f"two steps: find the matches, then add up per group and window{having}"
     hiding = f"{COMPARED} (of at most {request.limits.enumerated:,} matches at a time)"
     notes = (*ranking, *describe_hiding(kernel.pattern_spec, hiding), *_predicates(request, kernel, pairs))
-    return Choice(found, algorithm, why, cost, result, notes=notes, estimate=estimate_search(request))
-
-
-def _listed(request: PlanningRequest) -> Branch:
-    """Why the best are found by listing all matches."""
-    obstacles = tuple(
-        Branch(f"not by {name}", request.refused[name]) for name in WITHOUT_LISTING if name in request.refused
-    )
-    return describe_ranking(
-        request.plan,
-        f"every match is made and scored, at most {request.limits.enumerated:,}; the best are held",
-        obstacles,
-    )
+    return Choice(found, algorithm, why, cost, result, notes=notes, lists=lists, estimate=estimate_search(request))
 
 
 def _shown(request: PlanningRequest, kernel: SearchKernel) -> SearchKernel:

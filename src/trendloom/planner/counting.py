@@ -17,7 +17,7 @@ from trendloom.model.schema import Kind
 from trendloom.model.selection import Trends
 from trendloom.model.time import Window
 from trendloom.planner.aggregation import GRAINS, by_pivot, needs_pivot
-from trendloom.planner.request import PlanningRequest
+from trendloom.planner.request import PlanningRequest, Refusal
 
 MOST_OVERLAPPING = 16
 """Windows of a lower bound that hold one moment: matches that span the last part of so many of WITHIN are left out."""
@@ -89,13 +89,13 @@ def aggregation_of(pattern_spec: PatternSpec) -> AggregationSpec | None:
     """How the matches of a pattern are added up; None: only by finding them."""
     if needs_pivot(pattern_spec):
         found = by_pivot(pattern_spec)
-        return None if isinstance(found, str) else found.aggregation
+        return None if isinstance(found, Refusal) else found.aggregation
     return _first(pattern_spec)
 
 
 def _first(pattern_spec: PatternSpec) -> AggregationSpec | None:
     for grain in GRAINS:
         found = grain(pattern_spec)
-        if not isinstance(found, str):
+        if not isinstance(found, Refusal):
             return found.aggregation
     return None

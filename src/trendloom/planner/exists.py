@@ -10,8 +10,9 @@ from trendloom.kernels.contract.pattern_spec import PatternSpec, Scope
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.display import Branch
 from trendloom.pattern.template import Template
+from trendloom.planner.request import Refusal, RefusalCode
 
-HIDING = "EXISTS hides events, and equal remainders of different matches are one"
+HIDING = Refusal(RefusalCode.HIDING, "EXISTS hides events, and equal remainders of different matches are one")
 
 
 COMPARED = "found like all others, then left out of matches; equal remainders, found by hash, are one"

@@ -1,12 +1,12 @@
 """The physical plan: the logical plan, its pattern as tables, the one kernel that runs it, and why. Picklable.
 
-`candidates` are asked in order. What no candidate takes is refused with the obstacles of all of them, before anything
-runs. Where times are imprecise, other candidates are asked.
+The algorithms are considered in order. What none of them takes is refused with the reasons of all of them, before
+anything runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,15 +14,16 @@ from trendloom.errors import PlanError
 from trendloom.expr.nodes import Expr, columns
 from trendloom.kernels.contract import Kernel
 from trendloom.kernels.contract.pattern_spec import PatternSpec
+from trendloom.logical.display import Branch
 from trendloom.logical.nesting_limit import too_deep
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics
 from trendloom.optimizer import CostedRule, Rule, optimize
-from trendloom.planner.algorithms import CANDIDATES, OF_IMPRECISE_TIME
+from trendloom.planner.algorithms import ALGORITHMS
 from trendloom.planner.exists import with_single_witnesses
 from trendloom.planner.limits import NO_LIMITS, Limits
 from trendloom.planner.pattern_tables import describe
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 
 EventFilter = tuple[str, tuple[Expr, ...]]
 """What a position asks of an event: its type, and conditions on it alone."""
@@ -79,7 +80,7 @@ class Physical:
 def plan_physically(
     plan: Plan,
     limits: Limits = NO_LIMITS,
-    candidates: tuple[Candidate, ...] | None = None,
+    algorithms: tuple[Algorithm, ...] | None = None,
     statistics: Statistics = UNKNOWN,
     without: Collection[Rule | CostedRule] = (),
 ) -> Physical:
@@ -88,7 +89,7 @@ def plan_physically(
     `without`: rules of the optimizer to do without.
     """
     try:
-        return choose(optimize(plan, statistics, without), limits, candidates, statistics)
+        return choose(optimize(plan, statistics, without), limits, algorithms, statistics)
     except RecursionError:
         raise too_deep(plan.query) from None
 
@@ -96,18 +97,25 @@ def plan_physically(
 def choose(
     plan: Plan,
     limits: Limits = NO_LIMITS,
-    candidates: tuple[Candidate, ...] | None = None,
+    algorithms: tuple[Algorithm, ...] | None = None,
     statistics: Statistics = UNKNOWN,
 ) -> Physical:
-    """The first candidate that takes a plan, as it is."""
-    pattern_spec = with_single_witnesses(describe(plan))
-    refused: dict[str, str] = {}
-    if candidates is None:
-        candidates = OF_IMPRECISE_TIME if plan.schema.imprecise else CANDIDATES
-    for candidate in candidates:
-        found = candidate.consider(PlanningRequest(plan, pattern_spec, limits, refused, statistics))
+    """The choice of the first algorithm that takes a plan as it is; without `algorithms`, of all that there are."""
+    request = PlanningRequest(plan, with_single_witnesses(describe(plan)), limits, statistics)
+    refusals: list[tuple[Algorithm, Refusal]] = []
+    for algorithm in ALGORITHMS if algorithms is None else algorithms:
+        found = algorithm.consider(request)
         if isinstance(found, Choice):
-            return Physical(plan, pattern_spec, found, limits)
-        refused[candidate.name] = found
-    listed = "; ".join(f"{name}: {obstacle}" for name, obstacle in refused.items())
+            return Physical(plan, request.pattern_spec, _with_refusals(found, refusals), limits)
+        refusals.append((algorithm, found))
+    listed = "; ".join(f"{one.name}: {why.text}" for one, why in refusals if why.code is not RefusalCode.TIME)
     raise PlanError(f"no algorithm runs this query ({listed})", plan.query.clause("PATTERN"), text=plan.query.text)
+
+
+def _with_refusals(choice: Choice, refusals: Sequence[tuple[Algorithm, Refusal]]) -> Choice:
+    """The choice; where it lists matches to rank them, with the reasons of the algorithms that would not."""
+    if not choice.lists:
+        return choice
+    ranking, *others = choice.notes
+    obstacles = tuple(Branch(f"not by {one.name}", why.text) for one, why in refusals if one.ranks)
+    return replace(choice, notes=(replace(ranking, below=obstacles), *others))

@@ -9,6 +9,7 @@ from trendloom.kernels.ranking.spec import OperandSpan, Scoring
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Plan
 from trendloom.pattern.template import in_every_match
+from trendloom.planner.request import Refusal, RefusalCode
 
 
 def scoring_of(plan: Plan, names: tuple[str, ...]) -> Scoring | None:
@@ -32,10 +33,6 @@ def scoring_of(plan: Plan, names: tuple[str, ...]) -> Scoring | None:
     )
 
 
-WITHOUT_LISTING = ("best paths", "branches", "rank join", "parts")
-"""Candidates that rank matches without listing all of them: where none takes a plan, EXPLAIN says why."""
-
-
 def describe_ranking(plan: Plan, how: str, obstacles: tuple[Branch, ...] = ()) -> Branch:
     """How the best matches of a plan are found; `obstacles`: why not otherwise."""
     ranking = plan.ranking
@@ -53,23 +50,25 @@ class Folded:
     falling: bool
 
 
-def fold_of(plan: Plan) -> Folded | str:
+def fold_of(plan: Plan) -> Folded | Refusal:
     """The fold that a plan is ranked by, or what stands in the way."""
     ranking = plan.ranking
     assert ranking is not None
     if ranking.merge is not None:
-        return "MERGE joins the preferences of several sequences"
+        return Refusal(RefusalCode.PREFERENCE, "MERGE joins the preferences of several sequences")
     if plan.operand_windows:
-        return "operands have windows of their own"
+        return Refusal(RefusalCode.PATTERN, "operands have windows of their own")
     if plan.hidden:
-        return "EXISTS hides events, and matches that then coincide are one"
+        return Refusal(RefusalCode.HIDING, "EXISTS hides events, and matches that then coincide are one")
     (preference,) = ranking.preferences
     found = folded(preference)
     if found is None:
-        return "the score is not a sum, product, least or greatest of what each event gives"
+        return Refusal(
+            RefusalCode.PREFERENCE, "the score is not a sum, product, least or greatest of what each event gives"
+        )
     for part in found.fold.parts:
         if not part.counts and not in_every_match(plan.pattern, part.variable):
-            return f"a match may lack {part.variable}, and then has no score"
+            return Refusal(RefusalCode.PREFERENCE, f"a match may lack {part.variable}, and then has no score")
     return found
 
 

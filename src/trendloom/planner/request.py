@@ -1,9 +1,13 @@
-"""What the candidates of `candidates` look at, and what they answer: a kernel and why, or what stands in the way."""
+"""A planning request and the two answers to it: a choice of kernel, or a refusal.
+
+Algorithms are independent: each decides by the request alone, so any subset of them in any order gives right plans.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from trendloom.kernels.contract import Kernel
@@ -16,15 +20,11 @@ from trendloom.planner.limits import NO_LIMITS, Limits
 
 @dataclass(frozen=True)
 class PlanningRequest:
-    """An optimized plan, its pattern as tables, and how it is to run; `refused`: what stood in the way so far.
-
-    `statistics`: what is known of the stream. They decide what is estimated, and never what is answered.
-    """
+    """An optimized plan, its pattern as tables, limits, and statistics, which decide estimates alone."""
 
     plan: Plan
     pattern_spec: PatternSpec
     limits: Limits = NO_LIMITS
-    refused: Mapping[str, str] = field(default_factory=dict)
     statistics: Statistics = UNKNOWN
 
     @property
@@ -51,11 +51,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Choice:
-    """An algorithm that is right for a plan, and what EXPLAIN says of it: `result` is how rows come of its results.
+    """A kernel that is right for a plan, and its description for EXPLAIN: `result` is how results become rows.
 
-    `structures` are shown below the cost, `notes` after it. `builds`: the kernel builds something of the events before
-    it gives out results, which EXPLAIN shows where there are events (`Kernel.describe`). `estimate`: the cost in
-    figures, where statistics tell.
+    `structures` are shown below the cost, `notes` after it. `builds`: the kernel builds a structure of the events
+    before it returns results, which EXPLAIN shows where there are events (`Kernel.describe`). `lists`: the best
+    matches are found by listing all of them, and the first note says so. `estimate`: the cost in figures, if
+    statistics are known.
     """
 
     kernel: Kernel[Any, Any]
@@ -66,12 +67,48 @@ class Choice:
     structures: tuple[Branch, ...] = ()
     notes: tuple[Branch, ...] = ()
     builds: bool = False
+    lists: bool = False
     estimate: Estimate | None = None
 
 
+class RefusalCode(Enum):
+    """The part of a plan that an algorithm does not support."""
+
+    TIME = "time"
+    OUTPUT = "output"
+    SEMANTICS = "semantics"
+    PATTERN = "pattern"
+    NEGATION = "negation"
+    PREDICATE = "predicate"
+    HIDING = "hiding"
+    WINDOW = "window"
+    PREFERENCE = "preference"
+    UNNEEDED = "unneeded"
+
+
 @dataclass(frozen=True)
-class Candidate:
-    """An algorithm by name; `consider` gives what it makes of a plan, or the obstacle in words."""
+class Refusal:
+    """Why an algorithm does not take a plan: a code for programs, and a clause for EXPLAIN and errors."""
+
+    code: RefusalCode
+    text: str
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm by name; `decide` returns its choice for a plan, or its refusal.
+
+    `imprecise`: whether it takes events whose times are intervals, and no others. `ranks`: whether it finds the best
+    matches without listing all; EXPLAIN says why it does not where matches are listed.
+    """
 
     name: str
-    consider: Callable[[PlanningRequest], Choice | str]
+    decide: Callable[[PlanningRequest], Choice | Refusal]
+    imprecise: bool = False
+    ranks: bool = False
+
+    def consider(self, request: PlanningRequest) -> Choice | Refusal:
+        """The choice of this algorithm for a plan, or its refusal."""
+        if request.plan.schema.imprecise != self.imprecise:
+            return Refusal(RefusalCode.TIME, f"it is for {'imprecise' if self.imprecise else 'exact'} times")
+        return self.decide(request)

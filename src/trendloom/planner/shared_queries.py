@@ -16,6 +16,7 @@ from trendloom.kernels.shared.steps import CountedQuery, CountedStep, StepMeasur
 from trendloom.logical.plan import Plan
 from trendloom.pattern.algebra import Atom, Kleene, Negation, Pattern, Round, Sequence
 from trendloom.planner.plan import Physical
+from trendloom.planner.request import Refusal, RefusalCode
 
 MOST_LANES = 32
 """Windows that are open at a time: with more, every query had better add up panes by itself."""
@@ -36,25 +37,25 @@ class QueryEventFilters:
         return tuple(self.numbers)
 
 
-def counted_query(physical: Physical, event_filters: QueryEventFilters) -> CountedQuery | str:
+def counted_query(physical: Physical, event_filters: QueryEventFilters) -> CountedQuery | Refusal:
     """The query as a counted sequence, or why it is none."""
     plan, spec = physical.plan, physical.kernel.aggregation
     if plan.schema.imprecise:
-        return "its times are imprecise"
+        return Refusal(RefusalCode.TIME, "its times are imprecise")
     if spec is None or not spec.algebra or spec.pivot is not None or spec.pairs or spec.tests:
-        return "it does not count matches by the types of their events alone"
+        return Refusal(RefusalCode.PATTERN, "it does not count matches by the types of their events alone")
     if spec.pattern_spec.earliest or spec.pattern_spec.adjacent:
-        return "it has other semantics than skip-till-any-match"
+        return Refusal(RefusalCode.SEMANTICS, "it has other semantics than skip-till-any-match")
     if plan.hidden:
-        return "EXISTS hides some of its events"
+        return Refusal(RefusalCode.HIDING, "EXISTS hides some of its events")
     family = family_of([plan.window])
     if plan.window.spanning or family is None or family.lanes > MOST_LANES:
-        return f"more than {MOST_LANES} of its windows are open at a time"
+        return Refusal(RefusalCode.PATTERN, f"more than {MOST_LANES} of its windows are open at a time")
     if any(scope.rules or scope.outer for scope in spec.pattern_spec.scopes[1:]):
-        return "a NOT has conditions on more than one event"
+        return Refusal(RefusalCode.NEGATION, "a NOT has conditions on more than one event")
     parts = list(_parts(plan.pattern))
     if None in parts or isinstance(parts[0], Negation) or isinstance(parts[-1], Negation):
-        return MORE
+        return Refusal(RefusalCode.PATTERN, MORE)
     steps: list[CountedStep] = []
     places: dict[int, int] = {}
     forbidden: set[int] = set()

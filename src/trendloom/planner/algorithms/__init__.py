@@ -1,6 +1,7 @@
-"""The algorithms, in the order in which they are asked: the first that takes a plan runs it. One file each.
+"""The algorithms in order of preference: the first that takes a plan runs it.
 
-An algorithm is added by a file with a `Candidate` and a place in this tuple; nothing else has to know of it.
+An algorithm is added by a file with an `Algorithm` and a place in this tuple. Each takes a plan only if it is right
+for it, whatever the others do, so every subset in every order gives right plans; the order is a matter of speed.
 """
 
 from __future__ import annotations
@@ -10,44 +11,37 @@ from trendloom.planner.algorithms import (
     branches,
     collapsed,
     complete,
-    event_grained,
     expansion,
     expected_values,
+    grains,
     join_order,
     monotone_parts,
     next_match,
-    pattern_grained,
-    pivots,
     postponed,
     rank_join,
     summed_confidences,
     two_steps,
-    type_grained,
     uncertain,
 )
-from trendloom.planner.request import Candidate
+from trendloom.planner.request import Algorithm
 
-CANDIDATES: tuple[Candidate, ...] = (
-    complete.CANDIDATE,
-    collapsed.CANDIDATE,
-    best_paths.CANDIDATE,
-    branches.CANDIDATE,
-    rank_join.CANDIDATE,
-    monotone_parts.CANDIDATE,
-    next_match.CANDIDATE,
-    postponed.CANDIDATE,
-    join_order.CANDIDATE,
-    expansion.CANDIDATE,
-    type_grained.CANDIDATE,
-    pattern_grained.CANDIDATE,
-    event_grained.CANDIDATE,
-    pivots.CANDIDATE,
-    two_steps.CANDIDATE,
+ALGORITHMS: tuple[Algorithm, ...] = (
+    complete.ALGORITHM,
+    collapsed.ALGORITHM,
+    best_paths.ALGORITHM,
+    branches.ALGORITHM,
+    rank_join.ALGORITHM,
+    monotone_parts.ALGORITHM,
+    next_match.ALGORITHM,
+    postponed.ALGORITHM,
+    join_order.ALGORITHM,
+    expansion.ALGORITHM,
+    grains.TYPE_GRAINED,
+    grains.PATTERN_GRAINED,
+    grains.EVENT_GRAINED,
+    grains.PIVOTS,
+    two_steps.ALGORITHM,
+    uncertain.ALGORITHM,
+    expected_values.ALGORITHM,
+    summed_confidences.ALGORITHM,
 )
-
-OF_IMPRECISE_TIME: tuple[Candidate, ...] = (
-    uncertain.CANDIDATE,
-    expected_values.CANDIDATE,
-    summed_confidences.CANDIDATE,
-)
-"""Those for events whose times are intervals."""

@@ -10,24 +10,22 @@ from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.join_order import is_straight
 from trendloom.kernels.ranking.cells.kernel import PathsKernel
 from trendloom.kernels.ranking.kernel import ListingKernel
-from trendloom.planner.adjacency import pairs_of
+from trendloom.planner.adjacency import pairs_in_order
 from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking, fold_of
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     if request.plan.ranking is None:
-        return "it ranks matches"
+        return Refusal(RefusalCode.OUTPUT, "it ranks matches")
     found = fold_of(request.plan)
-    if isinstance(found, str):
+    if isinstance(found, Refusal):
         return found
-    pairs, obstacle = pairs_of(request.pattern_spec)
-    if obstacle is None and any(place.branch for place in request.pattern_spec.places):
-        obstacle = "AND lets events of one time follow each other"
-    if obstacle is not None:
-        return obstacle
+    pairs = pairs_in_order(request.pattern_spec)
+    if isinstance(pairs, Refusal):
+        return pairs
     straight = not pairs and len(request.pattern_spec.scopes) == 1 and is_straight(Automaton(request.pattern_spec), 0)
     straight &= not (request.pattern_spec.earliest or request.pattern_spec.adjacent)
     listing = one_by_one(request).kernel
@@ -52,4 +50,4 @@ def consider(request: PlanningRequest) -> Choice | str:
     )
 
 
-CANDIDATE = Candidate("best paths", consider)
+ALGORITHM = Algorithm("best paths", consider, ranks=True)

@@ -19,26 +19,26 @@ from trendloom.planner.algorithms import best_paths, monotone_parts, rank_join
 from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     plan = request.plan
     if plan.ranking is None or plan.ranking.merge is None or not isinstance(plan.pattern, Either):
-        return "it ranks the branches of an OR, whose preferences MERGE joins"
+        return Refusal(RefusalCode.OUTPUT, "it ranks the branches of an OR, whose preferences MERGE joins")
     if plan.semantics is not Semantics.ANY:
-        return "it ranks branches under skip-till-any-match"
+        return Refusal(RefusalCode.SEMANTICS, "it ranks branches under skip-till-any-match")
     if plan.hidden or len(request.pattern_spec.scopes) > 1:
-        return "a branch has an EXISTS or a NOT"
+        return Refusal(RefusalCode.PATTERN, "a branch has an EXISTS or a NOT")
     chosen = []
     for branch in plan.pattern.parts:
         found = _branch(request, branch)
-        if isinstance(found, str):
+        if isinstance(found, Refusal):
             return found
         chosen.append(_ranked(found))
     kernels = tuple(one.kernel for one in chosen if isinstance(one.kernel, RankingKernel))
     if all(isinstance(kernel, ListingKernel) for kernel in kernels):
-        return "every branch has to be listed"
+        return Refusal(RefusalCode.PREFERENCE, "every branch has to be listed")
     listing = one_by_one(request).kernel
     assert isinstance(listing, ListingKernel)
     below = tuple(Branch(f"branch {number}", one.algorithm) for number, one in enumerate(chosen, 1))
@@ -63,22 +63,25 @@ def _ranked(request: PlanningRequest) -> Choice:
         (rank_join.consider, request),
         (monotone_parts.consider, by_one),
     ):
-        found = consider_branch(of) if alone or of is request else "several preferences"
-        if not isinstance(found, str):
-            return found
+        if alone or of is request:
+            found = consider_branch(of)
+            if isinstance(found, Choice):
+                return found
     return one_by_one(request)
 
 
-def _branch(request: PlanningRequest, branch: Pattern) -> PlanningRequest | str:
+def _branch(request: PlanningRequest, branch: Pattern) -> PlanningRequest | Refusal:
     """What is asked of a branch by itself, or what stands in the way."""
     plan = request.plan
     positions, names = {atom.position for atom in atoms(branch)}, {atom.variable for atom in atoms(branch)}
     ranking = _ranking_of(plan, names)
     rules = _rules_of(request.pattern_spec.scopes[0].rules, names)
-    if isinstance(ranking, str) or isinstance(rules, str):
-        return ranking if isinstance(ranking, str) else str(rules)
+    if isinstance(ranking, Refusal):
+        return ranking
+    if isinstance(rules, Refusal):
+        return rules
     if any(0 < len(set(one.positions) & positions) < len(one.positions) for one in plan.operand_windows):
-        return "several branches have one window"
+        return Refusal(RefusalCode.PREFERENCE, "several branches have one window")
     changed = replace(
         plan,
         pattern=branch,
@@ -99,7 +102,7 @@ def _branch(request: PlanningRequest, branch: Pattern) -> PlanningRequest | str:
     return replace(request, plan=changed, pattern_spec=pattern_spec)
 
 
-def _ranking_of(plan: Plan, names: set[str]) -> Ranking | str:
+def _ranking_of(plan: Plan, names: set[str]) -> Ranking | Refusal:
     """How the matches of a branch are ranked among themselves: as they are among all, or what stands in the way.
 
     Beside doubles exact numbers become doubles, and those that are one double tie.
@@ -108,19 +111,19 @@ def _ranking_of(plan: Plan, names: set[str]) -> Ranking | str:
     assert ranking is not None
     mine = tuple(one for one in ranking.preferences if variables(one) & names)
     if any(not variables(one) for one in ranking.preferences):
-        return "a preference is a constant"
+        return Refusal(RefusalCode.PREFERENCE, "a preference is a constant")
     if not mine or any(not variables(one) <= names for one in mine):
-        return "a branch has no preference of its own"
+        return Refusal(RefusalCode.PREFERENCE, "a branch has no preference of its own")
     doubles = [one.kind is Kind.FLOAT for one in ranking.preferences]
     if len(mine) > 1:
         if any(doubles) and not all(one.kind is Kind.FLOAT for one in mine):
-            return "a branch merges exact numbers, which are doubles in the score"
+            return Refusal(RefusalCode.PREFERENCE, "a branch merges exact numbers, which are doubles in the score")
     elif (any(doubles) or ranking.merge == "avg") and mine[0].kind is not Kind.FLOAT:
         mine = (Arithmetic("+", mine[0], Constant(0.0, Kind.FLOAT), Kind.FLOAT),)
     return replace(ranking, preferences=mine)
 
 
-def _rules_of(rules: tuple[Rule, ...], names: set[str]) -> tuple[Rule, ...] | str:
+def _rules_of(rules: tuple[Rule, ...], names: set[str]) -> tuple[Rule, ...] | Refusal:
     """The conditions on a branch: one that speaks of a single event of another holds, for there is none."""
     found = []
     for rule in rules:
@@ -128,7 +131,7 @@ def _rules_of(rules: tuple[Rule, ...], names: set[str]) -> tuple[Rule, ...] | st
         if shape.variables <= names:
             found.append(rule)
         elif shape.pair or shape.index or shape.whole or rule.part is not None:
-            return "a condition speaks of more than single events of several branches"
+            return Refusal(RefusalCode.PREDICATE, "a condition speaks of more than single events of several branches")
     return tuple(found)
 
 
@@ -143,4 +146,4 @@ def _with_own_span(plan: Plan, positions: set[int]) -> Plan:
     )
 
 
-CANDIDATE = Candidate("branches", consider)
+ALGORITHM = Algorithm("branches", consider, ranks=True)

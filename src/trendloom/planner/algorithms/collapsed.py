@@ -25,7 +25,7 @@ from trendloom.pattern.template import NOTHING, Crossings, Edge, Template
 from trendloom.planner.adjacency import Move, adjacent
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.exists import HIDING
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 
 MOST_POSITIONS = 62
 """Positions of Kleene variables in a gap: one bit of a word for each, and two for the events around it."""
@@ -44,12 +44,13 @@ class BySpine:
     cost: str
 
 
-def spine_of(pattern_spec: PatternSpec) -> BySpine | str:
+def spine_of(pattern_spec: PatternSpec) -> BySpine | Refusal:
     """Spine by spine, or why that would not be right."""
-    rules, reason = _sorted_rules(pattern_spec)
-    reason = _obstacle(pattern_spec) or reason
-    if rules is None or reason is not None:
-        return reason or ""
+    if pattern_spec.hidden:
+        return HIDING
+    rules = _refusal(pattern_spec) or _sorted_rules(pattern_spec)
+    if isinstance(rules, Refusal):
+        return rules
     spine = _Planner(pattern_spec, rules).spine()
     cost = "O(events of all rows), however many matches they stand for"
     if any(gap.ways.grain is not Grain.TYPE for gap in spine.gaps):
@@ -65,13 +66,13 @@ def may_lack_a_spine(pattern_spec: PatternSpec) -> bool:
     return _KleenePaths(replace(pattern_spec, plural=pattern_spec.plural | hidden)).passable(None, None)
 
 
-def _obstacle(pattern_spec: PatternSpec) -> str | None:
+def _refusal(pattern_spec: PatternSpec) -> Refusal | None:
     if len(pattern_spec.scopes) > 1:
-        return "a NOT looks at more than the events around a gap"
+        return Refusal(RefusalCode.NEGATION, "a NOT looks at more than the events around a gap")
     if any(place.branch for place in pattern_spec.places):
-        return "parts of an AND may lie in any order"
+        return Refusal(RefusalCode.PATTERN, "parts of an AND may lie in any order")
     if sum(place.variable in pattern_spec.plural for place in pattern_spec.places) > MOST_POSITIONS:
-        return f"the pattern has more than {MOST_POSITIONS} positions of Kleene variables"
+        return Refusal(RefusalCode.PATTERN, f"the pattern has more than {MOST_POSITIONS} positions of Kleene variables")
     return None
 
 
@@ -87,7 +88,7 @@ class _Rules:
     moves: tuple[tuple[Pair | Test, frozenset[Move]], ...]
 
 
-def _sorted_rules(pattern_spec: PatternSpec) -> tuple[_Rules | None, str | None]:
+def _sorted_rules(pattern_spec: PatternSpec) -> _Rules | Refusal:
     """The conditions of the pattern, or why some condition ties gaps together."""
     automaton = Automaton(pattern_spec.without_rules())
     spine: list[Rule] = []
@@ -104,11 +105,11 @@ def _sorted_rules(pattern_spec: PatternSpec) -> tuple[_Rules | None, str | None]
                 (name,) = plural
                 settled.append(Settled(name, tuple(sorted(rule.shape.variables - plural)), rule.expr))
                 continue
-        one, reason = adjacent(rule, pattern_spec, automaton)
-        if one is None:
-            return None, reason
+        one = adjacent(rule, pattern_spec, automaton)
+        if isinstance(one, Refusal):
+            return one
         moves.append((one, frozenset((state, automaton.steps[step].target) for state, step in one.steps)))
-    return _Rules(tuple(spine), tuple(settled), tuple(moves)), None
+    return _Rules(tuple(spine), tuple(settled), tuple(moves))
 
 
 def _of_single_events(rule: Rule, plural: frozenset[str]) -> bool:
@@ -320,13 +321,11 @@ class _Numbers:
 # Collapsed trends: events outside Kleene variables first, then what may lie between them.
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     if request.plan.output is not Trends.COLLAPSED:
-        return "it finds collapsed trends only"
-    if request.plan.hidden:
-        return HIDING
+        return Refusal(RefusalCode.OUTPUT, "it finds collapsed trends only")
     found = spine_of(request.pattern_spec)
-    if isinstance(found, str):
+    if isinstance(found, Refusal):
         return found
     return Choice(
         SpinesKernel(request.pattern_spec, found.spine),
@@ -338,4 +337,4 @@ def consider(request: PlanningRequest) -> Choice | str:
     )
 
 
-CANDIDATE = Candidate("spines", consider)
+ALGORITHM = Algorithm("spines", consider)

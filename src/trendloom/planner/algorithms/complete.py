@@ -26,7 +26,7 @@ from trendloom.model.selection import Trends
 from trendloom.planner.adjacency import adjacent
 from trendloom.planner.estimates import estimate_graph
 from trendloom.planner.exists import HIDING
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 
 # Which conditions on the whole of a match a match passes if one that it contains passes: `count(p[]) > 10`.
 #
@@ -76,26 +76,30 @@ def _rises(expr: Expr) -> int | None:
             return None
 
 
-def complete_of(pattern_spec: PatternSpec) -> tuple[Complete | None, str]:
-    """What the kernel of complete trends receives, and the reason for it or against it."""
+def complete_of(pattern_spec: PatternSpec) -> tuple[Complete, str] | Refusal:
+    """What the kernel of complete trends receives, with the reason for it; or why it cannot find them."""
+    if pattern_spec.hidden:
+        return HIDING
     template = pattern_spec.scopes[0].template
     if len(pattern_spec.scopes) > 1 or len(pattern_spec.places) > 1:
-        return None, "the pattern is more than one variable with +"
+        return Refusal(RefusalCode.PATTERN, "the pattern is more than one variable with +")
     automaton = Automaton(pattern_spec)
     steps = (len(automaton.starts[0]), [len(moves) for moves in automaton.moves[0]])
     if steps != (1, [1]) or not template.accepts[0]:
-        return None, "the pattern is not one variable with +"
+        return Refusal(RefusalCode.PATTERN, "the pattern is not one variable with +")
     found: list[Pair | Test] = []
     whole: list[Expr] = []
     for rule in pattern_spec.scopes[0].rules:
         if rule.part is None and rule.shape.whole and not rule.shape.chosen:
             if not monotone(rule.expr):
-                return None, "a condition on the whole of a match may fail for the longer of two"
+                return Refusal(
+                    RefusalCode.PREDICATE, "a condition on the whole of a match may fail for the longer of two"
+                )
             whole.append(rule.expr)
             continue
-        one, obstacle = adjacent(rule, pattern_spec, automaton)
-        if one is None:
-            return None, obstacle or "a predicate looks at more than two events"
+        one = adjacent(rule, pattern_spec, automaton)
+        if isinstance(one, Refusal):
+            return one
         found.append(one)
     pairs = tuple(one for one in found if isinstance(one, Pair))
     tests = tuple(one for one in found if isinstance(one, Test))
@@ -127,14 +131,13 @@ def _how(pairs: tuple[Pair, ...], tests: tuple[Test, ...]) -> str:
 # See Poppe, "Event Stream Analytics", part on complete event trends.
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     if request.plan.output is not Trends.COMPLETE:
-        return "it finds complete trends only"
-    if request.plan.hidden:
-        return HIDING
-    graph, reason = complete_of(request.pattern_spec)
-    if graph is None:
-        return reason
+        return Refusal(RefusalCode.OUTPUT, "it finds complete trends only")
+    found = complete_of(request.pattern_spec)
+    if isinstance(found, Refusal):
+        return found
+    graph, reason = found
     return Choice(
         TrendGraphKernel(request.pattern_spec, graph, request.limits.memory),
         "trend graph (CET): an edge where no longer path leads from one event to the other",
@@ -146,4 +149,4 @@ def consider(request: PlanningRequest) -> Choice | str:
     )
 
 
-CANDIDATE = Candidate("trend graph", consider)
+ALGORITHM = Algorithm("trend graph", consider)

@@ -10,14 +10,8 @@ from trendloom.planner.request import Choice, PlanningRequest
 
 def one_by_one(request: PlanningRequest) -> Choice:
     """The search for the matches of a plan."""
-    refused: dict[str, str] = dict(request.refused)
-    for name, search in (
-        ("runs", next_match.search),
-        ("postponed", postponed.search),
-        ("outside in", join_order.search),
-    ):
-        found = search(replace(request, refused=refused))
-        if not isinstance(found, str):
+    for search in (next_match.search, postponed.search, join_order.search):
+        found = search(request)
+        if isinstance(found, Choice):
             return replace(found, builds=False)
-        refused[name] = found
-    return expansion.search(replace(request, refused=refused))
+    return expansion.search(request)

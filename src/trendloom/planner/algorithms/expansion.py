@@ -6,14 +6,15 @@ from dataclasses import replace
 
 from trendloom.kernels.match.expansion import ExpansionKernel
 from trendloom.model.selection import Semantics
-from trendloom.planner.choice import ADDED_UP, searched
+from trendloom.planner.adjacency import pairs_in_order, pairs_of
+from trendloom.planner.choice import ADDED_UP, because, searched
 from trendloom.planner.consistency import sieves_of
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal
 
 EXTENDED = "expansion: extend partial matches, many at a time"
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     return ADDED_UP if request.aggregates else search(request)
 
 
@@ -22,10 +23,11 @@ def search(request: PlanningRequest) -> Choice:
     semantics, pattern_spec = request.plan.semantics, request.pattern_spec
     if semantics is Semantics.ANY:
         pattern_spec = replace(pattern_spec, sieves=sieves_of(pattern_spec))
-        why, cost = request.refused["postponed"], "O(partial matches that can still be completed), in bounded memory"
+        pairs, cost = pairs_in_order(pattern_spec), "O(partial matches that can still be completed), in bounded memory"
     else:
-        why, cost = request.refused["runs"], "O(candidates tried + output), in bounded memory"
-    return searched(request, ExpansionKernel(pattern_spec), None, EXTENDED, f"{semantics.value}, but {why}", cost)
+        pairs, cost = pairs_of(pattern_spec), "O(candidates tried + output), in bounded memory"
+    why = because(f"{semantics.value}, but", pairs)
+    return searched(request, ExpansionKernel(pattern_spec), None, EXTENDED, why, cost)
 
 
-CANDIDATE = Candidate("expansion", consider)
+ALGORITHM = Algorithm("expansion", consider)

@@ -10,34 +10,39 @@ from trendloom.logical.plan import Plan
 from trendloom.pattern.template import Template
 from trendloom.planner.aggregation import measures_of
 from trendloom.planner.algorithms.uncertain import overlapping
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 
-ALGORITHM = "densities: add up what is to be expected at each point of time, without finding a match"
+DENSITIES = "densities: add up what is to be expected at each point of time, without finding a match"
 WHY = "no event fits two components, and no condition relates events"
 COST = "O(points of events), and of each point once more in every window over it"
 FIRST_TIMES = "first times: when the first event of each component comes, one after the other"
 PAIRS_OF_POINTS = "O(points · points until the next event has come for sure · events at a point), per window"
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     if not request.aggregates:
-        return "it adds up matches, and finds none"
-    chance, summed = told_apart(request.plan)
-    obstacle = obstacle_of_probability(request) if chance else None
-    if summed:
-        obstacle = obstacle or _obstacle(request) or _obstacle_of_sums(request)
-    if obstacle is not None:
-        return obstacle
+        return Refusal(RefusalCode.OUTPUT, "it adds up matches, and finds none")
+    chance, summed = split_measures(request.plan)
+    refusal = refuse_expectation(request)
+    if refusal is not None:
+        return refusal
     return Choice(
         kernel_of(request, (*summed, *chance)),
-        "; ".join([ALGORITHM] * bool(summed) + [FIRST_TIMES] * bool(chance)),
+        "; ".join([DENSITIES] * bool(summed) + [FIRST_TIMES] * bool(chance)),
         WHY,
         "; ".join([COST] * bool(summed) + [PAIRS_OF_POINTS] * bool(chance)),
         "one step: expected values per group and window",
     )
 
 
-def told_apart(plan: Plan) -> tuple[tuple[Measure, ...], tuple[Measure, ...]]:
+def refuse_expectation(request: PlanningRequest) -> Refusal | None:
+    """Why some measure of a plan needs the matches; None: all can be computed without."""
+    chance, summed = split_measures(request.plan)
+    refusal = refuse_probability(request) if chance else None
+    return refusal or (_refusal(request) or _refusal_of_sums(request) if summed else None)
+
+
+def split_measures(plan: Plan) -> tuple[tuple[Measure, ...], tuple[Measure, ...]]:
     """The measures of a query that are probabilities, and those that are sums over matches."""
     measures = measures_of(plan)
     chance = tuple(measure for measure in measures if measure.function == PROBABILITY)
@@ -53,13 +58,13 @@ def kernel_of(request: PlanningRequest, measures: tuple[Measure, ...]) -> Expect
     )
 
 
-def obstacle_of_probability(request: PlanningRequest) -> str | None:
+def refuse_probability(request: PlanningRequest) -> Refusal | None:
     """What stands in the way of PROBABILITY(*)."""
     if set(request.plan.keys) != set(request.plan.group_by):
-        return "a group has several partitions"
+        return Refusal(RefusalCode.PATTERN, "a group has several partitions")
     if not _required(request.pattern_spec):
-        return "no component of the pattern must happen"
-    return _obstacle(request)
+        return Refusal(RefusalCode.PATTERN, "no component of the pattern must happen")
+    return _refusal(request)
 
 
 def _required(pattern_spec: PatternSpec) -> tuple[int, ...]:
@@ -69,31 +74,33 @@ def _required(pattern_spec: PatternSpec) -> tuple[int, ...]:
     return tuple(position for position in mine if not template.ends_without((position,)))
 
 
-def _obstacle(request: PlanningRequest) -> str | None:
+def _refusal(request: PlanningRequest) -> Refusal | None:
     """Why nothing can be said without finding matches."""
     pattern_spec = request.pattern_spec
     if len(pattern_spec.scopes) > 1:
-        return "the pattern has a NOT"
+        return Refusal(RefusalCode.NEGATION, "the pattern has a NOT")
     if pattern_spec.scopes[0].rules:
-        return "a condition relates events"
+        return Refusal(RefusalCode.PREDICATE, "a condition relates events")
     if request.plan.confidence is not None:
-        return "CONFIDENCE leaves matches out"
+        return Refusal(RefusalCode.PATTERN, "CONFIDENCE leaves matches out")
     found = overlapping(request.plan, pattern_spec.places, _required(pattern_spec))
     if found is not None:
         names = [f"'{pattern_spec.places[position].variable}'" for position in found]
-        return f"an event may fit {names[0]} and {names[1]}"
+        return Refusal(RefusalCode.PATTERN, f"an event may fit {names[0]} and {names[1]}")
     return None
 
 
-def _obstacle_of_sums(request: PlanningRequest) -> str | None:
+def _refusal_of_sums(request: PlanningRequest) -> Refusal | None:
     """Why numbers of matches are not to be had that way."""
     pattern_spec = request.pattern_spec
     if pattern_spec.earliest or pattern_spec.adjacent:
-        return f"{request.plan.semantics.value}: what comes next is decided in each world"
+        return Refusal(
+            RefusalCode.SEMANTICS, f"{request.plan.semantics.value}: what comes next is decided in each world"
+        )
     if pattern_spec.plural:
-        return "a component is repeated"
+        return Refusal(RefusalCode.PATTERN, "a component is repeated")
     if not _is_chain(pattern_spec.scopes[0].template, _required(pattern_spec)):
-        return "a component may be left out"
+        return Refusal(RefusalCode.PATTERN, "a component may be left out")
     return None
 
 
@@ -104,4 +111,4 @@ def _is_chain(template: Template, sequence: tuple[int, ...]) -> bool:
     return len(template.position_of) == len(sequence) and all(len(after) <= 1 for after in links)
 
 
-CANDIDATE = Candidate("expected", consider)
+ALGORITHM = Algorithm("expected", consider, imprecise=True)

@@ -11,29 +11,32 @@ from trendloom.kernels.match.join_order import JoiningKernel
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.join_order import is_straight
 from trendloom.model.selection import Semantics
-from trendloom.planner.choice import ADDED_UP, searched
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.adjacency import pairs_in_order
+from trendloom.planner.choice import ADDED_UP, because, searched
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
+
+NOT_STRAIGHT = Refusal(RefusalCode.PATTERN, "the pattern is not one event for each component, one after the other")
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     return ADDED_UP if request.aggregates else search(request)
 
 
-def search(request: PlanningRequest) -> Choice | str:
+def search(request: PlanningRequest) -> Choice | Refusal:
     """The same, whatever becomes of the matches."""
     if request.plan.semantics is not Semantics.ANY:
-        return "it binds events in any order, and runs grow from their first event on"
+        return Refusal(RefusalCode.SEMANTICS, "it binds events in any order, and runs grow from their first event on")
     if not is_straight(Automaton(request.pattern_spec), 0):
-        return "the pattern is not one event for each component, one after the other"
+        return NOT_STRAIGHT
     found = searched(
         request,
         JoiningKernel(request.pattern_spec),
         None,
         "outside in: bind components in the order that costs least, each between those that are bound",
-        f"skip-till-any-match, but {request.refused['postponed']}",
+        because("skip-till-any-match, but", pairs_in_order(request.pattern_spec)),
         "O(extensions tried · log events + output), in bounded memory",
     )
     return replace(found, builds=True)
 
 
-CANDIDATE = Candidate("outside in", consider)
+ALGORITHM = Algorithm("outside in", consider)

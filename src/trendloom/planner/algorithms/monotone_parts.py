@@ -16,23 +16,24 @@ from trendloom.kernels.ranking.kernel import ListingKernel
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Semantics
 from trendloom.planner.algorithms.enumeration import one_by_one
+from trendloom.planner.algorithms.join_order import NOT_STRAIGHT
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     plan, ranking = request.plan, request.plan.ranking
     if ranking is None or ranking.merge is not None:
-        return "it ranks matches by one preference"
+        return Refusal(RefusalCode.OUTPUT, "it ranks matches by one preference")
     if plan.semantics is not Semantics.ANY or plan.hidden or plan.operand_windows or plan.window.spanning:
-        return "it ranks whole windows under skip-till-any-match"
+        return Refusal(RefusalCode.WINDOW, "it ranks whole windows under skip-till-any-match")
     if len(request.pattern_spec.scopes) > 1 or request.pattern_spec.scopes[0].rules:
-        return "a condition links events, or a NOT lies between them"
+        return Refusal(RefusalCode.PREDICATE, "a condition links events, or a NOT lies between them")
     if not is_straight(Automaton(request.pattern_spec), 0):
-        return "the pattern is not one event for each component, one after the other"
+        return NOT_STRAIGHT
     found = _sequence(request)
-    if isinstance(found, str):
+    if isinstance(found, Refusal):
         return found
     listing = one_by_one(request).kernel
     assert isinstance(listing, ListingKernel)
@@ -47,19 +48,21 @@ def consider(request: PlanningRequest) -> Choice | str:
     )
 
 
-def _sequence(request: PlanningRequest) -> SequenceParts | str:
+def _sequence(request: PlanningRequest) -> SequenceParts | Refusal:
     assert request.plan.ranking is not None
     (preference,) = request.plan.ranking.preferences
     if any(isinstance(one, Aggregate | Extent | Fold | Group) for one in walk(preference)):
-        return "the score is not made of values of single events"
+        return Refusal(RefusalCode.PREFERENCE, "the score is not made of values of single events")
     if not preference.kind.numeric or preference.kind is Kind.DECIMAL:
-        return "decimals are ranked exactly, by listing"
+        return Refusal(RefusalCode.PREFERENCE, "decimals are ranked exactly, by listing")
     parts: dict[str, Expr] = {}
     whole = _divided(preference, parts)
     if whole is None:
-        return "a variable has several parts in the score"
+        return Refusal(RefusalCode.PREFERENCE, "a variable has several parts in the score")
     if slopes_of(whole, dict.fromkeys(parts, (1.0, 2.0))) is None:
-        return "the score does not only grow, or only fall, with the value of each event"
+        return Refusal(
+            RefusalCode.PREFERENCE, "the score does not only grow, or only fall, with the value of each event"
+        )
     template = request.pattern_spec.scopes[0].template
     names = tuple(request.pattern_spec.places[position].variable for position in template.position_of)
     return SequenceParts(template.position_of, names, tuple(parts.items()), whole)
@@ -88,4 +91,4 @@ def _divided(expr: Expr, parts: dict[str, Expr]) -> Expr | None:
     return replace(expr, **changed)  # type: ignore[arg-type]
 
 
-CANDIDATE = Candidate("parts", consider)
+ALGORITHM = Algorithm("parts", consider, ranks=True)

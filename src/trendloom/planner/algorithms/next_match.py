@@ -7,21 +7,21 @@ from trendloom.kernels.match.next import RunsKernel
 from trendloom.model.selection import Semantics
 from trendloom.planner.adjacency import pairs_of
 from trendloom.planner.choice import ADDED_UP, searched
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     return ADDED_UP if request.aggregates else search(request)
 
 
-def search(request: PlanningRequest) -> Choice | str:
+def search(request: PlanningRequest) -> Choice | Refusal:
     """The same, whatever becomes of the matches."""
     semantics = request.plan.semantics
     if semantics is Semantics.ANY:
-        return "skip-till-any-match: an event of a run can go on at many"
-    pairs, obstacle = pairs_of(request.pattern_spec)
-    if obstacle is not None:
-        return obstacle
+        return Refusal(RefusalCode.SEMANTICS, "skip-till-any-match: an event of a run can go on at many")
+    pairs = pairs_of(request.pattern_spec)
+    if isinstance(pairs, Refusal):
+        return pairs
     return searched(
         request,
         RunsKernel(request.pattern_spec, pairs),
@@ -41,4 +41,4 @@ def _cost(pairs: tuple[Compared, ...], semantics: Semantics) -> str:
     return "O(events · log events + output)"
 
 
-CANDIDATE = Candidate("runs", consider)
+ALGORITHM = Algorithm("runs", consider)

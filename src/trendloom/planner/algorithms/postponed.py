@@ -7,24 +7,22 @@ from __future__ import annotations
 
 from trendloom.kernels.match.any import PostponedKernel
 from trendloom.model.selection import Semantics
-from trendloom.planner.adjacency import pairs_of
+from trendloom.planner.adjacency import pairs_in_order
 from trendloom.planner.choice import ADDED_UP, searched
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     return ADDED_UP if request.aggregates else search(request)
 
 
-def search(request: PlanningRequest) -> Choice | str:
+def search(request: PlanningRequest) -> Choice | Refusal:
     """The same, whatever becomes of the matches."""
     if request.plan.semantics is not Semantics.ANY:
-        return "it builds matches under skip-till-any-match"
-    pairs, obstacle = pairs_of(request.pattern_spec)
-    if obstacle is None and any(place.branch for place in request.pattern_spec.places):
-        obstacle = "AND lets events of one time follow each other"
-    if obstacle is not None:
-        return obstacle
+        return Refusal(RefusalCode.SEMANTICS, "it builds matches under skip-till-any-match")
+    pairs = pairs_in_order(request.pattern_spec)
+    if isinstance(pairs, Refusal):
+        return pairs
     unordered = all(pair.operator in ("=", "!=") for pair in pairs)
     return searched(
         request,
@@ -36,4 +34,4 @@ def search(request: PlanningRequest) -> Choice | str:
     )
 
 
-CANDIDATE = Candidate("postponed", consider)
+ALGORITHM = Algorithm("postponed", consider)

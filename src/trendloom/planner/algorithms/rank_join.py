@@ -19,23 +19,23 @@ from trendloom.pattern.algebra import Atom, Both, Either, Pattern, Sequence
 from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking, folded
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 
 Atoms = tuple[Atom, ...]
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     plan, ranking = request.plan, request.plan.ranking
     if ranking is None or ranking.merge is None:
-        return "it ranks matches by preferences that MERGE joins"
-    obstacle = _obstacle(plan)
-    if obstacle is not None:
-        return obstacle
+        return Refusal(RefusalCode.OUTPUT, "it ranks matches by preferences that MERGE joins")
+    refusal = _refusal(plan)
+    if refusal is not None:
+        return refusal
     operands = _operands(plan)
-    if isinstance(operands, str):
+    if isinstance(operands, Refusal):
         return operands
     rules = _rules(request.pattern_spec.scopes[0].rules, operands)
-    if isinstance(rules, str):
+    if isinstance(rules, Refusal):
         return rules
     listing = one_by_one(request).kernel
     assert isinstance(listing, ListingKernel)
@@ -66,54 +66,58 @@ def _how(kernel: RankJoinKernel) -> str:
     return "; ".join(found)
 
 
-def _rules(rules: tuple[Rule, ...], operands: tuple[JoinOperand, ...]) -> tuple[Rule, ...] | str:
+def _rules(rules: tuple[Rule, ...], operands: tuple[JoinOperand, ...]) -> tuple[Rule, ...] | Refusal:
     """The conditions that combinations have to pass; those on two branches of an OR hold of no match, so of all."""
     found = []
     for rule in rules:
         shape = rule.shape
         if rule.part is not None or shape.pair or shape.index or shape.whole:
-            return "a condition speaks of more than single events of several sequences"
+            return Refusal(RefusalCode.PREDICATE, "a condition speaks of more than single events of several sequences")
         if any(shape.variables <= set(branch.variables) for operand in operands for branch in operand.branches):
-            return "a condition links events of one sequence"
+            return Refusal(RefusalCode.PREDICATE, "a condition links events of one sequence")
         taken = [{n for n, one in enumerate(o.branches) if shape.variables & set(one.variables)} for o in operands]
         if all(len(branches) <= 1 for branches in taken):
             found.append(rule)
     return tuple(found)
 
 
-def _obstacle(plan: Plan) -> str | None:
+def _refusal(plan: Plan) -> Refusal | None:
     if plan.semantics is not Semantics.ANY:
-        return "it joins sequences under skip-till-any-match"
+        return Refusal(RefusalCode.SEMANTICS, "it joins sequences under skip-till-any-match")
     if plan.hidden:
-        return "EXISTS hides events, and matches that then coincide are one"
+        return Refusal(RefusalCode.HIDING, "EXISTS hides events, and matches that then coincide are one")
     assert plan.ranking is not None
     kinds = [one.kind for one in plan.ranking.preferences]
     if plan.ranking.merge == "avg" and Kind.DECIMAL in kinds:
-        return "means of decimals are rounded"
+        return Refusal(RefusalCode.PREFERENCE, "means of decimals are rounded")
     if Kind.FLOAT in kinds and kinds.count(Kind.DECIMAL) > 1:
-        return "decimals are added before they are rounded to doubles"
+        return Refusal(RefusalCode.PREFERENCE, "decimals are added before they are rounded to doubles")
     return None
 
 
-def _operands(plan: Plan) -> tuple[JoinOperand, ...] | str:
+def _operands(plan: Plan) -> tuple[JoinOperand, ...] | Refusal:
     """The sequences that are joined, each with its preference."""
     assert plan.ranking is not None
     found = _parts(plan)
     if found is None:
-        return "an operand is not a sequence of single events, or a choice of such sequences"
+        return Refusal(
+            RefusalCode.PREFERENCE, "an operand is not a sequence of single events, or a choice of such sequences"
+        )
     operands = []
     for sequences in found:
         branches = [_branch(atoms, plan.ranking.preferences) for atoms in sequences]
         known = tuple(one for one in branches if one is not None)
         if len(known) < len(branches):
-            return "a sequence has no preference that is a sum of what its events give"
+            return Refusal(RefusalCode.PREFERENCE, "a sequence has no preference that is a sum of what its events give")
         operand = JoinOperand(known)
         within = [one.within for one in plan.operand_windows if set(one.positions) == set(operand.positions)]
         operands.append(replace(operand, within=min(within)) if within else operand)
     if sum(operand.within is not None for operand in operands) < len({one.positions for one in plan.operand_windows}):
-        return "a part of a sequence has a window of its own"
+        return Refusal(RefusalCode.PREFERENCE, "a part of a sequence has a window of its own")
     if [branch.preference for one in operands for branch in one.branches] != list(plan.ranking.preferences):
-        return "not every sequence has a preference of its own, in the order of the sequences"
+        return Refusal(
+            RefusalCode.PREFERENCE, "not every sequence has a preference of its own, in the order of the sequences"
+        )
     return tuple(operands)
 
 
@@ -173,4 +177,4 @@ def _divided(atoms: list[Atom], plan: Plan) -> list[Atoms]:
     return [tuple(some) for some in found]
 
 
-CANDIDATE = Candidate("rank join", consider)
+ALGORITHM = Algorithm("rank join", consider, ranks=True)

@@ -7,19 +7,26 @@ from dataclasses import fields, replace
 from trendloom.kernels.uncertain.expected.kernel import LikelyMatchesKernel
 from trendloom.kernels.uncertain.kernel import ImpreciseKernel
 from trendloom.planner.algorithms import uncertain
-from trendloom.planner.algorithms.expected_values import FIRST_TIMES, kernel_of, obstacle_of_probability, told_apart
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.algorithms.expected_values import (
+    FIRST_TIMES,
+    kernel_of,
+    refuse_expectation,
+    refuse_probability,
+    split_measures,
+)
+from trendloom.planner.choice import because
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     if not request.aggregates:
-        return "it adds up matches"
-    chance, summed = told_apart(request.plan)
-    obstacle = obstacle_of_probability(request) if chance else None
-    if obstacle is not None:
-        return f"PROBABILITY(*) is not a sum over matches, and {obstacle}"
+        return Refusal(RefusalCode.OUTPUT, "it adds up matches")
+    chance, summed = split_measures(request.plan)
+    refusal = refuse_probability(request) if chance else None
+    if refusal is not None:
+        return replace(refusal, text=f"PROBABILITY(*) is not a sum over matches, and {refusal.text}")
     found = uncertain.search(request)
-    why = f"two steps, because {request.refused['expected']}"
+    why = because("two steps, because", refuse_expectation(request))
     if not chance:
         return replace(found, why=why)
     assert isinstance(found.kernel, ImpreciseKernel)
@@ -28,4 +35,4 @@ def consider(request: PlanningRequest) -> Choice | str:
     return replace(found, kernel=kernel, algorithm=f"{found.algorithm}; {FIRST_TIMES}", why=why)
 
 
-CANDIDATE = Candidate("summed signatures", consider)
+ALGORITHM = Algorithm("summed signatures", consider, imprecise=True)

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trendloom.model.selection import Semantics
-from trendloom.planner.aggregation import NO_PIVOT
+from trendloom.planner.aggregation import refuse_grains
 from trendloom.planner.algorithms.enumeration import one_by_one
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.choice import because
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     if not request.aggregates:
-        return "it adds up matches"
-    reason = request.refused["pivots"]
-    if reason == NO_PIVOT:
-        reason = request.refused[_coarsest(request)]
-    if request.plan.hidden and "EXISTS" not in reason:
-        reason = f"EXISTS hides events, and {reason}"
-    return replace(one_by_one(request), why=f"two steps, because {reason}")
+        return Refusal(RefusalCode.OUTPUT, "it adds up matches")
+    refusal = refuse_grains(replace(request.pattern_spec, sieves=()))
+    if refusal is not None and request.plan.hidden and refusal.code is not RefusalCode.HIDING:
+        refusal = replace(refusal, text=f"EXISTS hides events, and {refusal.text}")
+    return replace(one_by_one(request), why=because("two steps, because", refusal))
 
 
-def _coarsest(request: PlanningRequest) -> str:
-    """Whose obstacle says best why matches have to be found: no finer grain takes what EXISTS hides."""
-    if request.plan.hidden:
-        return "matrices"
-    return "by event" if request.plan.semantics is Semantics.ANY else "waiting runs"
-
-
-CANDIDATE = Candidate("two steps", consider)
+ALGORITHM = Algorithm("two steps", consider)

@@ -19,7 +19,7 @@ from trendloom.logical.display import Branch
 from trendloom.logical.plan import Plan
 from trendloom.model.selection import Semantics
 from trendloom.planner.choice import ADDED_UP
-from trendloom.planner.request import Candidate, Choice, PlanningRequest
+from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal
 
 # Whether components of a pattern exclude each other: no event can stand at two of them.
 #
@@ -108,7 +108,7 @@ ADDED_UP_LATER = "two steps: find the matches, then add up their confidences per
 AS_FOUND = "matches with their confidence and times as they are found, sorted where they fit in memory"
 
 
-def consider(request: PlanningRequest) -> Choice | str:
+def consider(request: PlanningRequest) -> Choice | Refusal:
     return ADDED_UP if request.aggregates else search(request)
 
 
@@ -213,4 +213,4 @@ def _in_one_gap(request: PlanningRequest) -> bool:
     return chain and overlapping(request.plan, pattern_spec.places, range(len(pattern_spec.places))) is None
 
 
-CANDIDATE = Candidate("signatures", consider)
+ALGORITHM = Algorithm("signatures", consider, imprecise=True)

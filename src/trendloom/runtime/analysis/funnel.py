@@ -38,6 +38,7 @@ from trendloom.pattern.algebra import Negation, atoms, negations
 from trendloom.planner.adjacency import adjacent
 from trendloom.planner.pattern_tables import describe
 from trendloom.planner.plan import Physical, choose
+from trendloom.planner.request import Refusal
 from trendloom.runtime.analysis.position_counts import Passed, atoms_of, matching_alone, passed_events, stream_of
 from trendloom.runtime.blocks import build_block, key_codes
 
@@ -53,7 +54,7 @@ def remembered(pattern_spec: PatternSpec) -> frozenset[str] | None:
         return None
     names: set[str] = set()
     for rule in pattern_spec.scopes[0].rules:
-        if adjacent(rule, pattern_spec, automaton)[0] is None:
+        if isinstance(adjacent(rule, pattern_spec, automaton), Refusal):
             names |= rule.shape.variables
     for scope in pattern_spec.scopes[1:]:
         names |= scope.outer if scope.parent == 0 and scope.waits else frozenset()

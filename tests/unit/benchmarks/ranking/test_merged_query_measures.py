@@ -32,5 +32,5 @@ def test_without_joins_queries_are_listed(name: str, monkeypatch: pytest.MonkeyP
     listed = []
     inside = ListingKernel.best
     monkeypatch.setattr(ListingKernel, "best", lambda *given: listed.append(1) or inside(*given))
-    assert run_with({(physical_plan, "CANDIDATES"): OTHERS}, QUERIES[name][0], events) == expected
+    assert run_with({(physical_plan, "ALGORITHMS"): OTHERS}, QUERIES[name][0], events) == expected
     assert listed

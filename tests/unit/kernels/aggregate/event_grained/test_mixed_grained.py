@@ -45,7 +45,7 @@ Kernel = Callable[[Addends, Spans, Numbers], SpanTotals]
 def aggregation(pattern_spec: PatternSpec) -> AggregationSpec:
     """All rules speak of adjacent events: as pairs where they compare columns, else as tests."""
     automaton = Automaton(pattern_spec)
-    rules = [adjacent(rule, pattern_spec, automaton)[0] for rule in pattern_spec.scopes[0].rules]
+    rules = [adjacent(rule, pattern_spec, automaton) for rule in pattern_spec.scopes[0].rules]
     assert None not in rules
     pairs, tests = [r for r in rules if isinstance(r, Pair)], [r for r in rules if isinstance(r, Condition)]
     return AggregationSpec(pattern_spec, Grain.MIXED, (), tuple(pairs), tuple(tests))

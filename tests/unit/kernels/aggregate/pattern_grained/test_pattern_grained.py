@@ -28,6 +28,7 @@ from trendloom.options import Options
 from trendloom.planner.adjacency import pairs_of
 from trendloom.planner.aggregation import measures_of
 from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.request import Refusal
 from trendloom.runtime.blocks import Stream, build_block
 from trendloom.runtime.reading import load, queries_of
 
@@ -105,8 +106,8 @@ def addends_of(
     events = load(table, Options())
     physical = plan_physically(bind(queries_of(query)[0], events.schema))
     pattern_spec = physical.pattern_spec
-    pairs, obstacle = pairs_of(without_open_nots(pattern_spec))
-    if obstacle is not None:
+    pairs = pairs_of(without_open_nots(pattern_spec))
+    if isinstance(pairs, Refusal):
         return None
     stream = stream_of(physical, events)
     block, keys = build_block(physical, stream)
