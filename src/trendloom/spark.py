@@ -21,6 +21,9 @@ functions for `foreachBatch` that write every row exactly once, `metrics_of` tel
 
     watch(spark.read.parquet("events"), "plant", "memory_low")
 
+`register_source` and `register_sink` add classes of your own to what `trendloom stream` takes
+(`trendloom.streaming.connectors`); so do entry points of the groups `trendloom.sources` and `trendloom.sinks`.
+
 Needs the extra `spark`. Any session of your own works too, classic or through Spark Connect.
 """
 
@@ -29,10 +32,16 @@ from __future__ import annotations
 from trendloom.engines.spark.archive.archive import archive, watch
 from trendloom.engines.spark.detect import detect
 from trendloom.engines.spark.session import session
-from trendloom.engines.spark.streaming.database import to_database, to_sqlite
 from trendloom.engines.spark.streaming.metrics import Metrics, metrics_of
-from trendloom.engines.spark.streaming.sinks import to_jsonl, to_parquet
-from trendloom.engines.spark.streaming.sources import events_of_kafka
+from trendloom.engines.spark.streaming.sinks import SINKS
+from trendloom.engines.spark.streaming.sinks.database import to_database, to_sqlite
+from trendloom.engines.spark.streaming.sinks.jsonl import to_jsonl
+from trendloom.engines.spark.streaming.sinks.parquet import to_parquet
+from trendloom.engines.spark.streaming.sources import SOURCES
+from trendloom.engines.spark.streaming.sources.kafka import events_of_kafka
+
+register_source = SOURCES.register
+register_sink = SINKS.register
 
 __all__ = [
     "Metrics",
@@ -40,6 +49,8 @@ __all__ = [
     "detect",
     "events_of_kafka",
     "metrics_of",
+    "register_sink",
+    "register_source",
     "session",
     "to_database",
     "to_jsonl",

@@ -23,7 +23,7 @@ from trendloom.cli.options import read_query
 from trendloom.engines.spark.streaming.metrics import Metrics
 from trendloom.engines.spark.streaming.service import Service, StreamWatch, serve
 from trendloom.engines.spark.streaming.settings import StreamSettings
-from trendloom.engines.spark.streaming.sources import open_source, source_of
+from trendloom.engines.spark.streaming.sources import open_source, parse_source
 from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, WorkloadWatch
 from trendloom.errors import QueryWarning, TrendloomError
 from trendloom.options import Options
@@ -119,7 +119,7 @@ def test_queries_come_and_go_while_the_stream_runs(spark: Any, tmp_path: Path) -
     story = Story(steps(), stop)
     story.go_on()
     story.workload = ChangingWorkload(
-        open_source(spark, source_of(str(days))), Options("spark"), StreamSettings(f"{DELAY} seconds", 2), state,
+        open_source(spark, parse_source(str(days))), Options("spark"), StreamSettings(f"{DELAY} seconds", 2), state,
         queries_of(file.read_text()), WorkloadWatch(story.hear_warning, story.hear_refusal),
         look=partial(read_query, str(file)), heeded=file.read_text(),
     )  # fmt: skip

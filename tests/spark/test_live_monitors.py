@@ -24,7 +24,7 @@ from trendloom.diagnosis.formula import Formula, Predicate
 from trendloom.diagnosis.monitors import Grade, Monitor, keep_monitor, run_monitor
 from trendloom.engines.spark.archive.live_monitors import NOTE, live_alerts
 from trendloom.engines.spark.streaming.service import AVAILABLE_NOW, Service, serve
-from trendloom.engines.spark.streaming.sources import open_source, source_of
+from trendloom.engines.spark.streaming.sources import open_source, parse_source
 from trendloom.errors import DataError, OptionError, StateError
 from trendloom.model.time import TimeAxis
 from trendloom.options import Options
@@ -40,7 +40,7 @@ MONITOR = Monitor("memory low", FORMULA, "", Grade(0, 0, 0), {})
 def rows_of(
     spark: Any, folder: Path, checkpoint: Path, monitors: tuple[Monitor, ...] = (MONITOR,), axis: TimeAxis = SECONDS
 ) -> Any:
-    events = open_source(spark, source_of(f"parquet:{folder}"))
+    events = open_source(spark, parse_source(f"parquet:{folder}"))
     rows, _ = live_alerts(events, monitors, axis, Options("spark"), watermark="20 seconds", checkpoint=str(checkpoint))
     return rows
 

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 import trendloom as tl
 from trendloom.cli.main import app
 from trendloom.engines.spark.streaming.service import Service, StreamWatch, serve
-from trendloom.engines.spark.streaming.sources import open_source, source_of
+from trendloom.engines.spark.streaming.sources import open_source, parse_source
 from trendloom.spark import detect, to_jsonl, to_parquet, to_sqlite
 from trendloom.streaming.statistics import figures_at
 
@@ -177,7 +177,7 @@ def test_a_sink_that_fails_twice_loses_nothing_and_doubles_nothing(spark: Any, t
             raise OSError("the share is away again")
 
     state = str(tmp_path / "state")
-    found = open_source(spark, source_of(str(tmp_path / "days")))
+    found = open_source(spark, parse_source(str(tmp_path / "days")))
     rows = detect(found, QUERY, watermark="2 seconds", buckets=2, checkpoint=state)
     service = Service(state, trigger="available-now", pause=0.01)
     end = serve(rows, sink, service, Event(), StreamWatch(failed=lambda error, _: told.append(error.message)))

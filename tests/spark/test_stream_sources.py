@@ -16,11 +16,9 @@ import pytest
 from tests.spark import broker
 
 import trendloom as tl
-from trendloom.engines.spark.streaming import sources
-from trendloom.engines.spark.streaming.folder_files import FILE, TEXT
 from trendloom.engines.spark.streaming.service import Service, StreamWatch, serve
-from trendloom.engines.spark.streaming.sinks import to_call
-from trendloom.engines.spark.streaming.sources import note_columns, open_source, source_of
+from trendloom.engines.spark.streaming.sinks.console import to_call
+from trendloom.engines.spark.streaming.sources import FILE, TEXT, kafka, note_columns, open_source, parse_source
 from trendloom.errors import DataError, OptionError
 from trendloom.io.read import read
 from trendloom.spark import detect, events_of_kafka, metrics_of, to_jsonl
@@ -61,7 +59,7 @@ def test_text_is_read_as_run_reads_it(spark: Any, taken: WorkloadDiff, tmp_path:
     folder.mkdir()
     (folder / f"1.{ending}").write_text(text)
     (folder / f".2.{ending}").write_text("half a fi")
-    events = open_source(spark, source_of(str(folder)))
+    events = open_source(spark, parse_source(str(folder)))
     assert dict(events.dtypes)["time"] == "string"  # parsed by the stream, as `run` does
     without_times = [name for name in events.columns if name != "time"]
     wanted = read(folder / f"1.{ending}").select(without_times).to_pylist()
@@ -91,7 +89,7 @@ def test_live_times_in_text_are_of_the_given_zone(
     (folder / name).write_text(text)
     zone: dict[str, Any] = {"time": "at", "time_zone": "Europe/Berlin"}
     query = "RETURN a.at PATTERN A a WHERE a.at >= '2024-07-01 12:00:00' WITHIN 1 hour"
-    source = source_of(str(folder), schema=ZONED)
+    source = parse_source(str(folder), schema=ZONED)
     events = open_source(spark, source, times=(zone["time"],), time_zone=zone["time_zone"])
     (live,) = taken(detect(events, query, watermark="0 seconds", buckets=1, **zone)).to_pylist()
     (once,) = tl.run(query, folder / name, **zone).to_pylist()
@@ -111,7 +109,7 @@ def test_a_live_stream_without_types_has_those_of_its_query(spark: Any, taken: W
     (folder / "1.csv").write_text("time,x\n1,5\n2,7\n3,6\n")
     query = "RETURN a.x, b.x PATTERN SEQ(Sale a, Sale b) SEMANTICS contiguous WHERE a.x < b.x WITHIN 10"
     with pytest.warns(UserWarning, match="every one is taken for a .Sale."):
-        found = detect(open_source(spark, source_of(str(folder))), query, watermark="0 seconds", buckets=1)
+        found = detect(open_source(spark, parse_source(str(folder))), query, watermark="0 seconds", buckets=1)
     assert [list(row.values())[-2:] for row in taken(found).to_pylist()] == [[5, 7]]
 
 
@@ -120,14 +118,14 @@ def test_a_folder_of_parquet_a_few_files_at_a_time(spark: Any, tmp_path: Path) -
         pq.write_table(pa.table({"time": [number], "type": ["A"]}), tmp_path / f"{number}.parquet")
     sizes: list[int] = []
     service = Service(str(tmp_path / "state"), trigger="available-now")
-    source = source_of(f"parquet:{tmp_path}", max_files=2)
+    source = parse_source(f"parquet:{tmp_path}", max_files=2)
     serve(open_source(spark, source), to_call(lambda rows, _: sizes.append(len(rows))), service, Event())
     assert sizes == [2, 1]
 
 
 def test_what_cannot_be_read_stops_the_stream_or_has_no_time(spark: Any, taken: WorkloadDiff, tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("time,type,x\n1,A,5\n2,B,many\n3,C,6\n")
-    source = source_of(str(tmp_path), schema="time long, type string, x long")
+    source = parse_source(str(tmp_path), schema="time long, type string, x long")
     with pytest.raises(DataError, match="an event cannot be read") as raised:
         taken(open_source(spark, source), "strict")
     assert 'late_to="FOLDER"' in str(raised.value)
@@ -141,7 +139,7 @@ def test_what_cannot_be_read_stops_the_stream_or_has_no_time(spark: Any, taken: 
 
 def test_json_that_cannot_be_read_keeps_its_text_and_file(spark: Any, taken: WorkloadDiff, tmp_path: Path) -> None:
     (tmp_path / "1.jsonl").write_text('{"time": 1, "type": "A"}\n{"time": 2, "type\n')
-    source = source_of(str(tmp_path), schema="time long, type string")
+    source = parse_source(str(tmp_path), schema="time long, type string")
     found = taken(open_source(spark, source, strict=False)).to_pylist()
     assert [(row["time"], row[TEXT]) for row in found] == [(1, None), (None, '{"time": 2, "type')]
     assert [row[FILE] and row[FILE].endswith("/1.jsonl") for row in found] == [None, True]
@@ -156,7 +154,7 @@ def test_csv_is_read_by_name_and_what_cannot_be_read_is_put_aside(spark: Any, tm
     found: list[dict[str, Any]] = []
 
     def go_on() -> Any:
-        events = open_source(spark, source_of(f"csv:{folder}"), strict=False, checkpoint=str(state))
+        events = open_source(spark, parse_source(f"csv:{folder}"), strict=False, checkpoint=str(state))
         note_columns(events, str(state))
         service = Service(str(state), trigger="available-now", retries=0)
         return serve(
@@ -180,7 +178,7 @@ def test_live_parquet_of_pandas_has_nanoseconds(spark: Any, taken: WorkloadDiff,
     frame = pandas.DataFrame({"time": times, "type": ["A", "B"], "z": times.tz_localize("UTC")})
     frame.astype({"time": "datetime64[ns]"}).to_parquet(tmp_path / "1.parquet")
     frame.astype({"time": "datetime64[us]"}).to_parquet(tmp_path / "2.parquet")
-    events = open_source(spark, source_of(str(tmp_path)))
+    events = open_source(spark, parse_source(str(tmp_path)))
     assert dict(events.dtypes) == {"time": "timestamp_ntz", "type": "string", "z": "timestamp"}
     one = read(tmp_path / "1.parquet").to_pylist()
     assert sorted(map(str, taken(events)["time"].to_pylist())) == sorted(2 * [str(row["time"]) for row in one])
@@ -190,17 +188,17 @@ def test_files_that_come_later_do_not_change_the_columns(spark: Any, tmp_path: P
     state, folder = str(tmp_path / "state"), tmp_path / "days"
     folder.mkdir()
     (folder / "1.csv").write_text("time,type,x\n1,A,5\n")
-    events = open_source(spark, source_of(str(folder)), checkpoint=state)
+    events = open_source(spark, parse_source(str(folder)), checkpoint=state)
     note_columns(events, state)
     (folder / "0.csv").write_text("time,type,x\n1,A,word\n")
-    assert open_source(spark, source_of(str(folder)), checkpoint=state).schema == events.schema
+    assert open_source(spark, parse_source(str(folder)), checkpoint=state).schema == events.schema
     with pytest.raises(DataError, match=r"column 'x' is text in .*0.csv, but numbers in .*1.csv"):
-        open_source(spark, source_of(str(folder)))
+        open_source(spark, parse_source(str(folder)))
 
 
 def test_a_schema_that_is_none(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="the schema cannot be read"):
-        open_source(spark, source_of(f"csv:{tmp_path}", schema="time, of course"))
+        open_source(spark, parse_source(f"csv:{tmp_path}", schema="time, of course"))
 
 
 def test_made_up_events_are_spread_over_types_and_keys(spark: Any, tmp_path: Path) -> None:
@@ -212,7 +210,7 @@ def test_made_up_events_are_spread_over_types_and_keys(spark: Any, tmp_path: Pat
         if len(found) >= 40:
             stop.set()
 
-    serve(open_source(spark, source_of("rate:50")), to_call(keep), Service(str(tmp_path / "state")), stop)
+    serve(open_source(spark, parse_source("rate:50")), to_call(keep), Service(str(tmp_path / "state")), stop)
     found.sort(key=lambda row: row["value"])
     assert [row["value"] for row in found] == list(range(len(found)))
     assert "".join(row["type"] for row in found[:7]) == "ABCABCA"
@@ -227,14 +225,14 @@ def test_made_up_events_are_spread_over_types_and_keys(spark: Any, tmp_path: Pat
 def topic(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """`topic(...)`: the events of a topic of the broker of these tests, whose folder is `log`."""
     broker.register(spark)
-    monkeypatch.setattr(sources, "KAFKA", broker.NAME)
-    source = source_of("kafka:127.0.0.1:9092/trades", schema=MESSAGES, options={"folder": str(tmp_path / "log")})
+    monkeypatch.setattr(kafka, "CONNECTOR", broker.NAME)
+    source = parse_source("kafka:127.0.0.1:9092/trades", schema=MESSAGES, options={"folder": str(tmp_path / "log")})
     return lambda strict=True: open_source(spark, source, strict=strict)
 
 
 def test_without_the_connector_people_are_told_how_to_get_it(spark: Any) -> None:
     with pytest.raises(OptionError, match="connector to Kafka is not there") as raised:
-        open_source(spark, source_of("kafka:127.0.0.1:9092/trades", schema=MESSAGES))
+        open_source(spark, parse_source("kafka:127.0.0.1:9092/trades", schema=MESSAGES))
     assert 'packages="org.apache.spark:spark-sql-kafka-0-10_2.13:' in str(raised.value)
 
 
@@ -319,7 +317,7 @@ def test_metrics_of_a_query_of_ones_own(spark: Any, tmp_path: Path) -> None:
         pq.write_table(pa.table({"time": [time], "type": ["A"], "k": [1]}), tmp_path / f"{number}.parquet")
         # Spark takes files by the time of their change
         os.utime(tmp_path / f"{number}.parquet", (10**9 + number, 10**9 + number))
-    events = open_source(spark, source_of(str(tmp_path), max_files=1))
+    events = open_source(spark, parse_source(str(tmp_path), max_files=1))
     rows = detect(events, "PATTERN A a WITHIN 10", watermark="1 second", buckets=1)
     state = str(tmp_path / "state")
     query = rows.writeStream.option("checkpointLocation", state).format("noop").trigger(availableNow=True).start()

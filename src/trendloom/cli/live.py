@@ -32,11 +32,12 @@ from trendloom.diagnosis.monitors import Monitor, find_monitor
 from trendloom.engines.spark.precheck import check_live
 from trendloom.engines.spark.streaming.service import Service, serve
 from trendloom.engines.spark.streaming.settings import StreamSettings
-from trendloom.engines.spark.streaming.sources import EventSource, known_columns, note_columns, open_source
-from trendloom.engines.spark.streaming.targets import Target, check_file, check_folder
+from trendloom.engines.spark.streaming.sinks import lasting_forms
+from trendloom.engines.spark.streaming.sources import note_columns, open_source
 from trendloom.errors import OptionError, QueryWarning, TrendloomError
 from trendloom.options import Options
 from trendloom.runtime.reading import queries_of
+from trendloom.streaming.connectors import Sink, Source, check_file, check_folder
 
 if TYPE_CHECKING:
     from trendloom.archive import Archive
@@ -52,8 +53,8 @@ class Request:
     """A stream that was asked for: everything that can be known without Spark."""
 
     text: str
-    source: EventSource
-    target: Target
+    source: Source
+    target: Sink
     options: Options
     service: Service
     watermark: str
@@ -76,7 +77,7 @@ class Request:
             self._check_watched()
         if self.archive is not None:
             self._check_archive()
-        if self.on_connect and self.target.kind == "console":
+        if self.on_connect and self.target.on_console:
             raise OptionError(
                 "rows of Spark Connect do not come to this console", hint="give another sink: its place is the server's"
             )
@@ -85,7 +86,7 @@ class Request:
             if self.late_to is not None:
                 check_folder(self.late_to, "the folder of late events")
         notes = None if self.on_connect else self.service.checkpoint
-        columns = known_columns(self.source, self.options.time_columns, notes)
+        columns = self.source.known_columns(self.options.time_columns, notes)
         if columns is not None:
             check_live(queries, columns, self.options)
             if self.archive is not None:
@@ -98,20 +99,20 @@ class Request:
                 "a stream through Spark Connect cannot be archived: its folders are the server's",
                 hint="run the command where the server is, with another --master",
             )
-        if self.target.kind == "memory":
+        if self.target.in_memory:
             raise OptionError(
                 "rows in memory are not archived: batches are committed by a sink that lasts",
-                hint="give another sink: parquet:FOLDER, jsonl:FOLDER, sqlite:FILE/TABLE or console",
+                hint=f"give another sink: {lasting_forms()}",
             )
 
     def _check_watched(self) -> None:
         """Refuse what does not go together with a workload that changes."""
         if self.options.query is not None:
             raise OptionError("a file that is watched says itself which queries run", hint="leave out --query")
-        if self.target.kind == "memory":
+        if self.target.in_memory:
             raise OptionError(
                 "rows in memory are gone when a stream is started again, as it is when its queries change",
-                hint="give a sink that lasts: parquet:FOLDER, jsonl:FOLDER, sqlite:FILE/TABLE or console",
+                hint=f"give a sink that lasts: {lasting_forms()}",
             )
         if self.on_connect:
             raise OptionError(
@@ -165,12 +166,13 @@ class OpenedStream:
     passage: Passage | None = None
 
 
-def serve_opened(opened: OpenedStream, name: str, target: Target, service: Service, report: Report) -> None:
+def serve_opened(opened: OpenedStream, name: str, target: Sink, service: Service, report: Report) -> None:
     """Serve a stream that is opened until its end, or until somebody stops it, and say how it went."""
     stop = Event()
     show = console_of(report.format, opened.schema, stop)
     passage = opened.passage
-    sink = target.sink(show) if passage is None else passage.sink(target.sink(show))
+    writer = target.writer(show)
+    sink = writer if passage is None else passage.sink(writer)
     screen = Screen(wanted=not report.quiet, metrics=report.metrics, name=name)
     try:
         with _stopped_by_signals(stop), watching(screen) as watch:
@@ -244,8 +246,8 @@ class WorkloadVoice:
         tell_refusal(error, f"a change of {self.file}")
 
 
-def stream_name(source: EventSource, target: Target) -> str:
-    return f"{source.kind}:{source.place} → {target.kind}:{target.place}".rstrip(":")
+def stream_name(source: Source, target: Sink) -> str:
+    return f"{source.scheme}:{source.address.place} → {target.scheme}:{target.place}".rstrip(":")
 
 
 def _totals(end: Metrics, *, stopped: bool) -> str:
@@ -291,8 +293,8 @@ class MonitorRequest:
 
     names: tuple[str, ...]
     archive: str
-    source: EventSource
-    target: Target
+    source: Source
+    target: Sink
     options: Options
     service: Service
     watermark: str

@@ -56,7 +56,7 @@ def _trendloom(
 
 
 app.command(epilog=run.EPILOG)(run.run)
-app.command(epilog=stream.EPILOG)(stream.stream)
+app.command(epilog=stream.EPILOG, cls=stream.StreamCommand)(stream.stream)
 app.command(epilog=archive.EPILOG)(archive.archive)
 app.command(epilog=check.EPILOG)(check.check)
 app.command(epilog=explain.EPILOG)(explain.explain)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from trendloom.cli import options as o
 from trendloom.cli.console import reporting
 from trendloom.cli.options import STANDARD_INPUT, read_query
 from trendloom.errors import OptionError
+
+SOURCE_FORMS, SINK_FORMS = "sources", "sinks"
+"""Stand for the help of the registries, which is read when it is shown: importing the command stays quick."""
 
 STREAM = "Stream"
 ARCHIVE = "Archive"
@@ -32,13 +36,27 @@ Ctrl-C ends the stream in good order; started again with the same --checkpoint, 
 """
 
 
+class StreamCommand(TyperCommand):
+    """A command whose help lists the sources and sinks that are registered."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from trendloom.engines.spark.streaming.sinks import SINKS
+        from trendloom.engines.spark.streaming.sources import SOURCES
+
+        registries = {SOURCE_FORMS: SOURCES.help, SINK_FORMS: SINKS.help}
+        for parameter in self.params:
+            forms = registries.get(getattr(parameter, "help", None) or "")
+            if forms is not None:
+                parameter.help = forms() + "."  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
+
+
 def stream(
     source: Annotated[
         str,
         typer.Option(
             "--source", "-s", metavar="KIND:PLACE", rich_help_panel=o.INPUT, show_default=False,
-            help="parquet:FOLDER, csv:FOLDER or jsonl:FOLDER (or a folder whose files tell), kafka:HOST:PORT/TOPIC, "
-            "rate:ROWS (made-up events, that many a second).",
+            help=SOURCE_FORMS,
         ),
     ],
     checkpoint: Annotated[
@@ -61,7 +79,7 @@ def stream(
         str,
         typer.Option(
             "--sink", metavar="KIND:PLACE", rich_help_panel=o.OUTPUT,
-            help="console, parquet:FOLDER, jsonl:FOLDER, sqlite:FILE/TABLE, or memory:NAME (shown at the end).",
+            help=SINK_FORMS,
         ),
     ] = "console",
     schema: Annotated[
@@ -211,18 +229,18 @@ def stream(
         from trendloom.engines.spark.archive.streaming import LiveArchive
         from trendloom.engines.spark.streaming.service import Service
         from trendloom.engines.spark.streaming.settings import absolute
-        from trendloom.engines.spark.streaming.sources import source_of
-        from trendloom.engines.spark.streaming.targets import target_of
+        from trendloom.engines.spark.streaming.sinks import parse_sink
+        from trendloom.engines.spark.streaming.sources import parse_source
         from trendloom.options import Options, columns_named
 
         settings = _pairs(conf, "--conf") | ({"spark.jars.packages": packages} if packages else {})
-        target = target_of(sink)
+        target = parse_sink(sink)
         if archive is None and archive_keep is not None:
             raise OptionError("--archive-keep is for an archive, and there is none", hint="give --archive FOLDER")
-        memory = target.place if target.kind == "memory" else None
-        if format is not None and target.kind != "console":
+        memory = target.place if target.in_memory else None
+        if format is not None and not target.on_console:
             raise OptionError("--format is for rows on the console", hint="leave it out, or give --sink console")
-        events = source_of(source, schema=schema, max_files=max_files, options=_pairs(option, "--option"))
+        events = parse_source(source, schema=schema, max_files=max_files, options=_pairs(option, "--option"))
         options = Options(
             "spark",
             time,

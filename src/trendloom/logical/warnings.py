@@ -13,7 +13,7 @@ from trendloom.expr.quantifiers import shape_of
 from trendloom.frontend.tql import tree
 from trendloom.frontend.tql.keywords import AGGREGATES
 from trendloom.frontend.tql.printer import write_expression, write_length
-from trendloom.frontend.tql.source import Source
+from trendloom.frontend.tql.source import SourceText
 from trendloom.logical.bind_patterns import events_of
 from trendloom.logical.plan import Plan
 from trendloom.model.selection import Trends
@@ -102,7 +102,7 @@ def _written(node: tree.Call, text: str | None) -> str:
     """The node as the query has it: the tree does not know capitals."""
     if node.span is None or text is None:
         return ""
-    start = Source(text).offset(node.span)
+    start = SourceText(text).offset(node.span)
     return text[start : start + node.span.length]
 
 

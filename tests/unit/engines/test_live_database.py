@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from trendloom.engines.spark.streaming import database
-from trendloom.engines.spark.streaming.database import to_database, to_sqlite
+from trendloom.engines.spark.streaming.sinks import database
+from trendloom.engines.spark.streaming.sinks.database import to_database, to_sqlite
 from trendloom.errors import OptionError
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from trendloom.engines.spark.streaming.folder_files import FILE, TEXT, Dialect, Reading, dialect_of
+from trendloom.engines.spark.streaming.sources import FILE, TEXT
+from trendloom.engines.spark.streaming.sources.folder_files import Dialect, FileReader, dialect_of
 from trendloom.errors import DataError, OptionError
 
 COLUMNS = pa.schema([("time", pa.int64()), ("type", pa.string()), ("x", pa.float64())])
@@ -18,7 +19,7 @@ COLUMNS = pa.schema([("time", pa.int64()), ("type", pa.string()), ("x", pa.float
 
 def events(path: Path, columns: pa.Schema = COLUMNS, *, strict: bool = True, **more: Any) -> list[dict[str, Any]]:
     kind = "parquet" if path.suffix == ".parquet" else "csv"
-    reading = Reading(kind, columns, ("time",), strict, **more)
+    reading = FileReader(kind, columns, ("time",), strict, **more)
     return pa.Table.from_batches(list(reading.events(f"file://{path}")), reading.result).to_pylist()
 
 
@@ -100,7 +101,7 @@ def test_empty_and_compressed_files(tmp_path: Path) -> None:
     assert events(written(tmp_path, "time,type,x\n")) == []
     path = written(tmp_path, gzip.compress(b"x,type,time\n1,A,2\n"), "a.csv.gz")
     assert events(path) == [{"time": 2, "type": "A", "x": 1.0}]
-    reading = Reading("csv", COLUMNS, ("time",), True)
+    reading = FileReader("csv", COLUMNS, ("time",), True)
     (batch,) = reading.events("s3://far/a.csv.gz", path.read_bytes())
     assert batch.to_pylist() == [{"time": 2, "type": "A", "x": 1.0}]
 

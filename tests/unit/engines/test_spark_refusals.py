@@ -19,8 +19,8 @@ from trendloom.cli.live import Request
 from trendloom.engines.spark import answers
 from trendloom.engines.spark.prerequisites import java_version, require_java
 from trendloom.engines.spark.streaming.service import Service
-from trendloom.engines.spark.streaming.sources import COLUMNS, source_of
-from trendloom.engines.spark.streaming.targets import target_of
+from trendloom.engines.spark.streaming.sinks import parse_sink
+from trendloom.engines.spark.streaming.sources import COLUMNS, parse_source
 from trendloom.errors import BindError, DataError, OptionError, PlanError, RunError, TrendloomError
 from trendloom.options import Options
 
@@ -81,9 +81,9 @@ def test_a_live_stream_is_checked_before_spark_starts(
     folder: Path, source: str, query: str, kind: type[TrendloomError], message: str
 ) -> None:
     schema = "time long, type string, x long" if source == "schema" else None
-    place = source_of(f"{'jsonl' if schema else source}:{folder}", schema=schema)
+    place = parse_source(f"{'jsonl' if schema else source}:{folder}", schema=schema)
     service = Service(str(folder / "state"))
-    request = Request(query, place, target_of("console"), Options("spark"), service, "10 seconds", 8)
+    request = Request(query, place, parse_sink("console"), Options("spark"), service, "10 seconds", 8)
     with pytest.raises(kind, match=message):
         request.check()
 
@@ -93,9 +93,9 @@ def test_a_start_on_a_checkpoint_goes_by_the_columns_that_are_noted_there(folder
     note = StructType().add("time", "long").add("type", "string").add("k", "long")
     (folder / "state" / COLUMNS).write_text(note.json())
     (folder / "more.csv").write_text("time,type,x\n1,A,many\n")
-    place, service = source_of(f"csv:{folder}"), Service(str(folder / "state"))
+    place, service = parse_source(f"csv:{folder}"), Service(str(folder / "state"))
     for query, wrong in (("PATTERN A a WHERE a.k > 1 WITHIN 10", False), ("PATTERN A a WHERE a.x > 1 WITHIN 10", True)):
-        request = Request(query, place, target_of("console"), Options("spark"), service, "10 seconds", 8)
+        request = Request(query, place, parse_sink("console"), Options("spark"), service, "10 seconds", 8)
         with pytest.raises(BindError, match="has no attribute 'x'") if wrong else nullcontext():
             request.check()
 

@@ -15,7 +15,7 @@ from lark.tree import Meta
 
 from trendloom.errors import ParseError, Span, did_you_mean
 from trendloom.frontend.tql.keywords import AGGREGATES, UNITS, closest_clause
-from trendloom.frontend.tql.source import Source
+from trendloom.frontend.tql.source import SourceText
 from trendloom.frontend.tql.tree import (
     And,
     Between,
@@ -79,7 +79,7 @@ class Word:
 class PlaceBuilder:
     """Places, names and numbers of one text."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         self.source = source
 
     def build(self, node: Tree[Token]) -> Any:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from trendloom.errors import ParseError
 from trendloom.frontend.tql.keywords import CLAUSES
-from trendloom.frontend.tql.source import Lexeme, Source
+from trendloom.frontend.tql.source import Lexeme, SourceText
 
 # What could have stood where a parse failed, in plain words instead of names of terminals.
 
@@ -97,7 +97,7 @@ _CLAUSE_WORDS = {clause.split()[0] for clause in CLAUSES} | {"SLIDE", "LIMIT", "
 class Failure:
     """The place where the parser gave up: the lexeme there, and the terminals of the grammar that would have done."""
 
-    source: Source
+    source: SourceText
     lexemes: tuple[Lexeme, ...]
     number: int
     accepted: frozenset[str]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from trendloom.errors import OptionError, ParseError
 from trendloom.frontend.tql.keywords import RESERVED
-from trendloom.frontend.tql.source import Source, attribute_span
+from trendloom.frontend.tql.source import SourceText, attribute_span
 from trendloom.frontend.tql.tree import Expression, Pattern, Query
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _parse(text: str, start: str) -> Any:
     from trendloom.frontend.tql.build_tree import Builder
     from trendloom.frontend.tql.syntax_errors import explain
 
-    source = Source(text)
+    source = SourceText(text)
     try:
         return Builder(source).build(_grammar().parse(text, start=start))
     except UnexpectedInput as failure:
@@ -81,7 +81,7 @@ def _no_text(given: object) -> OptionError:
     return OptionError(f"a query must be text, not of type {type(given).__name__}", hint=hint)
 
 
-def _too_deep(source: Source) -> ParseError:
+def _too_deep(source: SourceText) -> ParseError:
     return ParseError("The query is nested too deeply to be read", source.span(0, 1), text=source.text)
 
 

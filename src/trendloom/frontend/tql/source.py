@@ -42,8 +42,8 @@ class Lexeme:
         return self.start + len(self.text)
 
 
-class Source:
-    """A query text that knows the place of each of its characters."""
+class SourceText:
+    """A query text and the line and column of each of its characters."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -80,7 +80,7 @@ def attribute_span(reference: Reference, text: str) -> Span | None:
     """The place of `prise` in the reference `t.prise`, so that an error can underline it alone."""
     if reference.span is None or reference.attribute is None:
         return None
-    source = Source(text)
+    source = SourceText(text)
     lexemes = source.lexemes(source.offset(reference.span))
     dot = next((number for number, lexeme in enumerate(lexemes) if lexeme.text == "."), None)
     if dot is None or dot + 1 >= len(lexemes):

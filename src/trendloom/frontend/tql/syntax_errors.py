@@ -16,7 +16,7 @@ from trendloom.frontend.tql.foreign_signs import foreign_sign
 from trendloom.frontend.tql.foreign_syntax import habit
 from trendloom.frontend.tql.keywords import CLAUSES, closest_clause, is_reserved
 from trendloom.frontend.tql.parse_failure import CLOSING, Failure, is_clause, unclosed
-from trendloom.frontend.tql.source import Lexeme, Source
+from trendloom.frontend.tql.source import Lexeme, SourceText
 
 _COMPARISONS = {"=", "!=", "<>", "<", "<=", ">", ">="}
 _JOIN = "conditions are joined with AND or OR"
@@ -34,7 +34,7 @@ _CHARACTERS = {
 }
 
 
-def explain(grammar: Lark, start: str, source: Source, failure: UnexpectedInput) -> ParseError:
+def explain(grammar: Lark, start: str, source: SourceText, failure: UnexpectedInput) -> ParseError:
     """The error that a person should see for a failure of the parser."""
     lexemes = tuple(source.lexemes())
     place = _offset(source, failure)
@@ -48,7 +48,7 @@ def explain(grammar: Lark, start: str, source: Source, failure: UnexpectedInput)
     return _anything(found)
 
 
-def _offset(source: Source, failure: UnexpectedInput) -> int:
+def _offset(source: SourceText, failure: UnexpectedInput) -> int:
     if isinstance(failure, UnexpectedToken) and failure.token.type != "$END":
         return failure.token.start_pos or 0
     if isinstance(failure, UnexpectedCharacters):

@@ -31,8 +31,8 @@ from trendloom.archive.settings import ArchiveSettings, agree_on_settings, refus
 from trendloom.archive.task_commits import EventKeeper, Findings, alike, findings_of, partition_files
 from trendloom.archive.upkeep import compact, keep_to_retention
 from trendloom.archive.writing import ArchiveWriter, commit_files
-from trendloom.engines.spark.streaming.folder_files import MARKS
-from trendloom.engines.spark.streaming.sinks import STREAM_ID, Sink, stream_of
+from trendloom.engines.spark.streaming.sinks import STREAM_ID, BatchWriter, stream_of
+from trendloom.engines.spark.streaming.sources import MARKS
 from trendloom.engines.spark.tasks import Batches, Task, mapped, task_number
 from trendloom.engines.spark.timestamps import in_utc
 from trendloom.engines.spark.workload_table import QUERY
@@ -114,7 +114,7 @@ class ArchivePassage:
         columns = in_utc(to_arrow_schema(rows.schema, timezone=UTC))
         return mapped(rows, Task(None, PassingRows(self.place.root.resolve(), self.settings, self.series)), columns)
 
-    def sink(self, sink: Sink) -> Sink:
+    def sink(self, sink: BatchWriter) -> BatchWriter:
         """The sink that takes rows, and then commits what passed."""
         self.committing = ArchivingSink(sink, self)
         return self.committing
@@ -221,7 +221,7 @@ def _leave_note(found: Findings, path: Path) -> None:
 class ArchivingSink:
     """Let a sink take the rows of a batch; then commit the events and rows that passed in it."""
 
-    sink: Sink
+    sink: BatchWriter
     passage: ArchivePassage
     batches: int = 0
     seen: dict[object, PartitionRows] = field(default_factory=dict)

@@ -11,8 +11,8 @@ import pyarrow as pa
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.precheck import flows_of
 from trendloom.engines.spark.streaming.checkpoint import agreed, travel_together, watermark_after
-from trendloom.engines.spark.streaming.folder_files import MARKS
 from trendloom.engines.spark.streaming.settings import StreamSettings, absolute
+from trendloom.engines.spark.streaming.sources import MARKS
 from trendloom.engines.spark.streaming.stream import result_schema, run
 from trendloom.errors import QueryNote
 from trendloom.frontend.tql.tree import Query

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from trendloom.engines.spark.streaming.failures import explained, is_lasting
 from trendloom.engines.spark.streaming.metrics import Ledger, Metrics, reports_of
-from trendloom.engines.spark.streaming.sinks import Sink
+from trendloom.engines.spark.streaming.sinks import BatchWriter
 from trendloom.errors import OptionError, RunError, TrendloomError, option
 from trendloom.streaming.statistics import Figures, figures_at, keep_figures
 
@@ -101,7 +101,7 @@ class _Gate:
     Spark reports it only in a long text.
     """
 
-    sink: Sink
+    sink: BatchWriter
     stop: Event
     renew: Event = field(default_factory=Event)  # the stream is to stop, and another one goes on
     error: Exception | None = field(default=None)
@@ -118,7 +118,7 @@ class _Gate:
 
 def serve(
     rows: DataFrame,
-    sink: Sink,
+    sink: BatchWriter,
     service: Service,
     stop: Event,
     watch: StreamWatch = UNWATCHED,
@@ -147,7 +147,7 @@ def serve(
             stop.wait(pause)
 
 
-def start(rows: DataFrame, sink: Sink, service: Service) -> StreamingQuery:
+def start(rows: DataFrame, sink: BatchWriter, service: Service) -> StreamingQuery:
     """Start the stream on its checkpoint."""
     writer = rows.writeStream.outputMode("append").option("checkpointLocation", service.checkpoint)
     if service.trigger == AVAILABLE_NOW:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from trendloom.engines.spark.streaming.checkpoint import agreement_of
 from trendloom.engines.spark.streaming.detect import LivePlan, open_live, plan_live
 from trendloom.engines.spark.streaming.settings import StreamSettings
-from trendloom.engines.spark.streaming.sinks import Sink
+from trendloom.engines.spark.streaming.sinks import BatchWriter
 from trendloom.errors import QueryNote, TrendloomError
 from trendloom.options import Options
 from trendloom.planner.sharing import SharingQuestion
@@ -118,7 +118,7 @@ class Passage(Protocol):
         """The rows of the workload whose events passed last."""
         ...
 
-    def sink(self, sink: Sink) -> Sink:
+    def sink(self, sink: BatchWriter) -> BatchWriter:
         """The sink of the stream, which also sees to what passed in a batch."""
         ...
 

@@ -11,13 +11,15 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from trendloom.engines.spark.streaming.sinks import Sink, stream_of
+from trendloom.engines.spark.streaming.sinks import SINKS, BatchWriter, stream_of
 from trendloom.errors import OptionError
 from trendloom.io.text import json_cells, plain_cells
+from trendloom.streaming.connectors import check_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,17 +32,45 @@ SMALL = 2**63
 PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 
 
-def to_sqlite(path: str, table: str, *, stream: str | None = None) -> Sink:
+@SINKS.register
+@dataclass(frozen=True)
+class SqliteSink:
+    """`sqlite:FILE/TABLE`."""
+
+    scheme: ClassVar[str] = "sqlite"
+    form: ClassVar[str] = "sqlite:FILE/TABLE"
+    help: ClassVar[str] = ""
+    exactly_once: ClassVar[str] = "is left out: rows and batch number are one transaction"
+    on_console: ClassVar[bool] = False
+    in_memory: ClassVar[bool] = False
+
+    place: str
+
+    def check(self) -> None:
+        file, _, table = self.place.rpartition("/")
+        if not file or not table or Path(self.place).suffix in (".db", ".sqlite", ".sqlite3"):
+            raise OptionError(
+                f"'{self.place}' does not name a file and a table",
+                hint="sqlite:FILE/TABLE, e.g. sqlite:rows.db/matches",
+            )
+        check_file(file)
+
+    def writer(self, show: Callable[[pa.Table, int], None]) -> BatchWriter:
+        file, _, table = self.place.rpartition("/")
+        return to_sqlite(file, table)
+
+
+def to_sqlite(path: str, table: str, *, stream: str | None = None) -> BatchWriter:
     """Rows into a table of an SQLite file; `events` and other nested values are JSON text.
 
     Counts beyond 64 bits are text of all their digits, times are ISO-8601 UTC.
     """
-    return ToDatabase(partial(_open_sqlite, path), table, stream=stream, typed=False)
+    return DatabaseWriter(partial(_open_sqlite, path), table, stream=stream, typed=False)
 
 
 def to_database(
     connect: Callable[[], Any], table: str, *, paramstyle: str = "qmark", stream: str | None = None
-) -> Sink:
+) -> BatchWriter:
     """Rows into a table of any database with a Python driver (DB-API 2.0).
 
     `connect` opens a connection on the driver; `paramstyle` is that of the driver's module: qmark, format or pyformat.
@@ -48,11 +78,11 @@ def to_database(
     """
     if paramstyle not in PLACEHOLDERS:
         raise OptionError(f"unknown paramstyle '{paramstyle}'", hint=f"one of {', '.join(PLACEHOLDERS)}")
-    return ToDatabase(connect, table, stream=stream, placeholder=PLACEHOLDERS[paramstyle])
+    return DatabaseWriter(connect, table, stream=stream, placeholder=PLACEHOLDERS[paramstyle])
 
 
 @dataclass(frozen=True)
-class ToDatabase:
+class DatabaseWriter:
     """See `to_database`."""
 
     connect: Callable[[], Any]

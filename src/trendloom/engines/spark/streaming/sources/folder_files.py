@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from trendloom.engines.spark.streaming.sources import MARKS
 from trendloom.engines.spark.timestamps import HINT
 from trendloom.errors import DataError, OptionError, did_you_mean, option
 from trendloom.io import iso
@@ -29,12 +30,8 @@ from trendloom.model.zone import UTC
 if TYPE_CHECKING:
     from trendloom.engines.spark.tasks import Batches
 
-TEXT, FILE = "trendloom_unreadable", "trendloom_file"
-"""Columns beside those of an event: the text of what could not be read, and where it lies; NULL for all others."""
-
-MARKS = (TEXT, FILE)
 LISTED = "path string, modificationTime timestamp, length long, content binary"
-"""What Spark tells of the files that it finds."""
+"""The columns of Spark's listing of files."""
 
 BLOCK = 4 << 20
 ROWS = 100_000
@@ -89,8 +86,8 @@ def dialect_of(options: Mapping[str, str]) -> tuple[Dialect, dict[str, str]]:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What a task does with the files that are listed in its rows: their events, of these columns."""
+class FileReader:
+    """Callable of a task: reads the files that its rows list, and yields their events."""
 
     kind: str
     columns: pa.Schema
