@@ -106,12 +106,12 @@ def by_path(df: DataFrame, text: str, path: str, file: FilePath) -> DataFrame | 
     from trendloom.engines.spark.answers import bind_all
     from trendloom.engines.spark.frames import describe
     from trendloom.options import Options
-    from trendloom.planner.plan import plan_physically
+    from trendloom.runtime.planning import plan_query
     from trendloom.runtime.reading import queries_of
 
     frame = describe(df, Options(engine="spark").columns())
     (plan,) = bind_all(queries_of(text), frame)
-    physical = plan_physically(plan)
+    physical = plan_query(plan)
     if obstacle(physical, Path(path)) is not None:
         return None
     try:

@@ -47,17 +47,17 @@ from trendloom.logical.statistics import StatisticsOf, nothing_known
 from trendloom.logical.workload import Workload
 from trendloom.optimizer import optimize_workload
 from trendloom.options import Options
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
 from trendloom.planner.query_group import QueryGroup, group_of_one
-from trendloom.planner.shared_queries import QueryEventFilters, counted_query
-from trendloom.planner.sharing import AnsweredTogether, SharingQuestion, Way, with_queries_apart
-from trendloom.planner.sharing_costs import rates_of
+from trendloom.planner.sharing.costs import rates_of
+from trendloom.planner.sharing.groups import AnsweredTogether, SharingQuestion, Way, with_queries_apart
+from trendloom.planner.sharing.queries import QueryEventFilters, counted_query
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Shared, Stream, build_block
 from trendloom.runtime.equal_times import Ties
 from trendloom.runtime.parallel import Run
-from trendloom.runtime.planning import planned
+from trendloom.runtime.planning import plan_query, planned
 from trendloom.runtime.reading import load_needed, queries_of
 from trendloom.runtime.task import GroupResults
 
@@ -194,7 +194,7 @@ class Contest:
 
     def _planned_apart(self, queries: Iterable[Query], events: Events) -> tuple[tuple[Physical, ...], Shared]:
         """The plans of the queries, and what they read and sort together; nobody looks for common parts."""
-        plans = tuple(plan_physically(bind(query, events.schema)) for query in queries)
+        plans = tuple(plan_query(bind(query, events.schema)) for query in queries)
         return plans, Shared(optimize_workload(Workload(tuple(one.plan for one in plans))).shared_attributes)
 
     def _rows(self, physical: Physical, events: Events, shared: Shared) -> Any:

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.baselines.sharing_plans import valid_plans
 from benchmarks.cases.sharing import routes, sharing_workload, taxi
 from benchmarks.harness.report import Curve, Report, Timing, race
-from trendloom.optimizer.sharing.choose_plan import SharingChoice, choose_plan, chosen
-from trendloom.optimizer.sharing.conflict_graph import ConflictGraph, conflict_graph, expand_candidates
-from trendloom.optimizer.sharing.exhaustive import valid_plans
-from trendloom.optimizer.sharing.find_plan import greedy
-from trendloom.optimizer.sharing.segments import PerStartBenefit, Word, mine_segments
+from trendloom.planner.sharing.choose_plan import SharingChoice, choose_plan, chosen
+from trendloom.planner.sharing.conflict_graph import ConflictGraph, conflict_graph, expand_candidates
+from trendloom.planner.sharing.find_plan import greedy
+from trendloom.planner.sharing.segments import PerStartBenefit, Word, mine_segments
 
 LENGTH = 10
 MOST_PLANS = 100_000

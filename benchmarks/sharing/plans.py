@@ -25,11 +25,11 @@ from benchmarks.harness.report import Report, race
 from benchmarks.sharing.contenders import WARM_UP, Contest, quietly, with_kernels
 from trendloom.kernels.shared.kernel import SharedKernel
 from trendloom.kernels.shared.steps import CountedStep, SharedSteps
-from trendloom.optimizer.sharing.choose_plan import SharingChoice
-from trendloom.optimizer.sharing.conflict_graph import members
-from trendloom.optimizer.sharing.segments import SharedSegment
-from trendloom.planner.sharing import SharingQuestion
-from trendloom.planner.sharing_costs import seconds_together
+from trendloom.planner.sharing.choose_plan import SharingChoice
+from trendloom.planner.sharing.conflict_graph import members
+from trendloom.planner.sharing.costs import seconds_together
+from trendloom.planner.sharing.groups import SharingQuestion
+from trendloom.planner.sharing.segments import SharedSegment
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Shared

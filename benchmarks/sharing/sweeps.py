@@ -46,7 +46,7 @@ from benchmarks.sharing.on_spark import measure_sharing_on_spark
 from benchmarks.sharing.optimizer import measure_sharing_optimizer
 from benchmarks.sharing.plans import measure_sharing_plans
 from trendloom.kernels.jit.interpreted import compiled_first
-from trendloom.planner.sharing import Way
+from trendloom.planner.sharing.groups import Way
 
 GOALS = {20: 5.0, 120: 18.0}
 """By number of queries with high overlap, how many times as fast as unshared."""

@@ -27,7 +27,7 @@ import trendloom as tl
 from trendloom.errors import BindError, PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
-from trendloom.planner.plan import plan_physically
+from trendloom.runtime.planning import plan_query
 from trendloom.streaming import state as chunks
 from trendloom.streaming.replay import Replay
 from trendloom.streaming.streaming_query import StreamingQuery, flow_of
@@ -83,7 +83,7 @@ def repeated(case: LiveCase, times: int) -> LiveCase:
 
 
 def streaming_query(query: str) -> StreamingQuery:
-    return flow_of(plan_physically(bind(parse_query(query), SCHEMA)), ARROW, "exact")
+    return flow_of(plan_query(bind(parse_query(query), SCHEMA)), ARROW, "exact")
 
 
 def watermarks(case: LiveCase) -> Iterator[int | None]:

@@ -31,8 +31,8 @@ from trendloom.kernels.trends.complete.trends import TrendsOfGraph, trends_of
 from trendloom.kernels.trends.complete.walk import Chunks, one_by_one
 from trendloom.logical.bind import bind
 from trendloom.options import Options
-from trendloom.planner.plan import plan_physically
 from trendloom.runtime.blocks import build_block
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import load, queries_of
 
 EXAMPLES = amount(30)
@@ -114,7 +114,7 @@ def asked_for(plan: WalkPlan, memory: int, worth: float = 0.0) -> Iterator[None]
 
 def graph_of(query: str, events: pa.Table) -> TrendsOfGraph:
     loaded = load(events, Options())
-    physical = plan_physically(bind(queries_of(query)[0], loaded.schema))
+    physical = plan_query(bind(queries_of(query)[0], loaded.schema))
     assert isinstance(physical.kernel, TrendGraphKernel), "the query is not served by the graph"
     return trends_of(physical.kernel.graph, build_block(physical, stream_of(physical, loaded))[0])
 
@@ -142,7 +142,7 @@ def test_conditions_on_the_whole_of_a_trend(conditions: tuple[str, ...]) -> None
         joined = query.replace("WHERE", f"WHERE ({condition}) AND") if "WHERE" in query else (
             query.replace("A a+", f"A a+ WHERE ({condition})")
         )  # fmt: skip
-        kernel = plan_physically(bind(queries_of(joined)[0], load(events, Options()).schema)).kernel
+        kernel = plan_query(bind(queries_of(joined)[0], load(events, Options()).schema)).kernel
         by_graph = isinstance(kernel, TrendGraphKernel)
         assert by_graph == (conditions is TESTED_LAST), joined
         assert rows_of(tl.run(joined, events)) == rows_of(tl.run(joined, events, engine="reference")), joined

@@ -23,7 +23,8 @@ from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
 from trendloom.optimizer.decorrelate_negations import decorrelate_negations
 from trendloom.optimizer.evaluate_equal_negations_once import evaluate_equal_negations_once
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
+from trendloom.runtime.planning import plan_query
 
 EXAMPLES = amount(60)
 SWITCHED = (decorrelate_negations, evaluate_equal_negations_once)
@@ -108,7 +109,7 @@ def correlated(draw: st.DrawFn, semantics: str) -> Case:
 
 def planned(query: str) -> Physical:
     try:
-        return plan_physically(bind(parse_query(query), SCHEMA))
+        return plan_query(bind(parse_query(query), SCHEMA))
     except (BindError, PlanError):  # not every body speaks of variables of every pattern
         assume(False)
         raise

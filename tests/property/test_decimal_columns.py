@@ -25,7 +25,7 @@ import trendloom as tl
 from trendloom.errors import BindError, OptionError, PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
-from trendloom.planner.plan import plan_physically
+from trendloom.runtime.planning import plan_query
 from trendloom.spark import detect
 from trendloom.streaming.replay import Replay
 from trendloom.streaming.streaming_query import StreamingQuery, flow_of
@@ -74,7 +74,7 @@ def test_local_equals_reference(kind: str) -> None:
 
 
 def streaming_query(case: DecimalCase) -> StreamingQuery:
-    return flow_of(plan_physically(bind(parse_query(case.query), schema_of(case.arrow))), case.arrow, "exact")
+    return flow_of(plan_query(bind(parse_query(case.query), schema_of(case.arrow))), case.arrow, "exact")
 
 
 def played(case: DecimalCase, cuts: list[int], buckets: int) -> pa.Table:
@@ -126,7 +126,7 @@ def chosen(kind: str) -> list[tuple[DecimalCase, list[Any]]]:
         if case.flavour in before[-2:] or ".x" not in case.query:
             return None
         try:
-            plan_physically(bind(parse_query(case.query), schema_of(case.arrow)))
+            plan_query(bind(parse_query(case.query), schema_of(case.arrow)))
             expected = rows_of(tl.run(case.query, case.table(), engine="reference"))
         except (BindError, PlanError):
             return None

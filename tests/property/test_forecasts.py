@@ -13,8 +13,8 @@ from trendloom.kernels.aggregate import count_matches as counting
 from trendloom.kernels.contract import Expected
 from trendloom.logical.bind import bind
 from trendloom.options import Options
-from trendloom.planner.plan import plan_physically
 from trendloom.runtime import task
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import load, queries_of
 
 EXAMPLES = amount(100)
@@ -38,7 +38,7 @@ def test_a_forecast_comes_true(kind: str, monkeypatch: pytest.MonkeyPatch) -> No
         nonlocal exact, bounds
         events = load(to_table(case.events), Options())
         try:
-            physical = plan_physically(bind(queries_of(case.query)[0], events.schema))
+            physical = plan_query(bind(queries_of(case.query)[0], events.schema))
         except (BindError, PlanError):
             assume(False)
             raise

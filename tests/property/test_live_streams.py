@@ -36,7 +36,7 @@ import trendloom as tl
 from trendloom.errors import BindError, PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
-from trendloom.planner.plan import plan_physically
+from trendloom.runtime.planning import plan_query
 from trendloom.streaming import state as chunks
 from trendloom.streaming.replay import Replay
 from trendloom.streaming.streaming_query import StreamingQuery, flow_of
@@ -49,7 +49,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 def streaming_query(query: str, order: Order = (), *, early: bool = False) -> StreamingQuery:
-    return flow_of(plan_physically(bind(parse_query(query), replace(SCHEMA, order=order))), ARROW, "exact", early=early)
+    return flow_of(plan_query(bind(parse_query(query), replace(SCHEMA, order=order))), ARROW, "exact", early=early)
 
 
 def played(case: LiveCase) -> tuple[pa.Table, pa.Table, Replay]:

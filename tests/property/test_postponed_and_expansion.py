@@ -20,7 +20,7 @@ from trendloom.kernels.contract.matches import join
 from trendloom.kernels.match.any import PostponedKernel, construct_matches
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.logical.bind import bind
-from trendloom.planner.plan import plan_physically
+from trendloom.runtime.planning import plan_query
 
 EXAMPLES = amount(40)
 MOST_ENTRIES = 100_000
@@ -77,7 +77,7 @@ def test_nots_and_neighbours() -> None:
     def compare(case: Case) -> None:
         nonlocal compared, with_rows
         try:
-            physical = plan_physically(bind(parse_query(case.query), SCHEMA))
+            physical = plan_query(bind(parse_query(case.query), SCHEMA))
         except BindError:  # not every condition speaks of variables of every pattern
             assume(False)
             raise
@@ -102,7 +102,7 @@ def test_postponed_equals_expansion() -> None:
         if "WITHIN" not in query:
             query += "\nWITHIN 12"
         try:
-            physical = plan_physically(bind(parse_query(query), SCHEMA))
+            physical = plan_query(bind(parse_query(query), SCHEMA))
         except (BindError, PlanError):
             assume(False)
             raise

@@ -23,8 +23,9 @@ from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.kernels.match.next import RunsKernel, follow_runs
 from trendloom.logical.bind import bind
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
 from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.planning import plan_query
 
 EXAMPLES = amount(25)
 BYTES = 6
@@ -76,7 +77,7 @@ def test_runs_equal_expansion(semantics: str) -> None:
     def compare(query: str, content: bytes) -> None:
         nonlocal compared, with_rows
         try:
-            physical = plan_physically(bind(parse_query(query), SCHEMA))
+            physical = plan_query(bind(parse_query(query), SCHEMA))
         except (BindError, PlanError):
             assume(False)
             raise

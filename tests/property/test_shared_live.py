@@ -18,7 +18,7 @@ from tests.property.amounts import amount, at_least, thorough
 import trendloom as tl
 from trendloom.logical.statistics import nothing_known
 from trendloom.options import Options
-from trendloom.planner.sharing import kernel_for
+from trendloom.planner.sharing.groups import kernel_for
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import queries_of, schema_of_columns
 from trendloom.streaming.partition_groups import GroupStep, StreamQueryGroup

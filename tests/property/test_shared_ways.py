@@ -8,6 +8,7 @@ The examples are the same in every run; `make test-deep` looks further, with new
 from __future__ import annotations
 
 import numpy as np
+from benchmarks.baselines.sharing_plans import heaviest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.amounts import amount, at_least, thorough
@@ -21,12 +22,11 @@ from trendloom.kernels.shared.steps import CountedQuery, CountedStep, SharedStep
 from trendloom.kernels.shared.sweep import sweep_queries
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window
-from trendloom.optimizer.sharing.choose_plan import choose_plan
-from trendloom.optimizer.sharing.conflict_graph import members
-from trendloom.optimizer.sharing.exhaustive import heaviest
-from trendloom.optimizer.sharing.segments import SharedSegment
-from trendloom.planner.sharing import SharingQuestion, shared_steps
-from trendloom.planner.sharing_costs import Rates
+from trendloom.planner.sharing.choose_plan import choose_plan
+from trendloom.planner.sharing.conflict_graph import members
+from trendloom.planner.sharing.costs import Rates
+from trendloom.planner.sharing.groups import SharingQuestion, shared_steps
+from trendloom.planner.sharing.segments import SharedSegment
 
 EXAMPLES = amount(80)
 LETTERS = 4

@@ -20,7 +20,7 @@ from trendloom.engines.spark.frames import open_frame
 from trendloom.errors import DataError, OptionError
 from trendloom.logical.bind import bind
 from trendloom.options import Options
-from trendloom.planner.plan import plan_physically
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import queries_of
 from trendloom.spark import detect
 
@@ -68,7 +68,7 @@ def test_nanoseconds_on_every_path(spark: Any, tmp_path: Path, way: Way) -> None
     text = "RETURN COUNT(*) PATTERN SEQ(A+, B) WHERE [k] WITHIN 20 s SLIDE 10 s"
     opened = open_frame(spark, tmp_path / "events.parquet", Options("spark"))
     (query,) = queries_of(text)
-    physical = plan_physically(bind(query, opened.schema))
+    physical = plan_query(bind(query, opened.schema))
     found = batch.run(opened.df, physical, opened.arrow, path=way, files=opened.files).toArrow()
     wanted = tl.run(text, frame)
     assert sorted(map(str, found["COUNT(*)"].to_pylist())) == sorted(map(str, wanted["COUNT(*)"].to_pylist()))

@@ -31,7 +31,7 @@ from trendloom.logical.plan import Plan
 from trendloom.logical.workload import columns_of
 from trendloom.model.schema import Kind, Schema
 from trendloom.options import Options
-from trendloom.planner.plan import plan_physically
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import queries_of, schema_of_columns
 from trendloom.viz.canvas import Drawing
 from trendloom.viz.pattern import drawing_of
@@ -160,7 +160,7 @@ def run_query(
 
 def events_for(archive: Archive, plan: Plan, stretch: tuple[int | None, int | None]) -> pa.Table:
     """The events that a query can possibly need, as its optimized plan says."""
-    scan = plan_physically(plan).plan.scan
+    scan = plan_query(plan).plan.scan
     types = [name for name in archive.types() if scan.types is None or name in scan.types]
     table = archive.stream(*stretch, types=types, columns=list(scan.columns))
     missing = [name for name in scan.columns if name not in table.column_names]

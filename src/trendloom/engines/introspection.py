@@ -35,6 +35,7 @@ from trendloom.logical.statistics import UNKNOWN, KeySpread, Statistics, Statist
 from trendloom.logical.workload import Attributes, for_every_query
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
+from trendloom.optimizer import optimize
 from trendloom.optimizer.split_by_equality import split_by_equality
 from trendloom.options import Options
 from trendloom.runtime.reading import is_spark_frame, load, load_needed, opened, queries_of, schema_of_columns
@@ -42,7 +43,7 @@ from trendloom.streaming.statistics import Figures, figures_at, statistics_of_ba
 
 if TYPE_CHECKING:
     from trendloom.planner.plan import Physical
-    from trendloom.planner.sharing import Considered
+    from trendloom.planner.sharing.groups import Considered
     from trendloom.planner.workload import PhysicalWorkload
 
 ASSUMED = "no events given: every attribute the query names is assumed to be there, of whatever kind is needed"
@@ -109,7 +110,7 @@ def _shared(
 
 def _workload_section(workload: PhysicalWorkload, engine: str, shared: Sequence[Considered]) -> str:
     """What the queries have in common."""
-    from trendloom.planner.display_sharing import describe_sharing
+    from trendloom.planner.sharing.display import describe_sharing
 
     below = (_steps_on(engine).describe_workload(workload), *map(describe_sharing, shared))
     return "\n".join(draw(Branch("Workload", below=below)))
@@ -117,12 +118,12 @@ def _workload_section(workload: PhysicalWorkload, engine: str, shared: Sequence[
 
 def _workload(plans: list[Plan], options: Options, known: StatisticsOf) -> PhysicalWorkload | None:
     """The queries together; None for one alone, or where not all of them can run."""
-    from trendloom.planner.workload import plan_workload
+    from trendloom.runtime.planning import plan_queries
 
     if len(plans) < 2 or options.engine == "reference":
         return None
     try:
-        return plan_workload(tuple(plans), options.limits, known)
+        return plan_queries(tuple(plans), options.limits, known)
     except PlanError:
         return None
 
@@ -165,7 +166,7 @@ def _earlier(checkpoint: str) -> Figures:
 
 def _section(plan: Plan, engine: str, known: StatisticsOf) -> str:
     # loads the kernels, which checking a query does not need
-    from trendloom.planner.display import describe_optimized
+    from trendloom.optimizer.display import describe_optimized
 
     try:
         statistics = known(plan)
@@ -179,9 +180,10 @@ def _section(plan: Plan, engine: str, known: StatisticsOf) -> str:
 def _physical_on(engine: str, plan: Plan, statistics: Statistics) -> Branch:
     from trendloom.planner.display import describe_definitions, describe_physical
 
+    optimized = optimize(plan, statistics)
     if engine == "reference":
-        return describe_definitions(plan)
-    return describe_physical(plan, _steps_on(engine).describe_execution, statistics)
+        return describe_definitions(optimized)
+    return describe_physical(optimized, _steps_on(engine).describe_execution, statistics)
 
 
 def _steps_on(engine: str) -> Any:
@@ -244,11 +246,11 @@ def _with_events(plan: Plan, events: object, options: Options, analyze: bool) ->
 
 def _runnable(plan: Plan, options: Options, statistics: Statistics = UNKNOWN) -> Physical | None:
     """The plan of the local engine; None where another engine is asked for, or this one refuses."""
-    from trendloom.planner.plan import plan_physically
+    from trendloom.runtime.planning import plan_query
 
     try:
         wanted = options.engine != "reference"
-        return plan_physically(plan, options.limits, statistics=statistics) if wanted else None
+        return plan_query(plan, options.limits, statistics=statistics) if wanted else None
     except PlanError:
         return None
 

@@ -25,7 +25,7 @@ from trendloom.kernels.jit.interpreted import compiled_first
 from trendloom.logical.display import Branch
 from trendloom.options import Options
 from trendloom.planner.plan import Physical
-from trendloom.planner.sharing import Considered
+from trendloom.planner.sharing.groups import Considered
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.blocks import build_block
 from trendloom.runtime.limits import with_memory

@@ -328,3 +328,12 @@ def _constant(constant: nodes.Constant, axis: TimeAxis) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def describe_guard(plan: Plan, links: Sequence[nodes.Comparison], *, follows: bool) -> str:
+    """How a NOT is decided that depends on one event next to it."""
+    text = " and ".join(show_expression(link, plan.schema.axis) for link in links)
+    side = "after" if follows else "before"
+    if all(link.operator == "=" for link in links):
+        return f"anti-join by {text} and time, for the event {side} it"
+    return f"threshold by {text} for the event {side} it, found in order of values"

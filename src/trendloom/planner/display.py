@@ -1,117 +1,23 @@
-"""What the optimizer made of a plan, and how it will run: the lower half of EXPLAIN.
+"""How an optimized plan will run: the lowest part of EXPLAIN.
 
-Every rule says what it changed, by comparing the plan before and after it, and every engine what it does with the
-events, so a new one of either is shown without a change here. A plan that no algorithm runs is shown up to the refusal.
+Every engine describes its own steps, so a new one is shown without a change here. A plan that no algorithm runs is
+shown up to the refusal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 
 from trendloom.errors import PlanError
-from trendloom.kernels.contract.pattern_spec import NegationGuard, PatternSpec, Scope
-from trendloom.logical.display import Branch, describe_condition, describe_pattern, show_component, show_expression
-from trendloom.logical.plan import Condition, Decorrelated, Plan
+from trendloom.kernels.contract.pattern_spec import PatternSpec, Scope
+from trendloom.logical.display import Branch, describe_condition, describe_guard, show_component, show_expression
+from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics
 from trendloom.model.amounts import show_bytes, show_count
-from trendloom.optimizer import COSTED_RULES, RULES, CostedRule, not_for, optimize
-from trendloom.optimizer.nesting_costs import NestingCosts, costs_of, is_nested
 from trendloom.pattern.template import Crossings, Edge, Template
 from trendloom.planner.pattern_tables import describe
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical, choose
 from trendloom.planner.request import Choice, Estimate
-
-# --------------------------------------------------------------------------------------------- optimized
-
-
-def describe_optimized(plan: Plan, statistics: Statistics = UNKNOWN) -> Branch:
-    """What each rule changed, in their order, then those that changed nothing."""
-    below, idle = [], []
-    left_out = not_for(plan)
-    applied = [(rule.__name__, rule) for rule in RULES if rule not in left_out]
-    applied += [(rule.__name__, partial(_costed, rule, statistics)) for rule in COSTED_RULES if rule not in left_out]
-    for name, rule in applied:
-        after = rule(plan)
-        changes = tuple(_changes(plan, after))
-        if changes:
-            below.append(Branch(name, below=changes))
-        else:
-            idle.append(name)
-        plan = after
-    costs = costs_of(plan, statistics) if is_nested(plan) else None
-    if costs is not None:
-        below.append(_costs(costs))
-    unchanged = (Branch("no change by", ", ".join(idle)),) if idle else ()
-    return Branch("Optimized plan", below=(*below, *unchanged))
-
-
-def _costed(rule: CostedRule, statistics: Statistics, plan: Plan) -> Plan:
-    return rule(plan, statistics)
-
-
-def _costs(costs: NestingCosts) -> Branch:
-    """The cost model's figures for conditions between several events."""
-    figures = [
-        Branch("predicates on whole bindings", show_count(costs.last)),
-        Branch("predicates where decided", show_count(costs.early)),
-    ]
-    if costs.chosen != costs.early:
-        figures.append(Branch("with short cuts", show_count(costs.chosen)))
-    return Branch("partial matches in a window, estimated", below=tuple(figures))
-
-
-def _changes(before: Plan, after: Plan) -> Iterator[Branch]:
-    components = _components_of(describe(after)) if len(after.filters) > len(before.filters) else {}
-    for position, expr in after.filters[len(before.filters) :]:
-        yield Branch(f"{components[position]} must pass", show_expression(expr, after.schema.axis))
-    added = after.split[len(before.split) :]
-    if added:
-        names = ", ".join(added)
-        yield Branch(f"split by {names}", f"every event of a match has the same {names}")
-    yield from _changed_conditions(before, after)
-    if after.scan.types != before.scan.types:
-        yield Branch("reads only events of type", ", ".join(after.scan.types or ("any",)))
-    if after.scan.columns != before.scan.columns:
-        unread = [name for name in before.scan.columns if name not in after.scan.columns]
-        yield Branch("reads only columns", ", ".join(after.scan.columns))
-        yield Branch("leaves out", ", ".join(unread))
-    for noted in after.decorrelated[len(before.decorrelated) :]:
-        yield Branch(f"NOT {noted.scope}", _beside(after, noted))
-    for one, other in after.alike[len(before.alike) :]:
-        yield Branch(f"NOT {one}", f"has the matches of NOT {other}: evaluated once")
-    if after.pattern != before.pattern:
-        yield Branch("rewrites the pattern", below=(describe_pattern(after.pattern),))
-
-
-def _changed_conditions(before: Plan, after: Plan) -> Iterator[Branch]:
-    left = [condition for condition in before.conditions if condition not in after.conditions]
-    if len(after.conditions) != len(before.conditions):
-        if len(after.filters) == len(before.filters):
-            yield from (Branch("dropped", condition.text) for condition in left)
-    elif not left:
-        if after.conditions != before.conditions:
-            yield Branch("asks first", after.conditions[0].text)
-    else:
-        both = zip(before.conditions, after.conditions, strict=True)
-        yield from (Branch(old.text, _change(old, new)) for old, new in both if old != new)
-
-
-def _change(old: Condition, new: Condition) -> str:
-    """What became of a condition."""
-    if new.short_cut and not old.short_cut:
-        return "cut short: where a value is nowhere inside, nothing more is tried"
-    if new.looked_up and not old.looked_up:
-        return "events are looked up by value"
-    if new.decided_at != old.decided_at:
-        return f"decided at {new.decided_at}"
-    return f"rewritten as {new.text}"
-
-
-def _components_of(pattern_spec: PatternSpec) -> dict[int, str]:
-    places = enumerate(pattern_spec.places)
-    return {number: f"{number} {show_component(place.type, place.variable)}" for number, place in places}
-
 
 # ---------------------------------------------------------------------------------------------- physical
 
@@ -119,10 +25,10 @@ def _components_of(pattern_spec: PatternSpec) -> dict[int, str]:
 def describe_physical(
     plan: Plan, execution: Callable[[Physical], tuple[Branch, ...]], statistics: Statistics = UNKNOWN
 ) -> Branch:
-    """The algorithm and its reason, the template, and the way of the events through an engine, as the engine says."""
-    templates = tuple(_templates(optimize(plan, statistics)))
+    """The algorithm for an optimized plan and its reason, the templates, and the steps of an engine."""
+    templates = tuple(_templates(plan))
     try:
-        physical = plan_physically(plan, statistics=statistics)
+        physical = choose(plan, statistics=statistics)
     except PlanError as refusal:
         hint = (Branch("hint", refusal.hint),) if refusal.hint else ()
         return Branch("Physical plan", below=(Branch("refused", refusal.message), *hint, *templates))
@@ -135,7 +41,7 @@ def describe_definitions(plan: Plan) -> Branch:
     """The same for the reference evaluator, which has no algorithm to choose."""
     idea = Branch("algorithm", "the definitions, executed: every binding is built and tested")
     cost = Branch("cost", "exponential: small streams only")
-    return Branch("Physical plan", below=(idea, cost, *_templates(optimize(plan))))
+    return Branch("Physical plan", below=(idea, cost, *_templates(plan)))
 
 
 def numbered(name: str, what: str, steps: Iterable[str]) -> Branch:
@@ -176,6 +82,11 @@ def _estimated(estimate: Estimate) -> str:
 # --------------------------------------------------------------------------------------------- templates
 
 
+def _components_of(pattern_spec: PatternSpec) -> dict[int, str]:
+    places = enumerate(pattern_spec.places)
+    return {number: f"{number} {show_component(place.type, place.variable)}" for number, place in places}
+
+
 def _templates(plan: Plan) -> Iterator[Branch]:
     pattern_spec = describe(plan)
     for scope in pattern_spec.scopes:
@@ -191,21 +102,12 @@ def _dependence(plan: Plan, scope: Scope) -> str:
     if scope.like is not None:
         return f"the same as NOT {scope.like}: evaluated once"
     if scope.negation_guard is not None:
-        return _beside(plan, scope.negation_guard)
+        return describe_guard(plan, scope.negation_guard.links, follows=scope.negation_guard.follows)
     if scope.outer:
         return f"uses {', '.join(sorted(scope.outer))} of the match around it: searched in the gap of each match"
     if scope.open_ended:
         return "depends on where the gap begins and ends: searched in each gap"
     return "one threshold per event: only the latest start of its matches counts"
-
-
-def _beside(plan: Plan, noted: NegationGuard | Decorrelated) -> str:
-    """How a NOT is decided that depends on one event next to it."""
-    links = " and ".join(show_expression(link, plan.schema.axis) for link in noted.links)
-    side = "after" if noted.follows else "before"
-    if all(link.operator == "=" for link in noted.links):
-        return f"anti-join by {links} and time, for the event {side} it"
-    return f"threshold by {links} for the event {side} it, found in order of values"
 
 
 def _template(plan: Plan, pattern_spec: PatternSpec, scope: Scope) -> Iterator[Branch]:

@@ -6,7 +6,7 @@ anything runs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,10 +15,8 @@ from trendloom.expr.nodes import Expr, columns
 from trendloom.kernels.contract import Kernel
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.logical.display import Branch
-from trendloom.logical.nesting_limit import too_deep
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics
-from trendloom.optimizer import CostedRule, Rule, optimize
 from trendloom.planner.algorithms import ALGORITHMS
 from trendloom.planner.exists import with_single_witnesses
 from trendloom.planner.limits import NO_LIMITS, Limits
@@ -75,23 +73,6 @@ class Physical:
 
     def _with(self, kernel: Kernel[Any, Any]) -> Choice:
         return replace(self.chosen, kernel=kernel)
-
-
-def plan_physically(
-    plan: Plan,
-    limits: Limits = NO_LIMITS,
-    algorithms: tuple[Algorithm, ...] | None = None,
-    statistics: Statistics = UNKNOWN,
-    without: Collection[Rule | CostedRule] = (),
-) -> Physical:
-    """Optimize a logical plan and choose its algorithm; `statistics`: what is known of its stream.
-
-    `without`: rules of the optimizer to do without.
-    """
-    try:
-        return choose(optimize(plan, statistics, without), limits, algorithms, statistics)
-    except RecursionError:
-        raise too_deep(plan.query) from None
 
 
 def choose(

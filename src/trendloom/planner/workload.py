@@ -14,11 +14,10 @@ from trendloom.logical.plan import Plan, Scan
 from trendloom.logical.statistics import StatisticsOf, nothing_known
 from trendloom.logical.workload import KeySet, Workload
 from trendloom.model.amounts import show_names
-from trendloom.optimizer import optimize_workload
 from trendloom.planner.limits import NO_LIMITS, Limits
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical, choose
 from trendloom.planner.query_group import QueryGroup, group_of_one
-from trendloom.planner.sharing import AnsweredTogether, answered_together
+from trendloom.planner.sharing.groups import AnsweredTogether, answered_together
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,10 @@ class PhysicalWorkload:
 
 
 def plan_workload(
-    plans: tuple[Plan, ...], limits: Limits = NO_LIMITS, statistics: StatisticsOf = nothing_known
+    bound: tuple[Plan, ...], optimized: Workload, limits: Limits = NO_LIMITS, statistics: StatisticsOf = nothing_known
 ) -> PhysicalWorkload:
-    """Choose an algorithm for each of the plans, and find what they have in common."""
-    queries = tuple(plan_physically(plan, limits, statistics=statistics(plan)) for plan in plans)
-    optimized = optimize_workload(Workload(tuple(one.plan for one in queries)))
-    return PhysicalWorkload(plans, optimized, queries, answered_together(optimized, queries, statistics))
+    """Choose an algorithm for each plan of an optimized workload, and the groups that share one kernel."""
+    queries = tuple(
+        choose(plan, limits, statistics=statistics(of)) for of, plan in zip(bound, optimized.plans, strict=True)
+    )
+    return PhysicalWorkload(bound, optimized, queries, answered_together(optimized, queries, statistics))

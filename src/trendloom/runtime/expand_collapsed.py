@@ -31,8 +31,9 @@ from trendloom.model.time import Window
 from trendloom.optimizer.count_in_pattern import count_in_pattern
 from trendloom.optimizer.split_by_equality import split_by_equality
 from trendloom.options import Options
-from trendloom.planner.plan import Physical, choose, plan_physically
+from trendloom.planner.plan import Physical, choose
 from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import load, queries_of
 from trendloom.runtime.result_builder import Arranged, row_batches
 from trendloom.runtime.result_columns import VAR
@@ -148,7 +149,7 @@ def expand(text: str, row: object, source: object | None, options: Options) -> I
         events = load(source, options)
         plan = bind(replace(query, returns=Trends.ALL), events.schema)
         given = given.numbered(plan.kleene).found_in(events.table)
-    physical = plan_physically(plan, without=(count_in_pattern, split_by_equality))
+    physical = plan_query(plan, without=(count_in_pattern, split_by_equality))
     return _RowOfStream(physical, events, given, from_source=source is not None).batches()
 
 

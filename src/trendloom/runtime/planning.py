@@ -1,19 +1,51 @@
-"""Bind queries to the columns of a stream and plan them together: the one way from queries to what runs."""
+"""From bound queries to executable plans, in one direction: query rules, workload rules, then algorithms."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from trendloom.errors import QueryError
 from trendloom.frontend.tql.tree import Query
 from trendloom.logical.bind import bind
+from trendloom.logical.nesting_limit import too_deep
 from trendloom.logical.plan import Plan
-from trendloom.logical.statistics import StatisticsOf, nothing_known
-from trendloom.logical.workload import for_every_query
+from trendloom.logical.statistics import UNKNOWN, Statistics, StatisticsOf, nothing_known
+from trendloom.logical.workload import Workload, for_every_query
 from trendloom.model.schema import Schema
+from trendloom.optimizer import CostedRule, Rule, optimize, optimize_workload
 from trendloom.planner.limits import NO_LIMITS, Limits
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical, choose
+from trendloom.planner.request import Algorithm
 from trendloom.planner.workload import PhysicalWorkload, plan_workload
+
+
+def plan_query(
+    plan: Plan,
+    limits: Limits = NO_LIMITS,
+    algorithms: tuple[Algorithm, ...] | None = None,
+    statistics: Statistics = UNKNOWN,
+    without: Collection[Rule | CostedRule] = (),
+) -> Physical:
+    """Optimize a bound query, but for the rules it is to do `without`, and choose its algorithm."""
+    try:
+        return choose(optimize(plan, statistics, without), limits, algorithms, statistics)
+    except RecursionError:
+        raise too_deep(plan.query) from None
+
+
+def plan_queries(
+    plans: tuple[Plan, ...], limits: Limits = NO_LIMITS, statistics: StatisticsOf = nothing_known
+) -> PhysicalWorkload:
+    """Optimize bound queries, each by itself and then together, and choose their algorithms."""
+    plan = plans[0] if plans else None
+    try:
+        optimized = []
+        for plan in plans:
+            optimized.append(optimize(plan, statistics(plan)))
+        return plan_workload(plans, optimize_workload(Workload(tuple(optimized))), limits, statistics)
+    except RecursionError:
+        assert plan is not None
+        raise too_deep(plan.query) from None
 
 
 def planned(
@@ -21,7 +53,7 @@ def planned(
 ) -> PhysicalWorkload:
     """The queries as a workload; raises `QueryError` that names all that cannot run over such events."""
     try:
-        return plan_workload(tuple(bind(query, schema) for query in queries), limits, statistics)
+        return plan_queries(tuple(bind(query, schema) for query in queries), limits, statistics)
     except QueryError:
         _refuse(queries, schema, limits)
         raise
@@ -38,15 +70,15 @@ def bound(queries: Sequence[Query], schema: Schema, limits: Limits = NO_LIMITS) 
 
 def _refuse(queries: Sequence[Query], schema: Schema, limits: Limits) -> None:
     """Raise an error that names all queries that cannot run."""
-    for_every_query(queries, lambda query: plan_physically(bind(query, schema), limits))
+    for_every_query(queries, lambda query: plan_query(bind(query, schema), limits))
 
 
 def planned_together(plans: Sequence[Plan], limits: Limits = NO_LIMITS) -> PhysicalWorkload:
     """The same for queries that are bound already."""
     try:
-        return plan_workload(tuple(plans), limits)
+        return plan_queries(tuple(plans), limits)
     except QueryError:
-        for_every_query(plans, lambda plan: plan_physically(plan, limits))
+        for_every_query(plans, lambda plan: plan_query(plan, limits))
         raise
 
 

@@ -28,10 +28,11 @@ from trendloom.optimizer.flatten_sequences import flatten_sequences
 from trendloom.optimizer.split_by_equality import split_by_equality
 from trendloom.planner.aggregation import measures_of
 from trendloom.planner.live import live_kernel, refuse_early
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
 from trendloom.runtime.aggregate_rows import finish_aggregates
 from trendloom.runtime.blocks import Stream
 from trendloom.runtime.partial_aggregates import merge_partials
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.rank_merge import BOUND, bound_events, rank_together
 from trendloom.runtime.result_builder import Arranged, partial_table, row_batches
 from trendloom.runtime.result_columns import aggregate_schema, fitted, row_schema
@@ -213,4 +214,4 @@ def as_before_rules(streaming_query: StreamingQuery) -> StreamingQuery:
 
 def _without(physical: Physical, rules: tuple[Rule, ...]) -> Physical:
     plan = bind(physical.plan.query, physical.plan.schema)
-    return plan_physically(plan, physical.limits, without=rules)
+    return plan_query(plan, physical.limits, without=rules)

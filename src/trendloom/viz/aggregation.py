@@ -19,7 +19,8 @@ from trendloom.kernels.aggregate.type_grained.program import Program, Slot
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.plan import Plan
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
+from trendloom.runtime.planning import plan_query
 from trendloom.viz.canvas import FAINT, INK, PALETTE, check_picture, require_matplotlib, save, style
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class RunningNumbers:
 
 def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> RunningNumbers:
     """What a query that counts does with events, no two of one time. `label` is the column that names them."""
-    physical = plan_physically(plan)
+    physical = plan_query(plan)
     program = Program(Automaton(_countable(physical).pattern_spec))
     rows = events.sort_by(plan.schema.time).to_pylist()
     times = [row[plan.schema.time] for row in rows]

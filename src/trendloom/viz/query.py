@@ -23,7 +23,7 @@ from trendloom.logical.display import show_component, show_duration
 from trendloom.logical.plan import Condition, Plan
 from trendloom.pattern import algebra
 from trendloom.pattern.template import Crossings, Edge, Template, build_template
-from trendloom.planner.sharing import Considered
+from trendloom.planner.sharing.groups import Considered
 from trendloom.viz.pattern import PatternEdge, PatternNode, draw_pattern
 from trendloom.viz.sharing import draw_sharing
 

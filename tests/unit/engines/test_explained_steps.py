@@ -10,11 +10,12 @@ from trendloom.engines.spark import plan_steps as spark
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
 from trendloom.logical.display import Branch, draw
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
+from trendloom.runtime.planning import plan_query
 
 
 def planned(text: str) -> Physical:
-    return plan_physically(bind(parse_query(text), SCHEMA))
+    return plan_query(bind(parse_query(text), SCHEMA))
 
 
 def on_local(text: str) -> str:

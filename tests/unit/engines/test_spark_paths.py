@@ -23,8 +23,8 @@ from trendloom.kernels.contract import PANE
 from trendloom.logical.bind import bind
 from trendloom.model.time import Window
 from trendloom.options import Options
-from trendloom.planner.plan import plan_physically
 from trendloom.runtime.aggregate_rows import finish_aggregates
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import load, queries_of
 
 WINDOW = "WITHIN 20 seconds SLIDE 5 seconds"
@@ -85,7 +85,7 @@ def events(rows: int, seed: int) -> pa.Table:
 
 def job_of(query: str, table: pa.Table, numeric: str = "exact") -> Job:
     (parsed,) = queries_of(query)
-    physical = plan_physically(bind(parsed, load(table, Options()).schema))
+    physical = plan_query(bind(parsed, load(table, Options()).schema))
     schema = pa.schema([table.schema.field(name) for name in physical.plan.scan.columns])
     return Job(physical, schema, numeric, None, False)
 

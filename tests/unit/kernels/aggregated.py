@@ -15,8 +15,9 @@ from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.contract.totals import Amounts, Totals
 from trendloom.logical.bind import bind
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
 from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.planning import plan_query
 
 SCHEMA = pa.schema(
     [("type", pa.string()), ("time", pa.int64()), ("x", pa.int64()), ("f", pa.float64()), ("k", pa.string())]
@@ -47,7 +48,7 @@ class Query:
 
 def planned(text: str) -> Query:
     events = prepare(SCHEMA.empty_table())
-    physical = plan_physically(bind(parse_query(text), events.schema))
+    physical = plan_query(bind(parse_query(text), events.schema))
     assert physical.kernel.aggregation is not None
     return Query(physical)
 

@@ -9,13 +9,13 @@ from trendloom.errors import BindError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
-from trendloom.planner.plan import plan_physically
+from trendloom.runtime.planning import plan_query
 
 SCHEMA = Schema((Column("time", Kind.INT), Column("type", Kind.STRING), Column("x", Kind.INT)))
 
 
 def planned(text: str) -> None:
-    plan_physically(bind(parse_query(text), SCHEMA))
+    plan_query(bind(parse_query(text), SCHEMA))
 
 
 @pytest.mark.parametrize(

@@ -116,4 +116,4 @@ def test_without_the_rule_a_not_waits_for_the_match() -> None:
 )
 def test_explained(condition: str, shown: str) -> None:
     plan = bind(parse_query(f"PATTERN SEQ(A a, NOT (B b: {condition}), C c)"), SCHEMA)
-    assert any(shown in line for line in draw(describe_physical(plan, lambda _: ())))
+    assert any(shown in line for line in draw(describe_physical(optimize(plan), lambda _: ())))

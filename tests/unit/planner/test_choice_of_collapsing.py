@@ -18,11 +18,12 @@ from trendloom.logical.display import draw
 from trendloom.model.schema import Column, Kind
 from trendloom.planner.display import describe_physical
 from trendloom.planner.live import describe_live, live_kernel
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
+from trendloom.runtime.planning import plan_query
 
 
 def physical_of(pattern: str) -> Physical:
-    return plan_physically(bind(parse_query(f"RETURN COLLAPSED TRENDS PATTERN {pattern}"), SCHEMA))
+    return plan_query(bind(parse_query(f"RETURN COLLAPSED TRENDS PATTERN {pattern}"), SCHEMA))
 
 
 def spine(pattern: str) -> Spine:

@@ -9,8 +9,9 @@ from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
 from trendloom.logical.bind import bind
 from trendloom.options import Options
 from trendloom.planner.algorithms.complete import complete_of
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
 from trendloom.planner.request import Refusal
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import load, queries_of
 
 EVENTS = pa.table({"type": ["A", "B"], "time": [1, 2], "x": [1, 2], "y": [1, 2], "k": [1, 1]})
@@ -18,7 +19,7 @@ EVENTS = pa.table({"type": ["A", "B"], "time": [1, 2], "x": [1, 2], "y": [1, 2],
 
 def planned(query: str) -> Physical:
     (parsed,) = queries_of(f"RETURN COMPLETE TRENDS PATTERN {query}")
-    return plan_physically(bind(parsed, load(EVENTS, Options()).schema))
+    return plan_query(bind(parsed, load(EVENTS, Options()).schema))
 
 
 def reason(physical: Physical) -> str:

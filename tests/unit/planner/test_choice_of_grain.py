@@ -11,15 +11,15 @@ from trendloom.io.events import prepare
 from trendloom.kernels.contract.measures import Grain
 from trendloom.kernels.match.search import SearchKernel
 from trendloom.logical.bind import bind
-from trendloom.planner.plan import plan_physically
 from trendloom.planner.request import Choice
+from trendloom.runtime.planning import plan_query
 
 EVENTS = pa.table({"type": ["A"], "time": [1], "x": [1], "y": [1.5], "g": ["u"]})
 NEXT, CONTIGUOUS = "SEMANTICS skip-till-next-match", "SEMANTICS contiguous"
 
 
 def chosen(query: str) -> Choice:
-    return plan_physically(bind(parse_query(f"RETURN COUNT(*) {query}"), prepare(EVENTS).schema)).chosen
+    return plan_query(bind(parse_query(f"RETURN COUNT(*) {query}"), prepare(EVENTS).schema)).chosen
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,16 @@ from trendloom.kernels.uncertain.kernel import ImpreciseKernel
 from trendloom.logical.bind import bind
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Column, Kind, Schema
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
 from trendloom.planner.request import Choice
+from trendloom.runtime.planning import plan_query
 
 NEXT = "SEMANTICS skip-till-next-match"
 CONTIGUOUS = "SEMANTICS contiguous"
 
 
 def physical_of(query: str, schema: Schema = SCHEMA) -> Physical:
-    return plan_physically(bind(parse_query(query), schema))
+    return plan_query(bind(parse_query(query), schema))
 
 
 def runs_of(query: str) -> RunsKernel:

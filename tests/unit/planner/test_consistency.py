@@ -13,7 +13,7 @@ from trendloom.kernels.match.search import SearchKernel
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.bind import bind
 from trendloom.planner.consistency import Consistency, classify
-from trendloom.planner.plan import plan_physically
+from trendloom.runtime.planning import plan_query
 
 TRUE, FALSE, BOTH, NEITHER = Consistency.TRUE, Consistency.FALSE, Consistency.BOTH, Consistency.NEITHER
 
@@ -74,7 +74,7 @@ def stream(values: list[int | None], times: list[int] | None = None) -> pa.Table
 def passed(condition: str, table: pa.Table, where: str = "") -> list[bool] | None:
     from trendloom.runtime.blocks import Stream, build_block
 
-    physical = plan_physically(bind(parse_query(f"PATTERN B+ b[] WHERE {where} {condition}"), SCHEMA))
+    physical = plan_query(bind(parse_query(f"PATTERN B+ b[] WHERE {where} {condition}"), SCHEMA))
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     block, _ = build_block(physical, Stream(table, kinds, table["time"].to_numpy()))
     assert isinstance(physical.kernel, SearchKernel)

@@ -14,8 +14,9 @@ from trendloom.logical.bind import bind
 from trendloom.logical.display import Branch, draw
 from trendloom.logical.plan import Plan
 from trendloom.model.imprecision import Imprecision
-from trendloom.optimizer import COSTED_RULES, RULES
-from trendloom.planner.display import describe_definitions, describe_optimized, describe_physical, numbered, scanned
+from trendloom.optimizer import COSTED_RULES, RULES, optimize
+from trendloom.optimizer.display import describe_optimized
+from trendloom.planner.display import describe_definitions, describe_physical, numbered, scanned
 from trendloom.planner.plan import Physical
 
 
@@ -28,7 +29,7 @@ def optimized(text: str) -> str:
 
 
 def physical(text: str) -> str:
-    return "\n".join(draw(describe_physical(plan(text), describe_toy_execution)))
+    return "\n".join(draw(describe_physical(optimize(plan(text)), describe_toy_execution)))
 
 
 def describe_toy_execution(physical: Physical) -> tuple[Branch, ...]:
@@ -241,7 +242,7 @@ def test_what_becomes_of_hidden_events(query: str, told: str) -> None:
 
 
 def test_the_reference_engine_executes_the_definitions() -> None:
-    shown = "\n".join(draw(describe_definitions(plan("PATTERN SEQ(A a, B b) RANK BY a.x LIMIT 2"))))
+    shown = "\n".join(draw(describe_definitions(optimize(plan("PATTERN SEQ(A a, B b) RANK BY a.x LIMIT 2")))))
     assert "the definitions, executed" in shown
     assert "refused" not in shown
 
@@ -250,7 +251,7 @@ def test_a_refusal_is_shown_with_the_template() -> None:
     nots = ", ".join(f"NOT B n{number}, A a{number}" for number in range(9))
     query = parse_query(f"PATTERN SEQ(A a, {nots}) SEMANTICS skip-till-next-match")
     imprecise = bind(query, replace(SCHEMA, imprecision=Imprecision("time", "time")))
-    lines = draw(describe_physical(imprecise, describe_toy_execution))
+    lines = draw(describe_physical(optimize(imprecise), describe_toy_execution))
     assert lines[1].startswith("├─ refused  with imprecise time the search does not take skip-till-next-match")
     assert lines[2].startswith("├─ hint     ")
     assert "├─ template" in lines
@@ -259,7 +260,11 @@ def test_a_refusal_is_shown_with_the_template() -> None:
 def test_a_not_of_imprecise_times_has_rivals() -> None:
     query = parse_query("PATTERN SEQ(A a, NOT B b, A c, NOT B d)")
     imprecise = bind(query, replace(SCHEMA, imprecision=Imprecision("time", "time")))
-    shown = [line for line in draw(describe_physical(imprecise, describe_toy_execution)) if line.startswith("├─ NOT")]
+    shown = [
+        line
+        for line in draw(describe_physical(optimize(imprecise), describe_toy_execution))
+        if line.startswith("├─ NOT")
+    ]
     assert len(shown) == 2
     assert all("its events are rivals" in line for line in shown)
 

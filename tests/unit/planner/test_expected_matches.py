@@ -13,9 +13,9 @@ from trendloom.engines.measured_run import arranged
 from trendloom.logical.bind import bind
 from trendloom.logical.statistics import KeySpread, Statistics
 from trendloom.options import Options
-from trendloom.planner.plan import plan_physically
 from trendloom.planner.request import Estimate
 from trendloom.runtime.analysis.statistics import statistics_of_events
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import load, queries_of
 
 
@@ -36,7 +36,7 @@ def estimate(query: str, table: pa.Table, statistics: Statistics | None = None) 
     events = load(table, Options().for_queries((parsed,)))
     plan = bind(parsed, events.schema)
     known = statistics_of_events(plan, events) if statistics is None else statistics
-    found = plan_physically(plan, statistics=known).chosen.estimate
+    found = plan_query(plan, statistics=known).chosen.estimate
     assert found is not None
     return found
 
@@ -149,4 +149,4 @@ def test_what_is_unknown_stays_unknown() -> None:
 
 def test_without_statistics_nothing_is_estimated() -> None:
     (query,) = queries_of("PATTERN SEQ(A a, B b)")
-    assert plan_physically(bind(query, load(uniform(10, 2), Options()).schema)).chosen.estimate is None
+    assert plan_query(bind(query, load(uniform(10, 2), Options()).schema)).chosen.estimate is None

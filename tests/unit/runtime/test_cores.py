@@ -21,11 +21,11 @@ from trendloom.io.events import prepare
 from trendloom.kernels.columns import small as few
 from trendloom.logical.bind import bind
 from trendloom.options import Options
-from trendloom.planner.plan import plan_physically
 from trendloom.runtime import match_rows as rows
 from trendloom.runtime import parallel as cores
 from trendloom.runtime import result_builder as giving
 from trendloom.runtime.parallel import divided, made_ahead
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import load, queries_of
 from trendloom.runtime.task import show
 
@@ -171,7 +171,7 @@ def test_what_is_made_ahead_comes_in_order_and_stops_with_who_asks() -> None:
 
 def parts(query: str, table: pa.Table, threads: int) -> list[cores.Portion]:
     loaded = load(table, Options())
-    physical = plan_physically(bind(queries_of(query)[0], loaded.schema))
+    physical = plan_query(bind(queries_of(query)[0], loaded.schema))
     return divided(physical.kernel, show(physical, stream_of(physical, loaded)).block, threads)
 
 

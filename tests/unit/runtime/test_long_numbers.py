@@ -14,8 +14,8 @@ from trendloom.kernels.aggregate import widening as widen
 from trendloom.kernels.columns.numbers import Limbs
 from trendloom.logical.bind import bind
 from trendloom.options import Options
-from trendloom.planner.plan import plan_physically
 from trendloom.runtime import task
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import load, queries_of
 
 
@@ -24,7 +24,7 @@ def partial(query: str, number: int) -> pa.Table | None:
     times = [time for time in range(number) for _ in "gh"]
     events = load(pa.table({"time": times, "type": ["A"] * len(times), "k": [*"gh"] * number}), Options())
     (parsed,) = queries_of(query)
-    physical = plan_physically(bind(parsed, events.schema))
+    physical = plan_query(bind(parsed, events.schema))
     return task.partial(physical, stream_of(physical, events), decimals=True)
 
 

@@ -16,7 +16,7 @@ import trendloom as tl
 from trendloom.errors import DataError, OptionError, RunError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
-from trendloom.planner.plan import plan_physically
+from trendloom.runtime.planning import plan_query
 from trendloom.streaming.replay import Replay
 from trendloom.streaming.streaming_query import StreamingQuery, flow_of
 
@@ -130,7 +130,7 @@ def test_expanded_rows_have_the_order() -> None:
 
 
 def streaming_query(query: str, order: tuple[str, ...]) -> StreamingQuery:
-    return flow_of(plan_physically(bind(parse_query(query), replace(SCHEMA, order=order))), ARROW, "exact")
+    return flow_of(plan_query(bind(parse_query(query), replace(SCHEMA, order=order))), ARROW, "exact")
 
 
 @pytest.mark.parametrize("semantics", ["skip-till-any-match", "skip-till-next-match", "contiguous"])

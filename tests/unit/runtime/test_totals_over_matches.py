@@ -17,9 +17,9 @@ from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.logical.bind import bind
 from trendloom.model.numbers import from_text, to_text
 from trendloom.planner.aggregation import measures_of
-from trendloom.planner.plan import plan_physically
 from trendloom.runtime.blocks import Stream, build_block
 from trendloom.runtime.partial_aggregates import merge_partials
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.result_builder import chunk_partial
 
 EVENTS = pa.table(
@@ -40,7 +40,7 @@ QUERY = (
 
 def partials_of(query: str, chunk: int) -> tuple[object, list[pa.Table]]:
     events = prepare(EVENTS)
-    physical = plan_physically(bind(parse_query(query), events.schema))
+    physical = plan_query(bind(parse_query(query), events.schema))
     kinds = {column.name: column.kind for column in events.schema.columns}
     stream = Stream(EVENTS.select(list(physical.plan.scan.columns)), kinds, events.ticks)
     block, keys = build_block(physical, stream)

@@ -204,7 +204,7 @@ from trendloom.engines.measured_run import measure
 from trendloom.options import Options
 from trendloom.runtime.reading import load, queries_of
 from trendloom.planner.limits import Limits
-from trendloom.planner.plan import plan_physically
+from trendloom.runtime.planning import plan_query
 from trendloom.logical.bind import bind
 
 LIMIT = 128 << 20
@@ -212,7 +212,7 @@ LIMIT = 128 << 20
 def run(choices):
     events = load(chain_of_choices(choices, 3, 5), Options())
     plan = bind(queries_of(COMPLETE)[0], events.schema)
-    return measure(plan_physically(plan, Limits(LIMIT)), events)
+    return measure(plan_query(plan, Limits(LIMIT)), events)
 
 run(7)
 found = run(13)

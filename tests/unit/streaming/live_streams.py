@@ -9,7 +9,7 @@ import pyarrow as pa
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
-from trendloom.planner.plan import plan_physically
+from trendloom.runtime.planning import plan_query
 from trendloom.streaming.replay import Replay
 from trendloom.streaming.streaming_query import StreamingQuery, flow_of
 
@@ -22,7 +22,7 @@ Row = tuple[str, int | None, int | None, int]
 
 
 def streaming_query(query: str, *, early: bool = False, numeric: str = "exact") -> StreamingQuery:
-    return flow_of(plan_physically(bind(parse_query(query), SCHEMA)), ARROW, numeric, early=early)
+    return flow_of(plan_query(bind(parse_query(query), SCHEMA)), ARROW, numeric, early=early)
 
 
 def events(rows: Sequence[Row]) -> pa.Table:

@@ -16,7 +16,7 @@ from trendloom.errors import OptionError, StateError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
 from trendloom.optimizer.split_by_equality import split_by_equality
-from trendloom.planner.plan import plan_physically
+from trendloom.runtime.planning import plan_query
 from trendloom.streaming.replay import Replay
 from trendloom.streaming.streaming_query import STATE_WITHOUT, as_before_rules, flow_of
 
@@ -44,7 +44,7 @@ COUNTED_ROUNDS = "RETURN COUNT(*) PATTERN SEQ(A a, B+ b[]) WHERE count(b[]) >= 2
 
 @pytest.mark.parametrize("query", [PAIRS, COUNTED, COUNTED_ROUNDS])
 def test_a_checkpoint_without_the_rule_goes_on_without_it(tmp_path: Path, query: str) -> None:
-    made = plan_physically(bind(parse_query(query), SCHEMA), without=STATE_WITHOUT)
+    made = plan_query(bind(parse_query(query), SCHEMA), without=STATE_WITHOUT)
     old, new = flow_of(made, ARROW, "exact"), streaming_query(query)
     assert old.fingerprint != new.fingerprint
     assert as_before_rules(new).fingerprint == old.fingerprint
@@ -59,7 +59,7 @@ def test_a_checkpoint_without_the_rule_goes_on_without_it(tmp_path: Path, query:
 
 
 def test_such_a_state_is_not_taken_for_one_of_the_rule() -> None:
-    made = plan_physically(bind(parse_query(PAIRS), SCHEMA), without=(split_by_equality,))
+    made = plan_query(bind(parse_query(PAIRS), SCHEMA), without=(split_by_equality,))
     live = Replay(flow_of(made, ARROW, "exact"), 0)
     live.batch(events(ROWS[:30]))
     with pytest.raises(StateError, match="kept its events otherwise") as refused:

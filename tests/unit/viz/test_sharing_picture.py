@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.unit.optimizer.sharing.traffic import NAMES, ROUTES, considered_traffic
+from tests.unit.planner.sharing.traffic import NAMES, ROUTES, considered_traffic
 
 import trendloom as tl
 from trendloom.errors import OptionError
-from trendloom.optimizer.sharing.choose_plan import choose_plan, chosen
-from trendloom.optimizer.sharing.conflict_graph import graph_of
-from trendloom.optimizer.sharing.segments import PerStartBenefit
-from trendloom.planner.sharing import Considered, Way
+from trendloom.planner.sharing.choose_plan import choose_plan, chosen
+from trendloom.planner.sharing.conflict_graph import graph_of
+from trendloom.planner.sharing.groups import Considered, Way
+from trendloom.planner.sharing.segments import PerStartBenefit
 from trendloom.viz.sharing import MOST_DRAWN, conflicting, draw_sharing, drawn_segments
 
 EVENTS = pa.table({"time": [1, 2, 3], "type": ["A", "B", "C"]})

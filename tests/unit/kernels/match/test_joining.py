@@ -15,8 +15,9 @@ from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.kernels.match.join_order import JoiningKernel, describe_order, joined_matches
 from trendloom.kernels.matching.join_order import Joining
 from trendloom.logical.bind import bind
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
 from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.planning import plan_query
 
 QUERIES = [
     "PATTERN SEQ(A a, B b, C c) WHERE a.x = c.x",
@@ -49,7 +50,7 @@ def stream(size: int, seed: int, most: int = 3) -> pa.Table:
 
 
 def prepared(query: str, table: pa.Table) -> tuple[Physical, Block]:
-    physical = plan_physically(bind(parse_query(query), SCHEMA))
+    physical = plan_query(bind(parse_query(query), SCHEMA))
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     return physical, build_block(physical, Stream(table, kinds, table["time"].to_numpy()))[0]
 

@@ -27,14 +27,15 @@ from trendloom.kernels.matching.expansion import first_chunk
 from trendloom.kernels.matching.reachability import NEVER, accepting, earliest_ends, end_bounds
 from trendloom.kernels.matching.tables import fits_at, fitting_bits, possible
 from trendloom.logical.bind import bind
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
 from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.planning import plan_query
 
 Array = np.ndarray
 
 
 def prepared(query: str, table: pa.Table) -> tuple[Physical, Block]:
-    physical = plan_physically(bind(parse_query(query), SCHEMA))
+    physical = plan_query(bind(parse_query(query), SCHEMA))
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     return physical, build_block(physical, Stream(table, kinds, table["time"].to_numpy()))[0]
 

@@ -24,7 +24,7 @@ from trendloom.kernels.match.exists import ExistsKernel, without_hidden
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import Window
-from trendloom.planner.plan import plan_physically
+from trendloom.runtime.planning import plan_query
 
 SCHEMA = Schema((Column("type", Kind.STRING), Column("time", Kind.INT), Column("k", Kind.INT)))
 HIDDEN = 1
@@ -106,7 +106,7 @@ def test_remainders_have_to_fit_the_memory() -> None:
 
 
 def kernel_of(query: str) -> Any:
-    return plan_physically(bind(parse_query(query), SCHEMA)).kernel
+    return plan_query(bind(parse_query(query), SCHEMA)).kernel
 
 
 def test_the_moment_of_a_remainder() -> None:

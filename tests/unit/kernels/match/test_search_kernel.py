@@ -20,12 +20,13 @@ from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.match.search import SearchKernel
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Schema
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
 from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.planning import plan_query
 
 
 def prepared(query: str, table: pa.Table, schema: Schema = SCHEMA) -> tuple[Physical, Block]:
-    physical = plan_physically(bind(parse_query(query), schema))
+    physical = plan_query(bind(parse_query(query), schema))
     kinds = {column.name: column.kind for column in schema.columns}
     block, _ = build_block(physical, Stream(table, kinds, table["time"].to_numpy()))
     return physical, block

@@ -17,8 +17,8 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import NegationGuard
 from trendloom.kernels.matching.gap_thresholds import borders
 from trendloom.logical.bind import bind
-from trendloom.planner.plan import plan_physically
 from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.planning import plan_query
 
 COMPARE = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -38,7 +38,7 @@ def passes(comparison: str, inner: str, outer: str) -> Passes:
 
 def prepared(query: str, rows: tuple[Row, ...]) -> tuple[NegationGuard, Block]:
     table = to_table(rows)
-    physical = plan_physically(bind(parse_query(query), SCHEMA))
+    physical = plan_query(bind(parse_query(query), SCHEMA))
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     block, _ = build_block(physical, Stream(table, kinds, table["time"].to_numpy()))
     negation_guard = physical.pattern_spec.scopes[1].negation_guard

@@ -17,8 +17,8 @@ from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gap_thresholds import latest_starts
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.logical.bind import bind
-from trendloom.planner.plan import plan_physically
 from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.planning import plan_query
 
 BODIES = [
     ("B", ""),
@@ -36,7 +36,7 @@ BODIES = [
 
 def prepared(body: str, where: str, table: pa.Table) -> tuple[Gaps, Block]:
     query = f"PATTERN SEQ(A, NOT {body}, A) WHERE [k]{' AND ' + where if where else ''}"
-    physical = plan_physically(bind(parse_query(query), SCHEMA))
+    physical = plan_query(bind(parse_query(query), SCHEMA))
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     block, _ = build_block(physical, Stream(table, kinds, table["time"].to_numpy()))
     automaton = Automaton(physical.pattern_spec)

@@ -16,7 +16,8 @@ from trendloom.kernels.shared.steps import CountedQuery, CountedStep, SharedStep
 from trendloom.kernels.shared.sweep import sweep_queries
 from trendloom.model.time import Window
 from trendloom.options import Options
-from trendloom.planner.shared_queries import QueryEventFilters, counted_query
+from trendloom.planner.request import Refusal
+from trendloom.planner.sharing.queries import QueryEventFilters, counted_query
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import queries_of, schema_of_columns
 
@@ -95,8 +96,8 @@ def test_what_is_counted_alone(query: str, why: str) -> None:
     columns = pa.schema([("time", pa.int64()), ("type", pa.string()), ("x", pa.int64())])
     (physical,) = planned(queries_of(query), schema_of_columns(columns, Options())).queries
     found = counted_query(physical, QueryEventFilters())
-    assert isinstance(found, str)
-    assert why in found
+    assert isinstance(found, Refusal)
+    assert why in found.text
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])

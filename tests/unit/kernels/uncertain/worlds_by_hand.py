@@ -21,10 +21,10 @@ from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.uncertain.search import FoundSignatures, signatures_of
 from trendloom.logical.bind import bind
 from trendloom.model.imprecision import Intervals, Masses
-from trendloom.planner.plan import plan_physically
 from trendloom.reference.matches import Search
 from trendloom.reference.stream import StepBudget, cut_partitions, cut_windows, read_event
 from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.planning import plan_query
 
 Row = dict[str, Any]
 Name = tuple[int | None, tuple[tuple[int, str], ...]]
@@ -85,7 +85,7 @@ def prepared(case: ImpreciseCase) -> tuple[PatternSpec, IntervalBlock]:
     """The tables of a query, and the block of the events."""
     events = [{**event, "time": event["low"]} for event in case.events]
     table = to_table([{name: event.get(name) for name in SCHEMA.names} for event in events])
-    physical = plan_physically(bind(parse_query(case.query), SCHEMA))
+    physical = plan_query(bind(parse_query(case.query), SCHEMA))
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     block, _ = build_block(physical, Stream(table, kinds, table["time"].to_numpy()))
     low, high = (np.array([event[name] for event in events], np.int64) for name in ("low", "high"))

@@ -18,7 +18,7 @@ from trendloom.engines.spark.streaming.settings import StreamSettings
 from trendloom.engines.spark.streaming.sinks import BatchWriter
 from trendloom.errors import QueryNote, TrendloomError
 from trendloom.options import Options
-from trendloom.planner.sharing import SharingQuestion
+from trendloom.planner.sharing.groups import SharingQuestion
 from trendloom.runtime.warnings import Warn, tell_warnings
 from trendloom.streaming.statistics import Figures, figures_at
 from trendloom.streaming.workload_diff import Queries, WorkloadDiff, take_queries

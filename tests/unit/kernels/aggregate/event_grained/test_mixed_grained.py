@@ -36,8 +36,8 @@ from trendloom.kernels.matching.gaps import Gaps
 from trendloom.logical.bind import bind
 from trendloom.planner.adjacency import adjacent
 from trendloom.planner.aggregation import totals_of
-from trendloom.planner.plan import plan_physically
 from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.planning import plan_query
 
 Kernel = Callable[[Addends, Spans, Numbers], SpanTotals]
 
@@ -63,7 +63,7 @@ class Prepared:
 
 
 def prepared(query: str, table: pa.Table) -> Prepared:
-    physical = plan_physically(bind(parse_query(query), SCHEMA))
+    physical = plan_query(bind(parse_query(query), SCHEMA))
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     stream = Stream(table, kinds, table["time"].to_numpy())
     block, keys = build_block(physical, stream)
@@ -396,9 +396,7 @@ def test_small_counts_survive_beside_infinite_ones(condition: str, group: str) -
     ],
 )
 def test_the_structure_follows_from_the_predicates(where: str, structure: str) -> None:
-    pattern_spec = plan_physically(
-        bind(parse_query(f"RETURN COUNT(*) PATTERN A a+ WHERE {where}"), SCHEMA)
-    ).pattern_spec
+    pattern_spec = plan_query(bind(parse_query(f"RETURN COUNT(*) PATTERN A a+ WHERE {where}"), SCHEMA)).pattern_spec
     assert [name for _, _, name in structures(aggregation(pattern_spec), Automaton(pattern_spec))] == [structure]
 
 

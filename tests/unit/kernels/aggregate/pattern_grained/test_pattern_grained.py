@@ -27,9 +27,10 @@ from trendloom.logical.bind import bind
 from trendloom.options import Options
 from trendloom.planner.adjacency import pairs_of
 from trendloom.planner.aggregation import measures_of
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
 from trendloom.planner.request import Refusal
 from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import load, queries_of
 
 NOTHING = frozenset[Any]()
@@ -104,7 +105,7 @@ def addends_of(
 ) -> tuple[Addends, list[tuple[Measure, Sortable]], list[Measure], Any] | None:
     """What a query adds up, or None where a run does not depend on its last event alone."""
     events = load(table, Options())
-    physical = plan_physically(bind(queries_of(query)[0], events.schema))
+    physical = plan_query(bind(queries_of(query)[0], events.schema))
     pattern_spec = physical.pattern_spec
     pairs = pairs_of(without_open_nots(pattern_spec))
     if isinstance(pairs, Refusal):

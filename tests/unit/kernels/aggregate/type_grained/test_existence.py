@@ -19,13 +19,14 @@ from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.planner.pattern_tables import describe
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
+from trendloom.runtime.planning import plan_query
 
 SCHEMA = Schema(tuple(Column(*one) for one in (("type", Kind.STRING), ("time", Kind.INT), ("x", Kind.INT))))
 
 
 def physical_of(text: str) -> Physical:
-    return plan_physically(bind(parse_query(f"RETURN COUNT(*) {text}"), SCHEMA))
+    return plan_query(bind(parse_query(f"RETURN COUNT(*) {text}"), SCHEMA))
 
 
 def existence_of(pattern: str) -> Existence:

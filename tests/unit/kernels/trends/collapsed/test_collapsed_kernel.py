@@ -18,9 +18,10 @@ from trendloom.kernels.trends.collapsed.prune import on_a_match
 from trendloom.kernels.trends.collapsed.spec import MATCHES
 from trendloom.logical.bind import bind
 from trendloom.planner.limits import NO_LIMITS, Limits
-from trendloom.planner.plan import Physical, plan_physically
+from trendloom.planner.plan import Physical
 from trendloom.runtime.blocks import Stream, build_block
 from trendloom.runtime.parallel import Run
+from trendloom.runtime.planning import plan_query
 from trendloom.runtime.task import show
 
 
@@ -37,7 +38,7 @@ def step_input(
     )
     events = prepare(table)
     plan = bind(parse_query(f"RETURN COLLAPSED TRENDS PATTERN {pattern}"), events.schema)
-    physical = plan_physically(plan, limits)
+    physical = plan_query(plan, limits)
     assert events.ticks is not None
     kinds = {column.name: column.kind for column in events.schema.columns}
     return physical, Stream(table, kinds, events.ticks)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trendloom.optimizer.sharing.conflict_graph import (
+from trendloom.planner.sharing.conflict_graph import (
     ConflictGraph,
     Reduction,
     conflict_graph,
@@ -17,9 +17,9 @@ from trendloom.optimizer.sharing.conflict_graph import (
     members,
     reduce_graph,
 )
-from trendloom.optimizer.sharing.deadline import NEVER, Deadline
-from trendloom.optimizer.sharing.find_plan import FoundPlan, bound_plans, find_plan, greedy, guaranteed_weight
-from trendloom.optimizer.sharing.segments import Benefit, SharedSegment, Word, mine_segments
+from trendloom.planner.sharing.deadline import NEVER, Deadline
+from trendloom.planner.sharing.find_plan import FoundPlan, bound_plans, find_plan, greedy, guaranteed_weight
+from trendloom.planner.sharing.segments import Benefit, SharedSegment, Word, mine_segments
 
 SECONDS = 5.0
 """How long the choice may take before queries start."""

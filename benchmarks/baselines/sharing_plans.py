@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trendloom.optimizer.sharing.conflict_graph import ConflictGraph, members
+from trendloom.planner.sharing.conflict_graph import ConflictGraph, members
 
 Decisions = tuple[int, ...]
 

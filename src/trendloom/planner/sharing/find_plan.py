@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.optimizer.sharing.conflict_graph import ConflictGraph, bits, bits_of, members, numbers_of
-from trendloom.optimizer.sharing.deadline import NEVER, Deadline
+from trendloom.planner.sharing.conflict_graph import ConflictGraph, bits, bits_of, members, numbers_of
+from trendloom.planner.sharing.deadline import NEVER, Deadline
 
 # A good plan at once: the segment that weighs most for what it excludes, then the next of what is left (GWMIN).
 #

@@ -6,5 +6,5 @@ query exclude each other there. The steps: `mine_segments` finds the segments, `
 `conflict_graph` puts them and their conflicts together, `expand_candidates` adds segments for fewer queries, which
 conflict less, `greedy` has a plan at once, `reduce_graph` removes what is certainly in or out of the best plan,
 `bound_plans` says what no plan exceeds, `find_plan` finds the best one, all in the order of `choose_plan` and within
-its `deadline`. `exhaustive` is there to compare.
+its `deadline`.
 """

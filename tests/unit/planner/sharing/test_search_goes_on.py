@@ -8,9 +8,9 @@ import pytest
 
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep
 from trendloom.model.time import Window
-from trendloom.planner import sharing
-from trendloom.planner.sharing import SharingQuestion
-from trendloom.planner.sharing_costs import Rates
+from trendloom.planner.sharing import groups as sharing
+from trendloom.planner.sharing.costs import Rates
+from trendloom.planner.sharing.groups import SharingQuestion
 
 
 def question(words: list[str]) -> SharingQuestion:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from benchmarks.baselines.sharing_plans import heaviest, heaviest_of_all_sets, valid_plans
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.optimizer.sharing.traffic import ROUTES, WEIGHTS, traffic_graph
+from tests.unit.planner.sharing.traffic import ROUTES, WEIGHTS, traffic_graph
 
-from trendloom.optimizer.sharing.choose_plan import choose_plan, chosen
-from trendloom.optimizer.sharing.conflict_graph import (
+from trendloom.planner.sharing.choose_plan import choose_plan, chosen
+from trendloom.planner.sharing.conflict_graph import (
     ConflictGraph,
     Reduction,
     bits,
@@ -21,10 +22,9 @@ from trendloom.optimizer.sharing.conflict_graph import (
     options_of,
     reduce_graph,
 )
-from trendloom.optimizer.sharing.deadline import Deadline
-from trendloom.optimizer.sharing.exhaustive import heaviest, heaviest_of_all_sets, valid_plans
-from trendloom.optimizer.sharing.find_plan import bound_plans, components, find_plan, greedy, guaranteed_weight
-from trendloom.optimizer.sharing.segments import PerStartBenefit, SharedSegment, mine_segments
+from trendloom.planner.sharing.deadline import Deadline
+from trendloom.planner.sharing.find_plan import bound_plans, components, find_plan, greedy, guaranteed_weight
+from trendloom.planner.sharing.segments import PerStartBenefit, SharedSegment, mine_segments
 
 
 def weight_of(segment: SharedSegment) -> float:
@@ -277,7 +277,7 @@ def test_a_time_limit_holds_for_the_whole_choice(monkeypatch: pytest.MonkeyPatch
         now[0] += 0.001
         return float(segment.size)
 
-    monkeypatch.setattr("trendloom.optimizer.sharing.deadline.monotonic", read)
+    monkeypatch.setattr("trendloom.planner.sharing.deadline.monotonic", read)
     assert len(mine_segments(words)) > 500
     found = choose_plan(words, benefit, 0.3)
     assert now[0] < 0.31

@@ -13,7 +13,8 @@ from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import KeySpread, Statistics
 from trendloom.model.time import Window
 from trendloom.options import Options
-from trendloom.planner.sharing import (
+from trendloom.planner.sharing.costs import Rates, rates_of, seconds_alone, seconds_together, step_cost
+from trendloom.planner.sharing.groups import (
     ALONE,
     BACKWARDS,
     FORWARDS,
@@ -22,7 +23,6 @@ from trendloom.planner.sharing import (
     AnsweredTogether,
     SharingQuestion,
 )
-from trendloom.planner.sharing_costs import Rates, rates_of, seconds_alone, seconds_together, step_cost
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import queries_of, schema_of_columns
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from trendloom.optimizer.sharing.deadline import NEVER, Deadline
+from trendloom.planner.sharing.deadline import NEVER, Deadline
 
 Letter = Hashable
 """What a position of a pattern asks for: equal letters are fulfilled by the same events in the same way."""

@@ -7,16 +7,16 @@ from textwrap import dedent
 
 import pyarrow as pa
 import pytest
-from tests.unit.optimizer.sharing.traffic import NAMES, ROUTES, considered_traffic, traffic_graph
+from tests.unit.planner.sharing.traffic import NAMES, ROUTES, considered_traffic, traffic_graph
 
 import trendloom as tl
 from trendloom.logical.display import draw
-from trendloom.optimizer.sharing.choose_plan import choose_plan, chosen
-from trendloom.optimizer.sharing.conflict_graph import expand_candidates, graph_of
-from trendloom.optimizer.sharing.find_plan import FoundPlan
-from trendloom.optimizer.sharing.segments import PerStartBenefit
-from trendloom.planner.display_sharing import describe_sharing, show_score, show_seconds
-from trendloom.planner.sharing import Considered, Way
+from trendloom.planner.sharing.choose_plan import choose_plan, chosen
+from trendloom.planner.sharing.conflict_graph import expand_candidates, graph_of
+from trendloom.planner.sharing.display import describe_sharing, show_score, show_seconds
+from trendloom.planner.sharing.find_plan import FoundPlan
+from trendloom.planner.sharing.groups import Considered, Way
+from trendloom.planner.sharing.segments import PerStartBenefit
 
 
 def shown(considered: Considered) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from trendloom.optimizer.sharing.choose_plan import chosen
-from trendloom.optimizer.sharing.conflict_graph import ConflictGraph, graph_of
-from trendloom.optimizer.sharing.segments import mine_segments
-from trendloom.planner.sharing import Considered, Way
+from trendloom.planner.sharing.choose_plan import chosen
+from trendloom.planner.sharing.conflict_graph import ConflictGraph, graph_of
+from trendloom.planner.sharing.groups import Considered, Way
+from trendloom.planner.sharing.segments import mine_segments
 
 ROUTES = [
     ("Oak", "Main", "State"),

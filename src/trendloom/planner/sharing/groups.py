@@ -1,7 +1,7 @@
 """Groups of queries that one kernel answers together, and how: the way that should take the least time.
 
 Prefixes are shared by a sweep at no cost, suffixes by one that begins at the end of the stream. Segments in the middle
-can be counted per START event; which of them, the optimizer of `optimizer.sharing` finds, by what each would save here.
+can be counted per START event; which of them, the optimizer of `planner.sharing` finds, by what each would save here.
 The plan as a whole is then judged against the others, and against every query by itself.
 """
 
@@ -19,11 +19,9 @@ from trendloom.logical.display import show_expression
 from trendloom.logical.statistics import StatisticsOf, nothing_known
 from trendloom.logical.workload import Attributes, Workload
 from trendloom.model.time import TimeAxis
-from trendloom.optimizer.sharing.choose_plan import SharingChoice, choose_plan
-from trendloom.optimizer.sharing.segments import SharedSegment, mine_segments
 from trendloom.planner.plan import Physical
-from trendloom.planner.shared_queries import QueryEventFilters, counted_query
-from trendloom.planner.sharing_costs import (
+from trendloom.planner.sharing.choose_plan import SharingChoice, choose_plan
+from trendloom.planner.sharing.costs import (
     Rates,
     often_asked,
     rates_of,
@@ -32,6 +30,8 @@ from trendloom.planner.sharing_costs import (
     segment_cost,
     step_cost,
 )
+from trendloom.planner.sharing.queries import QueryEventFilters, counted_query
+from trendloom.planner.sharing.segments import SharedSegment, mine_segments
 
 # What was weighed for a group of queries that may share work, for EXPLAIN and its picture.
 

@@ -14,8 +14,8 @@ from itertools import accumulate, combinations
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.optimizer.sharing.deadline import NEVER, Deadline
-from trendloom.optimizer.sharing.segments import Benefit, SharedSegment
+from trendloom.planner.sharing.deadline import NEVER, Deadline
+from trendloom.planner.sharing.segments import Benefit, SharedSegment
 
 MOST_LETTERS = 500_000
 """Letters of all segments of a graph, at all their places."""
