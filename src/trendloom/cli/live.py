@@ -331,7 +331,7 @@ def serve_monitors(request: MonitorRequest, report: Report) -> None:
 
 def _opened_monitors(request: MonitorRequest, archive: Archive, monitors: list[Monitor]) -> OpenedStream:
     """The alerts over a stream of events; whole numbers count what they count in the archive, unless said otherwise."""
-    from trendloom.engines.spark.archive.live_monitors import live_alerts
+    from trendloom.engines.spark.diagnosis.live_monitors import live_alerts
     from trendloom.spark import session
 
     options = replace(request.options, time_unit=request.options.time_unit or archive.unit)

@@ -110,7 +110,7 @@ def _alerts(
         from trendloom.diagnosis.monitors import run_monitor
 
         return run_monitor(archive, found, low, high)
-    from trendloom.engines.spark.archive.monitors import archive_alerts
+    from trendloom.engines.spark.diagnosis.monitors import archive_alerts
     from trendloom.engines.spark.session import session
 
     with spark_prints_into(None, debug=debug):

@@ -1,7 +1,7 @@
 """What is known of a stream before a query runs over it: how many events, of which types and keys, what passes.
 
 Every figure is optional: what nobody looked at stays unknown, and no answer depends on any of it. The room
-`engines.looking.statistics` builds them of events, of the footers of Parquet files, and of what a live stream keeps.
+`engines.introspection` builds them of events, of the footers of Parquet files, and of what a live stream keeps.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def watch(
     formulas on it are refused. Whole numbers of time count what they count in the archive, unless `time_unit` says so.
     """
     require_spark()
-    from trendloom.engines.spark.archive.live_monitors import live_alerts
+    from trendloom.engines.spark.diagnosis.live_monitors import live_alerts
 
     opened = archive if isinstance(archive, Archive) else open_archive(Path(archive))
     names = [monitors] if isinstance(monitors, str) else list(monitors)

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from trendloom.diagnosis.formula import Formula
 from trendloom.diagnosis.monitors import Monitor
-from trendloom.engines.spark.archive.monitors import alerts
+from trendloom.engines.spark.diagnosis.monitors import alerts
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.streaming.detect import without_marks
 from trendloom.engines.spark.streaming.metrics import RESULTS

@@ -1,1 +1,0 @@
-"""Compiling before it is needed: the usual queries, and those that are about to run."""

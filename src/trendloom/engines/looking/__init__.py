@@ -1,1 +1,0 @@
-"""Looking at queries and events without asking for rows: CHECK, EXPLAIN, how far matching gets, statistics."""
