@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-stream dashboard test test-deep check style lint format bench soak docs clean
+.PHONY: help setup demo demo-stream dashboard test test-unit test-deep check style lint format bench soak docs clean
 
 # Where set-up put things, and the Java it found; sourced before every command.
 IN := source .venv/env.sh &&
@@ -35,11 +35,14 @@ lint: style
 # checked meanwhile, and what is wrong with them is said at the end.
 test: style ## lint, types, and every test
 	@$(IN) types=$$(mktemp) && { mypy >"$$types" 2>&1 & } && checking=$$! && failed= \
-		&& { python -m pytest -q -n 3 || failed=1; } && { wait $$checking || failed=1; } \
+		&& { python -m pytest -q -n 3 -m "unit or engines" || failed=1; } && { wait $$checking || failed=1; } \
 		&& cat "$$types" && rm -f "$$types" && [ -z "$$failed" ]
 
-test-deep: setup ## everything random, ten times as much and new each time, all compiled; and what is too long for every day
-	@$(IN) TRENDLOOM_EXAMPLES=10x python -m pytest -q -n 2 tests/property tests/conformance tests/unit tests/docs tests/spark tests/cluster
+test-unit: setup ## the tests that start no Spark, no browser and no installation
+	@$(IN) python -m pytest -q -n 2 -m unit
+
+test-deep: setup ## everything random, ten times as much and new each time; and what is too long for every day
+	@$(IN) TRENDLOOM_EXAMPLES=10x python -m pytest -q -n 2 -m "unit or engines or deep" tests/property tests/conformance tests/unit tests/docs tests/spark tests/cluster
 
 check: lint ## lint, types, layers, and `trendloom check` of the example queries
 	@$(IN) python -m pytest -q tests/contracts

@@ -1,6 +1,9 @@
-"""What every test may count on: tests that use Spark run in two processes, so that they share two sessions.
+"""What every test may count on: its tier, compiled kernels, and a session of Spark that is shared.
 
-One has the live streams, the other all else. A test uses Spark if its id says so: it lies in tests/spark, or has
+Tiers are marks: `unit`, `engines` (Spark, a browser, an installation), `deep` (long random runs). `make test` runs the
+first two, with kernels compiled as users run them.
+
+Tests that use Spark run in two processes: one has the live streams, the other all else. A test uses Spark if its id says so: it lies in tests/spark, or has
 `spark` in its name or in a parameter. The scheduler of xdist sees only ids, so a test that asks for the fixture `spark`
 without saying so is refused when it is collected. A test of Spark is a chain of steps, one after the other, so there is
 one process more than there are cores.
@@ -56,61 +59,29 @@ def spark() -> Iterator[Any]:
     found.stop()
 
 
-COMPILED = ("tests/property/test_large_aggregates.py", "tests/property/test_local_engine.py",
-            "tests/unit/kernels/test_compiled_code.py")  # fmt: skip
-"""Tests of compiled kernels, whatever they take to compile."""
-OF_ALL_KINDS = ("tests/property/", "tests/conformance/", "tests/spark/", "tests/cluster/",
-                "tests/unit/kernels/ranking/", "tests/docs/test_examples.py::test_trend_counts",
-                "tests/docs/test_ranked_examples.py", "tests/docs/test_imprecise_examples.py",
-                "tests/unit/kernels/uncertain/", "tests/unit/benchmarks/")  # fmt: skip
-"""Tests of so many queries that kernels are interpreted, and compiled in a deep run."""
-AS_USERS = ("tests/unit/kernels/test_interpreted.py", "tests/unit/engines/test_first_answers.py",
-            "tests/unit/runtime/test_trend_limits.py")  # fmt: skip
-"""Tests of when kernels are compiled, or of millions of results. Others have one compiled later: see `unhurried`."""
-PATIENCE = 3.0
-"""Seconds: about as long as it takes to compile a kernel."""
-SMALL = 1 << 20
-"""Bytes: what a kernel works on for longer than that."""
-AGGREGATES = ("[aggregates]", "[extreme values]")
-"""Tests among the compiled ones that compile what large aggregates compile as well; so they do that in a deep run."""
+AS_USERS = ("tests/unit/kernels/jit/", "tests/unit/engines/test_first_answers.py",
+            "tests/unit/runtime/test_trend_limits.py", "tests/unit/cli/test_starting.py")  # fmt: skip
+"""Tests of when kernels are interpreted and when they are compiled: nothing is chosen for them."""
 DEEP = "TRENDLOOM_EXAMPLES" in os.environ
 
 
 @contextmanager
 def kernels_on_spark() -> Iterator[None]:
-    """How kernels run in tasks of Spark, and in commands: in processes of their own."""
+    """Compile kernels in tasks of Spark and in commands, which are processes of their own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRENDLOOM_COMPILE", "always" if DEEP else "never")
-        yield
-
-
-@contextmanager
-def unhurried() -> Iterator[None]:
-    """Have a kernel compiled only after it was interpreted for about as long as that takes, or at once for many events.
-
-    A process that runs thousands of small tests would soon have them all compiled, on the cores that tests need.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trendloom.kernels.jit.interpreted.PATIENCE", PATIENCE)
-        patch.setattr("trendloom.kernels.jit.interpreted.LARGEST", SMALL)
+        patch.setenv("TRENDLOOM_COMPILE", "always")
         yield
 
 
 @pytest.fixture(autouse=True)
 def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
-    """How kernels run in a test."""
+    """Run kernels compiled, as users do; a test marked `interpreted` has Python run them."""
     from trendloom.kernels.jit.interpreted import compiled_first, interpreted_only
 
-    name = request.node.nodeid
-    of_all_kinds = name.startswith(OF_ALL_KINDS)
-    if of_all_kinds and (uses_spark(name) or name.startswith("tests/cluster/")):
-        how: AbstractContextManager[None] = kernels_on_spark()
-    elif (of_all_kinds and DEEP) or (name.startswith(COMPILED) and not name.endswith(AGGREGATES)):
-        how = compiled_first()
-    elif of_all_kinds:
-        how = interpreted_only()
+    if request.node.get_closest_marker("interpreted"):
+        how: AbstractContextManager[None] = interpreted_only()
     else:
-        how = nullcontext() if name.startswith(AS_USERS) else unhurried()
+        how = nullcontext() if request.node.nodeid.startswith(AS_USERS) else compiled_first()
     with how:
         yield
 
@@ -141,10 +112,20 @@ def group_of(test_id: str) -> str:
 gc.set_threshold(100_000, 50, 100)
 
 
+ENGINES = ("tests/spark/", "tests/cluster/", "tests/dashboard/", "tests/packaging/", "tests/docs/test_demo")
+"""Tests that start Spark, a browser or an installation, besides those that say `spark`."""
+
+
+def tier_of(item: pytest.Item) -> str:
+    """`deep` if a test is marked so, `engines` if it starts one, else `unit`."""
+    if item.get_closest_marker("deep"):
+        return "deep"
+    return "engines" if uses_spark(item.nodeid) or item.nodeid.startswith(ENGINES) else "unit"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if uses_spark(item.nodeid):
-            item.add_marker(pytest.mark.spark)
+        item.add_marker(tier_of(item))
         if "spark" in getattr(item, "fixturenames", ()) and group_of(item.nodeid) not in SESSIONS:
             raise pytest.UsageError(f"{item.nodeid} uses the fixture `spark`: say so in its name or a parameter")
 

@@ -15,9 +15,6 @@ from typing import Any
 import pyarrow as pa
 from tests.property.compare import canonical
 
-from trendloom.frontend.tql.parser import parse_query
-from trendloom.frontend.tql.tree import And, Exists, Or, Pattern, Repeat, Seq
-
 HERE = Path(__file__).parent
 Row = dict[str, Any]
 
@@ -32,7 +29,6 @@ class Case:
     note: str = ""
     options: dict[str, str] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)  # Arrow types of columns that JSON cannot tell
-    needs: tuple[str, ...] = ()  # features that cannot be read off the query
     ordered: bool = False
 
     @property
@@ -52,21 +48,6 @@ class Case:
     def run_options(self) -> dict[str, str]:
         bounds = {"time_low": "time_low", "time_high": "time_high"} if self.imprecise else {}
         return {**bounds, **self.options}
-
-    def features(self) -> tuple[str, ...]:
-        """What an engine must be able to do, by the names that a `PlanError` uses."""
-        query = parse_query(self.query)
-        found = {
-            "imprecise time": self.imprecise,
-            "EXISTS": has_exists(query.pattern),
-        }
-        return (*(name for name, needed in found.items() if needed), *self.needs)
-
-
-def has_exists(pattern: Pattern) -> bool:
-    if isinstance(pattern, Seq | Or | And):
-        return any(has_exists(part) for part in pattern.parts)
-    return isinstance(pattern, Exists) or (isinstance(pattern, Repeat) and has_exists(pattern.pattern))
 
 
 def read_cases(name: str) -> list[Case]:

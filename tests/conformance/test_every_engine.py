@@ -1,13 +1,8 @@
-"""Every case on every engine: an engine gives the expected rows, or says by name which feature it lacks.
-
-`MISSING` is the honest table of what is still to come. An engine that learns a feature fails here until the table says
-so.
-"""
+"""Every case on every engine: compiled, and once more with interpreted kernels."""
 
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 
 import pyarrow as pa
@@ -16,21 +11,21 @@ from tests.conformance.cases import Case, Row, read_cases, shown
 
 import trendloom as tl
 from trendloom.engines.answers import answers
-from trendloom.errors import PlanError
 from trendloom.options import Options
 
 GOLDEN = [*read_cases("cases.json"), *read_cases("imprecise.json")]
 CASES = [*GOLDEN, *read_cases("decisions.json")]
 
-MISSING: dict[str, tuple[str, ...]] = {"reference": (), "local": (), "spark": ()}
+ENGINES = (
+    "reference",
+    "local",
+    pytest.param("local", marks=pytest.mark.interpreted, id="local, interpreted"),
+    "spark",
+)
 
 
 def run(case: Case, engine: str) -> list[Row]:
     return tl.run(case.query, case.table(), engine=engine, **case.run_options()).to_pylist()
-
-
-def missing(case: Case, engine: str) -> list[str]:
-    return [feature for feature in case.features() if feature in MISSING[engine]]
 
 
 def stream_of(case: Case) -> str:
@@ -41,7 +36,7 @@ def stream_of(case: Case) -> str:
 @cache
 def rows_on_spark(stream: str) -> dict[str, list[Row]]:
     """The rows of all cases that ask one stream, by their names: several are a workload, which is one job."""
-    cases = [case for case in CASES if stream_of(case) == stream and not missing(case, "spark")]
+    cases = [case for case in CASES if stream_of(case) == stream]
     if len(cases) == 1:
         return {cases[0].name: run(cases[0], "spark")}
     text = "\n".join(f"QUERY case{number}:\n{case.query}" for number, case in enumerate(cases))
@@ -51,17 +46,12 @@ def rows_on_spark(stream: str) -> dict[str, list[Row]]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize("engine", MISSING)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_case(case: Case, engine: str, request: pytest.FixtureRequest) -> None:
     if engine == "spark":
         request.getfixturevalue("spark")
-    lacks = missing(case, engine)
-    if lacks:
-        with pytest.raises(PlanError, match=re.escape(lacks[0])):
-            run(case, engine)
-    else:
-        found = rows_on_spark(stream_of(case))[case.name] if engine == "spark" else run(case, engine)
-        assert shown(case, found) == shown(case, case.expected)
+    found = rows_on_spark(stream_of(case))[case.name] if engine == "spark" else run(case, engine)
+    assert shown(case, found) == shown(case, case.expected)
 
 
 def test_every_worked_example_is_there() -> None:
@@ -71,8 +61,3 @@ def test_every_worked_example_is_there() -> None:
 def test_names_are_unique() -> None:
     names = [case.name for case in CASES]
     assert len(names) == len(set(names))
-
-
-@pytest.mark.parametrize("engine", MISSING)
-def test_every_missing_feature_has_a_case(engine: str) -> None:
-    assert all(any(feature in case.features() for case in CASES) for feature in MISSING[engine])
