@@ -3,10 +3,10 @@
 Tiers are marks: `unit`, `engines` (Spark, a browser, an installation), `deep` (long random runs). `make test` runs the
 first two, with kernels compiled as users run them.
 
-Tests that use Spark run in two processes: one has the live streams, the other all else. A test uses Spark if its id says so: it lies in tests/spark, or has
-`spark` in its name or in a parameter. The scheduler of xdist sees only ids, so a test that asks for the fixture `spark`
-without saying so is refused when it is collected. A test of Spark is a chain of steps, one after the other, so there is
-one process more than there are cores.
+Tests that use Spark run in two processes: one has the live streams, the other all else. A test uses Spark if its id
+says so: it lies in tests/spark, or has `spark` in its name or in a parameter. The scheduler of xdist sees only ids, so
+a test that asks for the fixture `spark` without saying so is refused when it is collected. A test of Spark is a chain
+of steps, one after the other, so there is one process more than there are cores.
 (xdist's own way, the mark `xdist_group`, does nothing under pytest 9.2.)
 """
 

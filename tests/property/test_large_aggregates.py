@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -356,38 +355,28 @@ def test_few_events_of_every_family(name: str) -> None:
         expected = answers(family.query, stream)
         found = tl.run(family.query.text, to_table(stream), engine="reference")
         assert not wrong(family.query, found, expected, exactly)
-        with quickly():
-            compare_with_local(family.query, stream, expected)
+        compare_with_local(family.query, stream, expected)
 
 
-COMPILED_DAILY = ("rising, by few steps", "next, rising")
-"""Families that need most of the kernels between them; the others compile theirs in a deep run only.
-
-The first has counts of two words, the second of many: kernels are compiled for each number system by itself.
-"""
-INTERPRETED = 60
-"""By how much streams are shorter for kernels that are not compiled."""
+LONG_DAILY = ("rising, by few steps", "next, rising")
+"""Families whose streams are long every day: the first has counts of two words, the second of many."""
+SHORTER = 60
+"""By how much the streams of the others are shorter, but for a deep run."""
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_large_streams(name: str) -> None:
     family = FAMILIES[name]
-    compiled = MORE or name in COMPILED_DAILY
-    stream = family.stream(family.events if compiled else family.events // INTERPRETED)
+    long = MORE or name in LONG_DAILY
+    stream = family.stream(family.events if long else family.events // SHORTER)
     expected = answers(family.query, stream)
     assert expected
     turn = list(FAMILIES).index(name) % 3
-    systems = SYSTEMS if MORE else SYSTEMS[:1] if compiled else (SYSTEMS[:1], SYSTEMS[:2], SYSTEMS[::2])[turn]
-    with nullcontext() if compiled else interpreted_only():
-        compare_with_local(family.query, stream, expected, systems)
+    systems = SYSTEMS if MORE else SYSTEMS[:1] if long else (SYSTEMS[:1], SYSTEMS[:2], SYSTEMS[::2])[turn]
+    compare_with_local(family.query, stream, expected, systems)
 
 
 CHECKS = {"exact": exactly, "float": in_doubles, "log": in_logarithms}
-
-
-def quickly() -> AbstractContextManager[None]:
-    """Kernels that other tests compile as well are interpreted, but for a deep run."""
-    return nullcontext() if MORE else interpreted_only()
 
 
 def compare_with_local(query: Query, stream: list[Row], expected: Answers, systems: Sequence[str] = SYSTEMS) -> None:
@@ -404,15 +393,14 @@ def compare_with_local(query: Query, stream: list[Row], expected: Answers, syste
 def test_random_queries_on_short_streams() -> None:
     """Many cases, of a dozen events: few enough to see what went wrong."""
     for query, stream, expected in random_cases(EXAMPLES, 1, [7, 9, 12]):
-        with interpreted_only():
-            found = tl.run(query.text, to_table(stream), engine="local")
+        found = tl.run(query.text, to_table(stream), engine="local")
         assert not wrong(query, found, expected, exactly), f"{query.text}\n{stream}"
         if MORE:
-            assert tl.run(query.text, to_table(stream), engine="local").equals(found), "not compiled"
+            with interpreted_only():
+                assert tl.run(query.text, to_table(stream), engine="local").equals(found), "interpreted"
 
 
 def test_random_queries_on_long_streams() -> None:
     """Combinations that no family has, with counts of a hundred digits."""
     for query, stream, expected in random_cases(EXAMPLES // 8, 20, [50, 200, 400]):
-        with quickly():
-            compare_with_local(query, stream, expected)
+        compare_with_local(query, stream, expected)

@@ -17,7 +17,7 @@ from tests.property.amounts import amount, at_least, thorough
 
 import trendloom as tl
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.jit.interpreted import compiled_first
+from trendloom.kernels.jit.interpreted import interpreted_only
 from trendloom.kernels.shared.program import merge_queries
 from trendloom.kernels.shared.results import SweptQuery
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep
@@ -167,9 +167,9 @@ def test_compiled_and_on_several_threads_as_interpreted(monkeypatch: pytest.Monk
         assert rows_of(found, f"q{number}", alone.column_names) == alone.to_pylist()
     merged = merge_queries(queries)
     block = block_of(events)
-    interpreted = sweep_queries(merged, block, {bit: bit for bit in range(len(TYPES))})
-    with compiled_first():
-        compiled = sweep_queries(merged, block, {bit: bit for bit in range(len(TYPES))})
+    compiled = sweep_queries(merged, block, {bit: bit for bit in range(len(TYPES))})
+    with interpreted_only():
+        interpreted = sweep_queries(merged, block, {bit: bit for bit in range(len(TYPES))})
         for one, other in zip(interpreted, compiled, strict=True):
             assert all(np.array_equal(a, b) for a, b in zip(parts(one), parts(other), strict=True))
     assert sum(len(one.key) for one in interpreted) > 50

@@ -8,7 +8,6 @@ import pytest
 
 from trendloom.expr.arrays import encode_strings
 from trendloom.kernels.columns.keys import FEWEST, LONGEST, MOST, code_short_texts
-from trendloom.kernels.jit.interpreted import compiled_first
 
 MANY = FEWEST + 17
 WORDS = ["", "A", "B", "AB", "BA", "a\0", "a", "\0", "ä", "日本", "seven77", "eight888", "nine99999", "x" * LONGEST]
@@ -23,8 +22,7 @@ def texts_of(words: list[str], kind: pa.DataType) -> pa.Array:
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
 def test_they_are_those_of_arrow(kind: pa.DataType) -> None:
     texts = texts_of(WORDS, kind)
-    with compiled_first():
-        found = code_short_texts(texts)
+    found = code_short_texts(texts)
     assert found is not None
     codes, distinct = found
     wanted = texts.dictionary_encode()
@@ -35,8 +33,7 @@ def test_they_are_those_of_arrow(kind: pa.DataType) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_column_has_the_same_ranks_and_dictionary(threads: int) -> None:
     texts = pa.chunked_array([texts_of(WORDS, pa.string()), texts_of(WORDS[:3], pa.string())])
-    with compiled_first():
-        ranks, dictionary = encode_strings(texts, threads, code_short_texts)
+    ranks, dictionary = encode_strings(texts, threads, code_short_texts)
     wanted, words = encode_strings(texts)
     assert (ranks == wanted).all()
     assert dictionary.tolist() == words.tolist() == sorted(WORDS)
@@ -54,13 +51,11 @@ def test_a_column_has_the_same_ranks_and_dictionary(threads: int) -> None:
     ids=["too long", "too many", "NULL", "few", "numbers"],
 )
 def test_what_it_leaves_to_others(texts: pa.Array) -> None:
-    with compiled_first():
-        assert code_short_texts(texts) is None
+    assert code_short_texts(texts) is None
 
 
 def test_as_many_as_there_may_be() -> None:
     texts = pa.array([str(number % MOST) for number in range(MANY)])
-    with compiled_first():
-        found = code_short_texts(texts)
+    found = code_short_texts(texts)
     assert found is not None
     assert (found[0] == np.arange(MANY) % MOST).all()

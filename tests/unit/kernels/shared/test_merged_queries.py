@@ -9,7 +9,6 @@ import pytest
 import trendloom as tl
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.small import FEW
-from trendloom.kernels.jit.interpreted import compiled_first
 from trendloom.kernels.shared.events import MOST_KINDS, distinct
 from trendloom.kernels.shared.program import merge_queries
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep, SharedSteps, families_of
@@ -104,14 +103,12 @@ def test_what_is_counted_alone(query: str, why: str) -> None:
 def test_kinds_are_those_that_sorting_finds(dtype: type[np.unsignedinteger]) -> None:
     some = np.random.default_rng(2).integers(0, 200, 50, np.uint64).astype(dtype) * dtype(np.iinfo(dtype).max // 255)
     words = some[np.random.default_rng(3).integers(0, len(some), FEW + 3)]
-    with compiled_first():
-        codes, present = distinct(words)
+    codes, present = distinct(words)
     assert (present[codes] == words).all()
     assert len(present) == len(np.unique(words))
 
 
 def test_more_kinds_than_the_table_holds() -> None:
     words = np.arange(FEW, dtype=np.uint64) % (MOST_KINDS + 1)
-    with compiled_first():
-        codes, present = distinct(words)
+    codes, present = distinct(words)
     assert (present[codes] == words).all()
