@@ -37,7 +37,7 @@ from benchmarks.cases.imprecise import (
 from benchmarks.engines.on_spark import run_all
 from benchmarks.harness.report import Curve, Report, Result, best_of, race
 from benchmarks.imprecise.kernel import Prepared, prepared
-from trendloom.kernels.uncertain.confidence.confidence import chances
+from trendloom.kernels.uncertain.confidence.confidence import confidences_of
 
 Array = np.ndarray[Any, Any]
 
@@ -180,7 +180,7 @@ def measure_confidences(report: Report, count: int, tries: int) -> None:
 def _uncertain_ones(case: Prepared, most: int) -> Any:
     """Some of the candidates, always the same, whose confidence is below 1."""
     found = max(case.search(), key=len)
-    weighed, kept = chances(found, case.block, None)
+    weighed, kept = confidences_of(found, case.block, None)
     places = np.flatnonzero(kept & (weighed.confidence < 1))
     return found.take(np.sort(np.random.default_rng(4).permutation(places)[:most]))
 

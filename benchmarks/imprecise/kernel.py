@@ -13,7 +13,7 @@ from benchmarks.baselines.imprecise_confidences import Signatures as Expected
 from benchmarks.harness.planned import planned
 from trendloom.kernels.columns.interval_block import IntervalBlock, with_intervals
 from trendloom.kernels.contract.pattern_spec import PatternSpec
-from trendloom.kernels.uncertain.confidence.confidence import chances
+from trendloom.kernels.uncertain.confidence.confidence import confidences_of
 from trendloom.kernels.uncertain.search import signatures_of
 from trendloom.kernels.uncertain.signatures import Signatures
 from trendloom.model.imprecision import Intervals
@@ -39,7 +39,7 @@ class Prepared:
         rows = [np.zeros((0, length), np.int64)]
         columns: list[list[Array]] = [[], [], []]
         for some in found:
-            weighed, kept = chances(some, self.block, threshold)
+            weighed, kept = confidences_of(some, self.block, threshold)
             rows.append(self.id[some.events.reshape(-1, length)[kept]])
             for column, values in zip(columns, (weighed.confidence, weighed.low, weighed.high), strict=True):
                 column.append(values[kept])

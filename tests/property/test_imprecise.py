@@ -24,7 +24,7 @@ from trendloom.errors import BindError, PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import Events
 from trendloom.kernels.columns.interval_block import IntervalBlock
-from trendloom.kernels.uncertain.confidence.confidence import exact_chances
+from trendloom.kernels.uncertain.confidence.confidence import exact_confidences
 from trendloom.kernels.uncertain.kernel import ImpreciseKernel
 from trendloom.kernels.uncertain.search import signatures_of
 from trendloom.logical.bind import bind
@@ -93,7 +93,7 @@ def exact_signatures(physical: Physical, events: Events) -> Iterator[tuple[Any, 
     places, within, threshold = physical.pattern_spec.places, physical.plan.window.within, physical.plan.confidence
     for chunk in signatures_of(physical.pattern_spec, block):
         some = chunk.signatures
-        for number, (confidence, low, high) in enumerate(exact_chances(some, block)):
+        for number, (confidence, low, high) in enumerate(exact_confidences(some, block)):
             entries = slice(some.offsets[number], some.offsets[number + 1])
             rows = block.row[some.events[entries]].tolist()
             names = [places[position].variable for position in some.positions[entries]]

@@ -1,4 +1,4 @@
-"""Signatures with their chances, under the contract every kernel keeps.
+"""Signatures with their confidences_of, under the contract every kernel keeps.
 
 On a live stream the watermark bounds the earliest times of what is still to come. A match is certain:
 
@@ -26,7 +26,7 @@ from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy, between
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.match.search import SearchKernel, SearchState
-from trendloom.kernels.uncertain.confidence.confidence import chances
+from trendloom.kernels.uncertain.confidence.confidence import confidences_of
 from trendloom.kernels.uncertain.search import FoundSignatures, signatures_of
 
 
@@ -47,7 +47,7 @@ class ImpreciseKernel(SearchKernel):
 
     def _weighed(self, found: FoundSignatures, block: IntervalBlock) -> Matches:
         signatures = found.signatures
-        likely, kept = chances(signatures, block, self.threshold)
+        likely, kept = confidences_of(signatures, block, self.threshold)
         matches = Matches(
             signatures.offsets, signatures.events, signatures.positions, found.window_start, chances=likely
         )

@@ -1,4 +1,4 @@
-"""Who matters for a signature besides its own events: those that must not lie in a gap, and those that excuse them.
+"""Events outside a signature that matter for it: those that must not lie in a gap, and those that excuse them.
 
 Two sorts of events are forbidden in the gap between two events of a signature: those of a NOT on the way, if they fit
 its conditions with this match, and under skip-till-next-match all other followers of what is bound before the gap.
@@ -21,11 +21,8 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.lookups import pieces
 from trendloom.kernels.matching.partial_matches import Paths, holds
-from trendloom.kernels.uncertain.extension import Extensions, position_of_not, scopes_crossed
-from trendloom.kernels.uncertain.followers import Followers
-from trendloom.kernels.uncertain.position_events import FAR
-from trendloom.kernels.uncertain.prefixes import Prefixes, times_allowed
-from trendloom.kernels.uncertain.signatures import Rivals
+from trendloom.kernels.uncertain.chunked import Extensions, position_of_not, scopes_crossed
+from trendloom.kernels.uncertain.signatures import FAR, Followers, PartialSignatures, Rivals, times_allowed
 from trendloom.pattern.template import Crossing
 
 CLASSES = 8
@@ -61,9 +58,9 @@ class RivalSearch:
         """Whether signatures of this pattern can have rivals at all."""
         return self.automaton.spec.earliest or len(self.automaton.spec.scopes) > 1
 
-    def of(self, signatures: Prefixes) -> tuple[Rivals, Array]:
+    def of(self, signatures: PartialSignatures) -> tuple[Rivals, Array]:
         """The rivals of complete signatures, and which of these can be matches in spite of them."""
-        asked = _AskedSignatures(self, signatures)
+        asked = _SignaturesWithRivals(self, signatures)
         found = _merged([*asked.forbidden_by_nots(), *asked.followers()])
         good = np.ones(len(signatures), np.bool_)
         good[found.row[asked.surely_in_gap(found) & found.forbidden & (found.excused_by == 0)]] = False
@@ -82,10 +79,10 @@ def excuse_bits(automaton: Automaton) -> dict[int, int]:
     return {scope: 1 << at for at, scope in enumerate(scopes)}
 
 
-class _AskedSignatures:
-    """Complete signatures of equal length that are asked for rivals, with the times their events can have."""
+class _SignaturesWithRivals:
+    """Complete signatures of equal length whose rivals are searched, with the times their events can have."""
 
-    def __init__(self, search: RivalSearch, signatures: Prefixes) -> None:
+    def __init__(self, search: RivalSearch, signatures: PartialSignatures) -> None:
         self.search, self.tests, self.automaton = search, search.tests, search.automaton
         self.signatures, self.paths = signatures, signatures.paths
         self.low, self.high = times_allowed(search.tests.block, self.paths.events, search.tests.span)
@@ -151,14 +148,14 @@ class _AskedSignatures:
 
     def followers(self) -> Iterator[_Found]:
         """The other followers of what is bound before each gap, and what excuses them; the last gap first."""
-        trail, gap = self.signatures.trail, self.length - 1
+        found_as, gap = self.signatures.found_as, self.length - 1
         rows = np.arange(len(self.signatures))
-        while trail is not None:
-            rows = trail.origin[rows]
-            found = self._of_followers(trail.followers, rows, gap)
+        while found_as is not None:
+            rows = found_as.origin[rows]
+            found = self._of_followers(found_as.followers, rows, gap)
             yield found
             yield from self._excuses(found, gap)
-            trail, gap = trail.followers.of.trail, gap - 1
+            found_as, gap = found_as.followers.of.found_as, gap - 1
 
     def _of_followers(self, followers: Followers, origin: Array, gap: int) -> _Found:
         """Those of `origin`, per signature, that may lie in the gap."""

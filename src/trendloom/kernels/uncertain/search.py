@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import Protocol
 
 import numpy as np
 
@@ -15,13 +16,10 @@ from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.matching.automaton import Automaton, Step
-from trendloom.kernels.uncertain.extension import Extensions, scopes_crossed
-from trendloom.kernels.uncertain.followers import NextGrowth
-from trendloom.kernels.uncertain.growth import CHUNK, SignatureGrowth
-from trendloom.kernels.uncertain.prefixes import Prefixes
+from trendloom.kernels.uncertain.chunked import CHUNK, ChunkedSearch, Extensions, FollowerSearch, scopes_crossed
+from trendloom.kernels.uncertain.depth_first import DepthFirstSearch, can_search_depth_first
 from trendloom.kernels.uncertain.rivals import CLASSES, RivalSearch, excuse_bits
-from trendloom.kernels.uncertain.signatures import Signatures
-from trendloom.kernels.uncertain.walk import SignatureWalk, can_walk
+from trendloom.kernels.uncertain.signatures import PartialSignatures, Signatures
 from trendloom.model.time import Window
 
 # Windows that may hold a signature: those where it has room, each with the points that belong to it.
@@ -43,7 +41,7 @@ def span_in_points(window: Window, grain: int) -> int | None:
     return None if window.within is None else -(-window.within // grain)
 
 
-def possible_windows(signatures: Prefixes, window: Window, grain: int) -> PossibleWindows:
+def possible_windows(signatures: PartialSignatures, window: Window, grain: int) -> PossibleWindows:
     """The windows that may hold each signature, by signature and start.
 
     If the first event comes no earlier than a window, the last comes at max(least, first point + length - 1).
@@ -56,8 +54,8 @@ def possible_windows(signatures: Prefixes, window: Window, grain: int) -> Possib
     nth = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
     start = (lowest[which] + nth) * window.slide
     first, last = -np.floor_divide(-start, grain), -np.floor_divide(-(start + window.within), grain) - 1
-    room = np.flatnonzero(last - first >= signatures.length - 1)
-    return PossibleWindows(which[room], start[room], np.stack([first[room], last[room]], axis=1))
+    fitting = np.flatnonzero(last - first >= signatures.length - 1)
+    return PossibleWindows(which[fitting], start[fitting], np.stack([first[fitting], last[fitting]], axis=1))
 
 
 # Which patterns the search takes: binding refuses the others by name, and here is where they would go wrong.
@@ -120,6 +118,13 @@ MASSES = 1 << 22
 """Most probabilities of points that partial signatures hold, where a threshold is given."""
 
 
+class SignatureSearch(Protocol):
+    """What all searches for complete signatures offer."""
+
+    def complete(self) -> Iterator[PartialSignatures]:
+        """All signatures that may be matches, NOTs left out, in chunks of equal length."""
+
+
 @dataclass(frozen=True, eq=False)
 class FoundSignatures:
     """A chunk; `window_start`: in ticks, where windows slide."""
@@ -142,9 +147,9 @@ def signatures_of(
     if threshold is not None:
         chunk = min(chunk, MASSES // block.most_points + 1)
     tests = Extensions(automaton, block, span_in_points(spec.window, block.grain), threshold)
-    growth = _way_to_grow(tests, chunk)
+    search = _search_for(tests, chunk)
     rivals = RivalSearch(tests, chunk)
-    for complete in growth.complete():
+    for complete in search.complete():
         for begin in range(0, len(complete), ROWS):
             some = complete.part(begin, begin + ROWS)
             found = _with_rivals(some, rivals, spec.window, block.grain)
@@ -152,13 +157,14 @@ def signatures_of(
                 yield found
 
 
-def _way_to_grow(tests: Extensions, chunk: int) -> SignatureGrowth | SignatureWalk:
+def _search_for(tests: Extensions, chunk: int) -> SignatureSearch:
+    """Depth first where no condition links events, else in chunks."""
     if tests.automaton.spec.earliest:
-        return NextGrowth(tests, chunk)
-    return SignatureWalk(tests, chunk) if can_walk(tests) else SignatureGrowth(tests, chunk)
+        return FollowerSearch(tests, chunk)
+    return DepthFirstSearch(tests, chunk) if can_search_depth_first(tests) else ChunkedSearch(tests, chunk)
 
 
-def _with_rivals(complete: Prefixes, search: RivalSearch, window: Window, grain: int) -> FoundSignatures:
+def _with_rivals(complete: PartialSignatures, search: RivalSearch, window: Window, grain: int) -> FoundSignatures:
     rivals = None
     if search.needed:
         rivals, kept = search.of(complete)

@@ -12,9 +12,9 @@ from trendloom.errors import PlanError
 from trendloom.expr.nodes import MIRRORED, Attribute, Comparison, Constant, Expr, Junction
 from trendloom.kernels.contract.pattern_spec import PatternPosition, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
+from trendloom.kernels.uncertain.depth_first import suits_depth_first
 from trendloom.kernels.uncertain.kernel import ImpreciseKernel
 from trendloom.kernels.uncertain.search import check_supported
-from trendloom.kernels.uncertain.walk import is_for_walks
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Plan
 from trendloom.model.selection import Semantics
@@ -121,7 +121,7 @@ def search(request: PlanningRequest) -> Choice:
         pattern_spec, whole_windows=request.aggregates, threshold=plan.confidence, slack=how.longest
     )
     notes = (Branch("pruning", below=tuple(_pruned(request))), Branch("confidence", _weighed(request)))
-    algorithm = WALK if is_for_walks(pattern_spec) else GROWTH
+    algorithm = WALK if suits_depth_first(pattern_spec) else GROWTH
     result = ADDED_UP_LATER if request.aggregates else AS_FOUND
     return Choice(kernel, algorithm, _why(request), _cost(request), result, notes=notes)
 
@@ -156,7 +156,7 @@ def _why(request: PlanningRequest) -> str:
         one, other = (f"'{pattern_spec.places[position].variable}'" for position in found)
         of = one if one == other else f"{one} and {other}"
         fits = f"an event may fit several places, of {of}: all in the order of the query as well"
-    if is_for_walks(pattern_spec):
+    if suits_depth_first(pattern_spec):
         way = "no condition links events"
     elif pattern_spec.earliest:
         way = "what comes next is found for many partial matches at once"

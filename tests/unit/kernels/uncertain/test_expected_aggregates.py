@@ -18,9 +18,14 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.contract.totals import Amounts, Totals
-from trendloom.kernels.uncertain.expected import results
-from trendloom.kernels.uncertain.expected.kernel import ExpectedKernel
-from trendloom.kernels.uncertain.expected.results import PROBABILITY, ExpectedOfSequence, exact_numbers, expected_totals
+from trendloom.kernels.uncertain.expected import kernel as results
+from trendloom.kernels.uncertain.expected.kernel import (
+    PROBABILITY,
+    ExpectedKernel,
+    ExpectedOfSequence,
+    exact_numbers,
+    expected_totals,
+)
 from trendloom.model.imprecision import Masses
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window

@@ -21,11 +21,10 @@ from tests.unit.kernels.uncertain.worlds_by_hand import (
 
 from trendloom.errors import BindError, PlanError
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.uncertain.extension import Extensions
-from trendloom.kernels.uncertain.growth import SignatureGrowth
-from trendloom.kernels.uncertain.prefixes import Prefixes
+from trendloom.kernels.uncertain.chunked import ChunkedSearch, Extensions
+from trendloom.kernels.uncertain.depth_first import DepthFirstSearch, can_search_depth_first
 from trendloom.kernels.uncertain.search import check_supported, span_in_points
-from trendloom.kernels.uncertain.walk import SignatureWalk, can_walk
+from trendloom.kernels.uncertain.signatures import PartialSignatures
 
 CALM = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
@@ -121,11 +120,11 @@ def test_walk_finds_what_growth_finds(case: ImpreciseCase, chunk: int) -> None:
         assume(False)
         raise
     tests = Extensions(Automaton(spec.without_rules()), block, span_in_points(spec.window, block.grain))
-    assert can_walk(tests)
-    assert rows_of(SignatureWalk(tests, chunk).complete()) == rows_of(SignatureGrowth(tests, chunk).complete())
+    assert can_search_depth_first(tests)
+    assert rows_of(DepthFirstSearch(tests, chunk).complete()) == rows_of(ChunkedSearch(tests, chunk).complete())
 
 
-def rows_of(chunks: Iterable[Prefixes]) -> list[tuple[int, ...]]:
+def rows_of(chunks: Iterable[PartialSignatures]) -> list[tuple[int, ...]]:
     """All that is known of partial signatures, in one order."""
     found = []
     for chunk in chunks:

@@ -1,8 +1,8 @@
 """How likely signatures are matches, and in which times: doubles with a bound on their error, exact where it matters.
 
 Doubles take products and sums of probabilities only, so what they lose is a rounding per step, and the steps are
-counted: the confidence is right up to `roundings · 2^-53`, relatively. Whoever is closer than that to the threshold is
-computed again, with fractions, and so is whoever multiplies numbers too small for doubles. Signatures of the same shape
+counted: the confidence is right up to `roundings · 2^-53`, relatively. What is closer than that to the threshold is
+computed again, with fractions, and so is what multiplies numbers too small for doubles. Signatures of the same shape
 (intervals, masses and rivals relative to the first point) are computed exactly once.
 
 Cost: see `weigh`; fractions take a thousand times as long.
@@ -22,8 +22,8 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.contract.matches import MatchConfidence
 from trendloom.kernels.jit.interpreted import interpret
-from trendloom.kernels.uncertain.confidence.points import FAR, exact_masses, masses_of
-from trendloom.kernels.uncertain.confidence.rivals import MOST_AT_ONCE, RivalRows
+from trendloom.kernels.uncertain.confidence.in_order import FAR, exact_masses, masses_of
+from trendloom.kernels.uncertain.confidence.quiet_gaps import MOST_AT_ONCE, RivalRows
 from trendloom.kernels.uncertain.confidence.weigh import DELICATE, TOO_MANY, SignatureRows, WeighedSignatures, weigh
 from trendloom.kernels.uncertain.signatures import Rivals, Signatures
 
@@ -33,10 +33,12 @@ SHAPES = 1 << 14
 Shape = tuple[Any, ...]
 
 
-def chances(signatures: Signatures, block: IntervalBlock, threshold: Fraction | None) -> tuple[MatchConfidence, Array]:
-    """The chances of all signatures, and which of them are kept: those that match in some world, at least so likely.
+def confidences_of(
+    signatures: Signatures, block: IntervalBlock, threshold: Fraction | None
+) -> tuple[MatchConfidence, Array]:
+    """The confidences of all signatures, and which are kept: those that match in some world, at least so likely.
 
-    Who is not kept has chances as well, but times only if it matches in some world.
+    One that is not kept has a confidence as well, but times only if it matches in some world.
     """
     weights = _in_doubles(signatures, block)
     confidence, low, high = weights.confidence, weights.times[:, 0], weights.times[:, 1]
@@ -48,7 +50,7 @@ def chances(signatures: Signatures, block: IntervalBlock, threshold: Fraction | 
         kept &= confidence >= bar
         again |= (confidence > 0) & (np.abs(confidence - bar) <= 2 * error * bar + 2.0**-52 * bar)
     for number in np.flatnonzero(again):
-        exact, low[number], high[number] = exact_chance(signatures, block, int(number))
+        exact, low[number], high[number] = exact_confidence(signatures, block, int(number))
         confidence[number] = float(exact)
         kept[number] = exact > 0 and (threshold is None or exact >= threshold)
     return MatchConfidence(np.minimum(confidence, 1.0), low * block.grain, high * block.grain), kept
@@ -59,13 +61,13 @@ def rounding_error(roundings: Array) -> Array:
     return 1.01 * 2.0**-53 * roundings
 
 
-def exact_chances(signatures: Signatures, block: IntervalBlock) -> list[tuple[Fraction, int, int]]:
+def exact_confidences(signatures: Signatures, block: IntervalBlock) -> list[tuple[Fraction, int, int]]:
     """The exact confidence of each signature, and the first and last time (ticks) it covers."""
-    found = [exact_chance(signatures, block, number) for number in range(len(signatures))]
+    found = [exact_confidence(signatures, block, number) for number in range(len(signatures))]
     return [(confidence, low * block.grain, high * block.grain) for confidence, low, high in found]
 
 
-def exact_chance(signatures: Signatures, block: IntervalBlock, number: int) -> tuple[Fraction, int, int]:
+def exact_confidence(signatures: Signatures, block: IntervalBlock, number: int) -> tuple[Fraction, int, int]:
     """The exact confidence of one of them, and the first and last point it covers."""
     first = int(block.first_point[signatures.events[signatures.offsets[number]]])
     confidence, low, high = _of_shape(_shape_of(signatures, block, number, first))

@@ -3,7 +3,7 @@
 The state after the j-th event is its time and, of the tracked rivals that matter at that time, which have occurred:
 one bit each. From there the sweep walks through the points of the gap. At every point the gap can end, and then rivals
 at that very point are between nobody; or it goes on, and then rivals at the point lie in the gap, if they may. Excuses
-raised in the gap so far are flags of the walk; they count from the next point on. Plain rivals multiply what leaves the
+raised in the gap so far are flags of the gap; they count from the next point on. Plain rivals multiply what leaves the
 gap, and excusable ones multiply it when they are excused or the gap ends.
 
 Cost: O(length · points² · 2^bits · tracked · sets of excuses²); bits: tracked rivals that matter at once.
@@ -17,15 +17,8 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.uncertain.confidence.points import FAR, HIGH, LOW, mass_at, mass_outside, mass_within
+from trendloom.kernels.uncertain.confidence.in_order import FAR, HIGH, LOW, mass_at, mass_outside, mass_within
 from trendloom.kernels.uncertain.confidence.quiet_gaps import (
-    BoxedSignature,
-    Room,
-    quiet_at_end,
-    quiet_ends,
-    quiet_table,
-)
-from trendloom.kernels.uncertain.confidence.rivals import (
     BIT,
     BITS,
     FIRST_EXCUSABLE,
@@ -36,8 +29,13 @@ from trendloom.kernels.uncertain.confidence.rivals import (
     START,
     STOP,
     TRACKED,
+    BoxedSignature,
+    Workspace,
     excuses_of,
     is_blocked,
+    quiet_at_end,
+    quiet_ends,
+    quiet_table,
     rival_event,
 )
 
@@ -60,7 +58,7 @@ class Tracked(NamedTuple):
     raised: Array
 
 
-class Walk(NamedTuple):
+class GapState(NamedTuple):
     """Weights by sets of excuses and of occurred rivals: `now`; what they become (`then`); those that begin a point
     with the same excuses (`some`); and what leaves the gap (`leaving`), where excuses are over.
     """
@@ -72,34 +70,34 @@ class Walk(NamedTuple):
 
 
 @njit(**INSIDE)
-def weigh_sweep(scene: BoxedSignature, room: Room) -> tuple[Any, int]:
+def weigh_sweep(boxed: BoxedSignature, space: Workspace) -> tuple[Any, int]:
     """The probability of a signature in a box, and the last time of its last event in worlds where it matches.
 
     Where a gap at either end depends on the first or the last event, the box has one point for that.
     """
-    box, length, share = scene.box, len(scene.events), scene.points.share
-    sets, flags = 1 << scene.watched.tally[BITS], scene.watched.tally[FLAGS]
-    tracked = _list_tracked(scene)
-    layers = np.zeros((2, len(room.vector), sets), share.dtype)
+    box, length, share = boxed.box, len(boxed.events), boxed.points.share
+    sets, flags = 1 << boxed.table.tally[BITS], boxed.table.tally[FLAGS]
+    tracked = _list_tracked(boxed)
+    layers = np.zeros((2, len(space.vector), sets), share.dtype)
     layer, later = layers[0], layers[1]
     excused = np.zeros((3, flags, sets), share.dtype)
-    walk = Walk(excused[0], excused[1], excused[2], np.zeros((1, sets), share.dtype))
+    state = GapState(excused[0], excused[1], excused[2], np.zeros((1, sets), share.dtype))
     for point in range(box[0, LOW], box[0, HIGH] + 1):
-        _open(scene, tracked, point, layer[point - box[0, LOW] : point - box[0, LOW] + 1])
+        _open(boxed, tracked, point, layer[point - box[0, LOW] : point - box[0, LOW] + 1])
     for gap in range(1, length):
         later[: box[gap, HIGH] - box[gap, LOW] + 1] = 0
-        quiet = quiet_table(scene, gap, room)
-        _enter_gap(scene, tracked, gap)
+        quiet = quiet_table(boxed, gap, space)
+        _enter_gap(boxed, tracked, gap)
         for place in range(box[gap - 1, HIGH] - box[gap - 1, LOW] + 1):
             if _has_weight(layer[place]):
-                walk.now[:] = 0
-                walk.now[0] = layer[place]
-                _walk_through(scene, tracked, gap, place, quiet, walk, later)
+                state.now[:] = 0
+                state.now[0] = layer[place]
+                _cross_gap(boxed, tracked, gap, place, quiet, state, later)
         layer, later = later, layer
     total, latest = share[0] * 0, -FAR
     for point in range(box[length - 1, LOW], box[length - 1, HIGH] + 1):
         place = point - box[length - 1, LOW]
-        mass = _close(scene, tracked, point, layer[place : place + 1])
+        mass = _close(boxed, tracked, point, layer[place : place + 1])
         if mass > 0:
             total += mass
             latest = point
@@ -107,62 +105,62 @@ def weigh_sweep(scene: BoxedSignature, room: Room) -> tuple[Any, int]:
 
 
 @njit(**INSIDE)
-def _list_tracked(scene: BoxedSignature) -> Tracked:
-    """Those of a signature, with room for what they do in a gap."""
-    points, rows, watched, box, last = scene.points, scene.rows, scene.watched, scene.box, len(scene.events) - 1
+def _list_tracked(boxed: BoxedSignature) -> Tracked:
+    """Those of a signature, with space for what they do in a gap."""
+    points, rows, table, box, last = boxed.points, boxed.rows, boxed.table, boxed.box, len(boxed.events) - 1
     count, width = 0, 0
-    for rival in range(watched.tally[RIVALS]):
-        count += int(watched.rivals[rival, KIND] == TRACKED)
+    for rival in range(table.tally[RIVALS]):
+        count += int(table.rivals[rival, KIND] == TRACKED)
     for gap in range(1, last + 1):
         width = max(width, box[gap, HIGH] - box[gap - 1, LOW])
     spans, edges = np.zeros((count, 4), np.int64), np.zeros((count, 2), points.share.dtype)
     at = 0
-    for rival in range(watched.tally[RIVALS]):
-        if watched.rivals[rival, KIND] == TRACKED:
-            start, stop = watched.rivals[rival, START], watched.rivals[rival, STOP]
-            event = rival_event(rows, watched, rival)
-            spans[at, WHO], spans[at, MASK] = rival, 1 << watched.rivals[rival, BIT]
+    for rival in range(table.tally[RIVALS]):
+        if table.rivals[rival, KIND] == TRACKED:
+            start, stop = table.rivals[rival, START], table.rivals[rival, STOP]
+            event = rival_event(rows, table, rival)
+            spans[at, WHO], spans[at, MASK] = rival, 1 << table.rivals[rival, BIT]
             spans[at, FROM], spans[at, TO] = start, stop
             edges[at, 0] = mass_within(points, event, -FAR, start - 1)
             edges[at, 1] = mass_within(points, event, stop + 1, FAR)
             at += 1
     masses = np.zeros((count, width + 1), points.share.dtype)
-    flags = watched.tally[FLAGS]
+    flags = table.tally[FLAGS]
     return Tracked(spans, edges, masses, np.zeros((count, flags), np.bool_), np.zeros(count, np.int64))
 
 
 @njit(**INSIDE)
-def _enter_gap(scene: BoxedSignature, tracked: Tracked, gap: int) -> None:
+def _enter_gap(boxed: BoxedSignature, tracked: Tracked, gap: int) -> None:
     """Note what tracked rivals do in a gap."""
-    rows, watched, box = scene.rows, scene.watched, scene.box
+    rows, table, box = boxed.rows, boxed.table, boxed.box
     first, last = box[gap - 1, LOW] + 1, box[gap, HIGH]
     for at in range(len(tracked.spans)):
         rival = tracked.spans[at, WHO]
-        event = rival_event(rows, watched, rival)
+        event = rival_event(rows, table, rival)
         for point in range(first, last + 1):
             matters = tracked.spans[at, FROM] <= point <= tracked.spans[at, TO]
-            tracked.masses[at, point - first] = mass_at(scene.points, event, point) if matters else 0
+            tracked.masses[at, point - first] = mass_at(boxed.points, event, point) if matters else 0
         for flags in range(tracked.allowed.shape[1]):
-            tracked.allowed[at, flags] = not is_blocked(rows, watched, rival, gap, flags)
-        tracked.raised[at] = excuses_of(rows, watched, rival, gap)
+            tracked.allowed[at, flags] = not is_blocked(rows, table, rival, gap, flags)
+        tracked.raised[at] = excuses_of(rows, table, rival, gap)
 
 
 @njit(**INSIDE)
-def _open(scene: BoxedSignature, tracked: Tracked, point: int, weights: Array) -> None:
+def _open(boxed: BoxedSignature, tracked: Tracked, point: int, weights: Array) -> None:
     """The weights when the first event lies at a point."""
-    points, rows, watched, events, _, box, limits = scene
+    points, rows, table, events, _, box, limits = boxed
     weights[:] = 0
     weights[0, 0] = mass_at(points, events[0], point)
     horizon = box[len(events) - 1, HIGH] - limits.span if limits.bare else limits.first - 1
     if not limits.bare:
-        weights[0, 0] *= quiet_at_end(points, rows, watched, 0, horizon, point)
+        weights[0, 0] *= quiet_at_end(points, rows, table, 0, horizon, point)
     for at in range(len(tracked.spans)):
         if tracked.spans[at, FROM] > point:
             continue
         rival = tracked.spans[at, WHO]
-        event = rival_event(rows, watched, rival)
+        event = rival_event(rows, table, rival)
         so_far = mass_within(points, event, -FAR, point)
-        if is_blocked(rows, watched, rival, 0, 0):
+        if is_blocked(rows, table, rival, 0, 0):
             so_far = mass_within(points, event, -FAR, min(horizon, point - 1)) + mass_at(points, event, point)
         if tracked.spans[at, TO] <= point:
             weights *= so_far + mass_within(points, event, point + 1, FAR)
@@ -171,67 +169,67 @@ def _open(scene: BoxedSignature, tracked: Tracked, point: int, weights: Array) -
 
 
 @njit(**INSIDE)
-def _close(scene: BoxedSignature, tracked: Tracked, point: int, weights: Array) -> Any:
+def _close(boxed: BoxedSignature, tracked: Tracked, point: int, weights: Array) -> Any:
     """The whole weight when the last event lies at a point; spends the weights."""
-    points, rows, watched, events, _, box, limits = scene
+    points, rows, table, events, _, box, limits = boxed
     length = len(events)
     end = box[0, LOW] + limits.span if limits.bare else limits.last + 1
     for at in range(len(tracked.spans)):
         if tracked.spans[at, TO] <= point:
             continue
         rival = tracked.spans[at, WHO]
-        event = rival_event(rows, watched, rival)
+        event = rival_event(rows, table, rival)
         rest = mass_within(points, event, point + 1, FAR)
-        if is_blocked(rows, watched, rival, length, 0):
+        if is_blocked(rows, table, rival, length, 0):
             rest = mass_within(points, event, max(end, point + 1), FAR)
         if tracked.spans[at, FROM] > point:
             weights *= mass_within(points, event, -FAR, point) + rest
         else:
             _leave(weights, tracked.spans[at, MASK], rest)
-    return weights[0, 0] * quiet_ends(points, rows, watched, length, box[0, LOW], point, limits)
+    return weights[0, 0] * quiet_ends(points, rows, table, length, box[0, LOW], point, limits)
 
 
 @njit(**INSIDE)
-def _walk_through(
-    scene: BoxedSignature, tracked: Tracked, gap: int, place: int, quiet: Array, walk: Walk, later: Array
+def _cross_gap(
+    boxed: BoxedSignature, tracked: Tracked, gap: int, place: int, quiet: Array, state: GapState, later: Array
 ) -> None:
-    """Walk through a gap that begins at the point of this place, and add what leaves it to the weights of the next
+    """GapState through a gap that begins at the point of this place, and add what leaves it to the weights of the next
     event.
     """
-    first, low, high = scene.box[gap - 1, LOW], scene.box[gap, LOW], scene.box[gap, HIGH]
-    spans, begin, event = tracked.spans, first + place, scene.events[gap]
+    first, low, high = boxed.box[gap - 1, LOW], boxed.box[gap, LOW], boxed.box[gap, HIGH]
+    spans, begin, event = tracked.spans, first + place, boxed.events[gap]
     for point in range(begin + 1, high + 1):
         for at in range(len(spans)):
             if spans[at, FROM] == point:
-                _enter(walk.now, spans[at, MASK], tracked.edges[at, 0])
+                _enter(state.now, spans[at, MASK], tracked.edges[at, 0])
         if point >= low:
-            mass = mass_at(scene.points, event, point) * quiet[place, point - low]
+            mass = mass_at(boxed.points, event, point) * quiet[place, point - low]
             if mass > 0:
-                _end_gap(scene, tracked, gap, begin, point, walk)
-                _add(walk.leaving[0], mass, later[point - low])
+                _end_gap(boxed, tracked, gap, begin, point, state)
+                _add(state.leaving[0], mass, later[point - low])
         if point < high:
-            if len(walk.now) == 1:
+            if len(state.now) == 1:
                 for at in range(len(spans)):
                     if tracked.allowed[at, 0] and tracked.masses[at, point - first - 1] > 0:
-                        _occur(walk.now[0], walk.now[0], spans[at, MASK], tracked.masses[at, point - first - 1])
+                        _occur(state.now[0], state.now[0], spans[at, MASK], tracked.masses[at, point - first - 1])
             else:
-                _stay_in_gap(scene, tracked, gap, begin, point, walk)
+                _stay_in_gap(boxed, tracked, gap, begin, point, state)
             for at in range(len(spans)):
                 if spans[at, TO] == point:
-                    _leave(walk.now, spans[at, MASK], tracked.edges[at, 1])
+                    _leave(state.now, spans[at, MASK], tracked.edges[at, 1])
 
 
 @njit(**INSIDE)
-def _end_gap(scene: BoxedSignature, tracked: Tracked, gap: int, begin: int, point: int, walk: Walk) -> None:
+def _end_gap(boxed: BoxedSignature, tracked: Tracked, gap: int, begin: int, point: int, state: GapState) -> None:
     """What leaves a gap that ends at a point: rivals at that point lie in no gap."""
-    leaving, place = walk.leaving, point - scene.box[gap - 1, LOW] - 1
-    if len(walk.now) == 1:
-        leaving[0] = walk.now[0]
+    leaving, place = state.leaving, point - boxed.box[gap - 1, LOW] - 1
+    if len(state.now) == 1:
+        leaving[0] = state.now[0]
     else:
         leaving[0] = 0
-        for flags in range(len(walk.now)):
-            if _has_weight(walk.now[flags]):
-                _add(walk.now[flags], _excusable(scene, gap, flags, -1, begin, point), leaving[0])
+        for flags in range(len(state.now)):
+            if _has_weight(state.now[flags]):
+                _add(state.now[flags], _excusable(boxed, gap, flags, -1, begin, point), leaving[0])
     for at in range(len(tracked.spans)):
         mask = tracked.spans[at, MASK]
         if tracked.masses[at, place] > 0:
@@ -241,40 +239,38 @@ def _end_gap(scene: BoxedSignature, tracked: Tracked, gap: int, begin: int, poin
 
 
 @njit(**INSIDE)
-def _stay_in_gap(scene: BoxedSignature, tracked: Tracked, gap: int, begin: int, point: int, walk: Walk) -> None:
+def _stay_in_gap(boxed: BoxedSignature, tracked: Tracked, gap: int, begin: int, point: int, state: GapState) -> None:
     """Let rivals lie at a point of a gap, if the excuses from before allow it; they excuse from the next point on."""
-    place = point - scene.box[gap - 1, LOW] - 1
-    walk.then[:] = 0
-    for flags in range(len(walk.now)):
-        if not _has_weight(walk.now[flags]):
+    place = point - boxed.box[gap - 1, LOW] - 1
+    state.then[:] = 0
+    for flags in range(len(state.now)):
+        if not _has_weight(state.now[flags]):
             continue
-        walk.some[:] = 0
-        walk.some[flags] = walk.now[flags]
+        state.some[:] = 0
+        state.some[flags] = state.now[flags]
         for at in range(len(tracked.spans)):
             mass, mask = tracked.masses[at, place], tracked.spans[at, MASK]
             if mass > 0 and tracked.allowed[at, flags]:
-                for other in range(len(walk.some)):
-                    _occur(walk.some[other], walk.some[other | tracked.raised[at]], mask, mass)
-        for other in range(len(walk.some)):
-            if _has_weight(walk.some[other]):
-                _add(walk.some[other], _excusable(scene, gap, flags, other, begin, point + 1), walk.then[other])
-    walk.now[:] = walk.then
+                for other in range(len(state.some)):
+                    _occur(state.some[other], state.some[other | tracked.raised[at]], mask, mass)
+        for other in range(len(state.some)):
+            if _has_weight(state.some[other]):
+                _add(state.some[other], _excusable(boxed, gap, flags, other, begin, point + 1), state.then[other])
+    state.now[:] = state.then
 
 
 @njit(**INSIDE)
-def _excusable(scene: BoxedSignature, gap: int, flags: int, then: int, begin: int, end: int) -> Any:
+def _excusable(boxed: BoxedSignature, gap: int, flags: int, then: int, begin: int, end: int) -> Any:
     """How likely the excusable rivals of a gap keep out of it before a point, those that are blocked after some excuses
     and no longer after others; all that are blocked if those others are -1.
     """
-    points, rows, watched = scene.points, scene.rows, scene.watched
+    points, rows, table = boxed.points, boxed.rows, boxed.table
     found = points.share[0] * 0 + 1
-    rival = watched.gaps[gap, FIRST_EXCUSABLE]
+    rival = table.gaps[gap, FIRST_EXCUSABLE]
     while rival >= 0:
-        if is_blocked(rows, watched, rival, gap, flags) and (
-            then < 0 or not is_blocked(rows, watched, rival, gap, then)
-        ):
-            found *= mass_outside(points, rival_event(rows, watched, rival), begin, end)
-        rival = watched.rivals[rival, LINK]
+        if is_blocked(rows, table, rival, gap, flags) and (then < 0 or not is_blocked(rows, table, rival, gap, then)):
+            found *= mass_outside(points, rival_event(rows, table, rival), begin, end)
+        rival = table.rivals[rival, LINK]
     return found
 
 

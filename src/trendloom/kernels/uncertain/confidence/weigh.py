@@ -17,11 +17,21 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.uncertain.confidence.boxes import TimeLimits, narrow, tighten
-from trendloom.kernels.uncertain.confidence.in_order import first_point, last_point, mass_in_order, mass_of_sums
-from trendloom.kernels.uncertain.confidence.points import FAR, HIGH, LOW, PointMasses, mass_at
-from trendloom.kernels.uncertain.confidence.quiet_gaps import BoxedSignature, Room, room_for, weigh_quiet
-from trendloom.kernels.uncertain.confidence.rivals import (
+from trendloom.kernels.uncertain.confidence.in_order import (
+    FAR,
+    HIGH,
+    LOW,
+    PointMasses,
+    TimeLimits,
+    first_point,
+    last_point,
+    mass_at,
+    mass_in_order,
+    mass_of_sums,
+    narrow,
+    tighten,
+)
+from trendloom.kernels.uncertain.confidence.quiet_gaps import (
     BITS,
     FLAGS,
     KIND,
@@ -30,11 +40,15 @@ from trendloom.kernels.uncertain.confidence.rivals import (
     NEEDS_START,
     PLAIN,
     RIVALS,
+    BoxedSignature,
     RivalRows,
-    Watched,
-    empty_watch,
+    RivalTable,
+    Workspace,
+    empty_rival_table,
     rival_event,
     sort_rivals,
+    weigh_quiet,
+    workspace_for,
 )
 from trendloom.kernels.uncertain.confidence.sweep import weigh_sweep
 
@@ -138,7 +152,7 @@ def _shared(signatures: SignatureRows, one: int, other: int) -> int:
 def _set_order(
     points: PointMasses, events: Array, whole: Array, mass: Any, weights: WeighedSignatures, number: int
 ) -> None:
-    """The confidence where no span binds; who begins earlier or ends later is in order too."""
+    """The confidence where no span binds; a first event that begins earlier is in order too."""
     last = len(events) - 1
     if mass > 0:
         weights.confidence[number] = mass
@@ -153,19 +167,22 @@ def _weigh_rivals(
     """Those with rivals, up to sweeps."""
     offsets = signatures.offsets
     whole, box = _empty_boxes(offsets)
-    room, watched = room_for(width, len(box) - 1, points.share), empty_watch(largest(rows.offsets), len(box))
+    space, table = (
+        workspace_for(width, len(box) - 1, points.share),
+        empty_rival_table(largest(rows.offsets), len(box)),
+    )
     for number in range(len(offsets) - 1):
         events, limits = signatures.events[offsets[number] : offsets[number + 1]], _limits_of(signatures, number)
         if not _frame(points, events, limits, whole):
             continue
-        sort_rivals(points, rows, number, len(events), whole, limits, watched)
-        if not has_work(watched):
-            _weigh_order(points, events, signatures.span, whole, box, room.vector, room.spare, weights, number)
+        sort_rivals(points, rows, number, len(events), whole, limits, table)
+        if not has_work(table):
+            _weigh_order(points, events, signatures.span, whole, box, space.vector, space.spare, weights, number)
             continue
-        _note_precision(points, events, rows, watched, weights, number)
+        _note_precision(points, events, rows, table, weights, number)
         if weights.notes[number, 1] == DONE:
-            scene = BoxedSignature(points, rows, watched, events, whole, box, limits)
-            _sum_boxes(weigh_quiet, scene, room, weights, number)
+            boxed = BoxedSignature(points, rows, table, events, whole, box, limits)
+            _sum_boxes(weigh_quiet, boxed, space, weights, number)
 
 
 @njit(nogil=True)
@@ -180,19 +197,22 @@ def _weigh_sweeps(
     """Those of some numbers, by sweeps."""
     offsets = signatures.offsets
     whole, box = _empty_boxes(offsets)
-    room, watched = room_for(width, len(box) - 1, points.share), empty_watch(largest(rows.offsets), len(box))
+    space, table = (
+        workspace_for(width, len(box) - 1, points.share),
+        empty_rival_table(largest(rows.offsets), len(box)),
+    )
     for number in numbers:
         events, limits = signatures.events[offsets[number] : offsets[number + 1]], _limits_of(signatures, number)
         _frame(points, events, limits, whole)
-        sort_rivals(points, rows, number, len(events), whole, limits, watched)
+        sort_rivals(points, rows, number, len(events), whole, limits, table)
         weights.notes[number, 1] = DONE
-        scene = BoxedSignature(points, rows, watched, events, whole, box, limits)
-        _sum_boxes(weigh_sweep, scene, room, weights, number)
+        boxed = BoxedSignature(points, rows, table, events, whole, box, limits)
+        _sum_boxes(weigh_sweep, boxed, space, weights, number)
 
 
 @njit(**INSIDE)
 def _empty_boxes(offsets: Array) -> tuple[Array, Array]:
-    """Two with room for every signature."""
+    """Two with space for every signature."""
     size = largest(offsets)
     return np.zeros((size, 2), np.int64), np.zeros((size, 2), np.int64)
 
@@ -281,40 +301,45 @@ def _is_fit(points: PointMasses, events: Array, weights: WeighedSignatures, numb
 
 
 @njit(**INSIDE)
-def has_work(watched: Watched) -> bool:
+def has_work(table: RivalTable) -> bool:
     """Whether a rival matters."""
-    return bool(np.any(watched.rivals[: watched.tally[RIVALS], KIND] >= PLAIN))
+    return bool(np.any(table.rivals[: table.tally[RIVALS], KIND] >= PLAIN))
 
 
 @njit(**INSIDE)
 def _note_precision(
-    points: PointMasses, events: Array, rows: RivalRows, watched: Watched, weights: WeighedSignatures, number: int
+    points: PointMasses,
+    events: Array,
+    rows: RivalRows,
+    table: RivalTable,
+    weights: WeighedSignatures,
+    number: int,
 ) -> None:
     """The same with rivals: each is rounded once more when it is multiplied into all else."""
     _is_fit(points, events, weights, number)
-    roundings, least = len(events) * watched.tally[FLAGS], 0.0
+    roundings, least = len(events) * table.tally[FLAGS], 0.0
     for event in events:
         least += points.least[event]
-    for rival in range(watched.tally[RIVALS]):
-        if watched.rivals[rival, KIND] >= PLAIN:
-            event = rival_event(rows, watched, rival)
+    for rival in range(table.tally[RIVALS]):
+        if table.rivals[rival, KIND] >= PLAIN:
+            event = rival_event(rows, table, rival)
             roundings += 4 * (points.bounds[event, HIGH] - points.bounds[event, LOW] + 3)
             least += points.least[event]
     weights.notes[number, 0] += roundings
-    if watched.tally[BITS] > MOST_AT_ONCE:
+    if table.tally[BITS] > MOST_AT_ONCE:
         weights.notes[number, 1] = TOO_MANY
     elif least < TINY:
         weights.notes[number, 1] = DELICATE
-    elif watched.tally[BITS] > 0:
+    elif table.tally[BITS] > 0:
         weights.notes[number, 1] = TO_SWEEP
 
 
 @njit(**INSIDE, cache=False)
-def _sum_boxes(box_mass: Any, scene: BoxedSignature, room: Room, weights: WeighedSignatures, number: int) -> None:
+def _sum_boxes(box_mass: Any, boxed: BoxedSignature, space: Workspace, weights: WeighedSignatures, number: int) -> None:
     """Confidence, least start and greatest end with rivals. `box_mass` weighs a box."""
-    last, span, tally, whole = len(scene.events) - 1, scene.limits.span, scene.watched.tally, scene.whole
-    room.filled[:] = False
-    total, low, high = scene.points.share[0] * 0, FAR, -FAR
+    last, span, tally, whole = len(boxed.events) - 1, boxed.limits.span, boxed.table.tally, boxed.whole
+    space.filled[:] = False
+    total, low, high = boxed.points.share[0] * 0, FAR, -FAR
     begin = whole[0, LOW]
     while begin <= whole[0, HIGH]:
         alone = tally[NEEDS_START] != 0 or whole[last, HIGH] - begin >= span
@@ -322,13 +347,13 @@ def _sum_boxes(box_mass: Any, scene: BoxedSignature, room: Room, weights: Weighe
         first_end, last_end = whole[last, LOW], min(whole[last, HIGH], begin + span - 1)
         while first_end <= last_end:
             ends = first_end, (first_end if tally[NEEDS_END] != 0 else last_end)
-            if narrow(whole, scene.box, last + 1, starts, ends):
-                mass, latest = box_mass(scene, room)
+            if narrow(whole, boxed.box, last + 1, starts, ends):
+                mass, latest = box_mass(boxed, space)
                 if mass > 0:
                     total += mass
                     high = max(high, latest)
                     if starts[0] < low:
-                        low = min(low, _least_start(box_mass, scene, room, starts, ends))
+                        low = min(low, _least_start(box_mass, boxed, space, starts, ends))
             first_end = ends[1] + 1
         begin = starts[1] + 1
     if total > 0:
@@ -338,14 +363,14 @@ def _sum_boxes(box_mass: Any, scene: BoxedSignature, room: Room, weights: Weighe
 
 @njit(**INSIDE, cache=False)
 def _least_start(
-    box_mass: Any, scene: BoxedSignature, room: Room, starts: tuple[int, int], ends: tuple[int, int]
+    box_mass: Any, boxed: BoxedSignature, space: Workspace, starts: tuple[int, int], ends: tuple[int, int]
 ) -> int:
     """The least start in a box of weight."""
     for start in range(starts[0], starts[1]):
-        if mass_at(scene.points, scene.events[0], start) > 0 and narrow(
-            scene.whole, scene.box, len(scene.events), (start, start), ends
+        if mass_at(boxed.points, boxed.events[0], start) > 0 and narrow(
+            boxed.whole, boxed.box, len(boxed.events), (start, start), ends
         ):
-            mass, _ = box_mass(scene, room)
+            mass, _ = box_mass(boxed, space)
             if mass > 0:
                 return start
     return starts[1]

@@ -25,7 +25,7 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.uncertain.expected.masses import LikelyPoints, mass_after, mass_at, mass_until
+from trendloom.kernels.uncertain.expected.sweep import LikelyPoints, mass_after, mass_at, mass_until
 
 MOST_STEPS = 10_000_000_000
 """Events looked at for one probability: some ten seconds."""
@@ -72,8 +72,8 @@ def at_least_one(events: LikelyPoints, stretches: StretchesOfPoints, places: int
             points = np.empty(_list_points(events, members, first, last, members[:0]), np.int64)
             _list_points(events, members, first, last, points)
             after = FirstTimes(points, np.zeros(len(points), events.even.dtype))
-            room = np.empty(len(members), np.int64), np.empty(len(members), events.even.dtype)
-            steps = _follow(events, AwaitedEvents(members, room[0], room[1]), times, after, steps, most)
+            buffers = np.empty(len(members), np.int64), np.empty(len(members), events.even.dtype)
+            steps = _follow(events, AwaitedEvents(members, buffers[0], buffers[1]), times, after, steps, most)
             times = after
         refused[number] = steps > most
         for at in range(len(times.point)):

@@ -21,9 +21,9 @@ from tests.unit.kernels.uncertain.confidence.worlds_of_signatures import (
 
 from trendloom.errors import RunError
 from trendloom.kernels.uncertain.confidence.confidence import _in_doubles as in_doubles
-from trendloom.kernels.uncertain.confidence.confidence import chances, exact_chances, rounding_error
+from trendloom.kernels.uncertain.confidence.confidence import confidences_of, exact_confidences, rounding_error
 from trendloom.kernels.uncertain.confidence.in_order import prefix_error, prefix_masses, surely_below
-from trendloom.kernels.uncertain.confidence.rivals import MOST_AT_ONCE
+from trendloom.kernels.uncertain.confidence.quiet_gaps import MOST_AT_ONCE
 from trendloom.kernels.uncertain.signatures import Signatures
 
 KINDS = {
@@ -40,7 +40,7 @@ def test_exactly_as_in_all_worlds(kind: str) -> None:
     @given(KINDS[kind])
     def check(case: Case) -> None:
         signatures, block = signatures_of([case])
-        found = exact_chances(signatures, block)[0]
+        found = exact_confidences(signatures, block)[0]
         expected = case.answer()
         assert found[0] == (0 if expected is None else expected[0])
         if expected is not None:
@@ -55,7 +55,7 @@ def test_doubles_keep_their_bound(kind: str) -> None:
     @given(KINDS[kind], st.sampled_from([None, Fraction(1, 9), Fraction(1, 2), Fraction(1)]))
     def check(case: Case, threshold: Fraction | None) -> None:
         signatures, block = signatures_of([case], grain=10)
-        found, kept = chances(signatures, block, threshold)
+        found, kept = confidences_of(signatures, block, threshold)
         expected = case.answer()
         if expected is None:
             assert not kept[0]
@@ -75,7 +75,7 @@ def test_doubles_keep_their_bound(kind: str) -> None:
 def test_signatures_of_a_chunk_do_not_disturb_each_other(cases: list[Case]) -> None:
     alike = [case for case in cases if (case.span, case.window is None) == (cases[0].span, cases[0].window is None)]
     signatures, block = signatures_of(alike)
-    found, kept = chances(signatures, block, None)
+    found, kept = confidences_of(signatures, block, None)
     for number, case in enumerate(alike):
         expected = case.answer()
         assert bool(kept[number]) == (expected is not None)
@@ -104,7 +104,7 @@ def test_signatures_that_begin_alike_share_sums(
         np.arange(0, 3 * len(chosen) + 1, 3), np.concatenate(numbers), np.zeros(3 * len(chosen), np.int32),
         np.array(taken) if windows else None, span, None,
     )  # fmt: skip
-    found, kept = chances(together, block_of(list(itertools.chain.from_iterable(by_place))), None)
+    found, kept = confidences_of(together, block_of(list(itertools.chain.from_iterable(by_place))), None)
     for number, choice in enumerate(chosen):
         events = tuple(by_place[place][one] for place, one in enumerate(choice))
         expected = Case(events, span=span, window=taken[number]).answer()
@@ -133,18 +133,18 @@ A1, B3, C2, C4 = alike(1, 5), alike(3, 5), alike(3, 5), alike(4, 8)
 )
 def test_the_figure_of_the_thesis(case: Case, confidence: Fraction, times: tuple[int, int]) -> None:
     """Zhang, figure 3.1: a rival at the very time of an event is not between two, so 8/75 and not 17/225."""
-    assert exact_chances(*signatures_of([case])) == [(confidence, *times)]
+    assert exact_confidences(*signatures_of([case])) == [(confidence, *times)]
 
 
 def test_a_span_raises_the_first_bound() -> None:
     case = Case((alike(1, 10), alike(8, 8)), span=4)
-    assert exact_chances(*signatures_of([case])) == [(Fraction(3, 10), 5, 8)]
+    assert exact_confidences(*signatures_of([case])) == [(Fraction(3, 10), 5, 8)]
 
 
 def test_what_is_certain_is_one_and_not_almost() -> None:
     late = alike(200, 206)
     case = Case((alike(0, 20), alike(21, 30), alike(40, 46)), (late,), ((0, 1, True, 0, 0),), span=50)
-    found, kept = chances(*signatures_of([case]), Fraction(1))
+    found, kept = confidences_of(*signatures_of([case]), Fraction(1))
     assert found.confidence.tolist() == [1.0]
     assert kept.all()
 
@@ -154,7 +154,7 @@ def test_a_confidence_at_the_threshold_is_kept(parts: int) -> None:
     """In doubles many of these sums fall a little short of the share, or exceed it."""
     cases = [Case((alike(0, parts - 1), alike(number, number))) for number in range(1, parts)]
     for number in range(1, parts):
-        _, kept = chances(*signatures_of(cases), Fraction(number, parts))
+        _, kept = confidences_of(*signatures_of(cases), Fraction(number, parts))
         assert kept.tolist() == [other >= number for other in range(1, parts)]
 
 
@@ -162,17 +162,17 @@ def test_numbers_too_small_for_doubles() -> None:
     """All of 120 events but the last must lie where they hardly ever do: 2^-1190 is above zero, but not as a double."""
     events = tuple(Imprecise(number, (1, *([0] * (129 - number)), 2**10 - 1), True) for number in range(120))
     signatures, block = signatures_of([Case(events)])
-    found, kept = chances(signatures, block, None)
-    assert exact_chances(signatures, block) == [(Fraction(1, 2**1190), 0, 130)]
+    found, kept = confidences_of(signatures, block, None)
+    assert exact_confidences(signatures, block) == [(Fraction(1, 2**1190), 0, 130)]
     assert (kept.tolist(), found.low.tolist(), found.high.tolist()) == ([True], [0], [130])
-    assert not chances(signatures, block, Fraction(1, 2**1000))[1].any()
+    assert not confidences_of(signatures, block, Fraction(1, 2**1000))[1].any()
 
 
 def test_small_numbers_that_are_summed_away() -> None:
     """A product of the least probabilities would not be a double, but the confidence is a large one."""
     events = tuple(Imprecise(10 * number, (1, *([0] * 8), 2**10 - 1), True) for number in range(120))
     signatures, block = signatures_of([Case((*events, alike(10 * 119 + 1, 10 * 119 + 1)))])
-    found, kept = chances(signatures, block, None)
+    found, kept = confidences_of(signatures, block, None)
     assert (found.confidence[0], kept[0]) == (2.0**-10, True)
     assert (found.low[0], found.high[0]) == (0, 10 * 119 + 1)
 
@@ -183,10 +183,10 @@ def test_more_rivals_at_once_than_there_may_be() -> None:
         rows = tuple((rival, gap, True, 0, 0) for rival in range(count) for gap in (1, 2))
         signatures, block = signatures_of([Case(events, (alike(3, 5),) * count, rows)])
         if count == MOST_AT_ONCE:
-            assert 0 < chances(signatures, block, None)[0].confidence[0] < 1
+            assert 0 < confidences_of(signatures, block, None)[0].confidence[0] < 1
         else:
             with pytest.raises(RunError, match="more than 12 events") as found:
-                chances(signatures, block, None)
+                confidences_of(signatures, block, None)
             assert "grain" in str(found.value.hint)
 
 
@@ -195,8 +195,8 @@ def test_rivals_that_never_meet_share_a_bit() -> None:
     rivals = tuple(alike(10 * number - 2, 10 * number + 6) for number in range(1, 19))
     rows = tuple((rival, gap, True, 0, 0) for rival in range(18) for gap in (rival + 1, rival + 2))
     signatures, block = signatures_of([Case(events, rivals, rows)])
-    found, _ = chances(signatures, block, None)
-    ((exact, low, high),) = exact_chances(signatures, block)
+    found, _ = confidences_of(signatures, block, None)
+    ((exact, low, high),) = exact_confidences(signatures, block)
     assert found.confidence[0] == pytest.approx(float(exact), rel=1e-12)
     assert (low, high) == (0, 194)
 
