@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trendloom.engines.precompile_queries import MANY
 from trendloom.frontend.tql.tree import Query
 from trendloom.io.events import prepare
 from trendloom.io.parquet import ParquetFiles
-from trendloom.kernels.columns.small import FEW
 from trendloom.kernels.jit.interpreted import compiled_first
 from trendloom.options import Options
 from trendloom.runtime.planning import planned_alone
@@ -40,10 +40,10 @@ class Precompilation:
     options: Options
 
     def run(self) -> None:
-        """Find the matches of made-up events: of a few, and of so many that plain NumPy is not used for them."""
+        """Find the matches of made-up events: of a few, and of many."""
         from trendloom.engines import local
 
-        for rows in (ROWS, FEW + ROWS):
+        for rows in (ROWS, MANY + ROWS):
             for query in self.queries:
                 events = prepare(made_up(query, self.columns, rows, self.options), **self.options.columns())
                 physical = planned_alone(query, events.schema, self.options.limits)
@@ -57,7 +57,7 @@ def begin(queries: tuple[Query, ...], source: object, options: Options) -> None:
     For few events nothing is: tasks interpret their kernels, and a compiler would only take a processor from them.
     """
     columns, rows = _known(source)
-    if columns is None or rows <= FEW:
+    if columns is None or rows <= MANY:
         return
     command = [sys.executable, "-m", "trendloom.engines.precompile"]
     with suppress(OSError):

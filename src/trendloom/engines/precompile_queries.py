@@ -13,10 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.answers import answers, table_of
-from trendloom.kernels.columns.small import FEW
 from trendloom.kernels.jit.compiled import counting_compilations
 from trendloom.kernels.jit.interpreted import compiled_first
 from trendloom.options import Options
+
+MANY = 1 << 15
+"""Events up to which nothing is compiled ahead of time: interpreting them takes less than starting a compiler."""
 
 SLIDING = "WITHIN 10 minutes SLIDE 1 minute"
 USUAL = {
@@ -64,10 +66,10 @@ class UsualRun:
 
 
 def usual_runs() -> list[UsualRun]:
-    """All that is compiled ahead: usual queries over few events, and over more than plain NumPy is used for."""
+    """All that is compiled ahead: usual queries over few events, and over many."""
     queries = USUAL | MORE
     small = [UsualRun(name, query, 2_000) for name, query in queries.items()]
-    large = [UsualRun(f"{name}, many events", query, FEW + FEW // 4) for name, query in queries.items()]
+    large = [UsualRun(f"{name}, many events", query, MANY + MANY // 4) for name, query in queries.items()]
     return [*small, *large]
 
 

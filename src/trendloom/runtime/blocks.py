@@ -23,7 +23,6 @@ from trendloom.expr.row_slices import in_slices, slices_of, taken
 from trendloom.expr.vectors import Vector, from_arrow, from_list, is_true
 from trendloom.io.events import ticks, without_nan
 from trendloom.io.intervals import intervals_of
-from trendloom.kernels.columns import small
 from trendloom.kernels.columns.block import WORD, Block, Standing
 from trendloom.kernels.columns.distribute import distribute
 from trendloom.kernels.columns.interval_block import with_intervals
@@ -204,7 +203,7 @@ def _block(
 
 def _sorted(stream: Stream, keys: Keys, some: Array | None) -> Picked:
     """Some of the rows (None: all) that have a key."""
-    if len(stream.ticks) > small.FEW and keys.count:
+    if keys.count:
         found = distribute(keys.codes, stream.ticks, some, keys.count, stream.threads)
         if found is not None:
             return found.rows, found.times, found.sizes

@@ -102,7 +102,7 @@ def test_warm_compiles_ahead_and_says_so(tmp_path: Path, monkeypatch: pytest.Mon
 def test_what_is_compiled_ahead_are_usual_queries_over_few_and_many_events() -> None:
     found = usual.usual_runs()
     assert {one.query for one in found} == {*USUAL.values(), *MORE.values()}
-    assert {one.events > usual.FEW for one in found} == {True, False}
+    assert {one.events > usual.MANY for one in found} == {True, False}
 
 
 def test_a_rehearsal_over_made_up_events_compiles_what_the_query_needs(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from trendloom.engines.local import stream_of
 from trendloom.errors import RunError
 from trendloom.expr import row_slices as slices
 from trendloom.io.events import prepare
-from trendloom.kernels.columns import small as few
 from trendloom.logical.bind import bind
 from trendloom.options import Options
 from trendloom.runtime import match_rows as rows
@@ -112,7 +111,7 @@ def for_many_rows() -> Any:
     """What many rows are handled with, in batches of two; interpreted, as threads share what they write."""
     with pytest.MonkeyPatch.context() as patch:
         for room, name, value in (
-            (cores, "LEAST", 1), (cores, "OVERLAP", 0), (cores, "WAITING", 3), (slices, "LEAST", 1), (few, "FEW", -1),
+            (cores, "LEAST", 1), (cores, "OVERLAP", 0), (cores, "WAITING", 3), (slices, "LEAST", 1),
             (giving, "BATCH", 2), (rows, "MANY", 0),
         ):  # fmt: skip
             patch.setattr(room, name, value)

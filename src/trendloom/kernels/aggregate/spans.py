@@ -9,7 +9,6 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import Spans
-from trendloom.kernels.columns import small
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.jit.compiled import njit
@@ -27,11 +26,7 @@ def spans_between(key_starts: Array, time: Array, window: Window, least: int = 1
     if window.within is None or window.slide is None:
         keys = np.flatnonzero(np.diff(key_starts) >= max(least, 1))
         return Spans(keys, np.zeros(len(keys), np.int64), key_starts[keys], key_starts[keys + 1])
-    found = (
-        small.windows(key_starts, time, window.within, window.slide, max(least, 1)) if len(time) <= small.FEW else None
-    )
-    if found is None:
-        found = _spans(key_starts, time, window.within, window.slide, max(least, 1))
+    found = _spans(key_starts, time, window.within, window.slide, max(least, 1))
     return Spans(*(np.ascontiguousarray(column) for column in found.T))
 
 

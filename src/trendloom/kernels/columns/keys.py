@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from trendloom.expr.row_slices import in_slices, side_by_side, slices_of
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.columns import small
 from trendloom.kernels.columns.sort import sort_by_key_and_time
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.model.schema import Kind
@@ -73,8 +72,6 @@ def _combined(codes: Ints, width: int, more: Ints, threads: int) -> Ints:
 
 def _rows_of_codes(codes: Ints, count: int, threads: int) -> Ints:
     """The first row of each code."""
-    if len(codes) <= small.FEW:
-        return small.first_rows(codes, count)
     slices = slices_of(len(codes), threads if count <= NARROW else 1)
     parts = side_by_side(lambda low, high: _first_rows(codes[low:high], count), slices, threads)
     found: Ints = parts[0]
@@ -118,8 +115,6 @@ def _sortable(values: NDArray[Any]) -> Ints:
 def _encode_integers(values: Ints, valid: Flags | None, threads: int) -> tuple[Ints, int]:
     if len(values) == 0:
         return np.zeros(0, np.int64), 0
-    if len(values) <= small.FEW:
-        return small.encode_integers(values, valid)
     known = _ALL if valid is None else valid
     slices = slices_of(len(values), threads)
     ranges = side_by_side(lambda low, high: _range(values[low:high], known[low:high]), slices, threads)
@@ -127,7 +122,7 @@ def _encode_integers(values: Ints, valid: Flags | None, threads: int) -> tuple[I
     span = int(most) - int(least) + 1
     if span <= 0:  # no valid row
         return np.full(len(values), -1, np.int64), 0
-    counted = span <= max(SPARSE * len(values), 1 << 16)
+    counted = span <= SPARSE * len(values)
     if len(slices) > 1 and (span <= NARROW or not counted):
         return _encode_slices(values, known, int(least), span, slices)
     if counted:
@@ -232,7 +227,7 @@ def _number(values: Any, valid: Any, least: Any, numbers: Any, codes: Any) -> No
         codes[row] = numbers[values[row] - least] if len(valid) == 0 or valid[row] else -1
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, wraps=True)
 def _slot(value: Any, mask: Any) -> Any:
     """Where a value's search begins: every bit of the value moves every bit of the place (Murmur's last step)."""
     mixed = np.uint64(value)
@@ -254,7 +249,7 @@ def _grown(table: Any, distinct: Any, count: Any) -> Any:
     return wider
 
 
-@njit(nogil=True)
+@njit(nogil=True, wraps=True)
 def _by_hashing(values: Any, valid: Any) -> Any:
     """Codes in order of first appearance, and the distinct values. Open addressing, at most half full."""
     table = np.full(1 << 12, -1, np.int64)

@@ -16,7 +16,6 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns import small
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.jit.dispatch import implements, is_interpreted, operation
 
@@ -83,16 +82,9 @@ def count_where(offsets: Ints, flags: Flags) -> Ints:
     return counts
 
 
+@njit(nogil=True)
 def first_where(offsets: Ints, flags: Flags) -> Ints:
     """The first flagged entry of each segment, -1 where there is none. O(entries), stops at the first."""
-    if len(flags) <= small.FEW:
-        return small.flagged(offsets, flags, last=False)
-    found: Any = _first_where(offsets, flags)
-    return found
-
-
-@njit(nogil=True)
-def _first_where(offsets: Ints, flags: Flags) -> Ints:
     found = np.full(len(offsets) - 1, -1, np.int64)
     for segment in range(len(found)):
         for entry in range(offsets[segment], offsets[segment + 1]):
@@ -102,16 +94,9 @@ def _first_where(offsets: Ints, flags: Flags) -> Ints:
     return found
 
 
+@njit(nogil=True)
 def last_where(offsets: Ints, flags: Flags) -> Ints:
     """The last flagged entry of each segment, -1 where there is none. O(entries), stops at the last."""
-    if len(flags) <= small.FEW:
-        return small.flagged(offsets, flags, last=True)
-    found: Any = _last_where(offsets, flags)
-    return found
-
-
-@njit(nogil=True)
-def _last_where(offsets: Ints, flags: Flags) -> Ints:
     found = np.full(len(offsets) - 1, -1, np.int64)
     for segment in range(len(found)):
         for entry in range(offsets[segment + 1] - 1, offsets[segment] - 1, -1):
@@ -200,19 +185,12 @@ def max_where(offsets: Ints, values: Numbers, flags: Flags) -> tuple[Numbers, Fl
     return greatest, found
 
 
+@njit(nogil=True)
 def tie_ends(key_starts: Ints, time: Ints) -> Ints:
     """For events sorted by (key, time): the first later event of the same key, or the key's end. O(n), one pass.
 
     `key_starts` is where each key begins, with one entry more for the end.
     """
-    if len(time) <= small.FEW:
-        return small.tie_ends(key_starts, time)
-    found: Any = _tie_ends(key_starts, time)
-    return found
-
-
-@njit(nogil=True)
-def _tie_ends(key_starts: Ints, time: Ints) -> Ints:
     ends = np.empty(len(time), np.int64)
     for key in range(len(key_starts) - 1):
         end = key_starts[key + 1]
@@ -223,16 +201,9 @@ def _tie_ends(key_starts: Ints, time: Ints) -> Ints:
     return ends
 
 
+@njit(nogil=True)
 def tie_starts(ends: Ints) -> Ints:
     """For each event the first one of its key and time, from what `tie_ends` gives. O(n), one pass."""
-    if len(ends) <= small.FEW:
-        return small.tie_starts(ends)
-    found: Any = _tie_starts(ends)
-    return found
-
-
-@njit(nogil=True)
-def _tie_starts(ends: Ints) -> Ints:
     starts = np.empty(len(ends), np.int64)
     first = 0
     for event in range(len(ends)):
@@ -247,16 +218,9 @@ def indices_with_bit(words: NDArray[Any], bit: int) -> Ints:
     return np.flatnonzero(words & words.dtype.type(1 << bit))
 
 
+@njit(nogil=True)
 def gather_segments(offsets: Ints, values: Numbers, rows: Ints, into: Ints) -> Numbers:
     """The entries of some segments, one after another; segment rows[r] goes to `into[r]`. O(entries gathered)."""
-    if into[len(rows)] <= small.FEW:
-        return small.gather_segments(offsets, values, rows, into)
-    found: Any = _gather_segments(offsets, values, rows, into)
-    return found
-
-
-@njit(nogil=True)
-def _gather_segments(offsets: Ints, values: Numbers, rows: Ints, into: Ints) -> Numbers:
     found = np.empty(into[len(rows)], values.dtype)
     for row in range(len(rows)):
         begin = offsets[rows[row]]
@@ -264,16 +228,9 @@ def _gather_segments(offsets: Ints, values: Numbers, rows: Ints, into: Ints) -> 
     return found
 
 
+@njit(nogil=True)
 def first_at_least(low: Ints, high: Ints, values: Ints, wanted: Ints) -> Ints:
     """For each i the first index in [low[i], high[i]) whose value is at least wanted[i], or high[i]. O(log n) each."""
-    if len(low) <= small.FEW:
-        return small.first_at_least(low, high, values, wanted)
-    found: Any = _first_at_least(low, high, values, wanted)
-    return found
-
-
-@njit(nogil=True)
-def _first_at_least(low: Ints, high: Ints, values: Ints, wanted: Ints) -> Ints:
     found = np.empty(len(low), np.int64)
     for i in range(len(low)):
         begin, end = low[i], high[i]

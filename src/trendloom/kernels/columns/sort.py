@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.columns import small
 from trendloom.kernels.jit.compiled import INSIDE, njit
 
 Ints = NDArray[np.int64]
@@ -38,9 +37,6 @@ def sorted_times(key: Ints | None, time: Ints, keys: int) -> tuple[Ints | None, 
 
     Where key, time and row fit one word, the times are read off the sorted words: nothing is gathered.
     """
-    if len(time) <= small.FEW:
-        order = small.order_by_key_and_time(None if keys <= 1 else key, time)
-        return order, time if order is None else time[order]
     codes = _NO_ROWS if key is None or keys <= 1 else np.ascontiguousarray(key, np.int64)
     keyed, timed = _in_order(codes, time)
     if keyed:
@@ -60,8 +56,6 @@ def sort_by_key_and_time(key: Ints | None, time: Ints, keys: int) -> Ints | None
 
     `key` holds codes 0 .. keys-1; None means that there is one key.
     """
-    if len(time) <= small.FEW:
-        return small.order_by_key_and_time(None if keys <= 1 else key, time)
     codes = _NO_ROWS if key is None or keys <= 1 else np.ascontiguousarray(key, np.int64)
     keyed, timed = _in_order(codes, time)
     if keyed:
@@ -127,7 +121,7 @@ def _distributed(key: Any, keys: Any) -> Any:
     return order
 
 
-@njit(nogil=True)
+@njit(nogil=True, wraps=True)
 def _packed(key: Any, time: Any, start: Any, time_bits: Any, row_bits: Any) -> Any:
     """(key, time − start, row) as one number, the row in `row_bits` bits (0: without it).
 
@@ -136,14 +130,14 @@ def _packed(key: Any, time: Any, start: Any, time_bits: Any, row_bits: Any) -> A
     packed = np.empty(len(time), np.uint64)
     shift, up = np.uint64(time_bits), np.uint64(row_bits)
     for row in range(len(time)):
-        word = np.uint64(time[row]) - np.uint64(start)
+        word = np.uint64(time[row]) - np.uint64(np.int64(start))
         if len(key) > 0:
             word |= np.uint64(key[row]) << shift
         packed[row] = (word << up) | np.uint64(row) if row_bits > 0 else word
     return packed
 
 
-@njit(nogil=True)
+@njit(nogil=True, wraps=True)
 def _times(words: Any, start: Any, time_bits: Any, row_bits: Any) -> Any:
     """The times of packed words; the words become their rows."""
     times = np.empty(len(words), np.int64)
@@ -151,7 +145,7 @@ def _times(words: Any, start: Any, time_bits: Any, row_bits: Any) -> Any:
     low = (np.uint64(1) << np.uint64(time_bits)) - np.uint64(1)
     for place in range(len(words)):
         word = words[place]
-        times[place] = np.int64(((word >> up) & low) + np.uint64(start))
+        times[place] = np.int64(((word >> up) & low) + np.uint64(np.int64(start)))
         words[place] = word & mask
     return times
 

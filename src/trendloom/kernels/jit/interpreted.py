@@ -81,7 +81,7 @@ class Interpretable(_Dispatcher):  # type: ignore[misc]
         if not named and mode() != "always" and not any(isinstance(one, OmittedArg) for one in arguments):
             signature = self._signature(arguments)
             if self._is_worth_interpreting(signature, arguments):
-                return Attempt(self, signature, alone=mode() == "never", stored=self._is_stored(signature)).run
+                return Attempt(self, signature, alone=mode() == "never").run
         _loaded.set()
         return _Dispatcher._compile_for_args(self, *arguments, **named)
 
@@ -99,9 +99,10 @@ class Interpretable(_Dispatcher):  # type: ignore[misc]
         size = sum(one.nbytes for one in arrays)
         if size > LARGEST or any(one.dtype.type in NARROW for one in arrays):
             return False
-        return (size <= HANDFUL and not _loaded.is_set()) or not self._is_stored(signature)
+        return (size <= HANDFUL and not _loaded.is_set()) or not self.is_stored(signature)
 
-    def _is_stored(self, signature: tuple[Any, ...]) -> bool:
+    def is_stored(self, signature: tuple[Any, ...]) -> bool:
+        """Whether there is compiled code on disk."""
         stored: Callable[[Any], bool] | None = getattr(self._cache, "has", None)
         return stored is not None and stored(signature)
 
@@ -182,15 +183,11 @@ _loaded = threading.Event()
 
 @dataclass(eq=False)
 class Attempt:
-    """One interpreted call of a kernel, by the thread that made this. `alone`: nobody compiles it meanwhile.
-
-    `stored`: there is compiled code on disk already.
-    """
+    """One interpreted call of a kernel, by the thread that made this. `alone`: nobody compiles it meanwhile."""
 
     kernel: Interpretable
     signature: tuple[Any, ...]
     alone: bool
-    stored: bool = False
     thread: int = field(default_factory=threading.get_ident)
     began: float = field(default_factory=time.monotonic)
     asked: bool = False
@@ -246,7 +243,7 @@ class Attempt:
     def ask(self) -> None:
         """Have the kernel compiled when this takes long."""
         if not self.asked and not self.alone and self.spent > PATIENCE:
-            if self.kernel.name is not None and not self.stored:
+            if self.kernel.name is not None and not self.kernel.is_stored(self.signature):
                 self.question = _compiler.ask(self.kernel.name, self.signature)
             self.asked = True
             tell(self.kernel.py_func.__name__)

@@ -11,7 +11,6 @@ from trendloom.kernels.aggregate.measures import sortable
 from trendloom.kernels.aggregate.results import weights_of
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.columns.segments import indices_with_bit
-from trendloom.kernels.columns.small import FEW
 from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.shared.per_start import SPACE, SegmentProgram, most_at_a_time, with_room
@@ -40,7 +39,7 @@ def kinds_of(fits: tuple[Array, ...]) -> tuple[Array, list[int]]:
 def distinct(words: Array) -> tuple[Array, Array]:
     """For every word which of the different ones it is, and these."""
     codes, listed = np.empty(len(words), np.int64), np.empty(MOST_KINDS, np.uint64)
-    count = -1 if len(words) < FEW else _number(words, np.full(SLOTS, -1, np.int64), codes, listed)
+    count = _number(words, np.full(SLOTS, -1, np.int64), codes, listed)
     if count >= 0:
         return codes, listed[:count]
     present, codes = np.unique(words, return_inverse=True)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from trendloom.expr import row_slices as slices
 from trendloom.expr.row_slices import in_slices, slices_of, taken
 from trendloom.expr.vectors import from_list
-from trendloom.kernels.columns import small as few
 from trendloom.kernels.columns.distribute import distribute
 from trendloom.kernels.columns.keys import NARROW, encode_keys
 from trendloom.model.schema import Kind
@@ -23,10 +22,9 @@ EVENTS = st.lists(st.tuples(st.integers(-1, KEYS - 1), st.integers(-3, 9), st.bo
 
 @pytest.fixture(autouse=True, scope="module")
 def small() -> Any:
-    """Slices of one row, in the functions for many rows; what threads share is written once, so never put back."""
+    """Slices of one row; what threads share is written once, so never put back."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "LEAST", 1)
-        patch.setattr(few, "FEW", -1)
         patch.setenv("TRENDLOOM_COMPILE", "never")
         yield
 

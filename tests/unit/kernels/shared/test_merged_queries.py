@@ -8,7 +8,6 @@ import pytest
 
 import trendloom as tl
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.small import FEW
 from trendloom.kernels.shared.events import MOST_KINDS, distinct
 from trendloom.kernels.shared.program import merge_queries
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep, SharedSteps, families_of
@@ -102,13 +101,13 @@ def test_what_is_counted_alone(query: str, why: str) -> None:
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])
 def test_kinds_are_those_that_sorting_finds(dtype: type[np.unsignedinteger]) -> None:
     some = np.random.default_rng(2).integers(0, 200, 50, np.uint64).astype(dtype) * dtype(np.iinfo(dtype).max // 255)
-    words = some[np.random.default_rng(3).integers(0, len(some), FEW + 3)]
+    words = some[np.random.default_rng(3).integers(0, len(some), 32_771)]
     codes, present = distinct(words)
     assert (present[codes] == words).all()
     assert len(present) == len(np.unique(words))
 
 
 def test_more_kinds_than_the_table_holds() -> None:
-    words = np.arange(FEW, dtype=np.uint64) % (MOST_KINDS + 1)
+    words = np.arange(32_768, dtype=np.uint64) % (MOST_KINDS + 1)
     codes, present = distinct(words)
     assert (present[codes] == words).all()

@@ -19,7 +19,6 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import WORD, Block
-from trendloom.kernels.columns.small import FEW
 from trendloom.kernels.jit.compiled import njit
 
 MOST_LETTERS = 250
@@ -51,15 +50,12 @@ class InstantKinds:
 def kinds_of(block: Block) -> Kinds:
     """Number the kinds of events that occur, and those that occur as unions of equal times."""
     words = _words(block)
-    ties = bool((np.diff(block.tie_end) == 0).any()) if len(block) <= FEW else has_ties(block.key_starts, block.instant)
+    ties = has_ties(block.key_starts, block.instant)
     union = _unions(words, block.tie_end) if ties else words[:0]
     if words.dtype.itemsize <= 2:
         present = np.zeros(1 << 8 * words.dtype.itemsize, np.bool_)
         for some in (words, union):
-            if len(some) <= FEW:
-                present[some] = True
-            else:
-                _mark_present(present, some)
+            _mark_present(present, some)
         listed = np.flatnonzero(present)
     else:
         listed = np.unique(np.concatenate([np.unique(words), np.unique(union)]))
@@ -67,10 +63,7 @@ def kinds_of(block: Block) -> Kinds:
     code, tied = _numbered(words, listed, code_type), int(np.iinfo(code_type).max)
     own, union = (code.copy(), _numbered(union, listed, code_type)) if ties else (code[:0], code[:0])
     if ties:
-        if len(block) <= FEW:
-            code[block.tie_end - block.tie_start > 1] = tied
-        else:
-            _mark_ties(code, block.key_starts, block.instant, tied)
+        _mark_ties(code, block.key_starts, block.instant, tied)
     return Kinds(code, tied, own, union, [_positions(int(word), block.bits) for word in listed])
 
 
@@ -96,7 +89,7 @@ def _words(block: Block) -> Array:
 
 def _unions(words: Array, tie_end: Array) -> Array:
     """For each event the kinds of all events of its time."""
-    if len(words) > FEW and words.dtype.itemsize <= 2:
+    if words.dtype.itemsize <= 2:
         united = words.copy()
         _unite(united, tie_end)
         return united
@@ -110,8 +103,6 @@ def _numbered(words: Array, listed: Array, code_type: Any) -> Array:
         return np.searchsorted(listed, words).astype(code_type)
     table = np.zeros(1 << 8 * words.dtype.itemsize, code_type)
     table[listed] = np.arange(len(listed))
-    if len(words) <= FEW:
-        return table[words]
     found = np.empty(len(words), code_type)
     _look_up(found, words, table)
     return found

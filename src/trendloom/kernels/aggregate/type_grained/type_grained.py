@@ -27,7 +27,6 @@ from trendloom.kernels.aggregate.type_grained.matrices import LONGEST_WORD, Matr
 from trendloom.kernels.aggregate.type_grained.panes import MatrixLayout, accepted_least, any_spilled, give_out, slide
 from trendloom.kernels.aggregate.type_grained.program import Program
 from trendloom.kernels.aggregate.type_grained.sweep import NO_WORDS, Steps, TimedInstantKinds, advance, advance_least
-from trendloom.kernels.columns import small
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, Wides, add_unit, clear, copy, zeros_like
 from trendloom.kernels.jit.compiled import njit
@@ -205,8 +204,7 @@ def _worth_panes(prepared: Prepared, spans: Spans) -> bool:
 
 def pieces_of(block: Block, pane: int) -> Array:
     """The stretches of events that lie in one pane, [begin, end] each."""
-    stretches = small.panes if len(block) <= small.FEW else _pieces
-    found: Array = stretches(block.key_starts, block.time, pane)
+    found: Array = _pieces(block.key_starts, block.time, pane)
     return found
 
 
