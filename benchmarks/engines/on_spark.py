@@ -103,7 +103,7 @@ def by_path(df: DataFrame, text: str, path: str, file: FilePath) -> DataFrame | 
     """The rows of a query computed along one path; None where the query or the data do not allow it."""
     from trendloom.engines.spark import batch
     from trendloom.engines.spark.allowed_paths import Path, obstacle
-    from trendloom.engines.spark.answers import bind_all
+    from trendloom.engines.spark.answers import bind_all, job_of
     from trendloom.engines.spark.frames import describe
     from trendloom.options import Options
     from trendloom.runtime.planning import plan_query
@@ -115,7 +115,7 @@ def by_path(df: DataFrame, text: str, path: str, file: FilePath) -> DataFrame | 
     if obstacle(physical, Path(path)) is not None:
         return None
     try:
-        return batch.run(frame.df, physical, frame.arrow, path=Path(path), files=(file,))
+        return batch.run(frame.df, job_of(frame, "exact", physical), path=Path(path), files=(file,))
     except OptionError:
         return None
 

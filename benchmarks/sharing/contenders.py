@@ -58,7 +58,7 @@ from trendloom.runtime.blocks import Shared, Stream, build_block
 from trendloom.runtime.equal_times import Ties
 from trendloom.runtime.parallel import Run
 from trendloom.runtime.planning import plan_query, planned
-from trendloom.runtime.reading import load_needed, queries_of
+from trendloom.runtime.reading import for_queries, load_needed, queries_of
 from trendloom.runtime.task import GroupResults
 
 ONE_BY_ONE, UNSHARED, SWEPT_APART = "one by one", "unshared", "swept apart"
@@ -174,7 +174,7 @@ class Contest:
 
     def parse(self) -> tuple[tuple[Query, ...], Options]:
         queries = queries_of(self.workload.text())
-        return queries, Options(threads=self.threads).for_queries(queries)
+        return queries, for_queries(Options(threads=self.threads), queries)
 
     def read(self) -> Events:
         queries, options = self.parse()

@@ -9,9 +9,18 @@ Importing is light: engines, kernels and Spark are loaded when a query first nee
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from trendloom import errors
+from trendloom.options import (
+    CheckArguments,
+    ExpandArguments,
+    ExplainArguments,
+    Options,
+    RunArguments,
+    keyword_options,
+    keywords_at,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,31 +34,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-def run(
-    text: str,
-    events: object,
-    *,
-    engine: str | None = None,
-    time: str = "time",
-    type: str = "type",
-    time_unit: str | None = None,
-    time_low: str | None = None,
-    time_high: str | None = None,
-    time_error: str | None = None,
-    time_probability: str | None = None,
-    time_grain: str | None = None,
-    time_points: int | None = None,
-    order: str | Sequence[str] | None = None,
-    schema: str | None = None,
-    time_zone: str | None = None,
-    numeric: str = "exact",
-    limit: int | None = None,
-    query: str | None = None,
-    master: str | None = None,
-    memory_limit: str | int | None = None,
-    max_trends: int = 1_000_000_000,
-    threads: int | None = None,
-) -> pa.Table:
+@keyword_options(RunArguments, Options)
+def run(text: str, events: object, **options: Unpack[RunArguments]) -> pa.Table:
     """Run a query, or a workload of queries, over events and return the rows.
 
     `events` is a path of Parquet, CSV or JSON lines (a file, a folder, a glob, a URI), a list of paths, a pyarrow
@@ -64,67 +50,32 @@ def run(
     """
     from trendloom.engines.answers import answers, table_of
     from trendloom.io.read import with_times_of_index
-    from trendloom.options import Options, columns_named
     from trendloom.runtime.reading import is_spark_frame
 
-    engine = engine or ("spark" if is_spark_frame(events) else "local")
-    options = Options(
-        engine, time, type, time_unit, time_low, time_high, numeric, limit, query, master, memory_limit, max_trends,
-        columns_named(order), schema, time_zone, threads, time_error, time_probability, time_grain, time_points,
-    )  # fmt: skip
-    return table_of(answers(text, with_times_of_index(events, time, time_low), options))
+    if options.get("engine") is None:
+        options["engine"] = "spark" if is_spark_frame(events) else "local"
+    (chosen,) = keywords_at("run()", options, Options)
+    return table_of(answers(text, with_times_of_index(events, chosen.time, chosen.time_low), chosen))
 
 
-def check(
-    text: str,
-    schema_or_events: object = None,
-    *,
-    time: str = "time",
-    type: str = "type",
-    time_unit: str | None = None,
-    time_low: str | None = None,
-    time_high: str | None = None,
-    time_error: str | None = None,
-    time_probability: str | None = None,
-    time_grain: str | None = None,
-    time_points: int | None = None,
-    order: str | Sequence[str] | None = None,
-    schema: str | None = None,
-    time_zone: str | None = None,
-) -> list[errors.QueryWarning]:
+@keyword_options(CheckArguments, Options)
+def check(text: str, schema_or_events: object = None, **options: Unpack[CheckArguments]) -> list[errors.QueryWarning]:
     """Parse a query, and bind it where a schema or events are given. Returns warnings; raises `errors.QueryError`."""
     from trendloom.engines.introspection import check_text
     from trendloom.io.read import with_times_of_index
-    from trendloom.options import Options, columns_named
 
-    options = Options(
-        time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high,
-        time_error=time_error, time_probability=time_probability, time_grain=time_grain, time_points=time_points,
-        order=columns_named(order), schema=schema, time_zone=time_zone,
-    )  # fmt: skip
-    return check_text(text, with_times_of_index(schema_or_events, time, time_low), options)
+    (chosen,) = keywords_at("check()", options, Options)
+    return check_text(text, with_times_of_index(schema_or_events, chosen.time, chosen.time_low), chosen)
 
 
+@keyword_options(ExplainArguments, Options)
 def explain(
     text: str,
     events: object = None,
     *,
-    engine: str = "local",
-    time: str = "time",
-    type: str = "type",
-    time_unit: str | None = None,
-    time_low: str | None = None,
-    time_high: str | None = None,
-    time_error: str | None = None,
-    time_probability: str | None = None,
-    time_grain: str | None = None,
-    time_points: int | None = None,
-    order: str | Sequence[str] | None = None,
-    schema: str | None = None,
-    time_zone: str | None = None,
-    memory_limit: str | int | None = None,
     analyze: bool = False,
     picture: str | PathLike[str] | None = None,
+    **options: Unpack[ExplainArguments],
 ) -> str:
     """The logical, optimized and physical plan of a query, and why each algorithm was chosen.
 
@@ -133,36 +84,23 @@ def explain(
     """
     from trendloom.engines.introspection import explain_queries
     from trendloom.io.read import with_times_of_index
-    from trendloom.options import Options, columns_named
 
-    options = Options(
-        engine, time=time, type=type, time_unit=time_unit, time_low=time_low, time_high=time_high,
-        time_error=time_error, time_probability=time_probability, time_grain=time_grain, time_points=time_points,
-        memory_limit=memory_limit, order=columns_named(order), schema=schema, time_zone=time_zone,
-    )  # fmt: skip
-    events = with_times_of_index(events, time, time_low)
+    (chosen,) = keywords_at("explain()", options, Options)
+    events = with_times_of_index(events, chosen.time, chosen.time_low)
     if picture is None:
-        return explain_queries(text, events, options, analyze=analyze).text
+        return explain_queries(text, events, chosen, analyze=analyze).text
     from trendloom.viz.canvas import check_picture
     from trendloom.viz.query import draw_explained
 
     target = check_picture(Path(picture))
-    explained = explain_queries(text, events, options, analyze=analyze)
+    explained = explain_queries(text, events, chosen, analyze=analyze)
     draw_explained(explained.plans, explained.shared, target)
     return explained.text
 
 
+@keyword_options(ExpandArguments, Options)
 def expand(
-    text: str,
-    row: object,
-    events: object = None,
-    *,
-    time: str = "time",
-    type: str = "type",
-    time_unit: str | None = None,
-    order: str | Sequence[str] | None = None,
-    time_zone: str | None = None,
-    query: str | None = None,
+    text: str, row: object, events: object = None, **options: Unpack[ExpandArguments]
 ) -> Iterator[pa.RecordBatch]:
     """The matches that one row of RETURN COLLAPSED TRENDS stands for, in batches, found as they are read.
 
@@ -170,13 +108,10 @@ def expand(
     are, and the caller may stop at any time. A query with NOT needs the `events` it was run over as well.
     """
     from trendloom.io.read import with_times_of_index
-    from trendloom.options import Options, columns_named
     from trendloom.runtime.expand_collapsed import expand as expanded
 
-    options = Options(
-        time=time, type=type, time_unit=time_unit, query=query, order=columns_named(order), time_zone=time_zone
-    )
-    return expanded(text, row, with_times_of_index(events, time), options)
+    (chosen,) = keywords_at("expand()", options, Options)
+    return expanded(text, row, with_times_of_index(events, chosen.time), chosen)
 
 
 def diagnose(

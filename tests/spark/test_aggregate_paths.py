@@ -14,7 +14,7 @@ from tests.property.compare import rows_of
 import trendloom as tl
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.allowed_paths import Path
-from trendloom.engines.spark.answers import bind_all
+from trendloom.engines.spark.answers import bind_all, job_of
 from trendloom.engines.spark.error_transport import unwrap
 from trendloom.engines.spark.frames import describe
 from trendloom.errors import DataError, OptionError, RunError
@@ -92,7 +92,8 @@ def files(folder: FilePath, table: pa.Table, order: str) -> FilePath:
 def by_path(spark: Any, folder: FilePath, query: str, path: Path | None, order: tuple[str, ...] = ()) -> pa.Table:
     frame = describe(spark.read.parquet(str(folder)), Options(engine="spark", order=order).columns())
     (plan,) = bind_all(queries_of(query), frame)
-    return batch.run(frame.df, plan_query(plan), frame.arrow, path=path, files=tuple(folder.iterdir())).toArrow()
+    job = job_of(frame, "exact", plan_query(plan))
+    return batch.run(frame.df, job, path=path, files=tuple(folder.iterdir())).toArrow()
 
 
 @pytest.mark.parametrize(("name", "order"), [("by key", "sorted"), ("by key", "shuffled"), ("no key", "shuffled")])
@@ -160,7 +161,7 @@ def test_a_path_that_does_not_fit_is_refused(spark: Any) -> None:
     frame = describe(df, Options(engine="spark").columns())
     (plan,) = bind_all(queries_of(QUERIES["by key"]), frame)
     with pytest.raises(OptionError, match="Parquet"):
-        batch.run(frame.df, plan_query(plan), frame.arrow, path=Path.DIRECT)
+        batch.run(frame.df, job_of(frame, "exact", plan_query(plan)), path=Path.DIRECT)
 
 
 def test_a_missing_time_is_refused_on_every_path(spark: Any) -> None:

@@ -119,7 +119,8 @@ def test_queries_come_and_go_while_the_stream_runs(spark: Any, tmp_path: Path) -
     story = Story(steps(), stop)
     story.go_on()
     story.workload = ChangingWorkload(
-        open_source(spark, parse_source(str(days))), Options("spark"), StreamSettings(f"{DELAY} seconds", 2), state,
+        open_source(spark, parse_source(str(days))), Options(engine="spark"),
+        StreamSettings(f"{DELAY} seconds", 2), state,
         queries_of(file.read_text()), WorkloadWatch(story.hear_warning, story.hear_refusal),
         look=partial(read_query, str(file)), heeded=file.read_text(),
     )  # fmt: skip

@@ -41,7 +41,8 @@ def rows_of(
     spark: Any, folder: Path, checkpoint: Path, monitors: tuple[Monitor, ...] = (MONITOR,), axis: TimeAxis = SECONDS
 ) -> Any:
     events = open_source(spark, parse_source(f"parquet:{folder}"))
-    rows, _ = live_alerts(events, monitors, axis, Options("spark"), watermark="20 seconds", checkpoint=str(checkpoint))
+    options = Options(engine="spark")
+    rows, _ = live_alerts(events, monitors, axis, options, watermark="20 seconds", checkpoint=str(checkpoint))
     return rows
 
 

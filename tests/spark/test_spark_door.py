@@ -16,6 +16,7 @@ import pytest
 import trendloom as tl
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.allowed_paths import Path as Way
+from trendloom.engines.spark.answers import job_of
 from trendloom.engines.spark.frames import open_frame
 from trendloom.errors import DataError, OptionError
 from trendloom.logical.bind import bind
@@ -66,10 +67,10 @@ def test_nanoseconds_on_every_path(spark: Any, tmp_path: Path, way: Way) -> None
     frame = pd.DataFrame({"time": times, "type": ["A", "B"] * 150, "k": [1, 2, 3] * 100})
     frame.to_parquet(tmp_path / "events.parquet", row_group_size=50)
     text = "RETURN COUNT(*) PATTERN SEQ(A+, B) WHERE [k] WITHIN 20 s SLIDE 10 s"
-    opened = open_frame(spark, tmp_path / "events.parquet", Options("spark"))
+    opened = open_frame(spark, tmp_path / "events.parquet", Options(engine="spark"))
     (query,) = queries_of(text)
     physical = plan_query(bind(query, opened.schema))
-    found = batch.run(opened.df, physical, opened.arrow, path=way, files=opened.files).toArrow()
+    found = batch.run(opened.df, job_of(opened, "exact", physical), path=way, files=opened.files).toArrow()
     wanted = tl.run(text, frame)
     assert sorted(map(str, found["COUNT(*)"].to_pylist())) == sorted(map(str, wanted["COUNT(*)"].to_pylist()))
 

@@ -68,7 +68,7 @@ def test_collapsed_trends_may_stand_for_more_matches_than_can_be_listed(spark: S
 def test_matches_are_counted_while_tasks_run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "LOOK_EVERY", 0.01)
     seen: list[int] = []
-    (answer,) = answers(COMPLETE, regions(4, 9), Options("spark"), Watch(progress=seen.append))
+    (answer,) = answers(COMPLETE, regions(4, 9), Options(engine="spark"), Watch(progress=seen.append))
     rows = sum(batch.num_rows for batch in answer.batches)
     assert rows == 4 * 3**9
     assert seen == sorted(seen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,15 +11,14 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from trendloom.cli import options as o
-from trendloom.cli.console import Shown, output_console, progress, reporting, tell_note, warnings_told
-from trendloom.cli.options import STANDARD_INPUT, read_query
-from trendloom.errors import OptionError
+from trendloom.cli.console import Shown, output_console, progress, tell_note, warnings_told
+from trendloom.cli.options import STANDARD_INPUT, Messages, SomeEvents, command_options, read_query
+from trendloom.errors import OptionError, option
+from trendloom.options import ARCHIVE, Options, columns_named, option_field
 
 if TYPE_CHECKING:
     from trendloom.archive.archive import Archive
     from trendloom.archive.requests import Archived, ArchiveRequest
-    from trendloom.options import Options
 
 
 # An archive as commands open it.
@@ -111,7 +111,6 @@ def _monitors(archive: Archive) -> Table:
     return table
 
 
-ARCHIVE = "Archive"
 EPILOG = """
 [bold]Examples[/]
 
@@ -127,105 +126,78 @@ The same files archived again replace themselves. A live stream archives itself:
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class ArchiveOptions:
+    """What is archived, and how the archive is kept."""
+
+    # fmt: off
+    queries: str | None = option_field(
+        None, "Queries whose rows are archived too; - reads them from standard input.", ARCHIVE,
+        commands="archive", metavar="QUERY.tql")
+    chunk: str = option_field(
+        "1h", "The stretch of time that a file holds, e.g. 10min; chosen once, for all that comes later.", ARCHIVE,
+        commands="archive", metavar="DURATION")
+    keep: str | None = option_field(
+        None, "Drop what is older than that, e.g. 30d, counted from the newest event; else nothing is dropped.",
+        ARCHIVE, commands="archive", metavar="AGE")
+    dimensions: tuple[str, ...] = option_field(
+        (), "Columns beside texts that may tell partitions apart; may be repeated.", ARCHIVE,
+        commands="archive", metavar="COLUMN,...", read=columns_named)
+    compact: bool = option_field(False, "Put small files together.", ARCHIVE, commands="archive")
+    commit: str | None = option_field(
+        None, "The name under which it comes in: the same again replaces it. Default: by the files of events.", ARCHIVE,
+        commands="archive", metavar="NAME")
+    # fmt: on
+
+
+@command_options("archive")
 def archive(
     folder: Annotated[
         str, typer.Argument(metavar="ARCHIVE", show_default=False, help="The folder; alone: show what it holds.")
     ],
-    events: o.SomeEvents = None,
-    queries: Annotated[
-        str | None,
-        typer.Option(
-            "--queries", metavar="QUERY.tql", rich_help_panel=ARCHIVE, show_default=False,
-            help="Queries whose rows are archived too; - reads them from standard input.",
-        ),
-    ] = None,
-    query: o.QueryName = None,
-    chunk: Annotated[
-        str,
-        typer.Option(
-            "--chunk", metavar="DURATION", rich_help_panel=ARCHIVE,
-            help="The stretch of time that a file holds, e.g. 10min; chosen once, for all that comes later.",
-        ),
-    ] = "1h",
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            "--keep", metavar="AGE", rich_help_panel=ARCHIVE, show_default=False,
-            help="Drop what is older than that, e.g. 30d, counted from the newest event; else nothing is dropped.",
-        ),
-    ] = None,
-    dimensions: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dimensions", metavar="COLUMN,...", rich_help_panel=ARCHIVE, show_default=False,
-            help="Columns beside texts that may tell partitions apart; may be repeated.",
-        ),
-    ] = None,
-    compact: Annotated[
-        bool, typer.Option("--compact", rich_help_panel=ARCHIVE, help="Put small files together.")
-    ] = False,
-    commit: Annotated[
-        str | None,
-        typer.Option(
-            "--commit", metavar="NAME", rich_help_panel=ARCHIVE, show_default=False,
-            help="The name under which it comes in: the same again replaces it. Default: by the files of events.",
-        ),
-    ] = None,
-    time: o.Time = "time",
-    type: o.Type = "type",
-    time_unit: o.TimeUnit = None,
-    time_low: o.TimeLow = None,
-    time_high: o.TimeHigh = None,
-    time_error: o.TimeError = None,
-    order: o.Order = None,
-    schema: o.Columns = None,
-    time_zone: o.TimeZone = None,
-    engine: o.EngineName = o.Engine.spark,
-    master: o.Master = None,
-    numeric: o.NumericName = o.Numeric.exact,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
-) -> None:  # fmt: skip
+    *,
+    events: SomeEvents = None,
+    kept: ArchiveOptions,
+    options: Options,
+    messages: Messages,
+) -> None:
     """Archive events and the rows of queries over them; show what an archive holds."""
-    with reporting(debug=debug), warnings_told(quiet=quiet):
+    with warnings_told(quiet=messages.quiet):
         from trendloom.archive.requests import ArchiveRequest, commit_name
         from trendloom.archive.settings import local_root
-        from trendloom.options import Options, columns_named
 
         root = local_root(folder)
         if not events:
-            _refuse_without_events(queries, keep, dimensions)
-            _look_after(root, compact=compact, quiet=quiet)
+            _refuse_without_events(kept)
+            _look_after(root, compact=kept.compact, quiet=messages.quiet)
             return
-        options = Options(
-            engine.value, time, type, time_unit, time_low, time_high, numeric.value, query=query, master=master,
-            order=columns_named(order), schema=schema, time_zone=time_zone, time_error=time_error,
-        )  # fmt: skip
-        text = "" if queries is None else read_query(queries)
-        name = None if queries in (None, STANDARD_INPUT) else Path(str(queries)).stem
+        text = "" if kept.queries is None else read_query(kept.queries)
+        name = None if kept.queries in (None, STANDARD_INPUT) else Path(str(kept.queries)).stem
         request = ArchiveRequest(
-            root, text, commit or commit_name(events), name, chunk, keep, columns_named(dimensions)
+            root, text, kept.commit or commit_name(events), name, kept.chunk, kept.keep, kept.dimensions
         )
-        with progress(wanted=not quiet) as shown:
-            archived = _archived(request, events, options, shown, quiet=quiet, debug=debug)
-        if not quiet:
+        with progress(wanted=not messages.quiet) as shown:
+            archived = _archived(request, events, options, shown, messages)
+        if not messages.quiet:
             tell_note(_told(archived, folder))
-        if compact:
+        if kept.compact:
             _look_after(root, compact=True, quiet=True)
 
 
-def _refuse_without_events(queries: str | None, keep: str | None, dimensions: list[str] | None) -> None:
-    for name, given in (("--queries", queries), ("--keep", keep), ("--dimensions", dimensions)):
-        if given:
-            raise OptionError(f"{name} is for events that come in, and there are none", hint="give --events FILE")
+def _refuse_without_events(kept: ArchiveOptions) -> None:
+    for name in ("queries", "keep", "dimensions"):
+        if getattr(kept, name):
+            raise OptionError(
+                f"{option(name)} is for events that come in, and there are none", hint="give --events FILE"
+            )
 
 
 def _archived(
-    request: ArchiveRequest, events: list[str], options: Options, shown: Shown, *, quiet: bool, debug: bool
+    request: ArchiveRequest, events: list[str], options: Options, shown: Shown, messages: Messages
 ) -> Archived:
     from trendloom.cli.run import watch_of
 
-    watch = watch_of(shown, [], quiet=quiet, debug=debug)
+    watch = watch_of(shown, [], quiet=messages.quiet, debug=messages.debug)
     if options.engine == "spark":
         from trendloom.engines.spark.prerequisites import require_spark
 

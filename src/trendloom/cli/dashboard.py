@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from trendloom.cli import options as o
-from trendloom.cli.console import reporting, tell_note
+from trendloom.cli.console import tell_note
+from trendloom.cli.options import Messages, command_options
 
 EPILOG = """
 [bold]Examples[/]
@@ -20,7 +20,9 @@ EPILOG = """
 """
 
 
+@command_options("dashboard")
 def dashboard(
+    messages: Messages,
     archive: Annotated[list[str], typer.Argument(metavar="ARCHIVE...", help="Folders of archives to show.")],
     host: Annotated[str, typer.Option(help="Address to listen at; any but loopback needs a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen at; 0: any that is free.")] = 8050,
@@ -37,21 +39,19 @@ def dashboard(
     time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that a query may run.")] = 60.0,
     row_limit: Annotated[int, typer.Option(metavar="N", help="The most rows of a query that are kept.")] = 100_000,
     memory_limit: Annotated[str, typer.Option(help="What a query may use, e.g. 2G.")] = "2G",
-    debug: o.Debug = False,
 ) -> None:
     """Show archives on a page in the browser: results, the reasons behind them, and a workbench for queries."""
-    with reporting(debug=debug):
-        from trendloom.dashboard.app import require_dash, serve
+    from trendloom.dashboard.app import require_dash, serve
 
-        require_dash()
-        from trendloom.dashboard.access import Access
-        from trendloom.dashboard.jobs import allowance_of
+    require_dash()
+    from trendloom.dashboard.access import Access
+    from trendloom.dashboard.jobs import allowance_of
 
-        access = Access(host, port, token, tuple(allow_host or ()))
-        allowance = allowance_of(time_limit, row_limit, memory_limit)
+    access = Access(host, port, token, tuple(allow_host or ()))
+    allowance = allowance_of(time_limit, row_limit, memory_limit)
 
-        def ready(address: str) -> None:
-            known = "" if token is None else "?token=..."
-            tell_note(f"the page is at {address}{known} (Ctrl+C ends it)")
+    def ready(address: str) -> None:
+        known = "" if token is None else "?token=..."
+        tell_note(f"the page is at {address}{known} (Ctrl+C ends it)")
 
-        serve(archive, access, allowance, ready)
+    serve(archive, access, allowance, ready)

@@ -6,8 +6,8 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import MISSING, dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich import box
@@ -16,11 +16,12 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperCommand
 
-from trendloom.cli import options as o
 from trendloom.cli.archive import open_archive_at
-from trendloom.cli.console import output_console, progress, reporting, spark_prints_into, tell_note, warnings_told
+from trendloom.cli.console import output_console, progress, spark_prints_into, tell_note, warnings_told
+from trendloom.cli.options import Messages, command_options
 from trendloom.cli.picture import check_target
 from trendloom.errors import OptionError
+from trendloom.options import COMMAND, ENGINE, EVENTS, OUTPUT, Options, option_field
 
 if TYPE_CHECKING:
     from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
@@ -103,148 +104,107 @@ EPILOG = """
 
 An interval begins at FROM and ends before TO. Without --reference, the rest of the partition is the reference.
 """
-MARKING = "Annotation"
+ANNOTATION = "Annotation"
 SHOWN = 20
 """Features in the table beside those that are kept."""
 
 
-class DiagnosisEngine(StrEnum):
-    local = "local"
-    spark = "spark"
+@dataclass(frozen=True, kw_only=True)
+class FeatureEngine:
+    """Where features are made."""
+
+    # fmt: off
+    engine: str = option_field(
+        "local", "Where features are made: this process, or Spark.", ENGINE,
+        commands="diagnose monitor", choices=("local", "spark"))
+    # fmt: on
 
 
-class DiagnosisFormat(StrEnum):
-    table = "table"
-    json = "json"
+@dataclass(frozen=True, kw_only=True)
+class DiagnoseOptions:
+    """What is to be explained, with which features, and what becomes of the reason."""
+
+    # fmt: off
+    archive: str = option_field(
+        "", "Events and results, as `trendloom archive` or `trendloom stream {archive}` wrote them.", EVENTS,
+        commands="diagnose", short="-a", metavar="FOLDER", defaults={COMMAND: MISSING})
+    abnormal: tuple[str, ...] = option_field(
+        (), "What is to be explained; times as text or whole numbers; may be repeated.", ANNOTATION,
+        commands="diagnose", metavar="FROM TO", defaults={COMMAND: MISSING})
+    query: str | None = option_field(
+        None, "The archived query whose chart was looked at; not needed where there is one.", ANNOTATION,
+        commands="diagnose", metavar="NAME")
+    partition: tuple[str, ...] = option_field(
+        (), "The partition of the chart; repeated where it has several attributes.", ANNOTATION,
+        commands="diagnose", metavar="KEY=VALUE")
+    reference: tuple[str, ...] = option_field(
+        (), "What is normal, here or in another partition; may be repeated. Default: the rest of the partition.",
+        ANNOTATION, commands="diagnose", metavar="[KEY=VALUE] FROM TO")
+    related_by: str | None = option_field(
+        None,
+        "Partitions that agree in these are related: what separates the intervals there as well is a false positive. "
+        "Default: all dimensions of the archive.",
+        ANNOTATION, commands="diagnose", metavar="DIMENSION,...")
+    window: tuple[str, ...] = option_field(
+        ("30 s",), "Features are over windows of this length; may be repeated.", ANNOTATION,
+        commands="diagnose", short="--windows", metavar="LENGTH")
+    functions: str | None = option_field(
+        None, "Only these of count, mean, min, max, deviation, change.", ANNOTATION,
+        commands="diagnose", metavar="NAME,...")
+    format: str = option_field(
+        "table", "For people, or for programs.", OUTPUT, commands="diagnose", short="-f", choices=("table", "json"))
+    all: bool = option_field(False, f"All features in the table, not the best {SHOWN}.", OUTPUT, commands="diagnose")
+    picture: str | None = option_field(
+        None, "Draw each kept feature, abnormal and reference coloured; .svg or .png.", OUTPUT,
+        commands="diagnose", metavar="FILE")
+    save_as: str | None = option_field(
+        None,
+        "Keep the reason as a monitor in the archive: `trendloom monitor NAME`, `trendloom stream {monitor}`.",
+        OUTPUT, commands="diagnose", metavar="NAME")
+    # fmt: on
 
 
-def diagnose(
-    archive: Annotated[
-        str,
-        typer.Option(
-            "--archive", "-a", metavar="FOLDER", rich_help_panel=o.INPUT, show_default=False,
-            help="Events and results, as `trendloom archive` or `trendloom stream --archive` wrote them.",
-        ),
-    ],
-    abnormal: Annotated[
-        list[str],
-        typer.Option(
-            "--abnormal", metavar="FROM TO", rich_help_panel=MARKING, show_default=False,
-            help="What is to be explained; times as text or whole numbers; may be repeated.",
-        ),
-    ],
-    query: Annotated[
-        str | None,
-        typer.Option(
-            "--query", metavar="NAME", rich_help_panel=MARKING, show_default=False,
-            help="The archived query whose chart was looked at; not needed where there is one.",
-        ),
-    ] = None,
-    partition: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--partition", metavar="KEY=VALUE", rich_help_panel=MARKING, show_default=False,
-            help="The partition of the chart; repeated where it has several attributes.",
-        ),
-    ] = None,
-    reference: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--reference", metavar="[KEY=VALUE] FROM TO", rich_help_panel=MARKING, show_default=False,
-            help="What is normal, here or in another partition; may be repeated. Default: the rest of the partition.",
-        ),
-    ] = None,
-    related_by: Annotated[
-        str | None,
-        typer.Option(
-            "--related-by", metavar="DIMENSION,...", rich_help_panel=MARKING, show_default=False,
-            help="Partitions that agree in these are related: what separates the intervals there as well is a false "
-            "positive. Default: all dimensions of the archive.",
-        ),
-    ] = None,
-    windows: Annotated[
-        list[str],
-        typer.Option(
-            "--window", "--windows", metavar="LENGTH", rich_help_panel=MARKING,
-            help="Features are over windows of this length; may be repeated.",
-        ),
-    ] = ["30 s"],  # noqa: B006
-    functions: Annotated[
-        str | None,
-        typer.Option(
-            "--functions", metavar="NAME,...", rich_help_panel=MARKING, show_default=False,
-            help="Only these of count, mean, min, max, deviation, change.",
-        ),
-    ] = None,
-    time_zone: o.TimeZone = None,
-    engine: Annotated[
-        DiagnosisEngine,
-        typer.Option("--engine", rich_help_panel=o.ENGINE, help="Where features are made: this process, or Spark."),
-    ] = DiagnosisEngine.local,
-    master: o.Master = None,
-    format: Annotated[
-        DiagnosisFormat, typer.Option("--format", "-f", rich_help_panel=o.OUTPUT, help="For people, or for programs.")
-    ] = DiagnosisFormat.table,
-    all_: Annotated[
-        bool, typer.Option("--all", rich_help_panel=o.OUTPUT, help=f"All features in the table, not the best {SHOWN}.")
-    ] = False,
-    picture: Annotated[
-        str | None,
-        typer.Option(
-            "--picture", metavar="FILE", rich_help_panel=o.OUTPUT, show_default=False,
-            help="Draw each kept feature, abnormal and reference coloured; .svg or .png.",
-        ),
-    ] = None,
-    save_as: Annotated[
-        str | None,
-        typer.Option(
-            "--save-as", metavar="NAME", rich_help_panel=o.OUTPUT, show_default=False,
-            help="Keep the reason as a monitor in the archive: `trendloom monitor NAME`, `trendloom stream --monitor`.",
-        ),
-    ] = None,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
-) -> None:  # fmt: skip
+@command_options("diagnose")
+def diagnose(chosen: DiagnoseOptions, features: FeatureEngine, options: Options, messages: Messages) -> None:
     """Say why a stretch of a query's chart is abnormal, from the archived events."""
-    with reporting(debug=debug):
-        from trendloom.diagnosis.monitors import find_monitor
-        from trendloom.diagnosis.request import DiagnosisRequest, marked_intervals, names_in
-        from trendloom.engines.diagnose import DiagnosisWatch, diagnose_archive
+    from trendloom.diagnosis.monitors import find_monitor
+    from trendloom.diagnosis.request import DiagnosisRequest, marked_intervals, names_in
+    from trendloom.engines.diagnose import DiagnosisWatch, diagnose_archive
 
-        target = None if picture is None else check_target(picture)
-        request = DiagnosisRequest(
-            query,
-            attributes_of(partition, "--partition"),
-            marked_intervals([interval_of(one, "--abnormal")[1:] for one in abnormal], "abnormal"),
-            marked_intervals([interval_of(one, "--reference") for one in reference or ()], "reference", elsewhere=True),
-            names_in(related_by),
-            tuple(windows),
-            names_in(functions),
-            engine=engine.value,
-            time_zone=time_zone,
-            master=master,
-        )
-        with warnings_told(quiet=quiet):
-            opened = open_archive_at(archive)
-            with progress(wanted=not quiet) as shown:
-                watch = DiagnosisWatch(
-                    lambda what, share: shown.say(f"{what} ({share:.0%})"),
-                    lambda: spark_prints_into(None, debug=debug),
-                )
-                found = diagnose_archive(opened, request, watch=watch, save_as=save_as)
-        monitor = None if save_as is None else find_monitor(opened, save_as)
-        text = None if monitor is None else monitor.query(opened.axis)
-        if format is DiagnosisFormat.json:
-            told = found.to_json() | ({} if monitor is None else {"monitor": monitor.to_json() | {"query": text}})
-            sys.stdout.write(json.dumps(told, indent=2) + "\n")
-        else:
-            show_diagnosis(found, output_console(), everything=all_)
-        if target is not None:
-            from trendloom.viz.reasons import draw_reasons
+    target = None if chosen.picture is None else check_target(chosen.picture)
+    request = DiagnosisRequest(
+        chosen.query,
+        attributes_of(chosen.partition, "--partition"),
+        marked_intervals([interval_of(one, "--abnormal")[1:] for one in chosen.abnormal], "abnormal"),
+        marked_intervals([interval_of(one, "--reference") for one in chosen.reference], "reference", elsewhere=True),
+        names_in(chosen.related_by),
+        chosen.window,
+        names_in(chosen.functions),
+        engine=features.engine,
+        time_zone=options.time_zone,
+        master=options.master,
+    )
+    with warnings_told(quiet=messages.quiet):
+        opened = open_archive_at(chosen.archive)
+        with progress(wanted=not messages.quiet) as shown:
+            watch = DiagnosisWatch(
+                lambda what, share: shown.say(f"{what} ({share:.0%})"),
+                lambda: spark_prints_into(None, debug=messages.debug),
+            )
+            found = diagnose_archive(opened, request, watch=watch, save_as=chosen.save_as)
+    monitor = None if chosen.save_as is None else find_monitor(opened, chosen.save_as)
+    text = None if monitor is None else monitor.query(opened.axis)
+    if chosen.format == "json":
+        told = found.to_json() | ({} if monitor is None else {"monitor": monitor.to_json() | {"query": text}})
+        sys.stdout.write(json.dumps(told, indent=2) + "\n")
+    else:
+        show_diagnosis(found, output_console(), everything=chosen.all)
+    if target is not None:
+        from trendloom.viz.reasons import draw_reasons
 
-            draw_reasons(found, target, dated=opened.axis.timestamp)
-        if not quiet:
-            _tell(found, text, picture)
+        draw_reasons(found, target, dated=opened.axis.timestamp)
+    if not messages.quiet:
+        _tell(found, text, chosen.picture)
 
 
 def _tell(found: Diagnosis, query: str | None, picture: str | None) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.text import Text
 
-from trendloom.cli import options as o
-from trendloom.cli.console import output_console, reporting, tell_note
-from trendloom.cli.options import read_query
+from trendloom.cli.console import output_console, tell_note
+from trendloom.cli.options import Messages, QueryFile, SomeEvents, command_options, read_query
 from trendloom.cli.picture import check_target
+from trendloom.options import ENGINE, EVENTS, OUTPUT, Options, option_field
 
 if TYPE_CHECKING:
     from trendloom.engines.introspection import Explained
@@ -31,68 +32,41 @@ HEADINGS = r"^\S.*(?=\n[├└])|^(How far matching gets|Measured)  .*$"
 GUIDES = r"(?m)^[│├└─ ]+"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    """What is explained beside the plans."""
+
+    # fmt: off
+    analyze: bool = option_field(
+        False,
+        "Also show how many events pass each condition, how far matching gets and what stops it; and run the query, in "
+        "this process, to see what that takes beside what was estimated.",
+        ENGINE, commands="explain")
+    checkpoint: str | None = option_field(
+        None, "The checkpoint of `trendloom stream`: expect of a query what the stream's earlier batches tell.", EVENTS,
+        commands="explain", metavar="FOLDER")
+    picture: str | None = option_field(
+        None, "Draw the pattern of a query, or what the queries of a workload may share; .svg or .png.", OUTPUT,
+        commands="explain", metavar="FILE")
+    # fmt: on
+
+
+@command_options("explain")
 def explain(
-    query_file: o.QueryFile,
-    events: o.SomeEvents = None,
-    query: o.QueryName = None,
-    time: o.Time = "time",
-    type: o.Type = "type",
-    time_unit: o.TimeUnit = None,
-    time_low: o.TimeLow = None,
-    time_high: o.TimeHigh = None,
-    time_error: o.TimeError = None,
-    time_probability: o.TimeProbability = None,
-    time_grain: o.TimeGrain = None,
-    time_points: o.TimePoints = None,
-    order: o.Order = None,
-    schema: o.Columns = None,
-    time_zone: o.TimeZone = None,
-    engine: o.EngineName = o.Engine.spark,
-    memory_limit: o.MemoryLimit = None,
-    analyze: Annotated[
-        bool,
-        typer.Option(
-            "--analyze",
-            rich_help_panel=o.ENGINE,
-            help="Also show how many events pass each condition, how far matching gets and what stops it; and run the "
-            "query, in this process, to see what that takes beside what was estimated.",
-        ),
-    ] = False,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            "--checkpoint", metavar="FOLDER", rich_help_panel=o.INPUT, show_default=False,
-            help="The checkpoint of `trendloom stream`: expect of a query what the stream's earlier batches tell.",
-        ),
-    ] = None,
-    picture: Annotated[
-        str | None,
-        typer.Option(
-            "--picture", metavar="FILE", rich_help_panel=o.OUTPUT, show_default=False,
-            help="Draw the pattern of a query, or what the queries of a workload may share; .svg or .png.",
-        ),
-    ] = None,
-    debug: o.Debug = False,
-) -> None:  # fmt: skip
+    query_file: QueryFile, *, events: SomeEvents = None, options: Options, more: ExplainOptions, messages: Messages
+) -> None:
     """Show the logical, optimized and physical plan of queries, and why each algorithm was chosen.
 
     Nothing runs without --analyze. Where an algorithm builds a graph first, it is built, to show how it is cut.
     """
-    with reporting(debug=debug):
-        from trendloom.engines.introspection import explain_queries
-        from trendloom.options import Options, columns_named
+    from trendloom.engines.introspection import explain_queries
 
-        options = Options(
-            engine.value, time, type, time_unit, time_low=time_low, time_high=time_high, query=query,
-            memory_limit=memory_limit, order=columns_named(order), schema=schema, time_zone=time_zone,
-            time_error=time_error, time_probability=time_probability, time_grain=time_grain, time_points=time_points,
-        )  # fmt: skip
-        text = read_query(query_file)
-        target = None if picture is None else check_target(picture)
-        explained = explain_queries(text, events or None, options, analyze=analyze, checkpoint=checkpoint)
-        _show(explained.text)
-        if target is not None:
-            _draw(explained, target)
+    text = read_query(query_file)
+    target = None if more.picture is None else check_target(more.picture)
+    explained = explain_queries(text, events or None, options, analyze=more.analyze, checkpoint=more.checkpoint)
+    _print(explained.text)
+    if target is not None:
+        _draw(explained, target)
 
 
 def _draw(explained: Explained, target: Path) -> None:
@@ -102,13 +76,13 @@ def _draw(explained: Explained, target: Path) -> None:
     tell_note(f"drawn: {target}")
 
 
-def _show(text: str) -> None:
+def _print(text: str) -> None:
     console = output_console()
     if not console.is_terminal:
         typer.echo(text)
         return
-    shown = Text(text)
-    shown.highlight_regex(r"(?m)" + HEADINGS, "bold")
-    shown.highlight_regex(GUIDES, "dim")
-    shown.highlight_regex(r"(?m)^-- .*$", "yellow")
-    console.print(shown, soft_wrap=True)
+    styled = Text(text)
+    styled.highlight_regex(r"(?m)" + HEADINGS, "bold")
+    styled.highlight_regex(GUIDES, "dim")
+    styled.highlight_regex(r"(?m)^-- .*$", "yellow")
+    console.print(styled, soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,11 +11,12 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from trendloom.cli import options as o
 from trendloom.cli.archive import open_archive_at
-from trendloom.cli.console import output_console, progress, reporting, spark_prints_into, tell_note, warnings_told
-from trendloom.cli.diagnose import DiagnosisEngine
+from trendloom.cli.console import output_console, progress, spark_prints_into, tell_note, warnings_told
+from trendloom.cli.diagnose import FeatureEngine
+from trendloom.cli.options import Format, Messages, command_options
 from trendloom.errors import OptionError
+from trendloom.options import COMMAND, EVENTS, OUTPUT, Options, option_field
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,89 +35,82 @@ EPILOG = """
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class MonitorOptions:
+    """Where to look for a monitor, and what to do with the alerts."""
+
+    # fmt: off
+    archive: str = option_field(
+        "", "The archive that keeps the monitor, and its events.", EVENTS,
+        commands="monitor", short="-a", metavar="FOLDER", defaults={COMMAND: MISSING})
+    from_: str | None = option_field(
+        None, "Only windows from this time on.", EVENTS, commands="monitor", metavar="TIME")
+    to: str | None = option_field(None, "Only windows before this time.", EVENTS, commands="monitor", metavar="TIME")
+    format: str = option_field(
+        "table", "How alerts are given out.", OUTPUT, commands="monitor", short="-f", choices=tuple(Format))
+    output: str | None = option_field(
+        None, "Write to this file, whole or not at all; else to standard output.", OUTPUT,
+        commands="monitor", short="-o", metavar="PATH")
+    # fmt: on
+
+
+@command_options("monitor")
 def monitor(
-    archive: Annotated[
-        str,
-        typer.Option("--archive", "-a", metavar="FOLDER", rich_help_panel=o.INPUT, show_default=False,
-                     help="The archive that keeps the monitor, and its events."),
-    ],
+    chosen: MonitorOptions,
+    features: FeatureEngine,
+    options: Options,
+    messages: Messages,
     name: Annotated[
         str | None,
         typer.Argument(metavar="[NAME]", show_default=False, help="What `trendloom diagnose --save-as NAME` kept."),
     ] = None,
-    begin: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TIME", rich_help_panel=o.INPUT, show_default=False,
-                     help="Only windows from this time on."),
-    ] = None,
-    end: Annotated[
-        str | None,
-        typer.Option("--to", metavar="TIME", rich_help_panel=o.INPUT, show_default=False,
-                     help="Only windows before this time."),
-    ] = None,
-    time_zone: o.TimeZone = None,
-    engine: Annotated[
-        DiagnosisEngine,
-        typer.Option("--engine", rich_help_panel=o.ENGINE, help="Where features are made: this process, or Spark."),
-    ] = DiagnosisEngine.local,
-    master: o.Master = None,
-    format: Annotated[
-        o.Format, typer.Option("--format", "-f", rich_help_panel=o.OUTPUT, help="How alerts are given out.")
-    ] = o.Format.table,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="PATH", rich_help_panel=o.OUTPUT, show_default=False,
-                     help="Write to this file, whole or not at all; else to standard output."),
-    ] = None,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
-) -> None:  # fmt: skip
+) -> None:
     """Find the windows of an archive in which a monitor's formula holds."""
-    with reporting(debug=debug):
-        from trendloom.cli.output import choose_delivery
-        from trendloom.diagnosis.instants import tick_of
-        from trendloom.diagnosis.monitors import find_monitor
+    from trendloom.cli.output import choose_delivery
+    from trendloom.diagnosis.instants import tick_of
+    from trendloom.diagnosis.monitors import find_monitor
 
-        with warnings_told(quiet=quiet):
-            opened = open_archive_at(archive)
-            if name is None:
-                _list(opened)
-                return
-            found = find_monitor(opened, name)
-            delivery = choose_delivery(None if format is o.Format.table and output else format.value, output, [])
-            low, high = (
-                None if text is None else tick_of(text, opened.axis, time_zone, option)
-                for text, option in ((begin, "from"), (end, "to"))
-            )
-            if low is not None and high is not None and low >= high:
-                raise OptionError(f"nothing lies from {begin} to {end}", hint="--from comes before --to")
-            with progress(wanted=not quiet) as shown:
-                shown.say("looking for alerts")
-                alerts = _alerts(opened, found, low, high, engine, master, debug=debug)
-        if delivery.format == "table":
-            _show(alerts, found)
-        else:
-            from trendloom.io.write import write
+    with warnings_told(quiet=messages.quiet):
+        opened = open_archive_at(chosen.archive)
+        if name is None:
+            _list(opened)
+            return
+        found = find_monitor(opened, name)
+        as_table = chosen.format == "table" and chosen.output is not None
+        delivery = choose_delivery(None if as_table else chosen.format, chosen.output, [])
+        low, high = (
+            None if text is None else tick_of(text, opened.axis, options.time_zone, option)
+            for text, option in ((chosen.from_, "from"), (chosen.to, "to"))
+        )
+        if low is not None and high is not None and low >= high:
+            raise OptionError(f"nothing lies from {chosen.from_} to {chosen.to}", hint="--from comes before --to")
+        with progress(wanted=not messages.quiet) as shown:
+            shown.say("looking for alerts")
+            alerts = _alerts(opened, found, (low, high), features.engine, options.master, debug=messages.debug)
+    if delivery.format == "table":
+        _show(alerts, found)
+    else:
+        from trendloom.io.write import write
 
-            write(alerts, delivery.format, delivery.path)
-        if not quiet:
-            _tell(found, opened, alerts)
+        write(alerts, delivery.format, delivery.path)
+    if not messages.quiet:
+        _tell(found, opened, alerts)
 
 
 def _alerts(
-    archive: Archive, found: Monitor, low: int | None, high: int | None, engine: DiagnosisEngine, master: str | None, *,
+    archive: Archive, found: Monitor, bounds: tuple[int | None, int | None], engine: str, master: str | None, *,
     debug: bool,
 ) -> pa.Table:  # fmt: skip
-    if engine is DiagnosisEngine.local:
+    if engine == "local":
         from trendloom.diagnosis.monitors import run_monitor
 
-        return run_monitor(archive, found, low, high)
+        return run_monitor(archive, found, *bounds)
     from trendloom.engines.spark.diagnosis.monitors import archive_alerts
     from trendloom.engines.spark.session import session
 
     with spark_prints_into(None, debug=debug):
         spark = session(master, name="trendloom monitor")
-    return archive_alerts(spark, archive, found, low, high)
+    return archive_alerts(spark, archive, found, *bounds)
 
 
 def _show(alerts: pa.Table, found: Monitor) -> None:

@@ -1,36 +1,36 @@
-"""The options that commands share: one name, one help text, one panel each."""
+"""What commands share: flags made from the fields of `trendloom.options`, and the arguments that are no options.
+
+`command_options("run")` replaces a parameter that is an options object by one flag for each field that `trendloom run`
+takes. The command itself receives the object, and whatever it raises becomes a message and an exit status.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, is_dataclass
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from trendloom.errors import OptionError, did_you_mean
+from trendloom.cli.console import reporting
+from trendloom.errors import Door, OptionError, at_door, did_you_mean
+from trendloom.options import (
+    COMMAND,
+    EVENTS,
+    OUTPUT,
+    fields_at,
+    option_field,
+    options_at,
+    spec_of,
+)
 
-INPUT = "Events"
-ENGINE = "Engine"
-OUTPUT = "Output"
-
-
-class Engine(StrEnum):
-    local = "local"
-    spark = "spark"
-    reference = "reference"
-
-
-class Numeric(StrEnum):
-    exact = "exact"
-    float = "float"
-    log = "log"
-
-
-class LiveFormat(StrEnum):
-    table = "table"
-    jsonl = "jsonl"
+ALL_COMMANDS = "run stream archive check explain diagnose monitor dashboard warm"
 
 
 class Format(StrEnum):
@@ -38,6 +38,18 @@ class Format(StrEnum):
     jsonl = "jsonl"
     csv = "csv"
     parquet = "parquet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Messages:
+    """What a command says beside its result."""
+
+    # fmt: off
+    quiet: bool = option_field(
+        False, "No warnings, notes or progress; errors only.", OUTPUT,
+        commands="run stream archive check diagnose monitor warm", short="-q")
+    debug: bool = option_field(False, "Show the traceback of an error.", OUTPUT, commands=ALL_COMMANDS)
+    # fmt: on
 
 
 QueryFile = Annotated[
@@ -56,183 +68,82 @@ MaybeQueryFile = Annotated[
         help="A file of one query or of a workload; - reads it from standard input.",
     ),
 ]
-QueryName = Annotated[
-    str | None, typer.Option("--query", metavar="NAME", show_default=False, help="Only this query of a workload.")
-]
 EVENTS_HELP = "Parquet, CSV or JSON lines: a file, a folder, a glob in quotes, or a URI; may be repeated."
 SomeEvents = Annotated[
     list[str] | None,
-    typer.Option("--events", "-e", metavar="FILE", rich_help_panel=INPUT, show_default=False, help=EVENTS_HELP),
+    typer.Option("--events", "-e", metavar="FILE", rich_help_panel=EVENTS, show_default=False, help=EVENTS_HELP),
 ]
 AllEvents = Annotated[
     list[str],
-    typer.Option("--events", "-e", metavar="FILE", rich_help_panel=INPUT, show_default=False, help=EVENTS_HELP),
+    typer.Option("--events", "-e", metavar="FILE", rich_help_panel=EVENTS, show_default=False, help=EVENTS_HELP),
 ]
-Time = Annotated[
-    str, typer.Option("--time", metavar="COLUMN", rich_help_panel=INPUT, help="The time: whole numbers or timestamps.")
-]
-Type = Annotated[str, typer.Option("--type", metavar="COLUMN", rich_help_panel=INPUT, help="The type of each event.")]
-TimeUnit = Annotated[
-    str | None,
-    typer.Option(
-        "--time-unit",
-        metavar="UNIT",
-        rich_help_panel=INPUT,
-        show_default=False,
-        help="What a whole number of time counts: us, ms, s, min, h or d; else seconds, with a warning where they "
-        "hardly can be.",
-    ),
-]
-TimeLow = Annotated[
-    str | None,
-    typer.Option(
-        "--time-low",
-        metavar="COLUMN",
-        rich_help_panel=INPUT,
-        show_default=False,
-        help="Imprecise time: the earliest, instead of --time.",
-    ),
-]
-TimeHigh = Annotated[
-    str | None,
-    typer.Option(
-        "--time-high", metavar="COLUMN", rich_help_panel=INPUT, show_default=False, help="Imprecise time: the latest."
-    ),
-]
-TimeError = Annotated[
-    str | None,
-    typer.Option(
-        "--time-error",
-        metavar="ERROR",
-        rich_help_panel=INPUT,
-        show_default=False,
-        help="Imprecise time: how far --time may be off, to both sides: 7.5s, Load=7.5s,Task=500ms for types (others "
-        "are exact), or a column of numbers (in the unit of integer times; seconds for timestamps) or durations.",
-    ),
-]
-TimeProbability = Annotated[
-    str | None,
-    typer.Option(
-        "--time-probability",
-        metavar="COLUMN",
-        rich_help_panel=INPUT,
-        show_default=False,
-        help="Imprecise time: lists with the probability of each point; NULL, or no such column: all are "
-        "equally likely.",
-    ),
-]
-TimeGrain = Annotated[
-    str | None,
-    typer.Option(
-        "--time-grain",
-        metavar="DURATION",
-        rich_help_panel=INPUT,
-        show_default=False,
-        help="Imprecise time: how far apart possible times lie, e.g. 1s; else one unit of integer times, 1us of "
-        "timestamps.",
-    ),
-]
-TimePoints = Annotated[
-    int | None,
-    typer.Option(
-        "--time-points",
-        metavar="N",
-        rich_help_panel=INPUT,
-        show_default=False,
-        help="Imprecise time: refuse an event with more possible times; default: 1000.",
-    ),
-]
-Order = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--order",
-        metavar="COLUMN,...",
-        rich_help_panel=INPUT,
-        show_default=False,
-        help="Who comes first among events of equal time: the columns to order them by; may be repeated.",
-    ),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        "--schema",
-        metavar="COLUMNS",
-        rich_help_panel=INPUT,
-        show_default=False,
-        help='What columns of text files are, e.g. "time timestamp, id string"; the others are recognised.',
-    ),
-]
-TimeZone = Annotated[
-    str | None,
-    typer.Option(
-        "--time-zone",
-        metavar="ZONE",
-        rich_help_panel=INPUT,
-        show_default=False,
-        help="The zone of times that do not say theirs, in the events and in the query, e.g. Europe/Paris; else UTC.",
-    ),
-]
-EngineName = Annotated[
-    Engine,
-    typer.Option(
-        "--engine",
-        rich_help_panel=ENGINE,
-        help="spark: all cores, or a cluster. local: this process, starts at once. "
-        "reference: the definitions, for small streams.",
-    ),
-]
-Master = Annotated[
-    str | None,
-    typer.Option(
-        "--master",
-        metavar="URL",
-        rich_help_panel=ENGINE,
-        show_default=False,
-        help="Spark master, or sc://host:port for Spark Connect; all cores of this machine if not given.",
-    ),
-]
-NumericName = Annotated[
-    Numeric,
-    typer.Option(
-        "--numeric",
-        rich_help_panel=ENGINE,
-        help="Counts and sums: exact at any size, float, or log (base-10 logarithms).",
-    ),
-]
-MemoryLimit = Annotated[
-    str | None,
-    typer.Option(
-        "--memory-limit",
-        metavar="SIZE",
-        rich_help_panel=ENGINE,
-        show_default=False,
-        help="Memory for trends that are stored to find others faster, e.g. 512M (on Spark: of each task); "
-        "default: a quarter of what is free.",
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads",
-        metavar="N",
-        rich_help_panel=ENGINE,
-        show_default=False,
-        help="Cores that the local engine uses; default: all.",
-    ),
-]
-MaxTrends = Annotated[
-    int,
-    typer.Option(
-        "--max-trends",
-        metavar="N",
-        rich_help_panel=ENGINE,
-        help="Refuse to give out more matches one by one, before any is built; --limit bypasses it.",
-    ),
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", rich_help_panel=OUTPUT, help="No warnings, notes or progress; errors only.")
-]
-Debug = Annotated[bool, typer.Option("--debug", rich_help_panel=OUTPUT, help="Show the traceback of an error.")]
+
+
+def command_options(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function of options objects; see above."""
+    door = f"{COMMAND} {command}"
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(function, include_extras=True)
+        hints.pop("return")
+        kinds = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
+        parameters: list[Parameter] = []
+        for name, one in signature(function).parameters.items():
+            if name not in kinds:
+                parameters.append(one.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
+                continue
+            types = get_type_hints(kinds[name])
+            parameters += [_flag(field, types[field.name], door) for field in fields_at(door, kinds[name])]
+
+        @wraps(function)
+        def run(**given: Any) -> None:
+            with reporting(debug=given["debug"]):
+                plain = {name: value.value if isinstance(value, StrEnum) else value for name, value in given.items()}
+                objects = {name: options_at(door, kind, plain) for name, kind in kinds.items()}
+                function(**{name: given[name] for name in hints if name not in kinds}, **objects)
+
+        run.__signature__ = signature(function).replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        return run
+
+    return decorate
+
+
+def _flag(one: Field[Any], kind: Any, door: str) -> Parameter:
+    """The flag of a field."""
+    spec = spec_of(one)
+    default = spec.default_at(door, one.default)
+    name = "--" + one.name.rstrip("_").replace("_", "-")
+    with at_door(Door.COMMAND):
+        help = spec.sentence
+    shown = typer.Option(
+        *filter(None, (name, spec.short)),
+        metavar=spec.metavar,
+        rich_help_panel=spec.group or None,
+        show_default=default not in (None, (), MISSING),
+        help=help,
+    )
+    usual = {MISSING: Parameter.empty, (): None}.get(default, list(default) if isinstance(default, tuple) else default)
+    read: Any = _type_of(one, kind, required=default is MISSING)
+    annotation = Annotated[read, shown]
+    return Parameter(one.name, Parameter.KEYWORD_ONLY, default=usual, annotation=annotation)
+
+
+def _type_of(one: Field[Any], kind: Any, *, required: bool) -> Any:
+    """What the command line reads for a field: text where it may be text, a list for several, one of the choices."""
+    spec = spec_of(one)
+    if get_origin(kind) is tuple:
+        return list[str] if required else list[str] | None
+    choices = [each for each in get_args(kind) if each is not type(None)] if _is_union(kind) else [kind]
+    named: Any = StrEnum
+    base: Any = str if str in choices else choices[0]
+    if spec.choices:
+        base = named(one.name, {choice: choice for choice in spec.choices})
+    return base if required or not _is_union(kind) else base | None
+
+
+def _is_union(kind: Any) -> bool:
+    return get_origin(kind) in (Union, UnionType)
 
 
 # The text of a query: of a file, or of standard input.

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import typer
-
-from trendloom.cli import options as o
-from trendloom.cli.console import Shown, progress, reporting, spark_prints_into, tell_note, tell_warnings
-from trendloom.cli.options import read_query
+from trendloom.cli.console import Shown, progress, spark_prints_into, tell_note, tell_warnings
+from trendloom.cli.options import AllEvents, Format, Messages, QueryFile, command_options, read_query
 from trendloom.cli.picture import MatchPicture, check_target
+from trendloom.options import OUTPUT, Options, option_field
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,96 +29,57 @@ EPILOG = """
 """
 
 
-def run(
-    query_file: o.QueryFile,
-    events: o.AllEvents,
-    query: o.QueryName = None,
-    time: o.Time = "time",
-    type: o.Type = "type",
-    time_unit: o.TimeUnit = None,
-    time_low: o.TimeLow = None,
-    time_high: o.TimeHigh = None,
-    time_error: o.TimeError = None,
-    time_probability: o.TimeProbability = None,
-    time_grain: o.TimeGrain = None,
-    time_points: o.TimePoints = None,
-    order: o.Order = None,
-    schema: o.Columns = None,
-    time_zone: o.TimeZone = None,
-    engine: o.EngineName = o.Engine.spark,
-    master: o.Master = None,
-    numeric: o.NumericName = o.Numeric.exact,
-    format: Annotated[
-        o.Format | None,
-        typer.Option(
-            "--format", "-f", rich_help_panel=o.OUTPUT, show_default=False,
-            help="Default: what the name of --output ends in, else table.",
-        ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="PATH", rich_help_panel=o.OUTPUT, show_default=False,
-            help="Write to this file, whole or not at all; else to standard output.",
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit", "-n", metavar="N", rich_help_panel=o.OUTPUT, show_default=False,
-            help="At most N rows per query.",
-        ),
-    ] = None,
-    picture: Annotated[
-        str | None,
-        typer.Option(
-            "--picture", metavar="FILE", rich_help_panel=o.OUTPUT, show_default=False,
-            help="Draw the best matches of a query with RANK BY, or the likeliest of imprecise time; .svg or .png.",
-        ),
-    ] = None,
-    memory_limit: o.MemoryLimit = None,
-    max_trends: o.MaxTrends = 1_000_000_000,
-    threads: o.Threads = None,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
-) -> None:  # fmt: skip
-    """Run queries over a file of events and give out the rows."""
-    with reporting(debug=debug):
-        from trendloom.cli.output import choose_delivery, deliver
-        from trendloom.engines.answers import answers
-        from trendloom.options import Options, columns_named
+@dataclass(frozen=True, kw_only=True)
+class RowOutput:
+    """Where rows go, and as what."""
 
-        delivery = choose_delivery(format.value if format else None, output, events)
-        drawn = None if picture is None else MatchPicture(check_target(picture))
-        text = read_query(query_file)
-        options = Options(
-            engine.value, time, type, time_unit, time_low, time_high, numeric.value, limit, query, master,
-            memory_limit, max_trends, columns_named(order), schema, time_zone, threads,
-            time_error, time_probability, time_grain, time_points,
-        )  # fmt: skip
-        unsorted: list[bool] = []
-        with progress(wanted=not quiet) as shown:
-            rows = answers(text, events, options, watch_of(shown, unsorted, quiet=quiet, debug=debug))
-            rows = rows if drawn is None else drawn.watched(rows)
-            shown.say("looking for matches")
-            counts = [0] * len(rows)
-            counted = [_counted(answer, counts, number) for number, answer in enumerate(rows)]
-            count = deliver(counted, delivery, shown.stop)
-        if drawn is not None:
-            drawn.draw(rows[0])
-            if not quiet:
-                tell_note(f"drawn: {drawn.target}")
-        if not quiet:
-            for answer in (answer for answer, found in zip(rows, counts, strict=True) if not found):
-                tell_note(_of_query(answer) + answer.without_rows())
-        if unsorted and not quiet:
-            tell_note("rows are in the order in which they were found: sorted, they would not fit in memory")
-        if output is not None and not quiet:
-            tell_note(f"{count:,} row{'' if count == 1 else 's'} written to {output}")
+    # fmt: off
+    format: str | None = option_field(
+        None, "Default: what the name of {output} ends in, else table.", OUTPUT,
+        commands="run", short="-f", choices=tuple(Format))
+    output: str | None = option_field(
+        None, "Write to this file, whole or not at all; else to standard output.", OUTPUT,
+        commands="run monitor", short="-o", metavar="PATH")
+    picture: str | None = option_field(
+        None, "Draw the best matches of a query with RANK BY, or the likeliest of imprecise time; .svg or .png.",
+        OUTPUT, commands="run", metavar="FILE")
+    # fmt: on
+
+
+@command_options("run")
+def run(query_file: QueryFile, events: AllEvents, options: Options, output: RowOutput, messages: Messages) -> None:
+    """Run queries over a file of events and give out the rows."""
+    from trendloom.cli.output import choose_delivery, deliver
+    from trendloom.engines.answers import answers
+
+    quiet = messages.quiet
+    delivery = choose_delivery(output.format, output.output, events)
+    picture = None if output.picture is None else MatchPicture(check_target(output.picture))
+    unsorted: list[bool] = []
+    with progress(wanted=not quiet) as shown:
+        watch = watch_of(shown, unsorted, quiet=quiet, debug=messages.debug)
+        rows = answers(read_query(query_file), events, options, watch)
+        rows = rows if picture is None else picture.watched(rows)
+        shown.say("looking for matches")
+        counts = [0] * len(rows)
+        counted = [_counted(answer, counts, number) for number, answer in enumerate(rows)]
+        count = deliver(counted, delivery, shown.stop)
+    if picture is not None:
+        picture.draw(rows[0])
+    if quiet:
+        return
+    if picture is not None:
+        tell_note(f"drawn: {picture.target}")
+    for answer in (answer for answer, found in zip(rows, counts, strict=True) if not found):
+        tell_note(_of_query(answer) + answer.without_rows())
+    if unsorted:
+        tell_note("rows are in the order in which they were found: sorted, they would not fit in memory")
+    if output.output is not None:
+        tell_note(f"{count:,} row{'' if count == 1 else 's'} written to {output.output}")
 
 
 def _counted(answer: Answer, counts: list[int], number: int) -> Answer:
-    """The same answer; whoever reads it leaves the number of its rows behind."""
+    """The same answer; counts its rows as they are read."""
 
     def counted() -> Iterator[pa.RecordBatch]:
         for batch in answer.batches:
@@ -135,7 +94,7 @@ def _of_query(answer: Answer) -> str:
 
 
 def watch_of(shown: Shown, unsorted: list[bool], *, quiet: bool, debug: bool) -> Watch:
-    """What a run tells while it is under way."""
+    """The callbacks of a run that show its progress and its warnings."""
     from trendloom.engines.answers import Watch
 
     def warn(warning: QueryWarning, query: str | None) -> None:

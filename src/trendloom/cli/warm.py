@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from trendloom.cli import options as o
-from trendloom.cli.console import progress, reporting, tell_note
+from trendloom.cli.console import progress, tell_note
+from trendloom.cli.options import Messages, command_options
 
 EPILOG = """
 [bold]Examples[/]
@@ -19,7 +19,9 @@ EPILOG = """
 """
 
 
+@command_options("warm")
 def warm(
+    messages: Messages,
     processes: Annotated[
         int | None,
         typer.Option(
@@ -27,25 +29,22 @@ def warm(
             help="Compile so many at a time; default: one per core.",
         ),
     ] = None,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
 ) -> None:  # fmt: skip
     """Compile what the usual kinds of queries need, once for this version, machine and user."""
-    with reporting(debug=debug):
-        from trendloom.engines.precompile_queries import UsualRun, run_all, usual_runs
-        from trendloom.kernels.jit.compiled import code_folder
+    from trendloom.engines.precompile_queries import UsualRun, run_all, usual_runs
+    from trendloom.kernels.jit.compiled import code_folder
 
-        wanted, compiled = usual_runs(), 0
-        with progress(wanted=not quiet) as shown:
-            left = len(wanted)
-            shown.say(f"compiling for {left} kinds of queries")
+    wanted, compiled = usual_runs(), 0
+    with progress(wanted=not messages.quiet) as shown:
+        left = len(wanted)
+        shown.say(f"compiling for {left} kinds of queries")
 
-            def done(one: UsualRun, functions: int) -> None:
-                nonlocal left, compiled
-                left, compiled = left - 1, compiled + functions
-                shown.say(f"{one.name}: {functions or 'no'} functions; {left} kinds of queries to go")
+        def done(one: UsualRun, functions: int) -> None:
+            nonlocal left, compiled
+            left, compiled = left - 1, compiled + functions
+            shown.say(f"{one.name}: {functions or 'no'} functions; {left} kinds of queries to go")
 
-            run_all(wanted, processes or os.cpu_count() or 1, done)
-        if not quiet:
-            did = f"{compiled:,} functions compiled" if compiled else "nothing to compile"
-            tell_note(f"{did}: {len(wanted)} kinds of queries are ready in {code_folder().written}")
+        run_all(wanted, processes or os.cpu_count() or 1, done)
+    if not messages.quiet:
+        did = f"{compiled:,} functions compiled" if compiled else "nothing to compile"
+        tell_note(f"{did}: {len(wanted)} kinds of queries are ready in {code_folder().written}")

@@ -17,7 +17,7 @@ from trendloom.frontend.tql.tree import Query
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.logical.workload import refuse_clashing_columns
 from trendloom.options import Options
-from trendloom.runtime.reading import is_spark_frame, queries_of
+from trendloom.runtime.reading import for_queries, is_spark_frame, queries_of
 from trendloom.runtime.result_columns import one_table
 from trendloom.runtime.warnings import Warn, tell_warnings, warn_in_python
 
@@ -60,7 +60,7 @@ class Answer:
 def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHED) -> list[Answer]:
     """The queries of a text over a stream; nothing has run yet when this returns, but everything is checked."""
     queries = queries_of(text, options.query)
-    reading, found = _answers(queries, source, options.for_queries(queries), watch)
+    reading, found = _answers(queries, source, for_queries(options, queries), watch)
     tell_warnings(reading, [answer.plan for answer in found], watch.warn)
     return [_warning_of_infinity(answer, watch) for answer in found] if options.numeric == "float" else found
 

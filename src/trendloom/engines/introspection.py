@@ -23,7 +23,6 @@ from trendloom.frontend.tql.printer import write
 from trendloom.frontend.tql.tree import attributes_of
 from trendloom.io.convert import parse_schema
 from trendloom.io.events import Events, check_order, doubts_of_times, short_unit
-from trendloom.io.imprecise_options import ImpreciseOptions
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import refuse_schema
 from trendloom.logical.bind import bind, bind_workload
@@ -33,12 +32,21 @@ from trendloom.logical.nesting_limit import too_deep
 from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import UNKNOWN, KeySpread, Statistics, StatisticsOf, nothing_known
 from trendloom.logical.workload import Attributes, for_every_query
+from trendloom.model.imprecise_options import ImpreciseOptions
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.optimizer import optimize
 from trendloom.optimizer.split_by_equality import split_by_equality
 from trendloom.options import Options
-from trendloom.runtime.reading import is_spark_frame, load, load_needed, opened, queries_of, schema_of_columns
+from trendloom.runtime.reading import (
+    for_queries,
+    is_spark_frame,
+    load,
+    load_needed,
+    opened,
+    queries_of,
+    schema_of_columns,
+)
 from trendloom.streaming.statistics import Figures, figures_at, statistics_of_batches
 
 if TYPE_CHECKING:
@@ -103,7 +111,7 @@ def _shared(
     from trendloom.runtime.analysis.statistics import statistics_of_stream
 
     queries = tuple(plan.query for plan in plans)
-    loaded = load_needed(queries, run_over, options.for_queries(queries))
+    loaded = load_needed(queries, run_over, for_queries(options, queries))
     workload = _workload(plans, options, statistics_of_stream(loaded))
     return workload, () if workload is None else measured(workload, loaded)
 
@@ -231,7 +239,7 @@ def _with_events(plan: Plan, events: object, options: Options, analyze: bool) ->
     from trendloom.engines.measured_run import look_at
     from trendloom.runtime.analysis.funnel import describe_funnel
 
-    loaded = load_needed((plan.query,), events, options.for_queries((plan.query,)))
+    loaded = load_needed((plan.query,), events, for_queries(options, (plan.query,)))
     found = [describe_funnel(plan, loaded)] if analyze else []
     if physical is not None:
         look = look_at(physical, loaded)
@@ -260,7 +268,7 @@ def _plans(
 ) -> tuple[Sequence[QueryWarning], list[Plan], Events | ParquetFiles | None]:
     """What the events bring up, the queries bound to them, and the events as far as they were looked at."""
     queries = queries_of(text, options.query)
-    options = options.for_queries(queries)
+    options = for_queries(options, queries)
     if source is None and options.schema is not None:
         columns = pa.schema(list(parse_schema(options.schema).items()))
         return (), bind_workload(queries, schema_of_columns(columns, options)), None

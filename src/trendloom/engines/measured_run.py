@@ -30,13 +30,13 @@ from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.blocks import build_block
 from trendloom.runtime.limits import with_memory
 from trendloom.runtime.planning import planned_alone
-from trendloom.runtime.reading import load_needed, queries_of
+from trendloom.runtime.reading import for_queries, load_needed, queries_of
 
 
 def arranged(text: str, source: object, options: Options) -> tuple[Physical, Block]:
     """How one query would run over a stream, and the events as its kernel sees them: for whoever looks closer."""
     (query,) = queries_of(text, options.query)
-    events = load_needed((query,), source, options.for_queries((query,)))
+    events = load_needed((query,), source, for_queries(options, (query,)))
     physical = with_memory(planned_alone(query, events.schema, options.limits))
     return physical, build_block(physical, local.stream_of(physical, events))[0]
 

@@ -19,10 +19,10 @@ from trendloom.errors import DataError, OptionError, QueryNote, QueryWarning, di
 from trendloom.expr.arrays import Coder
 from trendloom.expr.vectors import Vector, from_arrow, kind_of
 from trendloom.io import iso
-from trendloom.io.imprecise_options import ImpreciseOptions
 from trendloom.io.intervals import check_columns, intervals_of
 from trendloom.io.timestamps import Ticks, doubt_of_unit, sizes_of, with_zone
 from trendloom.io.timestamps import ticks as ticks
+from trendloom.model.imprecise_options import ImpreciseOptions
 from trendloom.model.imprecision import Imprecision, Intervals
 from trendloom.model.schema import RESERVED, Column, Kind, Schema
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis

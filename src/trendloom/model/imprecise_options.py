@@ -9,10 +9,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from trendloom.errors import OptionError, option
-from trendloom.model.imprecision import MOST_POINTS, Imprecision
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis
+
+if TYPE_CHECKING:
+    from trendloom.model.imprecision import Imprecision
+
+MOST_POINTS = 1_000
+"""Points of an interval, unless the caller allows more: each match costs a multiple of them."""
 
 DURATION = re.compile(r"(-?)\s*(\d+(?:\.\d*)?|\.\d+)\s*([^\W\d_]*)")
 """A number with a unit behind it, or with none; what looks otherwise is the name of a column."""
@@ -70,6 +76,8 @@ class ImpreciseOptions:
         """The same in ticks of this axis; None where time is precise."""
         if not self.imprecise:
             return None
+        from trendloom.model.imprecision import Imprecision  # loads NumPy, which the help of a command does not need
+
         grain = 1 if self.grain is None else _grain(self.grain, axis)
         column, others, by_type = (None, None, {}) if self.error is None else _errors(self.error)
         return Imprecision(

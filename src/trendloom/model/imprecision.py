@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_POINTS = 1_000
-"""Points of an interval, unless somebody asks for more: each match costs a multiple of them."""
+from trendloom.model.imprecise_options import MOST_POINTS
 
 
 @dataclass(frozen=True)

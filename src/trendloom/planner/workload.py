@@ -14,7 +14,7 @@ from trendloom.logical.plan import Plan, Scan
 from trendloom.logical.statistics import StatisticsOf, nothing_known
 from trendloom.logical.workload import KeySet, Workload
 from trendloom.model.amounts import show_names
-from trendloom.planner.limits import NO_LIMITS, Limits
+from trendloom.model.limits import NO_LIMITS, Limits
 from trendloom.planner.plan import Physical, choose
 from trendloom.planner.query_group import QueryGroup, group_of_one
 from trendloom.planner.sharing.groups import AnsweredTogether, answered_together

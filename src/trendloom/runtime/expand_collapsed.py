@@ -34,7 +34,7 @@ from trendloom.options import Options
 from trendloom.planner.plan import Physical, choose
 from trendloom.runtime.blocks import Stream, build_block
 from trendloom.runtime.planning import plan_query
-from trendloom.runtime.reading import load, queries_of
+from trendloom.runtime.reading import for_queries, load, queries_of
 from trendloom.runtime.result_builder import Arranged, row_batches
 from trendloom.runtime.result_columns import VAR
 
@@ -139,7 +139,7 @@ def expand(text: str, row: object, source: object | None, options: Options) -> I
     """Check the row; then its matches, as RETURN TRENDS gives them, are found as they are read."""
     query = _collapsed_query(queries_of(text, options.query))
     given = read_row(row)
-    options = options.for_queries((query,))
+    options = for_queries(options, (query,))
     if source is None:
         events = prepare(given.bare, **options.columns())
         plan = bind(replace(query, returns=Trends.ALL), events.schema)

@@ -11,9 +11,9 @@ from trendloom.logical.nesting_limit import too_deep
 from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics, StatisticsOf, nothing_known
 from trendloom.logical.workload import Workload, for_every_query
+from trendloom.model.limits import NO_LIMITS, Limits
 from trendloom.model.schema import Schema
 from trendloom.optimizer import CostedRule, Rule, optimize, optimize_workload
-from trendloom.planner.limits import NO_LIMITS, Limits
 from trendloom.planner.plan import Physical, choose
 from trendloom.planner.request import Algorithm
 from trendloom.planner.workload import PhysicalWorkload, plan_workload

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from trendloom.frontend.tql.tree import Query, attributes_of
 from trendloom.io.events import Events, prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import Opened, open_events
+from trendloom.logical.bind_patterns import events_of
 from trendloom.model.schema import Schema
 from trendloom.model.selection import Trends
 from trendloom.options import Options
@@ -30,6 +32,12 @@ def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:
             f"there is no query '{name}'", hint=did_you_mean(name, names) or "the text has one unnamed query"
         )
     return chosen
+
+
+def for_queries(options: Options, queries: Sequence[Query]) -> Options:
+    """The options with the types that the queries name, which reading the events depends on."""
+    named = dict.fromkeys(event.type for query in queries for event in events_of(query.pattern))
+    return replace(options, query_types=tuple(named))
 
 
 def is_spark_frame(source: object) -> bool:

@@ -15,7 +15,7 @@ from trendloom.engines.local.archive import archive_locally
 from trendloom.errors import BindError, OptionError
 from trendloom.options import Options
 from trendloom.runtime.planning import planned
-from trendloom.runtime.reading import load, queries_of
+from trendloom.runtime.reading import for_queries, load, queries_of
 
 EVENTS = pa.table(
     {
@@ -32,7 +32,7 @@ EVENTS = pa.table(
 
 def series(text: str, table: pa.Table = EVENTS, dimensions: tuple[str, ...] = ()) -> ArchivedSeries:
     queries = queries_of(text)
-    options = Options().for_queries(queries)
+    options = for_queries(Options(), queries)
     events = load(table, options)
     (physical,) = planned(queries, events.schema).queries
     return series_of(physical, events.table.schema, "exact", None, dimensions)

@@ -57,7 +57,7 @@ def events_of_runs(runs: int = 6, seed: int = 3) -> pa.Table:
 def archive_of_runs(root: Path, events: pa.Table | None = None, query: str = QUERY, **options: Any) -> Archive:
     """The archive of these events and of the query's rows."""
     request = ArchiveRequest(root, query, "runs", chunk=options.pop("chunk", 1000), **options)
-    archive_locally(request, events_of_runs() if events is None else events, Options("local"))
+    archive_locally(request, events_of_runs() if events is None else events, Options(engine="local"))
     return open_archive(root)
 
 

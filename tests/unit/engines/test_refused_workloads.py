@@ -87,7 +87,7 @@ def test_queries_of_one_name_are_told_with_their_places() -> None:
 
 @pytest.mark.parametrize("engine", ["local", "reference"])
 def test_columns_of_one_name_and_different_kinds_are_refused_before_anything_runs(engine: str) -> None:
-    found = engine_answers.answers(CLASH, EVENTS, Options(engine))
+    found = engine_answers.answers(CLASH, EVENTS, Options(engine=engine))
     with pytest.raises(BindError, match="cannot share one table of results: 'v' is of different kinds") as caught:
         engine_answers.table_of(found)
     assert [part.message for part in caught.value.parts] == [
@@ -110,17 +110,17 @@ class TestBeforeSparkStarts:
         pq.write_table(EVENTS, tmp_path / "events.parquet")
         for source in (EVENTS, tmp_path / "events.parquet"):
             with pytest.raises(BindError, match="2 of 3 queries are refused: price, kinds"):
-                checked(queries_of(UNBOUND), source, Options("spark"))
+                checked(queries_of(UNBOUND), source, Options(engine="spark"))
 
     def test_a_live_stream(self) -> None:
         with pytest.raises(BindError, match="2 of 3 queries are refused: price, kinds"):
-            check_live(queries_of(UNBOUND), EVENTS.schema, Options("spark"))
+            check_live(queries_of(UNBOUND), EVENTS.schema, Options(engine="spark"))
         endless = "QUERY p: PATTERN A  QUERY q: PATTERN A WITHIN 1  QUERY r: PATTERN SEQ(A, B)"
         with pytest.raises(PlanError, match="2 of 3 queries are refused: p, r"):
-            check_live(queries_of(endless), EVENTS.schema, Options("spark"))
+            check_live(queries_of(endless), EVENTS.schema, Options(engine="spark"))
         bounded = "\n".join(f"{line} WITHIN 10" for line in CLASH.splitlines())
         with pytest.raises(BindError, match="'v' is of different kinds"):
-            check_live(queries_of(bounded), EVENTS.schema, Options("spark"))
+            check_live(queries_of(bounded), EVENTS.schema, Options(engine="spark"))
 
 
 def test_scores_of_different_kinds_cannot_be_renamed() -> None:

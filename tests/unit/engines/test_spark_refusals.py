@@ -83,7 +83,7 @@ def test_a_live_stream_is_checked_before_spark_starts(
     schema = "time long, type string, x long" if source == "schema" else None
     place = parse_source(f"{'jsonl' if schema else source}:{folder}", schema=schema)
     service = Service(str(folder / "state"))
-    request = Request(query, place, parse_sink("console"), Options("spark"), service, "10 seconds", 8)
+    request = Request(query, place, parse_sink("console"), Options(engine="spark"), service, "10 seconds", 8)
     with pytest.raises(kind, match=message):
         request.check()
 
@@ -95,7 +95,7 @@ def test_a_start_on_a_checkpoint_goes_by_the_columns_that_are_noted_there(folder
     (folder / "more.csv").write_text("time,type,x\n1,A,many\n")
     place, service = parse_source(f"csv:{folder}"), Service(str(folder / "state"))
     for query, wrong in (("PATTERN A a WHERE a.k > 1 WITHIN 10", False), ("PATTERN A a WHERE a.x > 1 WITHIN 10", True)):
-        request = Request(query, place, parse_sink("console"), Options("spark"), service, "10 seconds", 8)
+        request = Request(query, place, parse_sink("console"), Options(engine="spark"), service, "10 seconds", 8)
         with pytest.raises(BindError, match="has no attribute 'x'") if wrong else nullcontext():
             request.check()
 

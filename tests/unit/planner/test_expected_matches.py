@@ -16,7 +16,7 @@ from trendloom.options import Options
 from trendloom.planner.request import Estimate
 from trendloom.runtime.analysis.statistics import statistics_of_events
 from trendloom.runtime.planning import plan_query
-from trendloom.runtime.reading import load, queries_of
+from trendloom.runtime.reading import for_queries, load, queries_of
 
 
 def uniform(size: int, keys: int, seed: int = 1, span: int = 10_000) -> pa.Table:
@@ -33,7 +33,7 @@ def uniform(size: int, keys: int, seed: int = 1, span: int = 10_000) -> pa.Table
 
 def estimate(query: str, table: pa.Table, statistics: Statistics | None = None) -> Estimate:
     (parsed,) = queries_of(query)
-    events = load(table, Options().for_queries((parsed,)))
+    events = load(table, for_queries(Options(), (parsed,)))
     plan = bind(parsed, events.schema)
     known = statistics_of_events(plan, events) if statistics is None else statistics
     found = plan_query(plan, statistics=known).chosen.estimate

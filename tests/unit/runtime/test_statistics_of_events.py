@@ -15,7 +15,7 @@ from trendloom.logical.bind import bind
 from trendloom.logical.statistics import Origin, Statistics
 from trendloom.options import Options
 from trendloom.runtime.analysis.statistics import distinct_in_all, sampled_rows, statistics_of_events
-from trendloom.runtime.reading import load, queries_of
+from trendloom.runtime.reading import for_queries, load, queries_of
 
 QUERY = """
     RETURN k, COUNT(*)  PATTERN SEQ(A a, B b)  WHERE [k] AND a.x > 2 AND a.x < b.x  GROUP BY k, g  WITHIN 10 SLIDE 5
@@ -37,7 +37,7 @@ def table_of(rows: list[tuple[Any, ...]]) -> pa.Table:
 
 def statistics(query: str, table: pa.Table, **options: Any) -> Statistics:
     (parsed,) = queries_of(query)
-    events = load(table, Options().for_queries((parsed,)))
+    events = load(table, for_queries(Options(), (parsed,)))
     return statistics_of_events(bind(parsed, events.schema), events, **options)
 
 

@@ -9,14 +9,14 @@ from trendloom.engines.answers import UNWATCHED, Watch, answers
 from trendloom.io.read import InMemory
 from trendloom.options import Options
 from trendloom.runtime.planning import planned
-from trendloom.runtime.reading import load, queries_of
+from trendloom.runtime.reading import for_queries, load, queries_of
 from trendloom.runtime.warnings import tell_warnings
 
 
 def archive_locally(request: ArchiveRequest, source: object, options: Options, watch: Watch = UNWATCHED) -> Archived:
     """Put the events of a source, and the rows of queries over them, into an archive."""
     queries = queries_of(request.text, options.query) if request.text else ()
-    options = options.for_queries(queries)
+    options = for_queries(options, queries)
     events = load(source, options)
     workload = planned(queries, events.schema, options.limits) if queries else None
     series = request.opened(events.schema, events.table.schema, workload, options)

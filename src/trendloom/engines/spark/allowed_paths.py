@@ -11,6 +11,7 @@ from enum import Enum
 
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.logical.workload import KeySet
+from trendloom.options import Options
 from trendloom.planner.aggregation import summary_obstacle
 from trendloom.planner.plan import Physical
 from trendloom.planner.workload import PhysicalWorkload
@@ -23,6 +24,11 @@ class Path(Enum):
     REDUCED = "reduced"  # events stay; tasks make matrices of them, which move to one task per key
     DIRECT = "direct"  # as REDUCED, and tasks read row groups of Parquet files themselves
     CUT = "cut"  # time is cut at starts of windows; events that overlap a cut are sent to both sides
+
+
+def requested_path(options: Options) -> Path | None:
+    """The path that the caller asks for; None: the engine chooses, as it does by default."""
+    return None if options.path in (None, "auto") else Path(options.path)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from trendloom.engines import precompile
 from trendloom.engines.answers import UNWATCHED, Answer
 from trendloom.engines.spark import batch
-from trendloom.engines.spark.allowed_paths import joined
+from trendloom.engines.spark.allowed_paths import joined, requested_path
 from trendloom.engines.spark.batch import FIRST, LAST
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.error_transport import in_our_words
@@ -195,17 +195,8 @@ def _alone(physical: Physical, frame: Frame, options: Options, watch: Watch) -> 
     """The rows of a query that has a job of its own."""
     job = _job(frame, options, counter_of(frame.df) if watch.progress is not None else None, physical)
     with in_our_words(), counting(job.counter, watch.progress):
-        found = batch.run(
-            frame.df,
-            physical,
-            frame.arrow,
-            numeric=options.numeric,
-            limit=job.limit,
-            order=job.order,
-            files=frame.files,
-            counter=job.counter,
-            tied=job.tied,
-        )
+        path = requested_path(options)
+        found = batch.run(frame.df, job, partitions=options.partitions, path=path, files=frame.files)
         if job.limit is not None and physical.plan.ranking is None:
             found = found.limit(job.limit)
         table = found.toArrow()

@@ -33,17 +33,14 @@ from trendloom.engines.spark.tasks import (
     stream_of,
 )
 from trendloom.kernels.contract.matches import Matches
-from trendloom.planner.plan import Physical
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Stream
-from trendloom.runtime.equal_times import Tied
 from trendloom.runtime.limits import with_memory
 from trendloom.runtime.partial_aggregates import WINDOW
 from trendloom.runtime.result_builder import Arranged
 from trendloom.runtime.result_columns import aggregate_schema, row_schema
 
 if TYPE_CHECKING:
-    from pyspark import Accumulator
     from pyspark.sql import DataFrame
 
 FIRST, LAST = "_first_instant", "_last_instant"
@@ -51,19 +48,19 @@ FIRST, LAST = "_first_instant", "_last_instant"
 
 
 def run(
-    df: DataFrame, physical: Physical, schema: pa.Schema, *, numeric: str = "exact", limit: int | None = None,
-    order: bool = False, partitions: int | None = None, path: Path | None = None, files: tuple[FilePath, ...] = (),
-    counter: Accumulator[int] | None = None, tied: Tied | None = None,
-) -> DataFrame:  # fmt: skip
-    """The rows of a query over a DataFrame whose columns have these Arrow types.
+    df: DataFrame,
+    job: Job,
+    *,
+    partitions: int | None = None,
+    path: Path | None = None,
+    files: tuple[FilePath, ...] = (),
+) -> DataFrame:
+    """The rows of a query over a DataFrame.
 
     `path` None chooses the path, which may take a look at the data (a small job) before this returns; the general path
-    and rows per match without ranks never do. `files`: where the DataFrame comes from, if that is Parquet. `counter`
-    counts rows per match, task by task; `tied` counts events of equal time, where tasks see all events of a key.
+    and rows per match without ranks never do. `files`: where the DataFrame comes from, if that is Parquet.
     """
-    plan = physical.plan
-    scanned = pa.schema([schema.field(name) for name in plan.scan.columns])
-    job = Job(physical, scanned, numeric, limit, order, counter, tied)
+    plan, physical = job.plan, job.physical
     set_arrow_rows(df.sparkSession)
     if plan.ranking is not None:
         return ranked_windows.run(df, job, partitions, path)

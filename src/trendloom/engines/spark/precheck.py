@@ -21,7 +21,7 @@ from trendloom.logical.workload import for_every_query, refuse_clashing_columns
 from trendloom.options import Options
 from trendloom.planner.plan import Physical
 from trendloom.runtime.planning import planned
-from trendloom.runtime.reading import load, opened, schema_of_columns
+from trendloom.runtime.reading import for_queries, load, opened, schema_of_columns
 from trendloom.streaming.streaming_query import StreamingQuery, flow_of
 
 
@@ -45,7 +45,7 @@ def checked(queries: tuple[Query, ...], source: object, options: Options) -> obj
 
 def check_live(queries: tuple[Query, ...], columns: pa.Schema, options: Options) -> None:
     """Refuse a workload that cannot run over a stream of events with these columns."""
-    events = prepare(columns.empty_table(), **options.for_queries(queries).columns())
+    events = prepare(columns.empty_table(), **for_queries(options, queries).columns())
     schema = replace(events.schema, present=None)
     workload = planned(queries, schema, options.limits)
     refuse_clashing_columns(workload.bound)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 from uuid import uuid4
 
 from trendloom.archive.archive import Archive, open_archive
@@ -15,12 +16,21 @@ from trendloom.diagnosis.monitors import find_monitor
 from trendloom.engines.spark.prerequisites import require_spark
 from trendloom.engines.spark.streaming.settings import absolute
 from trendloom.errors import OptionError, option
-from trendloom.options import Options, columns_named
+from trendloom.options import (
+    ArchiveArguments,
+    Options,
+    StreamOptions,
+    WatchArguments,
+    columns_named,
+    keyword_options,
+    keywords_at,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+@keyword_options(ArchiveArguments, Options)
 def archive(
     df: Any,
     queries: str,
@@ -30,16 +40,7 @@ def archive(
     chunk: str = "1 hour",
     keep: str | None = None,
     dimensions: str | Sequence[str] | None = None,
-    time: str = "time",
-    type: str = "type",
-    time_unit: str | None = None,
-    time_low: str | None = None,
-    time_high: str | None = None,
-    time_error: str | None = None,
-    order: str | Sequence[str] | None = None,
-    time_zone: str | None = None,
-    numeric: str = "exact",
-    query: str | None = None,
+    **options: Unpack[ArchiveArguments],
 ) -> Archive:
     """Put events, and the rows of queries over them, into an archive; gives the archive as it is then.
 
@@ -52,33 +53,25 @@ def archive(
     require_spark()
     from trendloom.engines.spark.archive.batch import archive_on_spark
 
-    options = Options(
-        engine="spark", numeric=numeric, time=time, type=type, time_unit=time_unit, time_low=time_low,
-        time_high=time_high, time_error=time_error, order=columns_named(order), time_zone=time_zone, query=query,
-    )  # fmt: skip
+    (chosen,) = keywords_at("archive()", options, Options)
     root = local_root(folder)
     request = ArchiveRequest(
         root, queries, commit or f"batch-{uuid4().hex[:12]}", chunk=chunk, keep=keep,
         dimensions=columns_named(dimensions),
     )  # fmt: skip
-    archive_on_spark(request, df, options)
+    archive_on_spark(request, df, replace(chosen, engine="spark"))
     return open_archive(Path(root))
 
 
 # Monitors over the caller's own DataFrame: a batch of events, or a stream of them.
 
 
+@keyword_options(WatchArguments, Options, StreamOptions)
 def watch(
     df: DataFrame,
     archive: str | PathLike[str] | Archive,
     monitors: str | Sequence[str],
-    *,
-    time: str = "time",
-    type: str = "type",
-    time_unit: str | None = None,
-    time_zone: str | None = None,
-    watermark: str | None = None,
-    checkpoint: str | None = None,
+    **options: Unpack[WatchArguments],
 ) -> DataFrame:
     """The alerts of monitors that an archive keeps, over a batch or a streaming DataFrame of the same kind.
 
@@ -90,22 +83,22 @@ def watch(
     require_spark()
     from trendloom.engines.spark.diagnosis.live_monitors import live_alerts
 
+    chosen, stream = keywords_at("watch()", options, Options, StreamOptions)
     opened = archive if isinstance(archive, Archive) else open_archive(Path(archive))
     names = [monitors] if isinstance(monitors, str) else list(monitors)
     if not names:
         raise OptionError("there is no monitor to watch", hint="name one that the archive keeps")
-    if df.isStreaming and watermark is None:
+    if df.isStreaming and stream.watermark is None:
         raise OptionError(
             "a live stream needs a watermark: how long to wait for events that come late",
             hint=f'{option("watermark", "10 seconds")}, or "0 seconds" where events come in order',
         )
-    options = Options("spark", time, type, time_unit or opened.unit, time_zone=time_zone)
     found, _ = live_alerts(
         df,
         [find_monitor(opened, name) for name in dict.fromkeys(names)],
         opened.axis,
-        options,
-        watermark=watermark if df.isStreaming else None,
-        checkpoint=None if checkpoint is None else absolute(checkpoint),
+        replace(chosen, engine="spark", time_unit=chosen.time_unit or opened.unit),
+        watermark=stream.watermark if df.isStreaming else None,
+        checkpoint=None if stream.checkpoint is None else absolute(stream.checkpoint),
     )
     return found

@@ -28,7 +28,7 @@ from trendloom.errors import OptionError
 from trendloom.options import Options
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.planning import planned_together
-from trendloom.runtime.reading import is_spark_frame, queries_of
+from trendloom.runtime.reading import for_queries, is_spark_frame, queries_of
 from trendloom.runtime.warnings import tell_warnings
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def archive_on_spark(request: ArchiveRequest, source: object, options: Options, 
             hint="`trendloom stream` archives a stream while it runs; see its option for an archive",
         )
     queries = queries_of(request.text, options.query) if request.text else ()
-    options = options.for_queries(queries)
+    options = for_queries(options, queries)
     frame = framed(queries, source, options, watch)
     with in_our_words():
         frame = inspect(frame, unit_given=options.time_unit is not None)

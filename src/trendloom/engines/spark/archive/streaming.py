@@ -43,6 +43,7 @@ from trendloom.model.schema import Schema
 from trendloom.model.zone import UTC
 from trendloom.options import Options
 from trendloom.runtime.planning import planned
+from trendloom.runtime.reading import for_queries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -76,7 +77,7 @@ class LiveArchive:
 
     def check(self, queries: tuple[Query, ...], columns: pa.Schema, options: Options) -> None:
         """Refuse what cannot be archived, before Spark starts and before anything is written."""
-        events = prepare(columns.empty_table(), **options.for_queries(queries).columns())
+        events = prepare(columns.empty_table(), **for_queries(options, queries).columns())
         refuse_other_settings(self.root, self.settings(events.schema))
         for one in planned(queries, events.schema, options.limits).queries:
             series = series_of(one, events.table.schema, options.numeric, self.name)

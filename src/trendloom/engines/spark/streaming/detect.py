@@ -17,7 +17,7 @@ from trendloom.engines.spark.streaming.stream import result_schema, run
 from trendloom.errors import QueryNote
 from trendloom.frontend.tql.tree import Query
 from trendloom.logical.workload import refuse_clashing_columns
-from trendloom.options import Options
+from trendloom.options import Options, StreamOptions
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.planning import planned
 from trendloom.runtime.warnings import tell_warnings, warn_in_python
@@ -30,19 +30,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def detect_live(
-    df: DataFrame,
-    queries: tuple[Query, ...],
-    options: Options,
-    *,
-    watermark: str | None,
-    buckets: int,
-    late_to: str | None,
-    checkpoint: str | None,
-    early: bool,
-) -> DataFrame:
+def detect_live(df: DataFrame, queries: tuple[Query, ...], options: Options, stream: StreamOptions) -> DataFrame:
     """The rows of a workload over a streaming DataFrame; see `trendloom.spark.detect`."""
-    setting = StreamSettings(watermark, buckets, None if late_to is None else absolute(late_to))
+    late_to, checkpoint, early = stream.late_to, stream.checkpoint, stream.early
+    setting = StreamSettings(stream.watermark, stream.buckets, None if late_to is None else absolute(late_to))
     place = None if checkpoint is None else absolute(checkpoint)
     plan = plan_live(df, queries, options, Figures() if place is None else figures_at(place), early=early)
     tell_warnings(plan.frame.warnings, plan.workload.bound, warn_in_python)

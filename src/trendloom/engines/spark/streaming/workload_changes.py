@@ -19,6 +19,7 @@ from trendloom.engines.spark.streaming.sinks import BatchWriter
 from trendloom.errors import QueryNote, TrendloomError
 from trendloom.options import Options
 from trendloom.planner.sharing.groups import SharingQuestion
+from trendloom.runtime.reading import for_queries
 from trendloom.runtime.warnings import Warn, tell_warnings
 from trendloom.streaming.statistics import Figures, figures_at
 from trendloom.streaming.workload_diff import Queries, WorkloadDiff, take_queries
@@ -249,7 +250,7 @@ class ChangingWorkload:
             self.searching.start()
 
     def _planned(self, queries: Queries, figures: Figures) -> LivePlan:
-        return plan_live(self.events, queries, self.options.for_queries(queries), figures)
+        return plan_live(self.events, queries, for_queries(self.options, queries), figures)
 
     def _opened(self, plan: LivePlan) -> DataFrame:
         passing = plan

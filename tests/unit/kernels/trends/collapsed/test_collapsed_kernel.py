@@ -17,7 +17,7 @@ from trendloom.kernels.trends.collapsed.merge import distinct, packed
 from trendloom.kernels.trends.collapsed.prune import on_a_match
 from trendloom.kernels.trends.collapsed.spec import MATCHES
 from trendloom.logical.bind import bind
-from trendloom.planner.limits import NO_LIMITS, Limits
+from trendloom.model.limits import NO_LIMITS, Limits
 from trendloom.planner.plan import Physical
 from trendloom.runtime.blocks import Stream, build_block
 from trendloom.runtime.parallel import Run
