@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.property.compare import rows_of
-from tests.unit.engines.toy_kernel import Toy
+from tests.unit.engines.toy_kernel import Loud, Toy
 
 import trendloom as tl
 from trendloom.pattern.algebra import Atom
@@ -30,9 +30,16 @@ def consider(wanted: PlanningRequest) -> Choice | Refusal:
     return Choice(Toy(wanted.plan.window, measure.name), "toy: add ones", "a match is one event", "O(events)", "sums")
 
 
+def consider_loud(wanted: PlanningRequest) -> Choice | Refusal:
+    if wanted.aggregates or wanted.plan.ranking or not isinstance(wanted.plan.pattern, Atom):
+        return Refusal(RefusalCode.OUTPUT, "it finds single events")
+    return Choice(Loud(wanted.pattern_spec), "loud: say how loud", "a match is one event", "O(events)", "rows")
+
+
 @pytest.fixture(autouse=True)
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "ALGORITHMS", (Algorithm("toy", consider), *ALGORITHMS))
+    added = Algorithm("toy", consider), Algorithm("loud", consider_loud)
+    monkeypatch.setattr(plan, "ALGORITHMS", (*added, *ALGORITHMS))
 
 
 def events(first: int, last: int) -> pa.Table:
@@ -83,3 +90,28 @@ def test_it_runs_on_a_live_stream_over_a_restart(spark: Any, tmp_path: Path) -> 
     assert len(found) > 1
     told = [row for table in found.values() for row in table.to_pylist()]
     assert rows_of(told) == expected()
+
+
+ROWS = "RETURN a.k AS who PATTERN A a WITHIN 10"
+LOUD = {"who": [n % 4 for n in range(8) if n % 3 < 2], "time": [n // 2 for n in range(8) if n % 3 < 2]}
+
+
+def loud_rows() -> list[Any]:
+    """What the kernel gives of the first eight events: the last is heard first."""
+    rows = [(who, time / 2, -time) for who, time in zip(*LOUD.values(), strict=True)]
+    return sorted(rows, key=lambda row: row[2])
+
+
+def told(table: pa.Table) -> list[Any]:
+    assert table.column_names[-3:] == ["who", "loudness", "heard"]
+    return list(zip(*(table[name].to_pylist() for name in ("who", "loudness", "heard")), strict=True))
+
+
+def test_columns_that_it_adds_are_in_its_rows_and_sort_them() -> None:
+    assert told(tl.run(ROWS, events(0, 8))) == loud_rows()
+
+
+def test_columns_that_it_adds_are_in_its_rows_on_spark(spark: Any) -> None:
+    frame = spark.createDataFrame(events(0, 8))
+    assert sorted(told(detect(frame, ROWS).toArrow())) == sorted(loud_rows())
+    assert sorted(told(tl.run(ROWS, events(0, 8), engine="spark"))) == sorted(loud_rows())

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trendloom.expr.nodes import Arithmetic, Constant, Expr, Fold, Function, Negate, variables, walk
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.match_values import MatchValues
+from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.ranking.scores import scores_of
+from trendloom.kernels.ranking.select import best_of, scored
 from trendloom.kernels.ranking.spec import OperandSpan, Scoring
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Plan
@@ -30,7 +35,16 @@ def scoring_of(plan: Plan, names: tuple[str, ...]) -> Scoring | None:
         names,
         spans,
         ranking.scale,
+        ranking.kind,
     )
+
+
+def best_matches(plan: Plan, names: tuple[str, ...], block: Block, values: MatchValues) -> Matches:
+    """The best of matches that were ranked apart, by the kernels' own code; `names` as in `scoring_of`."""
+    scoring = scoring_of(plan, names)
+    assert scoring is not None
+    found = scored(values.matches, scores_of(scoring, values), descending=scoring.descending)
+    return best_of(found, block, scoring).matches
 
 
 def describe_ranking(plan: Plan, how: str, obstacles: tuple[Branch, ...] = ()) -> Branch:

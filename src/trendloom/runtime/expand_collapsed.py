@@ -181,7 +181,7 @@ class _RowOfStream:
         whole, self.keys = build_block(physical, self.stream)
         self.block = self._of_row(whole)
         kernel = self._kernel_of_rows()
-        (self.column,) = kernel.columns
+        self.column = next(column.name for column in kernel.columns if column.counts)
         found = kernel.unfold(self.block, frozenset(given.variables), self._is_row)
         if found is None:
             raise DataError(

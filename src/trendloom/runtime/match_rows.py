@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,25 +18,19 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.sort import sort_by_key_and_time
 from trendloom.kernels.contract.match_values import MatchValues, binding_positions
-from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.matches import Matches, ResultColumn
 from trendloom.kernels.contract.pattern_spec import PatternPosition
-from trendloom.kernels.ranking.scores import scores_of
-from trendloom.logical.bind_ranking import RANK, SCORE
 from trendloom.logical.plan import Plan, Projection, Value
 from trendloom.model.numbers import exact_array, to_text
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Trends
 from trendloom.model.time import Window
 from trendloom.planner.plan import Physical
-from trendloom.planner.ranking import scoring_of
 from trendloom.runtime.blocks import Stream
 from trendloom.runtime.result_columns import (
-    CONFIDENCE,
     EXACT_ON_SPARK,
-    TIME_HIGH,
-    TIME_LOW,
+    added_type,
     events_type,
-    score_type,
     time_array,
     value_type,
 )
@@ -90,7 +86,6 @@ MOST_BITS = 31
 def order_of(block: Block, matches: Matches, window: Window, partition_of: Array | None = None) -> Array | None:
     """The order in which rows are given out: by window, partition, first and last event, then discovery.
 
-    Where times are imprecise, the earliest time of the first event and the latest of the last take the place of theirs.
     `partition_of`: the number of each key's partition, where these have several keys.
     None: as they are. Kernels that go through starts in order need no sorting, which one pass finds out.
     Cost: O(rows · bits / 11) for many rows (see `sort`).
@@ -98,8 +93,6 @@ def order_of(block: Block, matches: Matches, window: Window, partition_of: Array
     if partition_of is not None:
         return _order_across_keys(block, matches, partition_of)
     first, last = matches.first, matches.last
-    if matches.chances is not None:
-        return _order_by(matches, [matches.chances.high, matches.chances.low, block.key[first]])
     bits = max(len(block) - 1, 0).bit_length()
     if len(matches) < MANY or bits > MOST_BITS:
         return _order_by(matches, [block.instant[last], block.instant[first], block.key[first]])
@@ -121,15 +114,17 @@ def _order_by(matches: Matches, sort_by: list[Array]) -> Array | None:
     return None if _sorted(sort_by) else np.lexsort(sort_by)
 
 
-def order_of_ranks(block: Block, matches: Matches, *, overall: bool) -> Array:
-    """The order in which ranked rows are given out: by window, partition and rank; `overall`: by window and rank."""
-    assert matches.rank is not None
-    sort_by = [matches.rank]
+def order_of_added(
+    block: Block, matches: Matches, added: Sequence[ResultColumn], *, overall: bool = False
+) -> Array | None:
+    """The order in which rows are given out by columns that the kernel adds: by window, partition and these columns.
+
+    `overall`: partitions do not matter. None: as they are.
+    """
+    sort_by = [matches.columns[column.name] for column in reversed(added) if column.sorts]
     if not overall:
         sort_by.append(block.key[matches.first])
-    if matches.window_start is not None:
-        sort_by.append(matches.window_start)
-    return np.lexsort(sort_by)
+    return _order_by(matches, sort_by)
 
 
 def _order_across_keys(block: Block, matches: Matches, partition_of: Array) -> Array | None:
@@ -160,7 +155,7 @@ def match_rows(
 ) -> pa.RecordBatch:
     """One row per match, in the order of the chunk; further columns are integers of type `exact`."""
     plan = physical.plan
-    if matches.unions:
+    if any(column.counts for column in physical.kernel.columns):
         matches = by_content(matches, stream, block, physical.pattern_spec.places)
     names, arrays = [], []
     key_rows = pa.array(keys.rows[block.key[matches.first]])
@@ -182,17 +177,10 @@ def match_rows(
         for value in plan.output.values:
             names.append(value.name)
             arrays.append(_value(value, plan, values, stream, len(matches)))
-    for name, numbers in matches.columns.items():
-        names.append(name)
-        arrays.append(integers_as(numbers, exact))
-    if matches.rank is not None:
-        names += [RANK, SCORE]
-        arrays += [pa.array(matches.rank, pa.int64()), _scores(physical, values)]
-    if matches.chances is not None:
-        time_type = stream.table.schema.field(plan.schema.times).type
-        names += [CONFIDENCE, TIME_LOW, TIME_HIGH]
-        arrays.append(pa.array(matches.chances.confidence, pa.float64()))
-        arrays += [time_array(ticks, time_type) for ticks in (matches.chances.low, matches.chances.high)]
+    for column in physical.kernel.columns:
+        names.append(column.name)
+        found = matches.columns[column.name]
+        arrays.append(integers_as(found, exact) if column.counts else _added(column, found, plan, stream))
     return pa.RecordBatch.from_arrays(arrays, names)
 
 
@@ -232,13 +220,12 @@ def _value(value: Value, plan: Plan, values: MatchValues, stream: Stream, length
     return _computed(value, evaluate(value.expr, values.leaf).broadcast(length), wanted)
 
 
-def _scores(physical: Physical, values: MatchValues) -> pa.Array:
-    plan = physical.plan
-    scoring = scoring_of(plan, tuple(place.variable for place in physical.pattern_spec.places))
-    assert scoring is not None
-    assert plan.ranking is not None
-    score = Value(SCORE, Constant(None, plan.ranking.kind), plan.ranking.kind, plan.ranking.scale)
-    return _computed(score, scores_of(scoring, values), score_type(plan.ranking))
+def _added(column: ResultColumn, found: Any, plan: Plan, stream: Stream) -> pa.Array:
+    """A column that the kernel adds, as rows have it."""
+    wanted = added_type(column, plan, stream.table.schema)
+    if isinstance(found, Vector):
+        return _computed(Value(column.name, Constant(None, column.kind), column.kind, column.scale), found, wanted)
+    return time_array(found, wanted) if column.kind is Kind.TIME else pa.array(found, wanted)
 
 
 def _computed(value: Value, vector: Vector, wanted: pa.DataType) -> pa.Array:

@@ -76,8 +76,8 @@ class Portion:
         if isinstance(found, Totals):
             return replace(found, key=found.key + self.key) if self.key else found
         if self.events is not None:
-            return replace(found, events=self.events[found.events], certain_from=None)
-        return replace(found, events=found.events + self.low, certain_from=None) if self.low else found
+            return replace(found, events=self.events[found.events])
+        return replace(found, events=found.events + self.low) if self.low else found
 
 
 def made_ahead(make: Callable[..., Result], arguments: Sequence[tuple[Any, ...]], threads: int) -> Iterator[Result]:

@@ -14,11 +14,9 @@ from trendloom.io.events import ticks
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.ranking.scores import scores_of
-from trendloom.kernels.ranking.select import best_of, scored
 from trendloom.logical.bind_ranking import RANK
 from trendloom.planner.plan import Physical
-from trendloom.planner.ranking import scoring_of
+from trendloom.planner.ranking import best_matches
 from trendloom.runtime.blocks import Stream, standing_of, stream_of_table
 from trendloom.runtime.match_rows import values_of_matches
 from trendloom.runtime.result_builder import Arranged
@@ -46,14 +44,13 @@ def bound_events(shown: Arranged, matches: Matches) -> pa.Array:
 
 def rank_together(physical: Physical, rows: pa.Table) -> pa.Table:
     """The best of rows of any keys, window by window in the order of their ranks, without the events they came with."""
-    scoring = scoring_of(physical.plan, tuple(place.variable for place in physical.pattern_spec.places))
-    assert scoring is not None
     stream, block, matches = _opened(physical, rows)
     keys = Keys(block.key, len(matches), matches.first, None)
-    scores = scores_of(scoring, values_of_matches(physical, stream, block, keys, matches))
-    best = best_of(scored(matches, scores, descending=scoring.descending), block, scoring).matches
+    names = tuple(place.variable for place in physical.pattern_spec.places)
+    values = values_of_matches(physical, stream, block, keys, matches)
+    best = best_matches(physical.plan, names, block, values)
     found = rows.take(pa.array(best.columns[ROW])).drop_columns([BOUND])
-    return found.set_column(found.schema.get_field_index(RANK), RANK, pa.array(best.rank, pa.int64()))
+    return found.set_column(found.schema.get_field_index(RANK), RANK, pa.array(best.columns[RANK], pa.int64()))
 
 
 def _opened(physical: Physical, rows: pa.Table) -> tuple[Stream, Block, Matches]:

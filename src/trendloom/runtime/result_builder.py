@@ -52,20 +52,22 @@ def chunk_partial(physical: Physical, stream: Stream, block: Block, group_of_key
     }
     if matches.window_start is not None:
         columns[WINDOW] = pa.array(matches.window_start[keys.rows])
+    weight = next((column for column in physical.kernel.columns if column.weighs), None)
     for measure in measures_of(plan):
-        if matches.chances is None:
+        if weight is None:
             columns[measure.name] = _add_up(measure, stream, block, matches, entry_code, keys.codes, keys.count)
         else:
-            columns |= _expect(measure, stream, block, matches, keys)
+            columns |= _expect(measure, stream, block, matches, keys, matches.columns[weight.name])
     return pa.table(columns)
 
 
-def _expect(measure: Measure, stream: Stream, block: Block, matches: Matches, keys: Keys) -> dict[str, pa.Array]:
+def _expect(
+    measure: Measure, stream: Stream, block: Block, matches: Matches, keys: Keys, weight: Any
+) -> dict[str, pa.Array]:
     """The expected value of a measure: each match counts as much as it is likely. Zero if it is not a sum."""
-    assert matches.chances is not None
     if measure.function not in SUMS:
         return amount_columns(measure.name, doubles_as_amounts(np.zeros(keys.count)))
-    match, weight = np.arange(len(matches)), matches.chances.confidence
+    match = np.arange(len(matches))
     if measure.positions is not None:
         entries = np.flatnonzero(np.isin(matches.positions, measure.positions))
         match = matches.match[entries]

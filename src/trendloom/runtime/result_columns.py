@@ -16,8 +16,8 @@ from trendloom.errors import DataError, OptionError, option
 from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Total
 from trendloom.io.text import EXACT, is_exact_text
-from trendloom.logical.bind_ranking import RANK, SCORE
-from trendloom.logical.plan import Aggregation, Plan, Ranking, Value
+from trendloom.kernels.contract.matches import ResultColumn
+from trendloom.logical.plan import Aggregation, Plan, Value
 from trendloom.model.numbers import DECIMALS
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Trends
@@ -25,8 +25,6 @@ from trendloom.model.zone import UTC
 from trendloom.planner.plan import Physical
 
 VAR = "var"
-CONFIDENCE, TIME_LOW, TIME_HIGH = "confidence", "time_low", "time_high"
-"""Columns of matches whose times are imprecise: how likely each is, and from when to when it may last."""
 EXACT_ON_SPARK = pa.decimal128(38, 0)
 
 
@@ -92,18 +90,17 @@ def row_schema(physical: Physical, schema: pa.Schema, exact: pa.DataType = EXACT
     else:
         fields += [pa.field(value.name, value_type(value, plan, schema)) for value in plan.output.values]
     marked = EXACT if pa.types.is_string(exact) else None
-    fields += [pa.field(name, exact, metadata=marked) for name in physical.kernel.columns]
-    if plan.ranking is not None:
-        fields += [pa.field(RANK, pa.int64()), pa.field(SCORE, score_type(plan.ranking))]
-    if plan.schema.imprecise:
-        time_type = schema.field(plan.schema.times).type
-        fields += [pa.field(CONFIDENCE, pa.float64()), pa.field(TIME_LOW, time_type), pa.field(TIME_HIGH, time_type)]
+    for column in physical.kernel.columns:
+        kind = exact if column.counts else added_type(column, plan, schema)
+        fields.append(pa.field(column.name, kind, metadata=marked if column.counts else None))
     return pa.schema(fields)
 
 
-def score_type(ranking: Ranking) -> pa.DataType:
-    """The type of the column of scores."""
-    return decimal_type(ranking.scale) if ranking.kind is Kind.DECIMAL else _TYPES[ranking.kind]
+def added_type(column: ResultColumn, plan: Plan, schema: pa.Schema) -> pa.DataType:
+    """The type of a column that a kernel adds, if it does not count matches."""
+    if column.kind is Kind.TIME:
+        return schema.field(plan.schema.times).type
+    return decimal_type(column.scale) if column.kind is Kind.DECIMAL else _TYPES[column.kind]
 
 
 def exactly_named(columns: Mapping[str, pa.Array], exact: Collection[str]) -> pa.Table:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from trendloom.expr.arrays import Array
@@ -12,7 +14,7 @@ from trendloom.expr.nodes import Total
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import Expected, Failed, Hear
-from trendloom.kernels.contract.matches import Matches, join
+from trendloom.kernels.contract.matches import Matches, ResultColumn, join
 from trendloom.kernels.contract.totals import Totals, Widening
 from trendloom.logical.plan import Aggregation
 from trendloom.planner.plan import Physical
@@ -20,7 +22,7 @@ from trendloom.planner.query_group import QueryGroup, group_of_one
 from trendloom.runtime.aggregate_rows import beyond_decimal
 from trendloom.runtime.blocks import Stream, build_block, key_codes
 from trendloom.runtime.limits import budget_of, naming_the_way_out, refuse_floods, too_many
-from trendloom.runtime.match_rows import order_of, order_of_ranks, width_of
+from trendloom.runtime.match_rows import order_of, order_of_added, width_of
 from trendloom.runtime.parallel import Run
 from trendloom.runtime.partial_aggregates import WINDOW
 from trendloom.runtime.result_builder import Arranged, Keep, Progress, partial_table, row_batches
@@ -61,13 +63,14 @@ def rows(
     if ranking is not None:
         ordered, cut, limit = True, limit, None  # the first rows are those with the best ranks
     found = watched(_counted(shown, limit, foreseen, threads), limit, progress)
-    if exact is None and not physical.kernel.columns:
+    added = physical.kernel.columns
+    if exact is None and not any(column.counts for column in added):
         exact = EXACT_ON_SPARK
         yield empty_batch(row_schema(physical, stream.table.schema, exact))
     most = None if exact is None or ranking is not None else budget.held
     held, all_there = _up_to(found, most) if ordered or limit else ([], False)
     if exact is None:
-        exact = width_of([numbers for some in held for numbers in some.columns.values()])
+        exact = width_of([numbers for some in held for numbers in _counts(some, added)])
         yield empty_batch(row_schema(physical, stream.table.schema, exact))
 
     def batches(matches: Matches, order: Array | None = None) -> Iterator[pa.RecordBatch]:
@@ -80,7 +83,10 @@ def rows(
         held.clear()
         if ranking is not None and len(matches):
             matches = matches if keep is None else keep(matches)
-            yield from batches(matches, order_of_ranks(shown.block, matches, overall=ranking.overall)[:cut])
+            order = order_of_added(shown.block, matches, added, overall=ranking.overall)
+            yield from batches(matches, (np.arange(len(matches)) if order is None else order)[:cut])
+        elif len(matches) and any(column.sorts for column in added):
+            yield from batches(matches, order_of_added(shown.block, matches, added))
         else:
             yield from batches(matches, order_of(shown.block, matches, physical.plan.window, _partitions(shown)))
         return
@@ -90,6 +96,10 @@ def rows(
         yield from batches(held.pop(0))
     for matches in found:
         yield from batches(matches)
+
+
+def _counts(matches: Matches, added: Sequence[ResultColumn]) -> list[Any]:
+    return [matches.columns[column.name] for column in added if column.counts]
 
 
 def _partitions(shown: Arranged) -> Array | None:

@@ -16,7 +16,10 @@ import pyarrow as pa
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import KEY, PANE, Hear
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.matches import Matches, ResultColumn
 from trendloom.kernels.contract.totals import Amounts, Totals
+from trendloom.kernels.match.search import SearchKernel
+from trendloom.model.schema import Kind
 from trendloom.model.time import Window
 
 Array = np.ndarray[Any, Any]
@@ -37,7 +40,7 @@ class Toy:
     light = True
     summarising = None
     reads: frozenset[str] = frozenset()
-    columns: tuple[str, ...] = ()
+    columns: tuple[ResultColumn, ...] = ()
     keeps = "numbers of events, per key and pane"
 
     def within(self, memory: int) -> Toy:
@@ -99,3 +102,19 @@ class Toy:
                     sums[row[KEY], start] = sums.get((row[KEY], start), 0) + row["sum"]
         key, start = (np.array([one[at] for one in sums], np.int64) for at in (0, 1))
         yield Totals(key, start, {self.measure: Amounts(np.array(list(sums.values()), np.int64))})
+
+
+@dataclass(frozen=True)
+class Loud(SearchKernel):
+    """Matches of a single event, with two columns that no engine has heard of."""
+
+    columns = (
+        ResultColumn("loudness", Kind.FLOAT, "how loud a match is"),
+        ResultColumn("heard", Kind.TIME, "when it is heard", sorts=True),
+    )
+
+    def all(self, block: Block) -> Iterator[Matches]:
+        (events,) = block.members
+        offsets = np.arange(len(events) + 1)
+        more = {"loudness": block.time[events] / 2, "heard": -block.time[events]}
+        yield Matches(offsets, events, np.zeros(len(events), np.int32), None, more)

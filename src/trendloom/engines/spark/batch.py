@@ -104,8 +104,9 @@ def rows_of(job: Job, stream: Stream) -> Batches:
 
 def _ends(shown: Arranged, matches: Matches) -> Mapping[str, pa.Array]:
     """The instants of the first and last event, by which rows are sorted later; of imprecise ones their bounds."""
-    if matches.chances is not None:
-        return {FIRST: pa.array(matches.chances.low), LAST: pa.array(matches.chances.high)}
+    sorts = [matches.columns[column.name] for column in shown.physical.kernel.columns if column.sorts]
+    if sorts:
+        return {FIRST: pa.array(sorts[0]), LAST: pa.array(sorts[-1])}
     instants = (pa.array(shown.block.instant[events]) for events in (matches.first, matches.last))
     return dict(zip((FIRST, LAST), instants, strict=True))
 

@@ -36,6 +36,7 @@ from trendloom.kernels.aggregate.widening import layout_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import ADDED_UP, KEY, PANE, Asked, Built, Divisible, Expected, Hear
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.contract.totals import Totals
 
@@ -128,7 +129,7 @@ class AggregationKernel:
         return frozenset(measure.column for measure in self.spec.measures if measure.column)
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[ResultColumn, ...]:
         """None: totals are no rows yet."""
         return ()
 

@@ -34,6 +34,7 @@ from trendloom.errors import TrendloomError
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.emission import EmissionPolicy
+from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.model.amounts import EXACT_DOUBLE
 
@@ -225,8 +226,8 @@ class Kernel(Protocol[State, Result]):
         ...
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Further columns of exact integers that its results have."""
+    def columns(self) -> tuple[ResultColumn, ...]:
+        """The columns that it adds to rows of matches."""
         ...
 
     @property

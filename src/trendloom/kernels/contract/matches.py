@@ -9,46 +9,50 @@ is a further column, by name.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
+from trendloom.expr.vectors import Vector, joined
 from trendloom.kernels.columns.segments import gather_segments
+from trendloom.model.schema import Kind
 
 
-@dataclass(frozen=True, eq=False)
-class MatchConfidence:
-    """Of matches whose times are not known for certain: how likely each is, and the least and latest times (ticks) of
-    its events in all worlds where it is one.
+@dataclass(frozen=True)
+class ResultColumn:
+    """A column that a kernel adds to the rows of matches, in `Matches.columns` by the same name.
+
+    `kind`: of its values; times are in ticks, decimals have `scale` digits after the point. `counts`: a row stands for
+    so many matches, an integer of any size, and binds the events of all of them, so those of one instant have no order.
+    `sorts`: rows of a window and partition are ordered by the columns marked so, in place of their first and last
+    events. `weighs`: in aggregates a match counts as much as this says.
     """
 
-    confidence: Array
-    low: Array
-    high: Array
-
-    def of_rows(self, rows: Array | slice) -> MatchConfidence:
-        return MatchConfidence(self.confidence[rows], self.low[rows], self.high[rows])
+    name: str
+    kind: Kind
+    meaning: str
+    scale: int = 0
+    counts: bool = False
+    sorts: bool = False
+    weighs: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """`columns`: what else is known of every row. `certain_from`: the event whose time decides when a row is certain;
-    None: its first. `unions`: a row binds the events of many matches, so those of one instant have no order. `rank`:
-    which place each match has among those of its window and partition. `chances`: how likely each is, where its times
-    are imprecise. `query`: the number in the group of the query that they answer.
+    """`columns`: arrays or vectors of what else is known of every row: the `ResultColumn`s of the kernel, and what it
+    carries for itself.
+
+    `query`: the number in the group of the query that they answer.
     """
 
     offsets: Array
     events: Array
     positions: Array
     window_start: Array | None = None
-    columns: dict[str, Array] = field(default_factory=dict)
-    certain_from: Array | None = None
-    unions: bool = False
-    rank: Array | None = None
-    chances: MatchConfidence | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
     query: int = 0
 
     def __len__(self) -> int:
@@ -92,13 +96,14 @@ class Matches:
         return gather_segments(self.offsets, self.positions, rows, offsets)
 
     def _per_row(self, rows: Array | slice) -> tuple[Any, ...]:
-        def of_rows(column: Array | None) -> Array | None:
-            return None if column is None else column[rows]
+        start = None if self.window_start is None else self.window_start[rows]
+        return start, {name: _of_rows(column, rows) for name, column in self.columns.items()}, self.query
 
-        columns = {name: column[rows] for name, column in self.columns.items()}
-        chances = None if self.chances is None else self.chances.of_rows(rows)
-        certain_from, rank = of_rows(self.certain_from), of_rows(self.rank)
-        return of_rows(self.window_start), columns, certain_from, self.unions, rank, chances, self.query
+
+def _of_rows(column: Any, rows: Array | slice) -> Any:
+    if isinstance(column, Vector):
+        return column.part(rows.start, rows.stop) if isinstance(rows, slice) else column.take(rows)
+    return column[rows]
 
 
 def join(chunks: list[Matches]) -> Matches:
@@ -112,27 +117,18 @@ def join(chunks: list[Matches]) -> Matches:
         np.r_[0, np.cumsum(lengths)].astype(np.int64),
         np.concatenate([chunk.events for chunk in chunks]),
         np.concatenate([chunk.positions for chunk in chunks]),
-        _together([chunk.window_start for chunk in chunks]),
-        {name: np.concatenate([chunk.columns[name] for chunk in chunks]) for name in chunks[0].columns},
-        _together([chunk.certain_from for chunk in chunks]),
-        chunks[0].unions,
-        _together([chunk.rank for chunk in chunks]),
-        _together_chances([chunk.chances for chunk in chunks]),
+        _joined([chunk.window_start for chunk in chunks if chunk.window_start is not None]),
+        {name: _joined([one.columns[name] for one in chunks if name in one.columns]) for name in _names(chunks)},
         chunks[0].query,
     )
 
 
-def _together(columns: list[Array | None]) -> Array | None:
-    there = [column for column in columns if column is not None]
-    return np.concatenate(there) if there else None
+def _names(chunks: list[Matches]) -> dict[str, None]:
+    """The columns of chunks; one without rows may lack them."""
+    return dict.fromkeys(name for chunk in chunks for name in chunk.columns)
 
 
-def _together_chances(some: list[MatchConfidence | None]) -> MatchConfidence | None:
-    there = [one for one in some if one is not None]
-    if not there:
+def _joined(columns: list[Any]) -> Any:
+    if not columns:
         return None
-    return MatchConfidence(
-        np.concatenate([one.confidence for one in there]),
-        np.concatenate([one.low for one in there]),
-        np.concatenate([one.high for one in there]),
-    )
+    return joined(columns) if isinstance(columns[0], Vector) else np.concatenate(columns)

@@ -21,8 +21,11 @@ from trendloom.kernels.aggregate.count_matches import Count
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import FOUND, Asked, Built, Divisible, Expected, Hear
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy, between
-from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.matches import Matches, ResultColumn
 from trendloom.kernels.contract.pattern_spec import PatternSpec
+
+CERTAIN_FROM = " certain from"
+"""The column of the event whose time decides when a row is certain, where it is not the first one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +63,8 @@ class SearchKernel(ABC):
         return False
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Further columns of exact integers that its matches have."""
+    def columns(self) -> tuple[ResultColumn, ...]:
+        """The columns that it adds to rows."""
         return ()
 
     @property
@@ -159,7 +162,7 @@ class SearchKernel(ABC):
     ) -> Iterator[Matches]:
         """The matches that have become certain since the step before."""
         for matches in found:
-            first = matches.first if matches.certain_from is None else matches.certain_from
+            first = matches.columns.get(CERTAIN_FROM, matches.first)
             moment = self.emission.moment(block.time[first], block.time[matches.last], matches.window_start)
             fresh = between(moment, before, watermark)
             if fresh.all():
@@ -172,8 +175,8 @@ class SearchKernel(ABC):
         rows = np.flatnonzero(wanted)
         for matches in self.all(block.only(wanted)):
             if len(rows) < len(block):
-                since = None if matches.certain_from is None else rows[matches.certain_from]
-                matches = replace(matches, events=rows[matches.events], certain_from=since)
+                since = {name: rows[matches.columns[name]] for name in (CERTAIN_FROM,) if name in matches.columns}
+                matches = replace(matches, events=rows[matches.events], columns={**matches.columns, **since})
             yield matches
 
 

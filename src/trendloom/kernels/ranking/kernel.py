@@ -17,12 +17,13 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Built, Divisible, Expected, Figure
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy
 from trendloom.kernels.contract.match_values import MatchValues, binding_positions
-from trendloom.kernels.contract.matches import Matches, join
+from trendloom.kernels.contract.matches import Matches, ResultColumn, join
 from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.ranking.operands import inside_operand_spans
 from trendloom.kernels.ranking.scores import scores_of
 from trendloom.kernels.ranking.select import Scored, best_of, scored, together
-from trendloom.kernels.ranking.spec import Scoring
+from trendloom.kernels.ranking.spec import RANK, SCORE, Scoring
+from trendloom.model.schema import Kind
 
 RANKING, IN_ALL, MADE = "Ranking", "matches in all", "matches made"
 """What EXPLAIN says of ranks: how many matches there are, and how many were made to find the best of them."""
@@ -55,6 +56,14 @@ class RankingKernel(SearchKernel):
     @property
     def reads(self) -> frozenset[str]:
         return frozenset().union(*(columns(expr) for expr in self.scoring.preferences))
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...]:
+        scoring = self.scoring
+        return (
+            ResultColumn(RANK, Kind.INT, "which place a match has in its window and partition", sorts=True),
+            ResultColumn(SCORE, scoring.kind, "what it is ranked by", scale=scoring.scale),
+        )
 
     def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
         """There are few: nobody has to be told."""

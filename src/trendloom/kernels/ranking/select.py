@@ -15,7 +15,7 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches, join
-from trendloom.kernels.ranking.spec import Scoring
+from trendloom.kernels.ranking.spec import RANK, SCORE, Scoring
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ def scored(matches: Matches, scores: Vector, *, descending: bool) -> Scored:
 def together(some: list[Scored]) -> Scored:
     """One list out of several, to be ranked anew."""
     merit, unknown = (np.concatenate([getattr(one, name) for one in some]) for name in ("merit", "unknown"))
-    return Scored(join([replace(one.matches, rank=None) for one in some]), merit, unknown)
+    return Scored(join([_unranked(one.matches) for one in some]), merit, unknown)
 
 
 def best_of(found: Scored, block: Block, scoring: Scoring) -> Scored:
@@ -69,7 +69,20 @@ def best_of(found: Scored, block: Block, scoring: Scoring) -> Scored:
     place = np.arange(len(order)) - np.flatnonzero(first)[np.cumsum(first) - 1]
     kept = place < scoring.limit
     best = found.take(order[kept])
-    return replace(best, matches=replace(best.matches, rank=place[kept] + 1))
+    more = {RANK: place[kept] + 1, SCORE: _scores(best, scoring)}
+    return replace(best, matches=replace(best.matches, columns={**best.matches.columns, **more}))
+
+
+def _scores(found: Scored, scoring: Scoring) -> Vector:
+    """The scores that merits were made of."""
+    values = found.merit
+    if scoring.descending:
+        values = -values if values.dtype == np.float64 else ~values
+    return Vector(scoring.kind, values, ~found.unknown if found.unknown.any() else None, scale=scoring.scale)
+
+
+def _unranked(matches: Matches) -> Matches:
+    return replace(matches, columns={name: one for name, one in matches.columns.items() if name not in (RANK, SCORE)})
 
 
 def groups_of(matches: Matches, block: Block, *, overall: bool) -> Array:

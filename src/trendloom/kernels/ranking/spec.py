@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trendloom.expr.nodes import Expr
+from trendloom.model.schema import Kind
+
+RANK, SCORE = "rank", "score"
+"""Columns of ranked rows."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Scoring:
 
     A score is the one preference, or `merge` (sum, avg, min, max) of those of which a variable is bound. `variables`
     are those of each preference. `names` are the variables of all positions, by which ties are broken at last.
-    `scale`: the digits after the point of scores.
+    `kind` and `scale`: of scores, and the digits after their point.
     """
 
     preferences: tuple[Expr, ...]
@@ -33,3 +37,4 @@ class Scoring:
     names: tuple[str, ...]
     spans: tuple[OperandSpan, ...] = ()
     scale: int = 0
+    kind: Kind = Kind.FLOAT

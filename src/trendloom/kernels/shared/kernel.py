@@ -18,6 +18,7 @@ from trendloom.kernels.aggregate.results import weights_of
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.contract import Asked, Built, Divisible, Expected, Failed, Hear, Kernel
 from trendloom.kernels.contract.emission import EmissionPolicy, between, joint_emission
+from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.contract.totals import Amounts, Totals, Widening
 from trendloom.kernels.shared.program import MergedQueries, merge_queries
@@ -148,7 +149,7 @@ class SharedKernel:
     aggregation: ClassVar[None] = None
     light: ClassVar[bool] = False
     divisible: ClassVar[Divisible] = Divisible.BY_KEY
-    columns: ClassVar[tuple[str, ...]] = ()
+    columns: ClassVar[tuple[ResultColumn, ...]] = ()
     keeps: ClassVar[str] = "the events of open windows"
     summarising: ClassVar[None] = None
 

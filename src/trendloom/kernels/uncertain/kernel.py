@@ -24,10 +24,13 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy, between
-from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.matches import Matches, ResultColumn
 from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.uncertain.confidence.confidence import confidences_of
 from trendloom.kernels.uncertain.search import FoundSignatures, signatures_of
+from trendloom.model.schema import Kind
+
+CONFIDENCE, TIME_LOW, TIME_HIGH = "confidence", "time_low", "time_high"
 
 
 @dataclass(frozen=True)
@@ -48,10 +51,17 @@ class ImpreciseKernel(SearchKernel):
     def _weighed(self, found: FoundSignatures, block: IntervalBlock) -> Matches:
         signatures = found.signatures
         likely, kept = confidences_of(signatures, block, self.threshold)
-        matches = Matches(
-            signatures.offsets, signatures.events, signatures.positions, found.window_start, chances=likely
-        )
+        columns = {CONFIDENCE: likely.confidence, TIME_LOW: likely.low, TIME_HIGH: likely.high}
+        matches = Matches(signatures.offsets, signatures.events, signatures.positions, found.window_start, columns)
         return matches if kept.all() else matches.take(np.flatnonzero(kept))
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...]:
+        return (
+            ResultColumn(CONFIDENCE, Kind.FLOAT, "how likely a match is", weighs=True),
+            ResultColumn(TIME_LOW, Kind.TIME, "the earliest time of its events", sorts=True),
+            ResultColumn(TIME_HIGH, Kind.TIME, "the latest time of its events", sorts=True),
+        )
 
     @property
     def emission(self) -> EmissionPolicy:

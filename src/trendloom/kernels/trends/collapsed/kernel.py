@@ -8,7 +8,7 @@ from typing import Self
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Asked, Expected
-from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.matches import Matches, ResultColumn
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.match.exists import without_hidden
 from trendloom.kernels.match.expansion import enumerate_matches
@@ -16,6 +16,7 @@ from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.trends.collapsed.merge import merged, up_to
 from trendloom.kernels.trends.collapsed.spec import MATCHES, Spine
 from trendloom.kernels.trends.collapsed.spines import collapse
+from trendloom.model.schema import Kind
 from trendloom.pattern.template import Edge, Template
 
 # The pattern narrowed to one spine: its matches are those that a row of collapsed trends stands for.
@@ -75,8 +76,8 @@ class CollapsedKernel(SearchKernel):
         return True
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return (MATCHES,)
+    def columns(self) -> tuple[ResultColumn, ...]:
+        return (ResultColumn(MATCHES, Kind.INT, "how many matches a row stands for", counts=True),)
 
     def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
         """There are polynomially many rows: nobody has to be told."""

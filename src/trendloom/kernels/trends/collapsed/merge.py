@@ -17,6 +17,7 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.contract.pattern_spec import PatternSpec
+from trendloom.kernels.match.search import CERTAIN_FROM
 from trendloom.kernels.trends.collapsed.spec import MATCHES
 
 # Number rows of integers: equal rows get equal numbers. O(rows · columns · log rows).
@@ -52,8 +53,8 @@ def merged(found: Iterable[Matches], pattern_spec: PatternSpec, block: Block) ->
     size, limit = 0, MOST_HELD
     for matches in found:
         if MATCHES not in matches.columns:
-            matches = replace(matches, columns={MATCHES: np.ones(len(matches), np.int64)}, unions=True)
-        held.append(replace(matches, certain_from=None))
+            matches = replace(matches, columns={MATCHES: np.ones(len(matches), np.int64)})
+        held.append(replace(matches, columns={MATCHES: matches.columns[MATCHES]}))
         size += len(matches.events)
         if size > limit:
             held = [_together(join(held), pattern_spec, block)]
@@ -87,9 +88,7 @@ def _together(matches: Matches, pattern_spec: PatternSpec, block: Block) -> Matc
         matches.events[entry],
         representative[bound[entry]],
         None if matches.window_start is None else matches.window_start[first],
-        {MATCHES: _sums(matches, group, len(first))},
-        _certain_from(matches, pattern_spec)[first],
-        unions=True,
+        {MATCHES: _sums(matches, group, len(first)), CERTAIN_FROM: _certain_from(matches, pattern_spec)[first]},
     )
 
 

@@ -23,6 +23,7 @@ from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.match.expansion import enumerate_matches
+from trendloom.kernels.match.search import CERTAIN_FROM
 from trendloom.kernels.matching.windows import surroundings
 from trendloom.kernels.trends.collapsed.gaps import NOBODY, Asked, Filled, Filling
 from trendloom.kernels.trends.collapsed.merge import distinct, merged
@@ -128,8 +129,8 @@ class _CollapsedRows:
         pool = _pooled([(one.offsets, one.events, one.positions) for one in filled])
         offsets, events, positions = _assembled(*pool, which[kept], spines.events[kept], spines.positions[kept])
         start = None if spines.start is None else spines.start[kept]
-        return Matches(offsets, events, positions, start, {MATCHES: ways[kept]},
-                       self._certain_from(spines, kept, offsets, events), unions=True)  # fmt: skip
+        columns = {MATCHES: ways[kept], CERTAIN_FROM: self._certain_from(spines, kept, offsets, events)}
+        return Matches(offsets, events, positions, start, columns)
 
     def _certain_from(self, spines: Spines, kept: Array, offsets: Array, events: Array) -> Array:
         return spines.events[kept, 0] if spines.events.shape[1] else events[offsets[:-1]]

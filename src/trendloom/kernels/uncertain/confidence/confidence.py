@@ -11,6 +11,7 @@ Cost: see `weigh`; fractions take a thousand times as long.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -20,7 +21,6 @@ import numpy as np
 from trendloom.errors import RunError, option
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
-from trendloom.kernels.contract.matches import MatchConfidence
 from trendloom.kernels.jit.interpreted import interpret
 from trendloom.kernels.uncertain.confidence.in_order import FAR, exact_masses, masses_of
 from trendloom.kernels.uncertain.confidence.quiet_gaps import MOST_AT_ONCE, RivalRows
@@ -31,6 +31,15 @@ SHAPES = 1 << 14
 """Shapes whose exact confidences are remembered."""
 
 Shape = tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class MatchConfidence:
+    """How likely matches are, and the least and latest times (ticks) of their events in all worlds where they match."""
+
+    confidence: Array
+    low: Array
+    high: Array
 
 
 def confidences_of(

@@ -26,6 +26,7 @@ from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.columns.segments import first_at_least
 from trendloom.kernels.contract import ADDED_UP, Asked, Built, Divisible, Expected, Hear
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.contract.totals import Amounts, Totals, doubles_as_amounts
 from trendloom.kernels.jit.interpreted import interpret
@@ -258,7 +259,7 @@ class ExpectedKernel:
     aggregation: ClassVar[None] = None
     light: ClassVar[bool] = False
     summarising: ClassVar[None] = None
-    columns: ClassVar[tuple[str, ...]] = ()
+    columns: ClassVar[tuple[ResultColumn, ...]] = ()
     divisible: ClassVar[Divisible] = Divisible.EITHER_WAY
 
     def within(self, memory: int) -> Self:
