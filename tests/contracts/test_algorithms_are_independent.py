@@ -5,8 +5,7 @@ The algorithms are those of the tuple, which holds all that the files of `planne
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ from trendloom.errors import PlanError
 from trendloom.frontend.tql.parser import parse
 from trendloom.frontend.tql.printer import write
 from trendloom.planner import algorithms, plan
-from trendloom.planner.algorithms import ALGORITHMS
-from trendloom.planner.request import Algorithm
+from trendloom.planner.algorithms import ALGORITHMS, FunctionInFile
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.tql"))
 CASES = [case for name in ("cases.json", "imprecise.json", "decisions.json") for case in read_cases(name)]
@@ -34,11 +32,13 @@ def subset(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 def test_the_tuple_holds_every_algorithm() -> None:
-    defined: list[Algorithm] = []
-    for found in pkgutil.iter_modules(algorithms.__path__):
-        module = importlib.import_module(f"{algorithms.__name__}.{found.name}")
-        defined += [value for value in vars(module).values() if isinstance(value, Algorithm)]
-    assert {one.name for one in defined} == {one.name for one in ALGORITHMS}
+    defined = {
+        FunctionInFile(path.stem, node.name)
+        for path in Path(algorithms.__path__[0]).glob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("consider")
+    }
+    assert {one.decide for one in ALGORITHMS} == defined
     assert len(defined) == len(ALGORITHMS) == len(SUBSETS) - 1
 
 

@@ -14,8 +14,8 @@ from tests.unit.engines.toy_kernel import Loud, Toy
 import trendloom as tl
 from trendloom.pattern.algebra import Atom
 from trendloom.planner import plan
-from trendloom.planner.aggregation import measures_of
 from trendloom.planner.algorithms import ALGORITHMS
+from trendloom.planner.measures import measures_of
 from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 from trendloom.spark import detect
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from trendloom.expr.nodes import Expr, Total, walk
 from trendloom.kernels.aggregate.event_grained.structures import structures
 from trendloom.kernels.aggregate.kernel import AggregationKernel
 from trendloom.kernels.aggregate.type_grained.exists import Existence
@@ -19,11 +18,11 @@ from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure,
 from trendloom.kernels.contract.pattern_spec import Compared, EmptyGap, Pair, PatternSpec, Rule
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.display import Branch
-from trendloom.logical.plan import Aggregation, Plan
-from trendloom.model.schema import Kind
+from trendloom.logical.plan import Aggregation
 from trendloom.planner.adjacency import FAR_APART, NO_COMPARISON, SEVERAL_WAYS, adjacent, empty_gaps, run_refusal
 from trendloom.planner.estimates import estimate_totals
 from trendloom.planner.exists import COUNTED, HIDING, describe_hiding
+from trendloom.planner.measures import measures_of, summary_obstacle
 from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
 
 RELATED, NO_RELATION = "a predicate relates adjacent events", "no predicate relates adjacent events"
@@ -265,68 +264,6 @@ def refuse_grains(pattern_spec: PatternSpec) -> Refusal | None:
     return found if isinstance(found, Refusal) else None
 
 
-# ------------------------------------------------------------------------------------------------ measures
-
-NEEDED = {"count": ("count",), "sum": ("sum", "count"), "avg": ("sum", "count"), "min": ("min",), "max": ("max",),
-          "probability": ("probability",)}  # fmt: skip
-
-
-def measures_of(plan: Plan) -> tuple[Measure, ...]:
-    """What has to be kept to compute every aggregate of a query."""
-    found: dict[str, Measure] = {}
-    for total in totals_of(plan):
-        for function in NEEDED[total.function]:
-            measure = measure_of(total, function)
-            found[measure.name] = measure
-    return tuple(replace(measure, fractional=_fractional(plan, measure)) for measure in found.values())
-
-
-def _fractional(plan: Plan, measure: Measure) -> bool:
-    if measure.function != "sum" or measure.column is None:
-        return False
-    return plan.schema.kind(measure.column) is Kind.FLOAT
-
-
-def totals_of(plan: Plan) -> list[Total]:
-    assert isinstance(plan.output, Aggregation)
-    exprs: list[Expr] = [value.expr for value in plan.output.values]
-    exprs += [plan.output.having] if plan.output.having is not None else []
-    return [node for expr in exprs for node in walk(expr) if isinstance(node, Total)]
-
-
-def measure_of(total: Total, function: str) -> Measure:
-    """The measure that an aggregate reads for one of the functions it needs."""
-    if total.function == "probability":
-        return Measure(total.function, total.function, None, None, total.kind)
-    if total.positions is None:
-        return Measure("matches", "matches", None, None, total.kind)
-    counted = total.kind if total.function == "count" else Kind.INT
-    kind = counted if function == "count" else Kind.FLOAT if total.function == "avg" else total.kind
-    where = "_".join(map(str, total.positions))
-    return Measure(f"{function}_{where}_{total.column or ''}", function, total.positions, total.column, kind)
-
-
-# Whether stretches of events can be summed up as matrices, so that the events themselves need not be kept or moved.
-
-
-NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT, Kind.BOOL)
-
-
-def summary_obstacle(plan: Plan, spec: AggregationSpec) -> str | None:
-    """Why not; None: they can."""
-    if not spec.algebra or spec.pivot is not None:
-        return "its predicates relate events, so stretches of events are not matrices"
-    summed = [plan.schema.column(m.column) for m in spec.measures if m.function != "count" and m.column]
-    if any(column is not None and column.wide for column in summed):
-        return "its decimals may be beyond 64 bits"
-    extremes = [
-        m.column for m in spec.measures if m.function in ("min", "max") and m.column and m.column != plan.schema.time
-    ]
-    if any(plan.schema.kind(name) not in NUMBERS for name in extremes):
-        return "MIN or MAX of values that are not numbers"
-    return None
-
-
 # Aggregates that are added up without finding the matches: what all grains share.
 
 
@@ -341,8 +278,7 @@ IDEAS = {
 def added_up(request: PlanningRequest, grained: Callable[[PatternSpec], Grained | Refusal]) -> Choice | Refusal:
     """A grain for an aggregating plan, if it is right."""
     output = request.plan.output
-    if not isinstance(output, Aggregation):
-        return Refusal(RefusalCode.OUTPUT, "it adds up matches, and finds none")
+    assert isinstance(output, Aggregation)
     found = grained(replace(request.pattern_spec, sieves=()))  # they number steps of a machine that finds matches
     if isinstance(found, Refusal):
         return found

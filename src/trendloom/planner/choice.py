@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from trendloom.kernels.contract.pattern_spec import Compared
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract import Expected
+from trendloom.kernels.contract.pattern_spec import Compared, PatternSpec
 from trendloom.kernels.match.exists import ExistsKernel
-from trendloom.kernels.match.search import SearchKernel
-from trendloom.kernels.ranking.kernel import ListingKernel
-from trendloom.kernels.trends.collapsed.kernel import MergedKernel
-from trendloom.kernels.trends.complete.by_comparison import MaximalKernel
+from trendloom.kernels.match.search import MatchCount, SearchKernel
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Aggregation
-from trendloom.model.selection import Semantics, Trends
-from trendloom.planner.algorithms.collapsed import TOGETHER, spine_of
-from trendloom.planner.algorithms.complete import complete_of
+from trendloom.model.selection import Semantics
 from trendloom.planner.consistency import describe_predicates
-from trendloom.planner.counting import count_of_matches, count_of_tried
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.exists import COMPARED, describe_hiding
-from trendloom.planner.ranking import describe_ranking, scoring_of
-from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
+from trendloom.planner.request import Choice, OutputKind, PlanningRequest, Refusal
 
-ADDED_UP = Refusal(RefusalCode.OUTPUT, "it finds matches one by one, and aggregates may do without")
+if TYPE_CHECKING:
+    from trendloom.kernels.aggregate.count_matches import Count
 
 
 def because(text: str, answer: object) -> str:
@@ -38,37 +36,89 @@ def searched(
     why: str,
     cost: str,
 ) -> Choice:
-    """A search for matches, and what the plan wants of them."""
-    output, lists = request.plan.output, False
-    kernel = replace(kernel, whole_windows=request.aggregates, count=count_of_matches(request))
-    found = matches = _shown(request, kernel)
-    result = "matches as they are found, sorted where they fit in memory"
+    """The choice of a search for matches, completed by what the plan returns of them."""
+    kernel = replace(kernel, whole_windows=request.aggregates, count=_count(request))
+    found, result = _returning(request, kernel, _shown(request, kernel))
+    lists = request.output is OutputKind.RANKED
     ranking: tuple[Branch, ...] = ()
-    if output is Trends.COMPLETE:
-        tries, compares = count_of_tried(kernel.pattern_spec)
-        found = MaximalKernel(
-            kernel.pattern_spec, matches, request.limits.compared, tries, compares, count=kernel.count
-        )
-        refusal = complete_of(request.pattern_spec)
-        reason = f" ({refusal.text})" if isinstance(refusal, Refusal) else ""
-        result = f"find all matches, then drop those that another one contains{reason}"
-    elif output is Trends.COLLAPSED:
-        found = MergedKernel(kernel.pattern_spec, matches, request.limits.enumerated)
-        spines = spine_of(request.pattern_spec)
-        result = f"{TOGETHER}: {because('matches are enumerated and put together, because', spines)}"
-    elif (
-        scoring := scoring_of(request.plan, tuple(place.variable for place in kernel.pattern_spec.places))
-    ) is not None:
-        found = ListingKernel(kernel.pattern_spec, scoring, matches, request.limits.enumerated, count=kernel.count)
-        result = f"list all matches (at most {request.limits.enumerated:,}), keep the best of them"
+    if lists:
+        from trendloom.planner.ranking import describe_ranking
+
         how = f"every match is made and scored, at most {request.limits.enumerated:,}; the best are held"
-        ranking, lists = (describe_ranking(request.plan, how),), True
-    elif isinstance(output, Aggregation):
-        having = ", keep rows that pass HAVING" if output.having is not None else ""
-        result = f"two steps: find the matches, then add up per group and window{having}"
+        ranking = (describe_ranking(request.plan, how),)
     hiding = f"{COMPARED} (of at most {request.limits.enumerated:,} matches at a time)"
     notes = (*ranking, *describe_hiding(kernel.pattern_spec, hiding), *_predicates(request, kernel, pairs))
     return Choice(found, algorithm, why, cost, result, notes=notes, lists=lists, estimate=estimate_search(request))
+
+
+def _returning(request: PlanningRequest, kernel: SearchKernel, matches: SearchKernel) -> tuple[SearchKernel, str]:
+    """The kernel that returns what is asked for, and how; kernels that a plan does not need are not loaded."""
+    pattern_spec, limits, output = kernel.pattern_spec, request.limits, request.plan.output
+    match request.output:
+        case OutputKind.COMPLETE:
+            from trendloom.kernels.trends.complete.by_comparison import MaximalKernel
+            from trendloom.planner.algorithms.complete import complete_of
+            from trendloom.planner.counting import count_of_tried
+
+            tries, compares = count_of_tried(pattern_spec)
+            refusal = complete_of(request.pattern_spec)
+            reason = f" ({refusal.text})" if isinstance(refusal, Refusal) else ""
+            maximal = MaximalKernel(pattern_spec, matches, limits.compared, tries, compares, count=kernel.count)
+            return maximal, f"find all matches, then drop those that another one contains{reason}"
+        case OutputKind.COLLAPSED:
+            from trendloom.kernels.trends.collapsed.kernel import MergedKernel
+            from trendloom.planner.algorithms.collapsed import TOGETHER, spine_of
+
+            spines = spine_of(request.pattern_spec)
+            how = because("matches are enumerated and put together, because", spines)
+            return MergedKernel(pattern_spec, matches, limits.enumerated), f"{TOGETHER}: {how}"
+        case OutputKind.RANKED:
+            from trendloom.kernels.ranking.kernel import ListingKernel
+            from trendloom.planner.ranking import scoring_of
+
+            scoring = scoring_of(request.plan, tuple(place.variable for place in pattern_spec.places))
+            assert scoring is not None
+            listing = ListingKernel(pattern_spec, scoring, matches, limits.enumerated, count=kernel.count)
+            return listing, f"list all matches (at most {limits.enumerated:,}), keep the best of them"
+        case OutputKind.AGGREGATES:
+            assert isinstance(output, Aggregation)
+            having = ", keep rows that pass HAVING" if output.having is not None else ""
+            return matches, f"two steps: find the matches, then add up per group and window{having}"
+        case OutputKind.MATCHES:
+            return matches, "matches as they are found, sorted where they fit in memory"
+
+
+@dataclass(frozen=True)
+class DeferredCount:
+    """The count of the matches of a plan that returns them, planned when it is first asked for: most never are."""
+
+    pattern_spec: PatternSpec
+
+    @cached_property
+    def planned(self) -> Count | None:
+        from trendloom.planner.counting import count_of_matches
+
+        return count_of_matches(self.pattern_spec, complete=False)
+
+    def expected(self, block: Block) -> Expected | None:
+        return None if self.planned is None else self.planned.expected(block)
+
+    def total(self, block: Block) -> Expected | None:
+        return None if self.planned is None else self.planned.total(block)
+
+    def steps(self, block: Block) -> int:
+        return 0 if self.planned is None else self.planned.steps(block)
+
+
+def _count(request: PlanningRequest) -> MatchCount | None:
+    """How the matches of a plan are counted; None: not at all."""
+    if request.aggregates:
+        return None
+    if request.output is OutputKind.MATCHES:
+        return DeferredCount(request.pattern_spec)
+    from trendloom.planner.counting import count_of_matches
+
+    return count_of_matches(request.pattern_spec, complete=request.output is OutputKind.COMPLETE)
 
 
 def _shown(request: PlanningRequest, kernel: SearchKernel) -> SearchKernel:

@@ -14,10 +14,9 @@ from trendloom.kernels.aggregate.count_matches import Count, CountInSpans
 from trendloom.kernels.contract.measures import AggregationSpec, Measure
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.model.schema import Kind
-from trendloom.model.selection import Trends
 from trendloom.model.time import Window
 from trendloom.planner.aggregation import GRAINS, by_pivot, needs_pivot
-from trendloom.planner.request import PlanningRequest, Refusal
+from trendloom.planner.request import Refusal
 
 MOST_OVERLAPPING = 16
 """Windows of a lower bound that hold one moment: matches that span the last part of so many of WITHIN are left out."""
@@ -25,18 +24,16 @@ MOST_OVERLAPPING = 16
 MATCHES = (Measure("matches", "matches", None, None, Kind.INT),)
 
 
-def count_of_matches(request: PlanningRequest) -> Count | None:
-    """How the matches of a plan are counted; None: not at all."""
-    pattern_spec, window = request.pattern_spec, request.pattern_spec.window
-    if request.aggregates:
-        return None
-    exact = (window.within is None or window.sliding) and request.plan.output is not Trends.COMPLETE
+def count_of_matches(pattern_spec: PatternSpec, *, complete: bool) -> Count | None:
+    """How the matches of a pattern are counted, or its `complete` trends at most; None: not at all."""
+    window = pattern_spec.window
+    exact = (window.within is None or window.sliding) and not complete
     if window.spanning and pattern_spec.scopes[0].open_ended:
         return None  # a leading or trailing NOT looks at the window: in a longer one it sees more
     if window.spanning:
         assert window.within is not None
         found = _count(pattern_spec, replace(pattern_spec, window=Window(2 * window.within, window.within)), exact)
-        in_spans = None if request.plan.output is Trends.COMPLETE else _in_spans(pattern_spec, window.within)
+        in_spans = None if complete else _in_spans(pattern_spec, window.within)
         return None if found is None else replace(found, in_spans=in_spans)
     return _count(pattern_spec, pattern_spec, exact)
 

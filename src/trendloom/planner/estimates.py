@@ -16,14 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log1p
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import columns
 from trendloom.kernels.contract.pattern_spec import PatternSpec
-from trendloom.kernels.ranking.kernel import IN_ALL
-from trendloom.kernels.trends.complete.spec import Complete
 from trendloom.logical.plan import Projection, Ranking
 from trendloom.logical.statistics import KeySpread, Statistics
 from trendloom.model.selection import Trends
@@ -47,6 +46,9 @@ from trendloom.planner.request import Estimate, PlanningRequest
 #
 # Cost: O(states³ · log N), for some twenty matrices. Ties are left out, and so are NOTs and conditions on events that
 # are not neighbours: then the number is rather an upper bound.
+
+if TYPE_CHECKING:
+    from trendloom.kernels.trends.complete.spec import Complete
 
 
 MOST_STATES = 64
@@ -180,6 +182,8 @@ def estimate_search(request: PlanningRequest) -> Estimate | None:
 def _ranked(request: PlanningRequest, ranking: Ranking, matches: float | None) -> Estimate:
     """Rows of ranked matches: the wanted ones of each board, of which some may have fewer."""
     known = [number for number in (matches, _rows_of_boards(request, ranking)) if number is not None]
+    from trendloom.kernels.ranking.kernel import IN_ALL
+
     further = {} if matches is None else {IN_ALL: matches}
     return replace(_of_events(request), results=min(known) if known else None, at_most=True, further=further)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from trendloom.kernels.aggregate.type_grained.exists import Existence
 from trendloom.kernels.contract.pattern_spec import PatternSpec, Scope
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.display import Branch
@@ -50,6 +49,8 @@ def with_single_witnesses(pattern_spec: PatternSpec) -> PatternSpec:
     found = _with_template(pattern_spec, _without_loops(first.template, looping)) if looping else pattern_spec
     if first.rules or unasked != pattern_spec.hidden:
         return found
+    from trendloom.kernels.aggregate.type_grained.exists import Existence
+
     needless = Existence(Automaton(found)).needless
     return _with_template(found, found.scopes[0].template.without_states(needless)) if needless else found
 

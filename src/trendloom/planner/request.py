@@ -16,6 +16,21 @@ from trendloom.logical.display import Branch
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.logical.statistics import UNKNOWN, Origin, Statistics
 from trendloom.model.limits import NO_LIMITS, Limits
+from trendloom.model.selection import Trends
+
+
+class OutputKind(Enum):
+    """What a plan returns, as far as the choice of an algorithm depends on it."""
+
+    MATCHES = "matches"
+    RANKED = "ranked matches"
+    COMPLETE = "complete trends"
+    COLLAPSED = "collapsed trends"
+    AGGREGATES = "aggregates"
+
+
+LISTED = frozenset(OutputKind) - {OutputKind.AGGREGATES}
+"""What is made of matches that are found one by one, where no sums are asked for."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +45,20 @@ class PlanningRequest:
     @property
     def aggregates(self) -> bool:
         return isinstance(self.plan.output, Aggregation)
+
+    @property
+    def output(self) -> OutputKind:
+        """What the plan returns."""
+        if self.aggregates:
+            return OutputKind.AGGREGATES
+        if self.plan.ranking is not None:
+            return OutputKind.RANKED
+        match self.plan.output:
+            case Trends.COMPLETE:
+                return OutputKind.COMPLETE
+            case Trends.COLLAPSED:
+                return OutputKind.COLLAPSED
+        return OutputKind.MATCHES
 
 
 @dataclass(frozen=True)
@@ -94,16 +123,20 @@ class Refusal:
     text: str
 
 
+Decide = Callable[[PlanningRequest], Choice | Refusal]
+
+
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm by name; `decide` returns its choice for a plan, or its refusal.
+    """An algorithm by name; `decide` returns its choice for a plan that returns one of the `outputs`, or its refusal.
 
     `imprecise`: whether it takes events whose times are intervals, and no others. `ranks`: whether it finds the best
     matches without listing all; EXPLAIN says why it does not where matches are listed.
     """
 
     name: str
-    decide: Callable[[PlanningRequest], Choice | Refusal]
+    decide: Decide
+    outputs: frozenset[OutputKind] = frozenset(OutputKind)
     imprecise: bool = False
     ranks: bool = False
 
@@ -111,4 +144,6 @@ class Algorithm:
         """The choice of this algorithm for a plan, or its refusal."""
         if request.plan.schema.imprecise != self.imprecise:
             return Refusal(RefusalCode.TIME, f"it is for {'imprecise' if self.imprecise else 'exact'} times")
+        if request.output not in self.outputs:
+            return Refusal(RefusalCode.OUTPUT, f"it does not compute {request.output.value}")
         return self.decide(request)

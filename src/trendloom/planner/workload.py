@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from trendloom.logical.plan import Plan, Scan
 from trendloom.logical.statistics import StatisticsOf, nothing_known
@@ -17,7 +18,9 @@ from trendloom.model.amounts import show_names
 from trendloom.model.limits import NO_LIMITS, Limits
 from trendloom.planner.plan import Physical, choose
 from trendloom.planner.query_group import QueryGroup, group_of_one
-from trendloom.planner.sharing.groups import AnsweredTogether, answered_together
+
+if TYPE_CHECKING:
+    from trendloom.planner.sharing.groups import AnsweredTogether
 
 
 @dataclass(frozen=True)
@@ -74,4 +77,8 @@ def plan_workload(
     queries = tuple(
         choose(plan, limits, statistics=statistics(of)) for of, plan in zip(bound, optimized.plans, strict=True)
     )
+    if sum(one.aggregates for one in queries) < 2:
+        return PhysicalWorkload(bound, optimized, queries)
+    from trendloom.planner.sharing.groups import answered_together
+
     return PhysicalWorkload(bound, optimized, queries, answered_together(optimized, queries, statistics))

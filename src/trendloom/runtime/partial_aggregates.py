@@ -30,7 +30,7 @@ from trendloom.kernels.contract.totals import Amounts
 from trendloom.logical.plan import Plan
 from trendloom.model.numbers import decimals, from_text, to_text
 from trendloom.model.schema import Kind
-from trendloom.planner.aggregation import measure_of, measures_of
+from trendloom.planner.measures import measure_of, measures_of
 
 WINDOW = "window_start"
 EXPONENT = " exponent"

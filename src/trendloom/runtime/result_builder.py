@@ -20,7 +20,7 @@ from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.contract.totals import Amounts, Totals, doubles_as_amounts, join_totals
 from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind
-from trendloom.planner.aggregation import measures_of
+from trendloom.planner.measures import measures_of
 from trendloom.planner.plan import Physical
 from trendloom.runtime.blocks import Stream
 from trendloom.runtime.limits import MOST_BATCHED

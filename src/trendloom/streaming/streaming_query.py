@@ -26,8 +26,8 @@ from trendloom.optimizer import Rule
 from trendloom.optimizer.count_in_pattern import count_in_pattern
 from trendloom.optimizer.flatten_sequences import flatten_sequences
 from trendloom.optimizer.split_by_equality import split_by_equality
-from trendloom.planner.aggregation import measures_of
 from trendloom.planner.live import live_kernel, refuse_early
+from trendloom.planner.measures import measures_of
 from trendloom.planner.plan import Physical
 from trendloom.runtime.aggregate_rows import finish_aggregates
 from trendloom.runtime.blocks import Stream

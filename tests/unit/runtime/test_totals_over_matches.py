@@ -16,7 +16,7 @@ from trendloom.io.events import prepare
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.logical.bind import bind
 from trendloom.model.numbers import from_text, to_text
-from trendloom.planner.aggregation import measures_of
+from trendloom.planner.measures import measures_of
 from trendloom.runtime.blocks import Stream, build_block
 from trendloom.runtime.partial_aggregates import merge_partials
 from trendloom.runtime.planning import plan_query

@@ -12,7 +12,7 @@ from enum import Enum
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.logical.workload import KeySet
 from trendloom.options import Options
-from trendloom.planner.aggregation import summary_obstacle
+from trendloom.planner.measures import summary_obstacle
 from trendloom.planner.plan import Physical
 from trendloom.planner.workload import PhysicalWorkload
 

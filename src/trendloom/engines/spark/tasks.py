@@ -19,7 +19,7 @@ from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.jit.compiled import packed_code, receive_code
 from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind
-from trendloom.planner.aggregation import measures_of
+from trendloom.planner.measures import measures_of
 from trendloom.planner.plan import Physical
 from trendloom.runtime.aggregate_rows import finish_aggregates
 from trendloom.runtime.blocks import Stream, stream_of_table

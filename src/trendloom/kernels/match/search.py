@@ -11,13 +11,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.aggregate.count_matches import Count
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import FOUND, Asked, Built, Divisible, Expected, Hear
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy, between
@@ -26,6 +25,22 @@ from trendloom.kernels.contract.pattern_spec import PatternSpec
 
 CERTAIN_FROM = " certain from"
 """The column of the event whose time decides when a row is certain, where it is not the first one."""
+
+
+class MatchCount(Protocol):
+    """A count of matches without finding them."""
+
+    def expected(self, block: Block) -> Expected | None:
+        """The number of matches; None where there cannot be many, or counting takes too long."""
+        ...
+
+    def total(self, block: Block) -> Expected | None:
+        """The number of matches, however few; None where counting takes too long."""
+        ...
+
+    def steps(self, block: Block) -> int:
+        """How many events counting looks at."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +59,7 @@ class SearchKernel(ABC):
     pattern_spec: PatternSpec
     _: KW_ONLY
     whole_windows: bool = False
-    count: Count | None = None
+    count: MatchCount | None = None
 
     version: ClassVar[int] = 1
     family: ClassVar[str] = FOUND

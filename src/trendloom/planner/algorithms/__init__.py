@@ -1,47 +1,50 @@
 """The algorithms in order of preference: the first that takes a plan runs it.
 
-An algorithm is added by a file with an `Algorithm` and a place in this tuple. Each takes a plan only if it is right
-for it, whatever the others do, so every subset in every order gives right plans; the order is a matter of speed.
+An algorithm is added by a file with `consider` and a place in this tuple. Each takes a plan only if it is right for
+it, whatever the others do, so every subset in every order gives right plans; the order is a matter of speed. A file,
+and with it its kernels, is loaded when a plan returns what its algorithm computes.
 """
 
 from __future__ import annotations
 
-from trendloom.planner.algorithms import (
-    best_paths,
-    branches,
-    collapsed,
-    complete,
-    expansion,
-    expected_values,
-    grains,
-    join_order,
-    monotone_parts,
-    next_match,
-    postponed,
-    rank_join,
-    summed_confidences,
-    two_steps,
-    uncertain,
-)
-from trendloom.planner.request import Algorithm
+from dataclasses import dataclass
+from importlib import import_module
+
+from trendloom.planner.request import LISTED, Algorithm, Choice, Decide, OutputKind, PlanningRequest, Refusal
+
+
+@dataclass(frozen=True)
+class FunctionInFile:
+    """A function of a file in this folder, which is loaded by the first call."""
+
+    file: str
+    function: str = "consider"
+
+    def __call__(self, request: PlanningRequest) -> Choice | Refusal:
+        found: Decide = getattr(import_module(f"{__name__}.{self.file}"), self.function)
+        return found(request)
+
+
+COMPLETE, COLLAPSED = frozenset({OutputKind.COMPLETE}), frozenset({OutputKind.COLLAPSED})
+RANKED, AGGREGATES = frozenset({OutputKind.RANKED}), frozenset({OutputKind.AGGREGATES})
 
 ALGORITHMS: tuple[Algorithm, ...] = (
-    complete.ALGORITHM,
-    collapsed.ALGORITHM,
-    best_paths.ALGORITHM,
-    branches.ALGORITHM,
-    rank_join.ALGORITHM,
-    monotone_parts.ALGORITHM,
-    next_match.ALGORITHM,
-    postponed.ALGORITHM,
-    join_order.ALGORITHM,
-    expansion.ALGORITHM,
-    grains.TYPE_GRAINED,
-    grains.PATTERN_GRAINED,
-    grains.EVENT_GRAINED,
-    grains.PIVOTS,
-    two_steps.ALGORITHM,
-    uncertain.ALGORITHM,
-    expected_values.ALGORITHM,
-    summed_confidences.ALGORITHM,
+    Algorithm("trend graph", FunctionInFile("complete"), COMPLETE),
+    Algorithm("spines", FunctionInFile("collapsed"), COLLAPSED),
+    Algorithm("best paths", FunctionInFile("best_paths"), RANKED, ranks=True),
+    Algorithm("branches", FunctionInFile("branches"), RANKED, ranks=True),
+    Algorithm("rank join", FunctionInFile("rank_join"), RANKED, ranks=True),
+    Algorithm("parts", FunctionInFile("monotone_parts"), RANKED, ranks=True),
+    Algorithm("runs", FunctionInFile("next_match"), LISTED),
+    Algorithm("postponed", FunctionInFile("postponed"), LISTED),
+    Algorithm("outside in", FunctionInFile("join_order"), LISTED),
+    Algorithm("expansion", FunctionInFile("expansion"), LISTED),
+    Algorithm("matrices", FunctionInFile("grains", "consider_type_grained"), AGGREGATES),
+    Algorithm("waiting runs", FunctionInFile("grains", "consider_pattern_grained"), AGGREGATES),
+    Algorithm("by event", FunctionInFile("grains", "consider_event_grained"), AGGREGATES),
+    Algorithm("pivots", FunctionInFile("grains", "consider_pivots"), AGGREGATES),
+    Algorithm("two steps", FunctionInFile("two_steps"), AGGREGATES),
+    Algorithm("signatures", FunctionInFile("uncertain"), LISTED, imprecise=True),
+    Algorithm("expected", FunctionInFile("expected_values"), AGGREGATES, imprecise=True),
+    Algorithm("summed signatures", FunctionInFile("summed_confidences"), AGGREGATES, imprecise=True),
 )

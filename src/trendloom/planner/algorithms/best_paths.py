@@ -14,12 +14,10 @@ from trendloom.planner.adjacency import pairs_in_order
 from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking, fold_of
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
+from trendloom.planner.request import Choice, PlanningRequest, Refusal
 
 
 def consider(request: PlanningRequest) -> Choice | Refusal:
-    if request.plan.ranking is None:
-        return Refusal(RefusalCode.OUTPUT, "it ranks matches")
     found = fold_of(request.plan)
     if isinstance(found, Refusal):
         return found
@@ -48,6 +46,3 @@ def consider(request: PlanningRequest) -> Choice | Refusal:
         notes=(describe_ranking(request.plan, "best first, and no match is made that is not given out, but for ties"),),
         estimate=estimate_search(request),
     )
-
-
-ALGORITHM = Algorithm("best paths", consider, ranks=True)

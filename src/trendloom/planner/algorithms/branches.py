@@ -19,7 +19,7 @@ from trendloom.planner.algorithms import best_paths, monotone_parts, rank_join
 from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
+from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
 
 
 def consider(request: PlanningRequest) -> Choice | Refusal:
@@ -144,6 +144,3 @@ def _with_own_span(plan: Plan, positions: set[int]) -> Plan:
     return replace(
         plan, window=window, operand_windows=tuple(o for o in plan.operand_windows if set(o.positions) != positions)
     )
-
-
-ALGORITHM = Algorithm("branches", consider, ranks=True)

@@ -19,13 +19,12 @@ from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.trends.collapsed.kernel import SpinesKernel
 from trendloom.kernels.trends.collapsed.spec import Gap, Settled, Spine
 from trendloom.model.schema import Kind
-from trendloom.model.selection import Trends
 from trendloom.model.time import Window
 from trendloom.pattern.template import NOTHING, Crossings, Edge, Template
 from trendloom.planner.adjacency import Move, adjacent
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.exists import HIDING
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
+from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
 
 MOST_POSITIONS = 62
 """Positions of Kleene variables in a gap: one bit of a word for each, and two for the events around it."""
@@ -322,8 +321,6 @@ class _Numbers:
 
 
 def consider(request: PlanningRequest) -> Choice | Refusal:
-    if request.plan.output is not Trends.COLLAPSED:
-        return Refusal(RefusalCode.OUTPUT, "it finds collapsed trends only")
     found = spine_of(request.pattern_spec)
     if isinstance(found, Refusal):
         return found
@@ -335,6 +332,3 @@ def consider(request: PlanningRequest) -> Choice | Refusal:
         TOGETHER,
         estimate=estimate_search(request),
     )
-
-
-ALGORITHM = Algorithm("spines", consider)

@@ -22,11 +22,10 @@ from trendloom.kernels.contract.pattern_spec import Pair, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
 from trendloom.kernels.trends.complete.spec import Complete
-from trendloom.model.selection import Trends
 from trendloom.planner.adjacency import adjacent
 from trendloom.planner.estimates import estimate_graph
 from trendloom.planner.exists import HIDING
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
+from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
 
 # Which conditions on the whole of a match a match passes if one that it contains passes: `count(p[]) > 10`.
 #
@@ -132,8 +131,6 @@ def _how(pairs: tuple[Pair, ...], tests: tuple[Test, ...]) -> str:
 
 
 def consider(request: PlanningRequest) -> Choice | Refusal:
-    if request.plan.output is not Trends.COMPLETE:
-        return Refusal(RefusalCode.OUTPUT, "it finds complete trends only")
     found = complete_of(request.pattern_spec)
     if isinstance(found, Refusal):
         return found
@@ -147,6 +144,3 @@ def consider(request: PlanningRequest) -> Choice | Refusal:
         builds=True,
         estimate=estimate_graph(request, graph),
     )
-
-
-ALGORITHM = Algorithm("trend graph", consider)

@@ -1,4 +1,4 @@
-"""Matches found one by one, for whoever does something else with them: by the first search that takes the pattern."""
+"""Matches found one by one, as input of another algorithm: by the first search that takes the pattern."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from trendloom.planner.request import Choice, PlanningRequest
 
 def one_by_one(request: PlanningRequest) -> Choice:
     """The search for the matches of a plan."""
-    for search in (next_match.search, postponed.search, join_order.search):
-        found = search(request)
+    for consider in (next_match.consider, postponed.consider, join_order.consider):
+        found = consider(request)
         if isinstance(found, Choice):
             return replace(found, builds=False)
-    return expansion.search(request)
+    return expansion.consider(request)

@@ -7,19 +7,14 @@ from dataclasses import replace
 from trendloom.kernels.match.expansion import ExpansionKernel
 from trendloom.model.selection import Semantics
 from trendloom.planner.adjacency import pairs_in_order, pairs_of
-from trendloom.planner.choice import ADDED_UP, because, searched
+from trendloom.planner.choice import because, searched
 from trendloom.planner.consistency import sieves_of
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal
+from trendloom.planner.request import Choice, PlanningRequest
 
 EXTENDED = "expansion: extend partial matches, many at a time"
 
 
-def consider(request: PlanningRequest) -> Choice | Refusal:
-    return ADDED_UP if request.aggregates else search(request)
-
-
-def search(request: PlanningRequest) -> Choice:
-    """The same, whatever becomes of the matches."""
+def consider(request: PlanningRequest) -> Choice:
     semantics, pattern_spec = request.plan.semantics, request.pattern_spec
     if semantics is Semantics.ANY:
         pattern_spec = replace(pattern_spec, sieves=sieves_of(pattern_spec))
@@ -28,6 +23,3 @@ def search(request: PlanningRequest) -> Choice:
         pairs, cost = pairs_of(pattern_spec), "O(candidates tried + output), in bounded memory"
     why = because(f"{semantics.value}, but", pairs)
     return searched(request, ExpansionKernel(pattern_spec), None, EXTENDED, why, cost)
-
-
-ALGORITHM = Algorithm("expansion", consider)

@@ -7,9 +7,9 @@ from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.uncertain.expected.kernel import PROBABILITY, ExpectedKernel, ExpectedOfSequence
 from trendloom.logical.plan import Plan
 from trendloom.pattern.template import Template
-from trendloom.planner.aggregation import measures_of
 from trendloom.planner.algorithms.uncertain import overlapping
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
+from trendloom.planner.measures import measures_of
+from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
 
 DENSITIES = "densities: add up what is to be expected at each point of time, without finding a match"
 WHY = "no event fits two components, and no condition relates events"
@@ -19,8 +19,6 @@ PAIRS_OF_POINTS = "O(points · points until the next event has come for sure · 
 
 
 def consider(request: PlanningRequest) -> Choice | Refusal:
-    if not request.aggregates:
-        return Refusal(RefusalCode.OUTPUT, "it adds up matches, and finds none")
     chance, summed = split_measures(request.plan)
     refusal = refuse_expectation(request)
     if refusal is not None:
@@ -108,6 +106,3 @@ def _is_chain(template: Template, sequence: tuple[int, ...]) -> bool:
     follow = template.follow
     links = [follow[position] for position in template.position_of]
     return len(template.position_of) == len(sequence) and all(len(after) <= 1 for after in links)
-
-
-ALGORITHM = Algorithm("expected", consider, imprecise=True)

@@ -12,18 +12,13 @@ from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.join_order import is_straight
 from trendloom.model.selection import Semantics
 from trendloom.planner.adjacency import pairs_in_order
-from trendloom.planner.choice import ADDED_UP, because, searched
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
+from trendloom.planner.choice import because, searched
+from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
 
 NOT_STRAIGHT = Refusal(RefusalCode.PATTERN, "the pattern is not one event for each component, one after the other")
 
 
 def consider(request: PlanningRequest) -> Choice | Refusal:
-    return ADDED_UP if request.aggregates else search(request)
-
-
-def search(request: PlanningRequest) -> Choice | Refusal:
-    """The same, whatever becomes of the matches."""
     if request.plan.semantics is not Semantics.ANY:
         return Refusal(RefusalCode.SEMANTICS, "it binds events in any order, and runs grow from their first event on")
     if not is_straight(Automaton(request.pattern_spec), 0):
@@ -37,6 +32,3 @@ def search(request: PlanningRequest) -> Choice | Refusal:
         "O(extensions tried · log events + output), in bounded memory",
     )
     return replace(found, builds=True)
-
-
-ALGORITHM = Algorithm("outside in", consider)

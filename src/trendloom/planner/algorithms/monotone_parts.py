@@ -19,7 +19,7 @@ from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.algorithms.join_order import NOT_STRAIGHT
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
+from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
 
 
 def consider(request: PlanningRequest) -> Choice | Refusal:
@@ -89,6 +89,3 @@ def _divided(expr: Expr, parts: dict[str, Expr]) -> Expr | None:
     if any(one is None or (isinstance(one, tuple) and None in one) for one in changed.values()):
         return None
     return replace(expr, **changed)  # type: ignore[arg-type]
-
-
-ALGORITHM = Algorithm("parts", consider, ranks=True)

@@ -6,16 +6,11 @@ from trendloom.kernels.contract.pattern_spec import Compared
 from trendloom.kernels.match.next import RunsKernel
 from trendloom.model.selection import Semantics
 from trendloom.planner.adjacency import pairs_of
-from trendloom.planner.choice import ADDED_UP, searched
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
+from trendloom.planner.choice import searched
+from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
 
 
 def consider(request: PlanningRequest) -> Choice | Refusal:
-    return ADDED_UP if request.aggregates else search(request)
-
-
-def search(request: PlanningRequest) -> Choice | Refusal:
-    """The same, whatever becomes of the matches."""
     semantics = request.plan.semantics
     if semantics is Semantics.ANY:
         return Refusal(RefusalCode.SEMANTICS, "skip-till-any-match: an event of a run can go on at many")
@@ -39,6 +34,3 @@ def _cost(pairs: tuple[Compared, ...], semantics: Semantics) -> str:
     if len(set(steps)) < len(steps):
         return "O(events + candidates refused + output): a step has two predicates"
     return "O(events · log events + output)"
-
-
-ALGORITHM = Algorithm("runs", consider)

@@ -8,16 +8,11 @@ from __future__ import annotations
 from trendloom.kernels.match.any import PostponedKernel
 from trendloom.model.selection import Semantics
 from trendloom.planner.adjacency import pairs_in_order
-from trendloom.planner.choice import ADDED_UP, searched
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
+from trendloom.planner.choice import searched
+from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
 
 
 def consider(request: PlanningRequest) -> Choice | Refusal:
-    return ADDED_UP if request.aggregates else search(request)
-
-
-def search(request: PlanningRequest) -> Choice | Refusal:
-    """The same, whatever becomes of the matches."""
     if request.plan.semantics is not Semantics.ANY:
         return Refusal(RefusalCode.SEMANTICS, "it builds matches under skip-till-any-match")
     pairs = pairs_in_order(request.pattern_spec)
@@ -32,6 +27,3 @@ def search(request: PlanningRequest) -> Choice | Refusal:
         "skip-till-any-match: a step depends on the two events it joins alone, so matches share all but output",
         "O(events + output)" if unordered else "O(events · log events + output)",
     )
-
-
-ALGORITHM = Algorithm("postponed", consider)

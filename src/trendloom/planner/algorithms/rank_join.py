@@ -19,7 +19,7 @@ from trendloom.pattern.algebra import Atom, Both, Either, Pattern, Sequence
 from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking, folded
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
+from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
 
 Atoms = tuple[Atom, ...]
 
@@ -175,6 +175,3 @@ def _divided(atoms: list[Atom], plan: Plan) -> list[Atoms]:
         found[-1].append(atom)
         current = users[0] if users else current
     return [tuple(some) for some in found]
-
-
-ALGORITHM = Algorithm("rank join", consider, ranks=True)

@@ -15,17 +15,15 @@ from trendloom.planner.algorithms.expected_values import (
     split_measures,
 )
 from trendloom.planner.choice import because
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
+from trendloom.planner.request import Choice, PlanningRequest, Refusal
 
 
 def consider(request: PlanningRequest) -> Choice | Refusal:
-    if not request.aggregates:
-        return Refusal(RefusalCode.OUTPUT, "it adds up matches")
     chance, summed = split_measures(request.plan)
     refusal = refuse_probability(request) if chance else None
     if refusal is not None:
         return replace(refusal, text=f"PROBABILITY(*) is not a sum over matches, and {refusal.text}")
-    found = uncertain.search(request)
+    found = uncertain.consider(request)
     why = because("two steps, because", refuse_expectation(request))
     if not chance:
         return replace(found, why=why)
@@ -33,6 +31,3 @@ def consider(request: PlanningRequest) -> Choice | Refusal:
     given = {field.name: getattr(found.kernel, field.name) for field in fields(found.kernel)}
     kernel = LikelyMatchesKernel(**given, chance=kernel_of(request, chance), summed=summed)
     return replace(found, kernel=kernel, algorithm=f"{found.algorithm}; {FIRST_TIMES}", why=why)
-
-
-ALGORITHM = Algorithm("summed signatures", consider, imprecise=True)

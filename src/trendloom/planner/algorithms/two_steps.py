@@ -7,16 +7,11 @@ from dataclasses import replace
 from trendloom.planner.aggregation import refuse_grains
 from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.choice import because
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
+from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
 
 
 def consider(request: PlanningRequest) -> Choice | Refusal:
-    if not request.aggregates:
-        return Refusal(RefusalCode.OUTPUT, "it adds up matches")
     refusal = refuse_grains(replace(request.pattern_spec, sieves=()))
     if refusal is not None and request.plan.hidden and refusal.code is not RefusalCode.HIDING:
         refusal = replace(refusal, text=f"EXISTS hides events, and {refusal.text}")
     return replace(one_by_one(request), why=because("two steps, because", refusal))
-
-
-ALGORITHM = Algorithm("two steps", consider)

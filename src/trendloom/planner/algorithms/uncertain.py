@@ -18,8 +18,7 @@ from trendloom.kernels.uncertain.search import check_supported
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Plan
 from trendloom.model.selection import Semantics
-from trendloom.planner.choice import ADDED_UP
-from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal
+from trendloom.planner.request import Choice, PlanningRequest
 
 # Whether components of a pattern exclude each other: no event can stand at two of them.
 #
@@ -108,12 +107,7 @@ ADDED_UP_LATER = "two steps: find the matches, then add up their confidences per
 AS_FOUND = "matches with their confidence and times as they are found, sorted where they fit in memory"
 
 
-def consider(request: PlanningRequest) -> Choice | Refusal:
-    return ADDED_UP if request.aggregates else search(request)
-
-
-def search(request: PlanningRequest) -> Choice:
-    """The same, whatever becomes of the matches."""
+def consider(request: PlanningRequest) -> Choice:
     plan, pattern_spec, how = request.plan, request.pattern_spec, request.plan.schema.imprecision
     assert how is not None
     _refuse(request)
@@ -211,6 +205,3 @@ def _in_one_gap(request: PlanningRequest) -> bool:
     follow = pattern_spec.scopes[0].template.follow
     chain = not pattern_spec.plural and all(len(follow[position]) <= 1 for position in _positions(pattern_spec))
     return chain and overlapping(request.plan, pattern_spec.places, range(len(pattern_spec.places))) is None
-
-
-ALGORITHM = Algorithm("signatures", consider, imprecise=True)

@@ -35,7 +35,7 @@ from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.logical.bind import bind
 from trendloom.planner.adjacency import adjacent
-from trendloom.planner.aggregation import totals_of
+from trendloom.planner.measures import totals_of
 from trendloom.runtime.blocks import Stream, build_block
 from trendloom.runtime.planning import plan_query
 

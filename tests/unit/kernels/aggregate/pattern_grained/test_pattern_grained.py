@@ -26,7 +26,7 @@ from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.logical.bind import bind
 from trendloom.options import Options
 from trendloom.planner.adjacency import pairs_of
-from trendloom.planner.aggregation import measures_of
+from trendloom.planner.measures import measures_of
 from trendloom.planner.plan import Physical
 from trendloom.planner.request import Refusal
 from trendloom.runtime.blocks import Stream, build_block
