@@ -101,7 +101,7 @@ MATCHES = "matches"
 
 
 @dataclass(frozen=True)
-class ResultColumn:
+class OutputColumn:
     """A column that a query gives out: its kind, and where the query asks for it."""
 
     name: str
@@ -119,7 +119,7 @@ class ResultColumn:
 
 def refuse_clashing_columns(plans: Sequence[Plan], hint: str | None = None) -> None:
     """Refuse queries whose rows do not fit one table, by names and places of all of them."""
-    named: dict[str, list[ResultColumn]] = {}
+    named: dict[str, list[OutputColumn]] = {}
     for plan in plans:
         for column in columns_of(plan):
             if column.kind is not Kind.NULL:
@@ -138,26 +138,26 @@ def refuse_clashing_columns(plans: Sequence[Plan], hint: str | None = None) -> N
         )
 
 
-def _way_out(clashing: list[list[ResultColumn]]) -> str:
+def _way_out(clashing: list[list[OutputColumn]]) -> str:
     if all(some[0].name == SCORE for some in clashing):
         return "make all scores numbers with a point, e.g. RANK BY 1.0 * (...)"
     return "rename columns that differ with AS"
 
 
-def columns_of(plan: Plan) -> Iterator[ResultColumn]:
+def columns_of(plan: Plan) -> Iterator[OutputColumn]:
     """The columns that can be called like those of another query, and be something else there."""
     query = plan.query
     given = plan.group_by if isinstance(plan.output, Aggregation) else plan.partition
     for name in given:
         place = query.clause("GROUP BY") if name in plan.group_by else query.clause("WHERE")
-        yield ResultColumn(name, plan.schema.kind(name) or Kind.OTHER, query, place)
+        yield OutputColumn(name, plan.schema.kind(name) or Kind.OTHER, query, place)
     if plan.ranking is not None:
-        yield ResultColumn(SCORE, plan.ranking.kind, query, query.clause("RANK BY"))
+        yield OutputColumn(SCORE, plan.ranking.kind, query, query.clause("RANK BY"))
     if isinstance(plan.output, Trends):
         if plan.output is Trends.COLLAPSED:
-            yield ResultColumn(MATCHES, Kind.INT, query, query.clause("RETURN"))
+            yield OutputColumn(MATCHES, Kind.INT, query, query.clause("RETURN"))
         return
     assert not isinstance(query.returns, Trends)
     places = {item.alias or write_expression(item.expression): item.span for item in query.returns}
     for value in plan.output.values:
-        yield ResultColumn(value.name, value.kind, query, places.get(value.name))
+        yield OutputColumn(value.name, value.kind, query, places.get(value.name))
