@@ -9,7 +9,6 @@ after their step, in a process of its own, whose memory at a tenth of the way an
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -19,7 +18,7 @@ import numpy as np
 
 from benchmarks.baselines import aggregation as baselines
 from benchmarks.cases.events import stream
-from benchmarks.harness.memory import peak_memory, reset_peak
+from benchmarks.harness.memory import peak_memory, reset_peak, run_apart
 from benchmarks.harness.planned import planned
 from benchmarks.harness.report import Report, Result
 from trendloom.kernels.aggregate.kernel import AggregationKernel
@@ -32,8 +31,7 @@ MOST_GROWTH = 0.05
 def measure_long_window(report: Report, *, quick: bool = False) -> None:
     """Run it, and say how much the memory grew from a tenth of the stream to all of it."""
     events, chunk = (4_000_000, 250_000) if quick else (100_000_000, 1_000_000)
-    command = [sys.executable, "-m", "benchmarks.aggregation.long_window", str(events), str(chunk)]
-    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    found = run_apart("aggregation.long_window", str(events), str(chunk))
     good = bool(np.isclose(found["log"], found["expected"], rtol=1e-9))
     growth = found["peak"] / found["peak_early"] - 1
     one = Result(f"one window in log, chunks of {chunk:,}", events, found["seconds"], 1, good)

@@ -6,7 +6,7 @@ Processing for Decision Analytics", each on the days of `EVALUATION`, which were
 F per window of what it predicts on a held-back day. Then how many features each distance of time series needs, greatest
 first, until every cause is named; and how often reasons on NAB's labelled metrics name the right series.
 
-An anomaly's table: `python -m benchmarks.diagnosis.diagnosis`.
+An anomaly's table: `python -m benchmarks.run --only diagnosis`.
 """
 
 from __future__ import annotations
@@ -158,9 +158,3 @@ def add_nab(report: Report) -> None:
         f"nothing for {found.alone[0]} of {found.alone[1]} without such"
     )
     report.add(Result("diagnosis, NAB", found.which[1], spent, found.which[0], True).noting(note))
-
-
-if __name__ == "__main__":
-    printed = Report()
-    measure_diagnosis(printed)
-    printed.show()

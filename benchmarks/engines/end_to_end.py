@@ -10,8 +10,6 @@ that the mark shows what is needed and not what is cached.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,7 +23,7 @@ import pyarrow as pa
 import trendloom as tl
 from benchmarks.baselines import aggregation as baselines
 from benchmarks.cases.events import keyed_events, same_rows
-from benchmarks.harness.memory import peak_memory, reset_peak, resident
+from benchmarks.harness.memory import peak_memory, reset_peak, resident, run_apart
 from benchmarks.harness.planned import planned
 from benchmarks.harness.report import Report, Result, race
 from trendloom.kernels.aggregate.block import aggregate
@@ -99,10 +97,7 @@ def measure_memory(query: str, table: pa.Table, name: str, rows: int) -> Result:
         path = Path(folder) / "events.arrow"
         with pa.ipc.new_file(path, table.schema) as sink:
             sink.write_table(table)
-        environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
-        command = [sys.executable, "-m", "benchmarks.engines.end_to_end", str(path), query]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
+        found = run_apart("engines.end_to_end", str(path), query)
     columns = table.nbytes
     peak, more = (found["peak"] - found["before"]) / columns, (found["peak"] - found["loaded"]) / columns
     one = Result(f"local, memory, types as {name}", len(table), found["seconds"], found["rows"], found["rows"] == rows)

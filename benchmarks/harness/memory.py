@@ -2,8 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import os
 import resource
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+
+def run_apart(module: str, *arguments: str) -> Any:
+    """Run a module of the benchmarks in a process of its own, and return what it prints as JSON.
+
+    Arrow uses the system's allocator there, which gives memory back at once.
+    """
+    environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def peak_while(work: Callable[[], object]) -> int:
+    """Bytes that a piece of work needs at most, over those before it."""
+    before = resident()
+    reset_peak()
+    work()
+    return peak_memory() - before
 
 
 def resident() -> int:

@@ -15,16 +15,14 @@ and started again; which of them is quicker depends on what it takes to enumerat
 
 Queries with MERGE, from events to rows: `benchmarks/ranking/merged_queries.py`.
 
-`python -m benchmarks.ranking.rank_joins` runs all.
+`python -m benchmarks.run --only joins` runs all.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -319,18 +317,3 @@ def measure_parts(report: Report, *, quick: bool) -> None:
         for name, timing in timings.items():
             result = timing.result(f"root of squares, {size:,} events: {name}", size, rows=10, checked=checked)
             report.add(result if listed is None else result.against("all listed", size / listed.best))
-
-
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--quick", action="store_true")
-    options.add_argument("--output", type=Path, default=Path("benchmark-output/rank-joins.json"))
-    chosen = options.parse_args()
-    report = Report()
-    measure_rank_joins(report, quick=chosen.quick)
-    report.show()
-    report.write(chosen.output)
-
-
-if __name__ == "__main__":
-    main()

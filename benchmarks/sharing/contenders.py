@@ -11,8 +11,6 @@ counted. *Shared*: the engine as it is.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,7 +30,7 @@ from benchmarks.baselines.sharing import (
     rows_of_prefixes,
 )
 from benchmarks.cases.sharing import OVERLAPS, STREAMS, SharingWorkload, StreamOfTypes, sharing_workload
-from benchmarks.harness.memory import peak_memory, reset_peak, resident
+from benchmarks.harness.memory import peak_while, run_apart
 from benchmarks.harness.planned import planned as planned_alone
 from trendloom.engines import local
 from trendloom.engines.answers import Answer, table_of
@@ -343,20 +341,13 @@ def modulo_words(table: pa.Table) -> pa.Table:
 
 def peak_of(case: SharingCase, who: str) -> int:
     """Bytes that a contender needs at most, over those of the process with its events, in a process of its own."""
-    environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
-    command = [sys.executable, "-m", "benchmarks.sharing.contenders", json.dumps(asdict(case)), who]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return int(done.stdout)
+    return int(run_apart("sharing.contenders", json.dumps(asdict(case)), who))
 
 
 def watch_memory(case: SharingCase, who: str) -> int:
     """The same in this process."""
     replace(case, per_window=WARM_UP).contest.contenders()[who]()  # load and compile
-    work = case.contest.contenders()[who]
-    before = resident()
-    reset_peak()
-    work()
-    return peak_memory() - before
+    return peak_while(case.contest.contenders()[who])
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ is counted per START event. *No segments* is the sweep with prefixes alone. Plan
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,7 +18,7 @@ import pyarrow as pa
 
 from benchmarks.cases.events import same_rows
 from benchmarks.cases.sharing import routes, sharing_workload, taxi
-from benchmarks.harness.memory import peak_memory, reset_peak, resident
+from benchmarks.harness.memory import peak_while, run_apart
 from benchmarks.harness.report import Report, race
 from benchmarks.sharing.contenders import WARM_UP, Contest, quietly, with_kernels
 from trendloom.kernels.shared.kernel import SharedKernel
@@ -128,20 +126,13 @@ def measure_sharing_plans(report: Report, *, quick: bool = False) -> None:
 
 def peak_of_plan(case: PlansCase, plan: str) -> int:
     """Bytes that a plan needs at most, over those of the process with its events, in a process of its own."""
-    environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
-    command = [sys.executable, "-m", "benchmarks.sharing.plans", str(case.queries), str(case.per_window), plan]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return int(done.stdout)
+    return int(run_apart("sharing.plans", str(case.queries), str(case.per_window), plan))
 
 
 def watch_memory(case: PlansCase, plan: str) -> int:
     """The same in this process."""
     replace(case, per_window=WARM_UP).answer(plan)()  # load and compile
-    work = case.answer(plan)
-    before = resident()
-    reset_peak()
-    work()
-    return peak_memory() - before
+    return peak_while(case.answer(plan))
 
 
 if __name__ == "__main__":
