@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.interpreted_sums import merge_cells, wipe_cell
 from trendloom.kernels.columns.numbers import Limbs, Numbers, add, add_lane, clear, zeros
 from trendloom.kernels.jit.compiled import INSIDE, njit
 
@@ -54,7 +53,7 @@ def words_of(like: Numbers) -> int:
     return like.words.shape[2] if isinstance(like, Limbs) else 2
 
 
-@njit(**INSIDE, forceinline=True, interpreted=merge_cells)
+@njit(**INSIDE, forceinline=True)
 def merge(a: Any, i: Any, b: Any, j: Any) -> None:
     """Merge cell j of b into cell i of a, in all lanes."""
     for m in range(a.width):
@@ -77,7 +76,7 @@ def merge_lane(a: Any, i: Any, b: Any, j: Any, lane: Any) -> None:
         a.least[i, lane, x] = min(a.least[i, lane, x], b.least[j, lane, x])
 
 
-@njit(**INSIDE, forceinline=True, interpreted=wipe_cell)
+@njit(**INSIDE, forceinline=True)
 def wipe(a: Any, i: Any) -> None:
     """Make cell i of a empty."""
     for m in range(a.width):

@@ -11,7 +11,6 @@ import numpy as np
 
 from trendloom.kernels.columns.words import BIG, add_scaled
 
-MOST = np.iinfo(np.int64).max
 WORD = (1 << 64) - 1
 
 
@@ -64,16 +63,3 @@ def clear_rows(a: Any, i: int, count: int) -> None:
     """a[i + r] = 0 for `count` rows r, in all lanes."""
     for one in a[: 1 if hasattr(a, "words") else 2]:  # the last of some systems is what spilled
         one[i : i + count] = 0
-
-
-def merge_cells(a: Any, i: int, b: Any, j: int) -> None:
-    """As `cells.merge`."""
-    add_rows(a.numbers, i * a.width, b.numbers, j * a.width, a.width)
-    if a.least.shape[2] > 0:
-        np.minimum(a.least[i], b.least[j], out=a.least[i])
-
-
-def wipe_cell(a: Any, i: int) -> None:
-    """As `cells.wipe`."""
-    clear_rows(a.numbers, i * a.width, a.width)
-    a.least[i] = MOST

@@ -22,13 +22,12 @@ from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Spans, 
 from trendloom.kernels.aggregate.spans import grown, not_before
 from trendloom.kernels.aggregate.type_grained.event_kinds import InstantKinds, Kinds, kinds_of, letters_of
 from trendloom.kernels.aggregate.type_grained.exists import one_per_instant
-from trendloom.kernels.aggregate.type_grained.interpreted_sweep import add_up_integers
 from trendloom.kernels.aggregate.type_grained.matrices import LONGEST_WORD, Matrices, flat, terms_of, words_of
 from trendloom.kernels.aggregate.type_grained.panes import MatrixLayout, accepted_least, any_spilled, give_out, slide
 from trendloom.kernels.aggregate.type_grained.program import Program
 from trendloom.kernels.aggregate.type_grained.sweep import NO_WORDS, Steps, TimedInstantKinds, advance, advance_least
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, Wides, add_unit, clear, copy, zeros_like
+from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_unit, clear, copy, zeros_like
 from trendloom.kernels.jit.compiled import njit
 
 MANY_POINTS = 64
@@ -237,17 +236,6 @@ def _each(
         bad[span] = any_spilled(rows) | any_spilled(spare) | any_spilled(out)
 
 
-def _each_interpreted(
-    out: Numbers, bad: Array, low: Array, high: Array, shape: MatrixLayout, events: TimedInstantKinds,
-    steps: Steps, rows: Numbers, spare: Numbers,
-) -> None:  # fmt: skip
-    if isinstance(rows, Wides | Limbs) and not (events.code == events.tied).any():
-        add_up_integers(out, bad, low, high, shape.accepts, shape.slots, int(shape.columns[shape.begin]), steps.size,
-                        events.code, steps.single, events.weights)  # fmt: skip
-    else:
-        _each(out, bad, low, high, shape, events, steps, rows, spare)
-
-
 @njit(nogil=True)
 def _each_least(
     out: Array,
@@ -285,8 +273,8 @@ def _reduce(
         bad[piece] = any_spilled(rows) | any_spilled(spare)
 
 
-_lean_each = njit(**LEAN, interpreted=_each_interpreted)(_each)
-_roomy_each = njit(nogil=True, interpreted=_each_interpreted)(_each)
+_lean_each = njit(**LEAN)(_each)
+_roomy_each = njit(nogil=True)(_each)
 _lean_reduce, _roomy_reduce = njit(**LEAN)(_reduce), njit(nogil=True)(_reduce)
 
 
