@@ -1,4 +1,4 @@
-"""`njit`: functions that Numba compiles, each once per machine; who compiles, and how to hear of it.
+"""`njit`: functions that Numba compiles once per machine, and callbacks about compilations.
 
 Numba's own store of compiled code asks only whether the file of a function has changed, not what it calls elsewhere,
 and two processes that save at the same time can mix up each other's files. So kernels are kept in a `CodeFolder`
@@ -173,7 +173,7 @@ class StoredCode(_Cache):
 
 @contextmanager
 def hearing(hear: Hear) -> Iterator[None]:
-    """Tell `hear` of compilation for as long as this lasts."""
+    """Invoke `hear` at the start and the end of every compilation within the context."""
     listener = _Outermost()
     event.register("numba:compile", listener)
     listeners.append(hear)
@@ -207,7 +207,7 @@ class _Outermost(event.Listener):
 
 @contextmanager
 def counting_compilations() -> Iterator[Counter[str]]:
-    """How often each function is compiled for as long as this lasts, by module and name."""
+    """Count compilations within the context, by module and name of the function."""
     listener = _Counted()
     event.register("numba:compile", listener)
     try:

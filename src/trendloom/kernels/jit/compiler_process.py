@@ -24,14 +24,14 @@ from numba.core.serialize import dumps
 Name = tuple[str, str, str]
 """The module of a kernel, its name there, and how it is compiled."""
 Hear = Callable[[str | None], None]
-"""Hears the name of a function that is compiled (here, or by another process), and None when that is over."""
+"""Callback invoked with the name of a function when its compilation starts (here or in another process), with None when it ends."""
 
 listeners: list[Hear] = []
-"""Whoever wants to hear of compilation."""
+"""Callbacks of this process."""
 
 
 def tell(name: str | None) -> None:
-    """Say that something is compiled, or no more."""
+    """Invoke the callbacks."""
     for hear in listeners:
         hear(name and name.strip("_").replace("_", " "))
 

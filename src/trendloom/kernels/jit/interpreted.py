@@ -1,4 +1,4 @@
-"""Kernels before they are compiled: Python runs them meanwhile, and whoever is done first gives the answer.
+"""Interpretation of kernels that are not compiled yet: Python or the compiler gives the answer, whichever is first.
 
 A kernel that was never compiled on this machine takes up to seconds to compile, and for few events Python is done
 before. So its first call is interpreted; when that has taken a while, another process begins to compile
@@ -77,7 +77,7 @@ class Interpretable(_Dispatcher):  # type: ignore[misc]
         return _Dispatcher.__call__(self, *arguments)
 
     def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
-        """What Numba asks for when it has no code for some arguments: a function to call with them."""
+        """Return a function to call with these arguments, for which this process has no code; called by Numba."""
         if not named and mode() != "always" and not any(isinstance(one, OmittedArg) for one in arguments):
             signature = self._signature(arguments)
             if self._is_worth_interpreting(signature, arguments):
@@ -124,7 +124,7 @@ def compiled_first() -> Iterator[None]:
 
 
 class Role(Enum):
-    """What a thread is doing when it calls a kernel."""
+    """How the calls of a thread to kernels are run."""
 
     CALLER = "runs kernels compiled, or interpreted until they are"
     STRICT_CALLER = "has them all interpreted"
@@ -241,7 +241,7 @@ class Attempt:
             time.sleep(GLANCE / 10)
 
     def ask(self) -> None:
-        """Have the kernel compiled when this takes long."""
+        """Start the compilation of the kernel when interpreting it takes long."""
         if not self.asked and not self.alone and self.spent > PATIENCE:
             if self.kernel.name is not None and not self.kernel.is_stored(self.signature):
                 self.question = _compiler.ask(self.kernel.name, self.signature)
@@ -256,7 +256,7 @@ class Attempt:
 
 
 class _Lookout:
-    """Looks at all interpreted calls of this process every now and then, from a thread that ends when there are none.
+    """Watch all interpreted calls of this process from a thread that ends when there are none.
 
     Its lock is a plain one: an exception from outside can come at any step of Python, and `with` is safe from that only
     where taking the lock is a single one.

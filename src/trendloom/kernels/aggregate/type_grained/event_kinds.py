@@ -21,7 +21,7 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.jit.compiled import njit
 
-MOST_LETTERS = 250
+MOST_INSTANT_KINDS = 250
 MOST_COUNTED = 8
 """Kinds that can be counted in one word, a byte each."""
 
@@ -39,10 +39,10 @@ class Kinds:
 
 @dataclass(frozen=True, eq=False)
 class InstantKinds:
-    """By point in time: `start` is its first event (and one more for the end); `counts[letter]` its events by kind."""
+    """By point in time: `start` is its first event (and one more for the end); `counts[code]` its events by kind."""
 
     code: Array
-    tied: int  # the letter of points in time that have none of their own
+    tied: int  # the code of points in time that have no kind of their own
     start: Array
     counts: list[dict[int, int]]
 
@@ -67,9 +67,9 @@ def kinds_of(block: Block) -> Kinds:
     return Kinds(code, tied, own, union, [_positions(int(word), block.bits) for word in listed])
 
 
-def letters_of(block: Block, kinds: Kinds) -> InstantKinds:
-    """One letter per point in time, as far as few letters are enough."""
-    instant_kinds = np.zeros(MOST_LETTERS, np.uint64)
+def instant_kinds_of(block: Block, kinds: Kinds) -> InstantKinds:
+    """One kind per point in time, as far as `MOST_INSTANT_KINDS` are enough."""
+    instant_kinds = np.zeros(MOST_INSTANT_KINDS, np.uint64)
     start = np.flatnonzero(np.r_[True, block.tie_end[1:] != block.tie_end[:-1], True][: len(block) + 1])
     code = np.empty(len(start) - 1, np.uint8)
     used = _spell(code, kinds.own, start, instant_kinds, min(len(kinds.positions), MOST_COUNTED))
@@ -158,7 +158,7 @@ def _mark_ties(code: Array, key_starts: Array, instant: Array, tied: int) -> Non
 
 @njit(nogil=True, wraps=True)
 def _spell(code: Array, own: Array, start: Array, instant_kinds: Array, kinds: int) -> int:
-    """Give every point in time a letter; `instant_kinds` are the counts by kind, packed, in order of appearance."""
+    """Give every point in time its kind; `instant_kinds` are the counts by kind, packed, in order of appearance."""
     slots = 1024
     table = np.full(slots, -1, np.int64)
     used = 0

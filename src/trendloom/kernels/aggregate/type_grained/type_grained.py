@@ -20,7 +20,7 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Spans, SpanTotals
 from trendloom.kernels.aggregate.spans import grown, not_before
-from trendloom.kernels.aggregate.type_grained.event_kinds import InstantKinds, Kinds, kinds_of, letters_of
+from trendloom.kernels.aggregate.type_grained.event_kinds import InstantKinds, Kinds, kinds_of, instant_kinds_of
 from trendloom.kernels.aggregate.type_grained.exists import one_per_instant
 from trendloom.kernels.aggregate.type_grained.matrices import LONGEST_WORD, Matrices, flat, terms_of, words_of
 from trendloom.kernels.aggregate.type_grained.panes import MatrixLayout, accepted_least, any_spilled, give_out, slide
@@ -63,7 +63,7 @@ class Prepared:
         """Points in time as letters, where there are ties and no event has a weight of its own."""
         if len(self.kinds.own) == 0 or len(self.addends.weights):
             return None
-        return letters_of(self.addends.block, self.kinds)
+        return instant_kinds_of(self.addends.block, self.kinds)
 
     @cached_property
     def by_event(self) -> tuple[TimedInstantKinds, Steps]:
