@@ -7,6 +7,7 @@ functions and under TYPE_CHECKING count like all others.
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,12 +23,8 @@ HOMES = {"pyspark": "trendloom.engines.spark", "py4j": "trendloom.engines.spark"
 DOORS = {"trendloom", "trendloom.spark"}
 """Public modules at the top of the package: for users, and for what faces users."""
 
-ALGORITHMS = (
-    "aggregate", "match", "trends",
-)  # fmt: skip
-"""Rooms of `kernels` that candidates alone know; all others learn of them through `kernels.contract`."""
-
-NAME_NO_ALGORITHM = ("trendloom.engines", "trendloom.cli")
+NO_ALGORITHMS = ("columns", "contract", "jit")
+"""What kernels stand on: columns, the contract, the compiler. All else in `kernels` is algorithms."""
 
 ORACLE_MAY_USE = (
     "trendloom.errors",
@@ -45,6 +42,7 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+CONTRACTS = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 NAMES = {name_of(path) for path in MODULES} | {name_of(path.parent / "__init__.py") for path in MODULES}
 
 
@@ -116,15 +114,35 @@ def test_the_oracle_shares_no_evaluation_code() -> None:
     assert strays == []
 
 
-def test_engines_and_what_faces_users_name_no_algorithm() -> None:
-    rooms = [f"trendloom.kernels.{room}" for room in ALGORITHMS]
-    assert all((PACKAGE / "kernels" / room).is_dir() for room in ALGORITHMS)
+def algorithms() -> set[str]:
+    """Rooms and modules of `kernels` that candidates alone know; all others learn of them through the contract."""
+    found = {
+        name.removeprefix("trendloom.kernels.").split(".")[0] for name in NAMES if inside(name, "trendloom.kernels")
+    }
+    return {f"trendloom.kernels.{one}" for one in found - {*NO_ALGORITHMS, "trendloom"}}
+
+
+def room_of(name: str) -> str:
+    return ".".join(name.split(".")[:2])
+
+
+def above_the_planner() -> set[str]:
+    """Rooms that import-linter's layers put above the planner."""
+    (layers,) = (one for one in CONTRACTS if one["id"] == "layers")
+    listed = [room.strip("() ") for layer in layers["layers"] for room in layer.split("|")]
+    return {f"trendloom.{room}" for room in listed[: listed.index("planner")]}
+
+
+def test_rooms_above_the_planner_name_no_algorithm() -> None:
+    rooms = above_the_planner()
+    assert {"trendloom.engines", "trendloom.runtime", "trendloom.streaming", "trendloom.viz"} <= rooms
+    assert {"trendloom.kernels.shared", "trendloom.kernels.matching"} <= algorithms()
     strays = [
         (name_of(path), module)
         for path in MODULES
-        if name_of(path) in DOORS or any(inside(name_of(path), room) for room in NAME_NO_ALGORITHM)
+        if name_of(path) in DOORS or room_of(name_of(path)) in rooms
         for module in imports(path)
-        if any(inside(module, room) for room in rooms)
+        if any(inside(module, room) for room in algorithms())
     ]
     assert strays == [], "ask the kernel: see trendloom.kernels.contract"
 

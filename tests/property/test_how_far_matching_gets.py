@@ -21,7 +21,8 @@ from trendloom.kernels.match.reached_events import Reached, reached
 from trendloom.logical.bind import bind
 from trendloom.logical.display import draw
 from trendloom.options import Options
-from trendloom.runtime.analysis.funnel import describe_funnel, remembered, searched
+from trendloom.planner.inspection import remembered
+from trendloom.runtime.analysis.funnel import describe_funnel, searched
 from trendloom.runtime.analysis.position_counts import stream_of
 from trendloom.runtime.blocks import build_block
 from trendloom.runtime.reading import load, queries_of

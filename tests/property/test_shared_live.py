@@ -110,7 +110,7 @@ class Group:
             kernel = kernel_for(
                 [streaming_query.physical for streaming_query in streaming_queries], ("k",), nothing_known, "exact"
             )
-            group = StreamQueryGroup(tuple(streaming_queries), replace(kernel, backwards=backwards))
+            group = StreamQueryGroup(tuple(streaming_queries), replace(kernel, backwards=backwards), kernel.asked)
             step = GroupStep(group, self.memory, self.watermark)
             for streaming_query, batch in step.rows(pa.Table.from_pylist(events, SCHEMA)):
                 self.rows[streaming_query.name] += batch.to_pylist()

@@ -13,20 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import StateError
-from trendloom.kernels.contract import Failed
-from trendloom.kernels.contract.emission import Certain, EmissionPolicy
-from trendloom.kernels.shared.kernel import SharedKernel
+from trendloom.kernels.contract import Failed, Kernel
 from trendloom.logical.statistics import StatisticsOf, nothing_known
 from trendloom.logical.workload import Attributes, Workload
 from trendloom.model.amounts import show_names
 from trendloom.model.schema import Schema
-from trendloom.model.time import Window
 from trendloom.optimizer.share_scan import find_key_sets
+from trendloom.planner.plan import EventFilter
 from trendloom.planner.query_group import QueryGroup
 from trendloom.planner.sharing.groups import kernel_for
 from trendloom.runtime.blocks import Stream, build_block, stream_of_table
@@ -45,28 +44,14 @@ class StreamQueryGroup:
     """Flows with the same keys, in sliding windows, and the kernel for all of them."""
 
     streaming_queries: tuple[StreamingQuery, ...]
-    kernel: SharedKernel
+    kernel: Kernel[Any, Any]
+    filters: tuple[EventFilter, ...]
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns that any of them reads."""
         fields = {one.name: one for streaming_query in self.streaming_queries for one in streaming_query.schema}
         return pa.schema(list(fields.values()))
-
-    @cached_property
-    def clocks(self) -> tuple[EmissionPolicy, ...]:
-        windows: dict[Window, None] = dict.fromkeys(
-            streaming_query.physical.plan.window for streaming_query in self.streaming_queries
-        )
-        return tuple(EmissionPolicy(window, Certain.WINDOW) for window in windows)
-
-    def needs(self, watermark: int) -> int:
-        """Events before this are not needed when the watermark has come so far."""
-        return min(emission.oldest(watermark) for emission in self.clocks)
-
-    def closes(self, earliest: int, after: int) -> int:
-        """The next watermark at which a window ends, where the earliest event has that time."""
-        return min(emission.closes(earliest, after) for emission in self.clocks)
 
     def named(self) -> str:
         return show_names([streaming_query.name for streaming_query in self.streaming_queries], 3)
@@ -111,7 +96,7 @@ class GroupStep(EventBuffer):
 
     @property
     def within(self) -> int:
-        return max(emission.window.within or 1 for emission in self.group.clocks)
+        return self.group.kernel.emission.window.within or 1
 
     def rows(self, arrived: pa.Table | None = None) -> Iterator[tuple[StreamingQuery, pa.RecordBatch]]:
         """Results that have become certain, with whose they are; then the events that have arrived are kept."""
@@ -122,7 +107,7 @@ class GroupStep(EventBuffer):
         if arrived is not None and len(arrived):
             self.keep(*self.in_time(arrived))
         if self.watermark is not None:
-            needed = self.group.needs(self.watermark)
+            needed = self.group.kernel.emission.needs(self.watermark)
             self.forget(needed, needed)
         if not self.index.chunks:
             self.memory.clear()
@@ -138,18 +123,18 @@ class GroupStep(EventBuffer):
 
     def _closes(self) -> int:
         earliest = min(chunk.low for chunk in self.index.chunks)
-        return self.group.closes(earliest, earliest if self.index.before is None else self.index.before)
+        return self.group.kernel.emission.closes(earliest, earliest if self.index.before is None else self.index.before)
 
     def _step(self, watermark: int) -> Iterator[tuple[StreamingQuery, pa.RecordBatch]]:
         before, kernel = self.index.before, self.group.kernel
-        needs = -(2**63) if before is None else self.group.needs(before)
+        needs = -(2**63) if before is None else self.group.kernel.emission.needs(before)
         chosen = [one for one in self.index.of(Holds.EVENTS) if one.low < watermark and one.high >= needs]
         plan = self.group.streaming_queries[0].physical.plan
         whole = stream_of_table(plan, _with_all_columns(self.events_of(chosen), self.schema))
         certain = np.flatnonzero((whole.ticks >= needs) & (whole.ticks < watermark))
         stream = Stream(whole.table.take(pa.array(certain)), whole.kinds, whole.ticks[certain])
         queries = tuple(one.physical for one in self.group.streaming_queries)
-        group = QueryGroup(tuple(range(len(queries))), queries, kernel, kernel.asked)
+        group = QueryGroup(tuple(range(len(queries))), queries, kernel, self.group.filters)
         block, keys = build_block(group, stream)
         results, _ = kernel.step(kernel.load(None, before), block, watermark)
         for found in results:
@@ -250,7 +235,7 @@ def _group(
         statistics,
         streaming_queries[0].numeric,
     )
-    return StreamQueryGroup(tuple(streaming_queries), kernel)
+    return StreamQueryGroup(tuple(streaming_queries), kernel, kernel.asked)
 
 
 def names_together(streaming_queries: tuple[StreamingQuery, ...]) -> tuple[str, ...]:

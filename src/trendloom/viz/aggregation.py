@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trendloom.errors import OptionError
-from trendloom.kernels.aggregate.type_grained.program import Program, Slot
 from trendloom.kernels.contract.measures import AggregationSpec
-from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.plan import Plan
+from trendloom.planner.inspection import Program, Slot, program_of
 from trendloom.planner.plan import Physical
 from trendloom.runtime.planning import plan_query
 from trendloom.viz.canvas import FAINT, INK, PALETTE, check_picture, require_matplotlib, save, style
@@ -68,7 +67,7 @@ class RunningNumbers:
 def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> RunningNumbers:
     """What a query that counts does with events, no two of one time. `label` is the column that names them."""
     physical = plan_query(plan)
-    program = Program(Automaton(_countable(physical).pattern_spec))
+    program = program_of(_countable(physical).pattern_spec)
     rows = events.sort_by(plan.schema.time).to_pylist()
     times = [row[plan.schema.time] for row in rows]
     if not all(isinstance(time, int) for time in times) or len(set(times)) < len(times):

@@ -26,40 +26,17 @@ from trendloom.frontend.tql.keywords import write_name
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import horizons
-from trendloom.kernels.contract.pattern_spec import PatternSpec
-from trendloom.kernels.match.reached_events import NOWHERE, Reached, reached
-from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.display import Branch, show_component, show_duration
 from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Semantics
 from trendloom.model.time import Window
 from trendloom.pattern.algebra import Negation, atoms, negations
-from trendloom.planner.adjacency import adjacent
+from trendloom.planner.inspection import NOWHERE, Reached, reached_by_partial_matches
 from trendloom.planner.pattern_tables import describe
 from trendloom.planner.plan import Physical, choose
-from trendloom.planner.request import Refusal
 from trendloom.runtime.analysis.position_counts import Passed, atoms_of, matching_alone, passed_events, stream_of
 from trendloom.runtime.blocks import build_block, key_codes
-
-# What of a partial match decides how it can go on: the variables that conditions look back at.
-#
-# Where it is the last event alone, all partial matches that end with it are alike. See `kernels.match.reached_events`.
-
-
-def remembered(pattern_spec: PatternSpec) -> frozenset[str] | None:
-    """Variables that bind one event each, besides the last event; None: everything may matter."""
-    automaton = Automaton(pattern_spec)
-    if automaton.ambiguous or any(place.branch for place in pattern_spec.places):
-        return None
-    names: set[str] = set()
-    for rule in pattern_spec.scopes[0].rules:
-        if isinstance(adjacent(rule, pattern_spec, automaton), Refusal):
-            names |= rule.shape.variables
-    for scope in pattern_spec.scopes[1:]:
-        names |= scope.outer if scope.parent == 0 and scope.waits else frozenset()
-    return None if names & pattern_spec.plural else frozenset(names)
-
 
 MOST_PAIRS = 20_000_000
 """Pairs of events that are compared for one step, under skip-till-any-match."""
@@ -111,7 +88,7 @@ class _Funnel:
         physical = searched(plan)
         pattern_spec = physical.pattern_spec
         block, _ = build_block(physical, stream_of(physical.plan, self.events))
-        return reached(pattern_spec, block, remembered(pattern_spec), lambda: self.emission() - self.begun <= until)
+        return reached_by_partial_matches(pattern_spec, block, lambda: self.emission() - self.begun <= until)
 
     def _something_is_stopped(self) -> bool:
         short = any(self.reached_at(one, self.found) < one.together for one in self.passed if not one.negated)
