@@ -459,7 +459,7 @@ def keyword_options(arguments: type, *kinds: type) -> Callable[[Function], Funct
                 one.name,
                 Parameter.KEYWORD_ONLY,
                 default=None if one.default == () else spec_of(one).default_at(door, one.default),
-                annotation=written[one.name].__forward_arg__,
+                annotation=getattr(written.get(one.name), "__forward_arg__", "Any"),
             )
             for one in fields_at(door, *kinds)
         ]

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import trendloom as tl
+from trendloom.engines.spark import paths
 from trendloom.spark import detect
 
 
@@ -107,3 +109,33 @@ class TestArrowBatches:
         session_settings(execution__arrow__maxRecordsPerBatch="5")
         assert detect(parquet, "PATTERN A").count() == 1
         assert spark.conf.get(self.KEY) == "5"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "RETURN COUNT(*) PATTERN SEQ(A+, B) WHERE [k] WITHIN 20 SLIDE 10",
+        "RETURN COUNT(*) PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 20 SLIDE 10",
+        "PATTERN SEQ(A a, B b) WHERE [k]",
+    ],
+)
+def test_detect_and_run_take_the_same_path_by_default(
+    query: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = [{"time": t, "type": "AB"[t % 2], "k": t % 3, "x": t} for t in range(200)]
+    pq.write_table(pa.Table.from_pylist(events), tmp_path / "events.parquet", row_group_size=50)
+    taken: list[str] = []
+    attempt = paths._try
+
+    def noted(path: Any, *given: Any, **more: Any) -> Any:
+        found = attempt(path, *given, **more)
+        taken.append(f"{path.value}: {'refused' if isinstance(found, str) else 'taken'}")
+        return found
+
+    monkeypatch.setattr(paths, "_try", noted)
+    for source in (spark.read.parquet(str(tmp_path / "events.parquet")), str(tmp_path / "events.parquet")):
+        ran = sorted(map(str, tl.run(query, source, engine="spark").to_pylist()))
+        by_run, taken[:] = list(taken), []
+        assert sorted(map(str, detect(source, query).toArrow().to_pylist())) == ran
+        by_detect, taken[:] = list(taken), []
+        assert by_run == by_detect
