@@ -75,17 +75,14 @@ def feature_table(
     low: int,
     high: int,
     window: int,
-    *,
-    functions: Sequence[str] = FUNCTIONS,
-    extra: Mapping[str, UserFunction] | None = None,
-    left_out: Sequence[LeftOut] = (),
-    categories: Sequence[str] = (),
-    keys: Sequence[str] = (),
-    length: str = "",
+    **chosen: Any,
 ) -> FeatureTable:
-    """All features of events by type, over the windows that lie whole inside [low, high)."""
-    space = FeatureSpace(functions, extra or {}, left_out, categories, keys, length)
-    return features_at(tables, time, windows_within([(low, high)], window, length), window, space)
+    """All features of events by type, over the windows that lie whole inside [low, high).
+
+    `chosen`: fields of `FeatureSpace`.
+    """
+    space = FeatureSpace(**chosen)
+    return features_at(tables, time, windows_within([(low, high)], window, space.length), window, space)
 
 
 def windows_within(spans: Sequence[tuple[int, int]], window: int, length: str = "") -> Ticks:

@@ -78,53 +78,46 @@ class Timeline:
         return bool(np.issubdtype(self.rug.dtype, np.datetime64))
 
 
-def draw_matches(
-    events: pa.Table,
-    matches: Sequence[Sequence[tuple[Time, float | None, str]]],
-    path: str | Path,
-    *,
-    time: str = "time",
-    value: str | None = None,
-    spans: Sequence[Span] = (),
-    spans_label: str = "labelled",
-    title: str | None = None,
-    most: int = 25,
-    relative: bool | None = None,
-) -> Path:
-    """Draw matches over the stream they were found in, into an .svg or .png file.
+@dataclass(frozen=True, kw_only=True)
+class TimelineOptions:
+    """How matches are drawn over their stream.
 
-    `value` names a column of `events` to draw as a curve above the matches; `spans` are stretches of time to shade.
-    `relative` draws the rows since each match's first event; None lets the length of the matches decide.
+    `value` names a column of the events to draw as a curve above the matches; `spans` are stretches of time to shade.
+    `relative` draws the rows since each match's first event; None lets the length of the matches decide. `total`: how
+    many matches there are, if not all are given.
     """
+
+    time: str = "time"
+    value: str | None = None
+    spans: Sequence[Span] = ()
+    spans_label: str = "labelled"
+    title: str | None = None
+    most: int = 25
+    relative: bool | None = None
+    total: int | None = None
+
+
+def draw_matches(
+    events: pa.Table, matches: Sequence[Sequence[tuple[Time, float | None, str]]], path: str | Path, **options: Any
+) -> Path:
+    """Draw matches over the stream they were found in, into an .svg or .png file; `options`: see `TimelineOptions`."""
     target = check_picture(path)
     require_matplotlib()
     from trendloom.viz.lanes import draw_timeline
 
-    drawn = timeline_of(
-        events, matches, time=time, value=value, spans=spans, spans_label=spans_label, title=title, most=most,
-        relative=relative,
-    )  # fmt: skip
-    return draw_timeline(drawn, target)
+    return draw_timeline(timeline_of(events, matches, **options), target)
 
 
 def timeline_of(
-    events: pa.Table,
-    matches: Sequence[Sequence[tuple[Time, float | None, str]]],
-    *,
-    time: str = "time",
-    value: str | None = None,
-    spans: Sequence[Span] = (),
-    spans_label: str = "labelled",
-    title: str | None = None,
-    most: int = 25,
-    relative: bool | None = None,
-    total: int | None = None,
+    events: pa.Table, matches: Sequence[Sequence[tuple[Time, float | None, str]]], **options: Any
 ) -> Timeline:
-    """What `draw_matches` draws, with the same options. `total`: how many matches there are, if not all are given."""
+    """The timeline that `draw_matches` draws, with the same options."""
+    chosen = TimelineOptions(**options)
+    time, value, relative = chosen.time, chosen.value, chosen.relative
     for name in (time, value):
         if name is not None and name not in events.column_names:
             raise OptionError(f"there is no column '{name}' to draw", hint=did_you_mean(name, events.column_names))
-    shown = [sorted((Mark(*mark) for mark in match), key=_when) for match in matches[:most] if match]
+    shown = [sorted((Mark(*mark) for mark in match), key=_when) for match in matches[: chosen.most] if match]
     times = times_of(events, time)
     if relative is None:
         relative = value is not None and are_short(shown, times)
@@ -139,10 +132,10 @@ def timeline_of(
         None if value is None else curve_of(value, times, events.column(value)),
         since,
         times[thinned(np.arange(len(times), dtype=np.float64), _PIXELS)],
-        tuple(spans),
-        spans_label,
-        title or "",
-        counted(len(matches) if total is None else total, len(shown)),
+        tuple(chosen.spans),
+        chosen.spans_label,
+        chosen.title or "",
+        counted(len(matches) if chosen.total is None else chosen.total, len(shown)),
     )
 
 
