@@ -104,7 +104,7 @@ def columns_named(order: str | Sequence[str] | None) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------- the options
 
 
-class Columns(TypedDict):
+class Columns(TypedDict, total=False):
     """Which columns of the events hold their time and type, and how they are read."""
 
     time: str
@@ -119,7 +119,7 @@ class Columns(TypedDict):
     order: tuple[str, ...]
     time_zone: str | None
     query_types: tuple[str, ...]
-    threads: int
+    threads: int | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +23,10 @@ from trendloom.io import iso
 from trendloom.io.intervals import check_columns, intervals_of
 from trendloom.io.timestamps import Ticks, doubt_of_unit, sizes_of, with_zone
 from trendloom.io.timestamps import ticks as ticks
-from trendloom.model.imprecise_options import ImpreciseOptions
 from trendloom.model.imprecision import Imprecision, Intervals
 from trendloom.model.schema import RESERVED, Column, Kind, Schema
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis
-from trendloom.model.zone import zone_named
+from trendloom.options import Columns, Options
 
 # Events without a column of types: where the queries speak of one type only, every event is of that type.
 #
@@ -90,42 +90,23 @@ class Events:
     intervals: Intervals | None = None
 
 
-def prepare(
-    table: pa.Table,
-    *,
-    time: str = "time",
-    type: str = TYPE,
-    time_unit: str | None = None,
-    time_low: str | None = None,
-    time_high: str | None = None,
-    time_error: str | None = None,
-    time_probability: str | None = None,
-    time_grain: str | None = None,
-    time_points: int | None = None,
-    order: Sequence[str] = (),
-    time_zone: str | None = None,
-    query_types: Sequence[str] = (),
-    threads: int = 1,
-    coder: Coder | None = None,
-) -> Events:
+def prepare(table: pa.Table, *, coder: Coder | None = None, **columns: Unpack[Columns]) -> Events:
     """Check a table as a stream of events, or say what is wrong with it.
 
-    `time_unit` None: whole numbers count seconds, and where they hardly do there is a warning. `time_zone`: that of
-    times that do not say theirs; they then become moments of it. `query_types`: the types that the queries name.
-    `threads`: how many may share the work; `coder`: a quicker way to tell types.
+    `columns`: the options of reading; without `time_unit` whole numbers count seconds, and where they hardly do there
+    is a warning. `coder`: a quicker way to tell types.
     """
-    unit = short_unit(time_unit)
-    if time_zone is not None:
-        zone_named(time_zone)
-    imprecise = ImpreciseOptions(time_low, time_high, time_error, time_probability, time_grain, time_points, time)
+    options = Options(**columns)
+    time, type, time_unit, time_zone = options.time, options.type, options.time_unit, options.time_zone
+    unit, imprecise = short_unit(time_unit), options.imprecise
     bounds = imprecise.bounds
     if table.num_columns == 0 and table.num_rows == 0:  # an empty file of JSON lines: no events, so no columns either
         table = pa.table({name: pa.nulls(0) for name in dict.fromkeys([*(bounds or (time,)), type])})
     _refuse_reserved(table.column_names)
     told: list[QueryWarning] = []
     if type not in table.column_names:
-        _refuse_unnamed(table, type, query_types)
-        table, note = with_one_type(table, type, query_types)
+        _refuse_unnamed(table, type, options.query_types)
+        table, note = with_one_type(table, type, options.query_types)
         told.append(note)
     table = _with_type(table, type)
     if bounds is None:
@@ -133,13 +114,13 @@ def prepare(
     else:
         table, axis = _with_bounds(table, bounds, unit, time_zone)
     table = without_nan(table if time_zone is None else with_zone(table, time_zone))
-    check_order(order, table.schema, imprecise=imprecise.imprecise)
+    check_order(options.order, table.schema, imprecise=imprecise.imprecise)
     imprecision = imprecise.measured(axis)
     if imprecision is not None:
         check_columns(table.schema, imprecision)
     if time_unit is None and not axis.timestamp:
         told += doubts_of_times(table, time if bounds is None else bounds[0])
-    types = from_arrow(table.column(type), Kind.STRING, threads, coder)
+    types = from_arrow(table.column(type), Kind.STRING, options.threads or 1, coder)
     present = _present(types, table.column(type).type)
     schema = Schema(
         _columns(table, time_zone),
@@ -149,7 +130,7 @@ def prepare(
         None,
         present,
         imprecision,
-        tuple(order),
+        tuple(options.order),
         time_zone,
     )
     if imprecision is None:
