@@ -57,7 +57,7 @@ PARTS = {
         "ranking.ranking:measure_ranking", "the k best matches beside listing all, Yen's algorithm and k-DSSP"
     ),
     "joins": Part(
-        "ranking.rank_joins:measure_rank_joins", "rank joins by schedule, windows that move, nonlinear preferences"
+        "ranking.rank_joins:measure_rank_joins", "rank joins by schedule, nonlinear preferences, queries with MERGE"
     ),
     "imprecise": Part(
         "imprecise.imprecise:measure_imprecise", "imprecise time beside points, passes and runs from any state"

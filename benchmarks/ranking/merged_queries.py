@@ -1,15 +1,13 @@
-"""Queries with MERGE, from events to rows: joined beside listed, and three ways through windows that overlap.
+"""Queries with MERGE, from events to rows: joined beside listed, and two ways through windows that overlap.
 
 - Listed: every match is made and scored, where there are not too many for that.
 - Window by window: the sequences of every window are found for itself.
 - Together: the sequences of windows are found in one call, which shares what they have in common; it is what runs.
-- Going on (dTMM: X. Wang, "CPR: Complex Pattern Ranking for Evaluating Top-k Pattern Queries over Event Streams", 3.4):
-  on the same sequences, a join keeps what it has read and joined when its window moves on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -20,19 +18,13 @@ import pyarrow as pa
 
 import trendloom as tl
 from benchmarks.harness.report import Report, race
-from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.ranking.joins import arena_search, joined_arenas
-from trendloom.kernels.ranking.joins.components import Entries
-from trendloom.kernels.ranking.joins.joined_arenas import ArenaJoins
-from trendloom.kernels.ranking.joins.key_numbers import KeyNumbers
-from trendloom.kernels.ranking.joins.sequences import ListedSequences
-from trendloom.kernels.ranking.joins.sliding import SlidingJoin
+from trendloom.kernels.ranking import join_stretches
 from trendloom.planner import plan as physical_plan
 from trendloom.planner.algorithms import ALGORITHMS
 
 Array = np.ndarray[Any, Any]
 
-JOINED, LISTED, BY_WINDOW, TOGETHER, GOING_ON = "joined", "listed", "window by window", "together", "going on (dTMM)"
+JOINED, LISTED, BY_WINDOW, TOGETHER = "joined", "listed", "window by window", "together"
 TWO_PAIRS = "SEQ(A a, B b), SEQ(C c, D d)"
 BY_PAIRS = "RANK BY MERGE(sum, a.w + b.w, c.w + d.w) LIMIT 10"
 QUERIES = {
@@ -104,13 +96,12 @@ def _measure_windows(report: Report, condition: str, step: int, windows: int) ->
     )
     events = merged_events(1_000 + step * windows, "ABCDEF")
     one_by_one: dict[tuple[object, str], object] = {
-        (joined_arenas, "FIRST_TURN"): 1,
-        (joined_arenas, "LONGEST_TURN"): 1,
+        (join_stretches, "FIRST_TURN"): 1,
+        (join_stretches, "LONGEST_TURN"): 1,
     }
     contenders = {
         BY_WINDOW: partial(run_with, one_by_one, query, events),
         TOGETHER: partial(run_with, {}, query, events),
-        GOING_ON: partial(run_with, {(arena_search, "ArenaJoins"): JoinsThatGoOn}, query, events),
     }
     _report(report, f"MERGE, windows of 1,000 by {step} {condition}", contenders, events, BY_WINDOW)
 
@@ -125,50 +116,3 @@ def _report(
     for each, timing in timings.items():
         result = timing.result(f"{name}: {each}", len(events), rows=len(timing.answer), checked=checked)
         report.add(result if each == baseline else result.against(baseline, rate))
-
-
-# ---------------------------------------------------------------------------------------------------- going on
-
-
-class SequencesGivenOnce(ListedSequences):
-    """The sequences of one window after the other, without what was given before: that is known by its events."""
-
-    _given: Array
-    _known: KeyNumbers
-
-    def pull(self, count: int) -> Entries:
-        if not hasattr(self, "_given"):
-            self._given, self._known = np.zeros((0, self.positions), np.int64), KeyNumbers(self.positions)
-        found, missing = [super().pull(0)], count
-        while missing > 0 and not self.exhausted:
-            more = super().pull(missing)
-            new = self._known.known(more.events) < 0
-            found.append(Entries(more.scores[new], more.events[new]))
-            missing -= int(new.sum())
-        scores, events = (np.concatenate(column) for column in zip(*found, strict=True))
-        self._known.numbers(events)
-        self._given = np.concatenate([self._given, events])
-        return Entries(scores, events)
-
-    def slide(self, low: int, high: int) -> None:
-        self._enter(self._number + 1)
-        assert high == self._high[self._number]
-        self._given = self._given[(self._given >= low).all(axis=1)]
-        self._known = KeyNumbers(self.positions)
-        self._known.numbers(self._given)
-
-
-class JoinsThatGoOn(ArenaJoins):
-    """All windows of one key, in one turn, by one join."""
-
-    def ranked(self, arenas: Array) -> Iterator[tuple[int, Matches | None]]:
-        assert (np.diff(arenas) == 1).all()
-        assert (self._arenas.low[arenas][1:] < self._arenas.high[arenas][:-1]).all()
-        self._depths = [1 << 9] * len(self._operands)
-        components = [SequencesGivenOnce(*lists, 0) for lists in self._made(arenas)]
-        join = SlidingJoin(components, self._kernel.merge, self._conditions, type_=self._kernel.score_type)
-        for number, arena in enumerate(arenas.tolist()):
-            if number:
-                join.slide(int(self._arenas.low[arena]), int(self._arenas.high[arena]))
-            rows = join.best(self._kernel.scoring.limit, ties=True)
-            yield arena, None if rows.more else self._matches(rows, arena)

@@ -14,9 +14,9 @@ from tests.property.amounts import amount
 
 import trendloom as tl
 from trendloom.errors import RunError
-from trendloom.kernels.ranking.joins import arena_search, joined_arenas, parts_kernel, sequences
-from trendloom.kernels.ranking.joins import kernel as joins
-from trendloom.kernels.ranking.joins.parts_in_windows import RankedWindows, best_of_parts
+from trendloom.kernels.ranking import join_kernel as joins
+from trendloom.kernels.ranking import join_operands, join_stretches, parts_kernel
+from trendloom.kernels.ranking.parts import RankedWindows, best_of_parts
 
 CASES = 120
 WINDOWS = ("", "WITHIN 6 SLIDE 2", "WITHIN 4 SLIDE 4")
@@ -143,9 +143,9 @@ def nonlinear_query(draw: random.Random) -> str:
 @pytest.mark.parametrize("queries", [merged_query, nonlinear_query])
 def test_ranks_are_those_of_the_reference(queries: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: Counter[str] = Counter()
-    inside = joined_arenas.ArenaJoins.ranked
+    inside = join_stretches.StretchJoins.ranked
 
-    def joined(joins_: joined_arenas.ArenaJoins, *given: Any) -> Any:
+    def joined(joins_: join_stretches.StretchJoins, *given: Any) -> Any:
         seen["found"] += 1
         return inside(joins_, *given)
 
@@ -154,8 +154,8 @@ def test_ranks_are_those_of_the_reference(queries: Any, monkeypatch: pytest.Monk
         return best_of_parts(*given, **more, listed=-1)
 
     monkeypatch.setattr(joins, "LITTLE", -1)
-    monkeypatch.setattr(arena_search, "FEW", -1)
-    monkeypatch.setattr(joined_arenas.ArenaJoins, "ranked", joined)
+    monkeypatch.setattr(join_stretches, "FEW", -1)
+    monkeypatch.setattr(join_stretches.StretchJoins, "ranked", joined)
     monkeypatch.setattr(parts_kernel, "best_of_parts", by_parts)
     draw = random.Random(queries.__name__)
     for _ in range(amount(CASES)):
@@ -178,28 +178,28 @@ def rows_of(query: str, table: pa.Table, engine: str) -> object:
 
 
 def test_joins_of_all_forms_in_any_order_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many arenas are listed or opened at a time, and however few sequences are made at first."""
+    """However many stretches are listed or opened at a time, and however few sequences are made at first."""
     seen: Counter[str] = Counter()
-    inside = joined_arenas.ArenaJoins.ranked
+    inside = join_stretches.StretchJoins.ranked
 
-    def joined(joins_: joined_arenas.ArenaJoins, *given: Any) -> Any:
+    def joined(joins_: join_stretches.StretchJoins, *given: Any) -> Any:
         seen["joined"] += 1
         seen["by keys"] += bool(joins_._kernel.equalities)
-        seen["by spans"] += joins_._arenas.first_end is not None
+        seen["by spans"] += joins_._stretches.first_end is not None
         seen["by branches"] += any(len(operand.branches) > 1 for operand in joins_._kernel.operands)
         return inside(joins_, *given)
 
-    monkeypatch.setattr(joined_arenas.ArenaJoins, "ranked", joined)
+    monkeypatch.setattr(join_stretches.StretchJoins, "ranked", joined)
     monkeypatch.setattr(joins, "LITTLE", -1)
     draw = random.Random("all forms")
     for _ in range(amount(2 * CASES)):
         for module, name, values in (
-            (arena_search, "FEW", [-1, -1, 2, 10]), (arena_search, "LISTED", [1, 1 << 24]),
-            (arena_search, "OPENED", [1, 8]), (joined_arenas, "FIRST_TURN", [1, 2]),
-            (joined_arenas, "HELD", [4, 1 << 19]),
+            (join_stretches, "FEW", [-1, -1, 2, 10]), (join_stretches, "LISTED", [1, 1 << 24]),
+            (join_stretches, "OPENED", [1, 8]), (join_stretches, "FIRST_TURN", [1, 2]),
+            (join_stretches, "HELD", [4, 1 << 19]),
         ):  # fmt: skip
             monkeypatch.setattr(module, name, draw.choice(values))
-        for module in (sequences, joined_arenas):
+        for module in (join_operands, join_stretches):
             monkeypatch.setattr(module, "FIRST", draw.choice([1, 2, 64]))
         query, table = bounded_query(draw), events_of_all_kinds(draw)
         found = rows_of(query, table.take(draw.sample(range(len(table)), len(table))), "local")

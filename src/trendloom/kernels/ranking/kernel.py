@@ -19,10 +19,8 @@ from trendloom.kernels.contract.emission import Certain, EmissionPolicy
 from trendloom.kernels.contract.match_values import MatchValues, binding_positions
 from trendloom.kernels.contract.matches import Matches, ResultColumn, join
 from trendloom.kernels.match.search import SearchKernel, SearchState
-from trendloom.kernels.ranking.operands import inside_operand_spans
-from trendloom.kernels.ranking.scores import scores_of
+from trendloom.kernels.ranking.scores import RANK, SCORE, Scoring, inside_operand_spans, scores_of
 from trendloom.kernels.ranking.select import Scored, best_of, scored, together
-from trendloom.kernels.ranking.spec import RANK, SCORE, Scoring
 from trendloom.model.schema import Kind
 
 RANKING, IN_ALL, MADE = "Ranking", "matches in all", "matches made"
@@ -66,7 +64,7 @@ class RankingKernel(SearchKernel):
         )
 
     def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
-        """There are few: nobody has to be told."""
+        """None: there are few."""
         return None
 
     def all(self, block: Block) -> Iterator[Matches]:
@@ -164,3 +162,30 @@ class ListingKernel(RankingKernel):
             hint="use a smaller WITHIN, more selective conditions, or a preference that is a sum of values of events: "
             "EXPLAIN says what stands in the way",
         )
+
+
+@dataclass(frozen=True)
+class BranchesKernel(RankingKernel):
+    """The best matches of an OR whose branches are ranked each on its own.
+
+    A match takes one branch, and its score is the preference of that one. So the k best of all are among the k best of
+    each, and every branch is ranked in the way that suits it. `branches`: each ranks the matches of one branch as all
+    of them are ranked. Cost: that of the branches.
+    """
+
+    branches: tuple[RankingKernel, ...]
+
+    def within(self, memory: int) -> Self:
+        return replace(self, branches=tuple(branch.within(memory) for branch in self.branches))
+
+    def effort(self, block: Block) -> Mapping[str, float]:
+        found: dict[str, float] = {}
+        for branch in self.branches:
+            for name, number in branch.effort(block).items():
+                found[name] = found.get(name, 0.0) + number
+        return found
+
+    def best(self, block: Block) -> Matches:
+        found = [branch.best(block) for branch in self.branches]
+        scored = [self.scored(block, matches) for matches in found if len(matches)]
+        return best_of(together(scored), block, self.scoring).matches if scored else join([])

@@ -1,8 +1,8 @@
-"""Scores of matches, for a whole chunk at once: one preference, or several merged."""
+"""How matches are scored: the preferences of a ranking, their scores for a whole chunk at once, and operand windows."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,11 +10,47 @@ from trendloom.expr.arithmetic import average, calculate
 from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.functions import apply
+from trendloom.expr.nodes import Expr
 from trendloom.expr.vectors import Vector, constant
+from trendloom.kernels.columns import segments
+from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.segments import first_where
 from trendloom.kernels.contract.match_values import MatchValues
-from trendloom.kernels.ranking.spec import Scoring
+from trendloom.kernels.contract.matches import Matches
 from trendloom.model.schema import Kind
+from trendloom.model.time import Window
+
+RANK, SCORE = "rank", "score"
+"""Columns of ranked rows."""
+
+
+@dataclass(frozen=True)
+class OperandSpan:
+    """Events bound at these positions lie in the last `within` ticks of a window; without SLIDE, so close together."""
+
+    positions: tuple[int, ...]
+    within: int
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """The `limit` best matches of each window and key, or of each window (`overall`); NULL scores are the worst.
+
+    A score is the one preference, or `merge` (sum, avg, min, max) of those of which a variable is bound. `variables`
+    are those of each preference. `names` are the variables of all positions, by which ties are broken at last.
+    `kind` and `scale`: of scores, and the digits after their point.
+    """
+
+    preferences: tuple[Expr, ...]
+    merge: str | None
+    descending: bool
+    limit: int
+    overall: bool
+    variables: tuple[tuple[str, ...], ...]
+    names: tuple[str, ...]
+    spans: tuple[OperandSpan, ...] = ()
+    scale: int = 0
+    kind: Kind = Kind.FLOAT
 
 
 def scores_of(scoring: Scoring, values: MatchValues) -> Vector:
@@ -69,3 +105,21 @@ def _any_bound(values: MatchValues, names: tuple[str, ...]) -> Array:
         flags |= values.flags(name)
     found: Array = first_where(values.matches.offsets, flags) >= 0
     return found
+
+
+def inside_operand_spans(matches: Matches, block: Block, scoring: Scoring, window: Window) -> Matches:
+    """The matches whose operands lie in the last part of the window, or close together. O(entries) each."""
+    if not scoring.spans or not len(matches):
+        return matches
+    kept = np.ones(len(matches), np.bool_)
+    time = block.time[matches.events]
+    for span in scoring.spans:
+        flags = np.isin(matches.positions, span.positions)
+        first, last = (find(matches.offsets, flags) for find in (segments.first_where, segments.last_where))
+        if matches.window_start is None:
+            inside = time[last] - time[first] < span.within
+        else:
+            assert window.within is not None
+            inside = time[first] >= matches.window_start + window.within - span.within
+        kept &= inside | (first < 0)
+    return matches if kept.all() else matches.take(np.flatnonzero(kept))

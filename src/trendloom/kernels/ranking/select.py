@@ -15,7 +15,7 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches, join
-from trendloom.kernels.ranking.spec import RANK, SCORE, Scoring
+from trendloom.kernels.ranking.scores import RANK, SCORE, Scoring
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ def _ties_in_order(matches: Matches, rows: Array, tie_class: Array, block: Block
 def _refined(offsets: Array, values: Array, tied: Array, classes: Array, order: Array) -> tuple[Array, Array]:
     """Put members of each class in order by the values of their entries, and say which are equal still.
 
-    `tied` are places of `order` that hold members of classes, class by class.
+    `ties` are places of `order` that hold members of classes, class by class.
     """
     lengths = np.diff(offsets)
     begin = offsets[:-1]

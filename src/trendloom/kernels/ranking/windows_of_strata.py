@@ -18,18 +18,6 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.ranking.few_paths import collect_few
-from trendloom.kernels.ranking.known_paths import (
-    IS_BOUNDED,
-    KNOWN,
-    KnownPaths,
-    append_best,
-    drop_before,
-    forget_paths,
-    lower_bound,
-    merge_found,
-    no_paths_yet,
-)
 from trendloom.kernels.ranking.partial_paths import (
     AFTER,
     BASE,
@@ -46,14 +34,24 @@ from trendloom.kernels.ranking.partial_paths import (
 from trendloom.kernels.ranking.path_search import (
     BOUNDED,
     FOUND,
+    IS_BOUNDED,
+    KNOWN,
+    KnownPaths,
     Order,
     PathSearch,
     add_root,
+    append_best,
     begin_search,
+    collect_few,
     collect_paths,
+    drop_before,
     empty_ranking,
     empty_search,
+    forget_paths,
+    lower_bound,
+    merge_found,
     most_taken,
+    no_paths_yet,
 )
 from trendloom.kernels.ranking.promising_events import (
     FAR,
@@ -66,7 +64,30 @@ from trendloom.kernels.ranking.promising_events import (
     no_events_yet,
     remember_guess,
 )
-from trendloom.kernels.ranking.tries import AMONG_FEW, BY_PIVOT, FROM_KNOWN, PAUSE, is_due, no_tries_yet, note_try
+
+AMONG_FEW, BY_PIVOT, FROM_KNOWN = range(3)
+"""Ways to find the paths of a window: among promising events, by tables around a pivot, from those of the last one."""
+NEXT, PAUSE = range(2)
+"""Of a way: the window from which on it is tried, and after how many it is tried when it fails again."""
+LONGEST_PAUSE = 64
+
+
+@njit(nogil=True)
+def no_tries_yet() -> Array:
+    """All ways are tried from the first window on."""
+    return np.zeros((3, 2), np.int64)
+
+
+@njit(**INSIDE, forceinline=True)
+def is_due(tries: Array, way: int, window: int) -> bool:
+    return bool(window >= tries[way, NEXT])
+
+
+@njit(**INSIDE, forceinline=True)
+def note_try(tries: Array, way: int, window: int, helped: bool) -> None:
+    pause = 0 if helped else min(2 * tries[way, PAUSE] + 1, LONGEST_PAUSE)
+    tries[way, PAUSE], tries[way, NEXT] = pause, window + 1 + pause
+
 
 WORTH_SHARING = 1.5
 """Tables around a pivot are filled where windows have so many times the events they cover, for each of their roots."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.join_order import is_straight
-from trendloom.kernels.ranking.cells.kernel import PathsKernel
 from trendloom.kernels.ranking.kernel import ListingKernel
+from trendloom.kernels.ranking.paths_kernel import PathsKernel
 from trendloom.planner.adjacency import pairs_in_order
 from trendloom.planner.algorithms.enumeration import one_by_one
 from trendloom.planner.estimates import estimate_search

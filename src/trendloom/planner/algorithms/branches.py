@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from trendloom.expr.nodes import Arithmetic, Constant, variables
 from trendloom.kernels.contract.pattern_spec import Rule
-from trendloom.kernels.ranking.branches import BranchesKernel
-from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
+from trendloom.kernels.ranking.kernel import BranchesKernel, ListingKernel, RankingKernel
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Plan, Ranking
 from trendloom.model.schema import Kind

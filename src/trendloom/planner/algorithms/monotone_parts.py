@@ -11,8 +11,8 @@ from dataclasses import fields, replace
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group, Which, variables, walk
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.join_order import is_straight
-from trendloom.kernels.ranking.joins.parts_kernel import PART, PartsKernel, SequenceParts, slopes_of
 from trendloom.kernels.ranking.kernel import ListingKernel
+from trendloom.kernels.ranking.parts_kernel import PART, PartsKernel, SequenceParts, directions_of
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Semantics
 from trendloom.planner.algorithms.enumeration import one_by_one
@@ -59,7 +59,7 @@ def _sequence(request: PlanningRequest) -> SequenceParts | Refusal:
     whole = _divided(preference, parts)
     if whole is None:
         return Refusal(RefusalCode.PREFERENCE, "a variable has several parts in the score")
-    if slopes_of(whole, dict.fromkeys(parts, (1.0, 2.0))) is None:
+    if directions_of(whole, dict.fromkeys(parts, (1.0, 2.0))) is None:
         return Refusal(
             RefusalCode.PREFERENCE, "the score does not only grow, or only fall, with the value of each event"
         )

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from trendloom.expr.nodes import Expr, variables
 from trendloom.kernels.contract.pattern_spec import Rule
-from trendloom.kernels.ranking.joins.kernel import RankJoinKernel
-from trendloom.kernels.ranking.joins.operand import JoinBranch, JoinOperand
+from trendloom.kernels.ranking.join_kernel import RankJoinKernel
+from trendloom.kernels.ranking.join_operands import JoinBranch, JoinOperand
 from trendloom.kernels.ranking.kernel import ListingKernel
 from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind

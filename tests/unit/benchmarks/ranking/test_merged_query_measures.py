@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.ranking.merged_queries import OTHERS, QUERIES, JoinsThatGoOn, merged_events, run_with
+from benchmarks.ranking.merged_queries import OTHERS, QUERIES, merged_events, run_with
 
-from trendloom.kernels.ranking.joins import arena_search, joined_arenas
-from trendloom.kernels.ranking.joins import kernel as joins
+from trendloom.kernels.ranking import join_kernel as joins
+from trendloom.kernels.ranking import join_stretches
 from trendloom.kernels.ranking.kernel import ListingKernel
 from trendloom.planner import plan as physical_plan
 
 QUERY = "PATTERN AND(SEQ(A a, B b), SEQ(C c, D d)) WITHIN 24 SLIDE 6 RANK BY MERGE(sum, a.w + b.w, c.w + d.w) LIMIT 3"
 
 
-def test_going_on_gives_what_joining_again_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_one_by_one_give_what_turns_give(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joins, "LITTLE", 0)
-    monkeypatch.setattr(arena_search, "FEW", 0)
+    monkeypatch.setattr(join_stretches, "FEW", 0)
     events = merged_events(60)
     expected = run_with({}, QUERY, events)
     assert len(expected) > 20
-    assert run_with({(arena_search, "ArenaJoins"): JoinsThatGoOn}, QUERY, events) == expected
-    alone = {(joined_arenas, "FIRST_TURN"): 1, (joined_arenas, "LONGEST_TURN"): 1}
+    alone = {(join_stretches, "FIRST_TURN"): 1, (join_stretches, "LONGEST_TURN"): 1}
     assert run_with(alone, QUERY, events) == expected
 
 

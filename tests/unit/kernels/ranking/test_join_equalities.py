@@ -13,8 +13,8 @@ from trendloom.expr.nodes import Attribute, Comparison, Expr, Fold, Which
 from trendloom.expr.vectors import Vector, from_list, is_true
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import Rule
-from trendloom.kernels.ranking.joins.equalities import equalities_of, key_columns
-from trendloom.kernels.ranking.joins.operand import JoinBranch, JoinOperand
+from trendloom.kernels.ranking.join_keys import equalities_of, key_columns
+from trendloom.kernels.ranking.join_operands import JoinBranch, JoinOperand
 from trendloom.model.schema import Kind
 
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trendloom.kernels.ranking.joins.parts import Parts, PartsRanking
-from trendloom.kernels.ranking.joins.parts_in_windows import best_of_parts
+from trendloom.kernels.ranking.parts import Parts, PartsRanking, best_of_parts
 
 SCORES: dict[str, Any] = {
     "norm": (lambda parts: np.sqrt(sum(part * part for part in parts)), lambda count: [True] * count),
@@ -69,27 +68,6 @@ def test_windows_that_move_have_their_best_matches(
         if low:
             ranking.slide(low, low + width)
         check(ranking, all_matches(parts, low, low + width), k, ties=ties)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, 3), st.sampled_from([2, 1000]))
-def test_every_match_is_given_once(seed: int, positions: int, most: int) -> None:
-    size, width = 36, 18
-    parts = stream(seed, positions, size, most, "norm")
-    random = np.random.default_rng(seed)
-    ranking = PartsRanking(parts, 0, width)
-    given_rows: set[tuple[int, ...]] = set()
-    for low in range(0, size - width, 5):
-        if low:
-            ranking.slide(low, low + width)
-        for count in random.integers(1, 15, 3):
-            left = [row for row in all_matches(parts, low, low + width) if row[1] not in given_rows]
-            found = ranking.pull(int(count))
-            assert list(found.scores) == [score for score, _ in left[: int(count)]]
-            rows = set(map(tuple, found.events.tolist()))
-            assert len(rows) == len(found.scores)
-            assert not rows & given_rows
-            given_rows |= rows
 
 
 def test_few_matches_are_made() -> None:

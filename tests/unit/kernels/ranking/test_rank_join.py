@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, product
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.baselines.rank_joins import ArrayComponent, RoundRobin
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trendloom.kernels.ranking.joins.components import ArrayComponent, Component, MergedComponent, ProducedComponent
-from trendloom.kernels.ranking.joins.merging import MERGES, MergeName, merged
-from trendloom.kernels.ranking.joins.rank_join import JoinConditions, RankJoin
-from trendloom.kernels.ranking.joins.schedules import RoundRobin, Schedule, WasteAvoiding
+from trendloom.kernels.ranking.join_entries import MERGES, Component, MergeName, merged
+from trendloom.kernels.ranking.rank_join import JoinConditions, RankJoin, Schedule, WasteAvoiding
 
 EVENTS = 24
 SCHEDULES = (RoundRobin, WasteAvoiding)
@@ -48,9 +46,8 @@ class Case:
         residual = (lambda parts: sum(part.max(axis=1) for part in parts) % 7 == 0) if self.rare else None
         return JoinConditions(keys, self.before, self.apart, self.tie_end, residual)
 
-    def components(self, *, keys: bool) -> list[Component]:
-        pairs = zip(self.scores, self.events, strict=True)
-        return [ArrayComponent(some, events, self.key(events) if keys else None) for some, events in pairs]
+    def components(self) -> list[Component]:
+        return [ArrayComponent(some, events) for some, events in zip(self.scores, self.events, strict=True)]
 
     @property
     def type_(self) -> Any:
@@ -113,56 +110,27 @@ def check(case: Case, join: RankJoin, k: int, *, ties: bool) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(cases(), st.sampled_from([1, 2, 5, 30, 1000]), st.booleans(), st.booleans())
-def test_a_join_gives_the_best_combinations(case: Case, k: int, ties: bool, asks: bool) -> None:
-    join = RankJoin(
-        case.components(keys=asks), case.merge, case.conditions(), schedule=case.schedule, random_access=asks,
-        type_=case.type_,
-    )  # fmt: skip
+@given(cases(), st.sampled_from([1, 2, 5, 30, 1000]), st.booleans())
+def test_a_join_gives_the_best_combinations(case: Case, k: int, ties: bool) -> None:
+    join = RankJoin(case.components(), case.merge, case.conditions(), schedule=case.schedule, type_=case.type_)
     check(case, join, k, ties=ties)
 
 
 @settings(max_examples=100, deadline=None)
 @given(cases(), st.lists(st.integers(1, 9), min_size=1, max_size=5))
 def test_a_join_can_be_asked_for_more(case: Case, counts: list[int]) -> None:
-    join = RankJoin(case.components(keys=False), case.merge, case.conditions(), type_=case.type_)
-    given_scores: list[Any] = []
-    for count in counts:
-        given_scores += list(join.pull(count).scores)
-    assert given_scores == [score for score, _ in all_results(case)[: sum(counts)]]
+    join = RankJoin(case.components(), case.merge, case.conditions(), type_=case.type_)
+    for asked in accumulate(counts):
+        check(case, join, asked, ties=False)
     check(case, join, sum(counts) + 3, ties=True)
-
-
-def numbers(*scores: float) -> tuple[Any, Any]:
-    return np.array(scores), np.arange(len(scores)).reshape(-1, 1)
-
-
-def test_an_or_takes_the_best_of_any() -> None:
-    either = MergedComponent([ArrayComponent(*numbers(5, 1, 3)), ArrayComponent(*numbers(4, 2)), produced([1, 6])])
-    assert list(either.pull(3).scores) == [1, 1, 2]
-    assert list(either.component) == [0, 2, 1]
-    assert list(either.pull(10).scores) == [3, 4, 5, 6]
-    assert either.exhausted
 
 
 def test_scores_that_are_integers_stay_exact() -> None:
     large = 2**60
     some = np.array([large, large + 1]), np.array([[0], [1]])
-    none = np.zeros(0, np.int64), np.zeros((0, 1), np.int64)
-    either = MergedComponent([ArrayComponent(*some), ArrayComponent(*none)])
-    found = RankJoin([either, ArrayComponent(*some)], type_=np.int64).best(2)
+    found = RankJoin([ArrayComponent(*some), ArrayComponent(*some)], type_=np.int64).best(2)
     assert found.scores.tolist() == [2 * large, 2 * large + 1]
     assert found.more
-
-
-def produced(scores: Sequence[int]) -> ProducedComponent:
-    left = list(scores)
-
-    def produce(count: int) -> tuple[Any, Any]:
-        some, left[:] = left[:count], left[count:]
-        return np.array(some), np.zeros((len(some), 1), np.int64)
-
-    return ProducedComponent(produce, 1)
 
 
 def test_a_component_is_read_no_further_than_needed() -> None:
@@ -170,7 +138,7 @@ def test_a_component_is_read_no_further_than_needed() -> None:
     events = np.arange(10_000).reshape(-1, 1)
     join = RankJoin([ArrayComponent(scores, events), ArrayComponent(scores, events)])
     assert list(join.best(3).scores) == [0, 1, 1]
-    assert sum(join.progress.depths) <= 32
+    assert sum(join.frontier.depths) <= 32
 
 
 def test_too_many_equal_results_are_cut() -> None:
@@ -182,6 +150,15 @@ def test_too_many_equal_results_are_cut() -> None:
     assert len(join.best(10, ties=True, most=20_000).scores) == 10_000
 
 
-def test_random_access_needs_components_that_answer() -> None:
-    with pytest.raises(TypeError, match="asked for keys"):
-        RankJoin([produced([1]), produced([2])], random_access=True)
+@pytest.mark.parametrize("merge", MERGES)
+@pytest.mark.parametrize("costs", [(1, 1), (5, 1), (1, 1, 1)], ids=str)
+def test_the_schedule_costs_no_more_than_round_robin(costs: tuple[float, ...], merge: MergeName) -> None:
+    spent, scores = [], []
+    for schedule in (RoundRobin(), WasteAvoiding()):
+        random, ids = np.random.default_rng(11), np.arange(10_000).reshape(-1, 1)
+        queues = [ArrayComponent(random.random(10_000), ids, cost=cost) for cost in costs]
+        join = RankJoin(queues, merge, JoinConditions([lambda events: events] * len(costs)), schedule=schedule)
+        scores.append(join.best(50).scores.tolist())
+        spent.append(sum(depth * cost for depth, cost in zip(join.frontier.depths, costs, strict=True)))
+    assert scores[0] == scores[1]
+    assert spent[1] <= 1.05 * spent[0]

@@ -10,18 +10,21 @@ score, so that the first entry that is too bad ends its chain. Entries come in o
 `rewind` on; so a chain is walked through once for all of them.
 
 Cost: O(components²) per branch tried. Memory: entries.
+
+Entries are a column of scores and a matrix of events, a row for each entry in the order of its positions; −1 stands for
+a position that is not bound. Scores are merged in the order of components, in results and in bounds alike: rounding
+never turns a smaller sum into a greater one, so a bound of rounded sums holds for rounded scores.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.ranking.joins.components import Entries, widened
-from trendloom.kernels.ranking.joins.merging import merged_one
 
 FIRST = 1 << 10
 NONE = -1
@@ -31,6 +34,99 @@ CURSOR, STRETCH, LAST_STRETCH, STATE = 0, 1, 2, 3
 """Where a join was left: the next entry to join, how many components are chosen for it, and for each level a cursor in
 a chain, its stretch of time, and the last stretch to look at."""
 STRETCHES = 32
+
+MergeName = Literal["sum", "avg", "min", "max"]
+MERGES: tuple[MergeName, ...] = ("sum", "avg", "min", "max")
+SUM, AVG, MIN, MAX = range(len(MERGES))
+
+
+def merged_score(merge: int, parts: Sequence[Any]) -> Any:
+    """The merged score of one score, as a number of Python, for each component."""
+    if merge in (MIN, MAX):
+        return min(parts) if merge == MIN else max(parts)
+    found = parts[0]
+    for part in parts[1:]:
+        found += part
+    return found / len(parts) if merge == AVG else found
+
+
+def merged(merge: int, parts: Sequence[Any]) -> Any:
+    """The merged scores of columns, one for each component."""
+    found = parts[0]
+    for part in parts[1:]:
+        if merge in (SUM, AVG):
+            found = found + part
+        else:
+            found = np.minimum(found, part) if merge == MIN else np.maximum(found, part)
+    return found / len(parts) if merge == AVG else found
+
+
+def score_type(merge: int, types: Sequence[Any]) -> Any:
+    """Scores are exact integers where all parts are and nothing divides them."""
+    exact = merge != AVG and all(np.issubdtype(type_, np.integer) for type_ in types)
+    return np.int64 if exact else np.float64
+
+
+def worst_sum(mean: Any, parts: int) -> Any:
+    """A sum that no sum exceeds whose rounded mean is at most this one: their product, and what rounding may add."""
+    product = mean * parts
+    return product + 4 * np.spacing(np.abs(product))
+
+
+@njit(**INSIDE)
+def merged_one(merge: int, parts: Array) -> Any:
+    """As `merged`, of one score for each component; where the mean is asked for it gives the sum."""
+    found = parts[0]
+    for number in range(1, len(parts)):
+        if merge in (SUM, AVG):
+            found += parts[number]
+        elif merge == MIN:
+            found = min(found, parts[number])
+        else:
+            found = max(found, parts[number])
+    return found
+
+
+class Entries(NamedTuple):
+    """Some matches of a component."""
+
+    scores: Array  # int64 or float64
+    events: Array  # int64, by entry and position
+
+
+class Component(Protocol):
+    """Sorted access: matches of a sequence, best first."""
+
+    @property
+    def positions(self) -> int:
+        """Events of an entry."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is nothing left to give. May become true only with the next `pull`."""
+
+    @property
+    def cost(self) -> float:
+        """Of one sorted access, as measured so far or known before."""
+
+    def pull(self, count: int) -> Entries:
+        """The next `count` best; fewer only if there are no more."""
+
+
+def widened(events: Array, positions: int) -> Array:
+    """Rows of so many positions, those that are missing not bound."""
+    missing = positions - events.shape[1]
+    return np.pad(events, ((0, 0), (0, missing)), constant_values=-1) if missing else events
+
+
+def ranges(begin: Array, end: Array) -> Array:
+    """All numbers from each begin to its end, one range after the other."""
+    sizes = end - begin
+    starts = np.cumsum(sizes) - sizes
+    return np.repeat(begin - starts, sizes) + np.arange(int(sizes.sum()))
+
+
+# ------------------------------------------------------------------------------------------------ store
 
 
 class PulledEntries(NamedTuple):
@@ -146,22 +242,12 @@ class PulledStore:
         """Expect entries from the best one on."""
         self._chains.latest[:] = NONE
 
-    def keep(self, kept: Array, *, met: bool) -> None:
-        """Drop all other entries, and have those kept in this order, which is that of scores; `met`: as joined."""
+    def join_again(self, order: Array) -> None:
+        """Have all entries in this order, which is that of scores, as if none had met another."""
         for column in self.entries:
-            column[: len(kept)] = column[kept]
-        self.count = len(kept)
-        if self.count:
-            self._begin = int(self.entries.first[: self.count].min())
-            self._stretch(slice(0, self.count))
-        else:
-            self._width = 0
+            column[: len(order)] = column[order]
         self._chains = self._no_chains(len(self._chains.head))
         self._place[:] = 0
-        if met:
-            _link(self.entries, self._chains, self.count)
-            self._place[NEXT] = self.count
-            self.rewind()
 
     def _make_room(self, more: int, key_count: int) -> None:
         size = len(self.entries.score)
@@ -342,10 +428,3 @@ def _insert(entries: PulledEntries, chains: Chains, entry: int) -> None:
     else:
         entries.next[before] = entry
     chains.latest[key, stretch, component] = entry
-
-
-@njit(nogil=True)
-def _link(entries: PulledEntries, chains: Chains, count: int) -> None:
-    """Chains of the first entries, which are in order."""
-    for entry in range(count):
-        _insert(entries, chains, entry)

@@ -1,20 +1,23 @@
-"""The best sequences of one window by a function of their parts that is monotone in each of them, but not a sum.
+"""The best sequences of windows by a function of their parts that is monotone in each of them, but not a sum.
 
 Every position of the sequence has a queue of its events, joined in order of time. Best paths cannot be added up here,
 but bounds can be had: with an event e at its position, no match is better than the function of e's part and of the best
-part that each other position has on its side of e. That is e's *potential*. (A corner bound, as of `boundaries`, would
+part that each other position has on its side of e. That is e's *potential*. (A corner bound, as of `rank_join`, would
 take the best parts of all events; those on the wrong side of e make it worse than it has to be.) Queues are in order
 of potential, and they are read as one: the events with the least potentials are joined with those read before, and when
 the k-th match is at least as good as the next potential, nothing that is missing can be better.
 
 X. Wang, "CPR: Complex Pattern Ranking for Evaluating Top-k Pattern Queries over Event Streams", figures 3.9, 3.17 and
 3.18. As there, when the window moves on, events that were joined stay joined: they meet new events only. Its list of
-the k best matches is too short for that: when one of them expires, the next one is made of old events, and nobody makes
-it again. Here all matches up to a horizon are kept, several times k; if so many expire that fewer than k are left, the
-events that were read are joined once more.
+the k best matches is too short for that: when one of them expires, the next one is made of old events, and it is
+not made again. Here all matches up to a horizon are kept, several times k; if so many expire that fewer than k are
+left, the events that were read are joined once more.
 
-Cost: potentials O(events · positions · log events) for each window; then matches of the events read whose bounds do not
-exceed the k-th match so far, and nothing at all of those behind it.
+Windows with few sequences are listed, many at a time; the others are ranked one after the other, each from where the
+one before it was left if it overlaps with it.
+
+Cost: sequences of small windows, vectorised; potentials O(events · positions · log events) for each window; then
+matches of the events read whose bounds do not exceed the k-th match so far, and nothing of those behind it.
 """
 
 from __future__ import annotations
@@ -22,23 +25,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.ranking.joins.best_results import BestResults
-from trendloom.kernels.ranking.joins.components import Entries, ranges
-from trendloom.kernels.ranking.joins.key_numbers import KeyNumbers
-from trendloom.kernels.ranking.joins.rank_join import MOST, RankedRows
+from trendloom.kernels.ranking.join_entries import ranges
+from trendloom.kernels.ranking.rank_join import MOST, BestResults, RankedRows
 
 FIRST_BATCH, SHARE = 32, 4
 """Events that are read first, and which share of those that were read are read next."""
 PIECE = 1 << 17
 """Partial matches that are made at a time, unless a single event has more."""
-READY = 64
-"""Matches that are found at a time, at the least."""
 SPARE = 4
 """How many times the matches asked for are kept."""
+LISTED = 1 << 12
+"""Choices of events, in order or not, up to which a window is listed."""
+TOGETHER = 1 << 19
+"""Choices of all windows that are listed at a time."""
 
 
 @dataclass(frozen=True)
@@ -81,18 +85,14 @@ class _Queue:
 
 
 class PartsRanking:
-    """The matches of a window that moves, best first; as a component it gives each of them once."""
+    """The matches of a window that moves, best first."""
 
     def __init__(self, parts: Parts, low: int, high: int, *, spare: int = SPARE) -> None:
         self.parts, self._spare = parts, spare
-        self.cost = 1.0
         self.tested = 0
         """Partial and whole matches that were made."""
         self._type = parts.score([values[:0] for values in parts.values]).dtype
         self._results = BestResults(0, 0, parts.positions, self._type)
-        self._ready = Entries(self._results.scores, self._results.rows)
-        self._given = KeyNumbers(parts.positions)
-        self._pulled = 0
         self._enter(low, high, [np.zeros(0, np.int64)] * parts.positions)
 
     # ---------------------------------------------------------------------------------------------- results
@@ -101,59 +101,22 @@ class PartsRanking:
     def positions(self) -> int:
         return self.parts.positions
 
-    @property
-    def exhausted(self) -> bool:
-        ended = self._next >= len(self._order) and self._results.horizon is None
-        return ended and len(self._results) + len(self._ready.scores) == 0
-
     def best(self, k: int, *, ties: bool = False, most: int = MOST) -> RankedRows:
-        """The k best matches that were not pulled; with `ties` all others that equal the last, up to `most` in all."""
+        """The k best matches; with `ties` all others that equal the last, up to `most` in all."""
         most = max(k, most) if ties else k
-        self._restore()
         self._find(k, most)
         results = self._results
         good = results.as_good_as(results.score(k)) if len(results) >= k else len(results)
         chosen = results.in_order(min(good, most))
         return RankedRows(results.scores[chosen], results.rows[chosen], good > len(chosen))
 
-    def pull(self, count: int) -> Entries:
-        """The next best matches."""
-        if len(self._ready.scores) < count:
-            self._restore()
-            self._find(max(count, READY), 0)
-            self._make_ready(max(count, READY))
-        scores, events = self._ready
-        self._ready = Entries(scores[count:], events[count:])
-        found = Entries(scores[:count], events[:count])
-        self._given.numbers(found.events)
-        self._pulled += len(found.scores)
-        return found
-
-    def _make_ready(self, count: int) -> None:
-        """Take matches that are certain out of the results, in order, to be given next."""
-        results, ended = self._results, self._next >= len(self._order)
-        certain = count if ended else max(count, results.as_good_as(self._potentials.item(self._next)))
-        chosen = results.in_order(certain)
-        self._ready = Entries(results.scores[chosen], results.rows[chosen])
-        left = np.ones(len(results), np.bool_)
-        left[chosen] = False
-        results.keep(left)
-
-    def _restore(self) -> None:
-        """Put matches that were not given back among the results."""
-        if len(self._ready.scores):
-            self._results.add(*self._ready)
-            self._ready = Entries(self._results.scores[:0], self._results.rows[:0])
-
     def slide(self, low: int, high: int) -> None:
         """Move the window on: events before `low` are gone, those up to `high` have come."""
         read = [queue.event[queue.read & (queue.event >= low)] for queue in self._queues]
-        self._restore()
         results = self._results
         results.keep(results.rows[:, 0] >= low)
         if results.cut:
             results.size = 0
-        self._pulled = 0
         self._enter(low, high, read)
 
     def _find(self, k: int, most: int) -> None:
@@ -241,14 +204,14 @@ class PartsRanking:
     def _join_again(self, k: int, most: int) -> None:
         """Join all events that were read once more, to keep more matches."""
         results = self._results
-        size = max(k * self._spare, results.size, self._pulled)
+        size = max(k * self._spare, results.size)
         self._results = BestResults(size, max(results.most, most + 1), self.positions, self._type)
         read = [np.flatnonzero(queue.read) for queue in self._queues]
         for queue in self._queues:
             queue.read[:] = False
-        self._join(read, again=True)
+        self._join(read)
 
-    def _join(self, new: list[Array], *, again: bool = False) -> None:
+    def _join(self, new: list[Array]) -> None:
         """All matches with at least one new event, by the first position that has one: those before it are old."""
         old = [np.flatnonzero(queue.read & queue.possible) for queue in self._queues]
         for queue, places in zip(self._queues, new, strict=True):
@@ -257,16 +220,16 @@ class PartsRanking:
         for position in range(self.positions):
             rows = np.sort(new[position][self._queues[position].possible[new[position]]]).reshape(-1, 1)
             if len(rows):
-                self._extend(rows, (position, position), [*old[:position], *every[position:]], again=again)
+                self._extend(rows, (position, position), [*old[:position], *every[position:]])
 
-    def _extend(self, rows: Array, span: tuple[int, int], sets: list[Array], *, again: bool) -> None:
+    def _extend(self, rows: Array, span: tuple[int, int], sets: list[Array]) -> None:
         """Extend rows of places in the queues of a span of positions, to the end and then to the front."""
         first, last = span
         rows = self._good_enough(rows, span)
         if len(rows) == 0:
             return
         if last - first + 1 == self.positions:
-            self._take(rows, again=again)
+            self._take(rows)
             return
         if last < self.positions - 1:
             begin, end = self._followers(rows[:, -1], last, sets[last + 1])
@@ -279,7 +242,7 @@ class PartsRanking:
             more = sets[column][ranges(begin[some], end[some])].reshape(-1, 1)
             extended = np.hstack([taken, more] if column > first else [more, taken])
             self.tested += len(extended)
-            self._extend(extended, span, sets, again=again)
+            self._extend(extended, span, sets)
 
     def _followers(self, places: Array, position: int, others: Array) -> tuple[Array, Array]:
         begin = np.searchsorted(self._queues[position + 1].event[others], self._queues[position].later[places])
@@ -307,13 +270,10 @@ class PartsRanking:
                 columns.append(self._queues[position].value[rows[:, position - first]])
         return self.parts.score(columns)
 
-    def _take(self, rows: Array, *, again: bool) -> None:
+    def _take(self, rows: Array) -> None:
         scores = self._bound(rows, (0, self.positions - 1))
         columns = zip(self._queues, rows.T, strict=True)
         events = np.column_stack([queue.event[places] for queue, places in columns]).astype(np.int64, copy=False)
-        if again and self._given.count:
-            fresh = self._given.known(events) < 0
-            scores, events = scores[fresh], events[fresh]
         self._results.add(scores, events)
 
 
@@ -324,3 +284,95 @@ def _pieces(sizes: Array) -> list[slice]:
     number = np.cumsum(sizes) // PIECE
     cuts = np.flatnonzero(np.diff(number)) + 1
     return [slice(one, other) for one, other in pairwise([0, *cuts.tolist(), len(sizes)])]
+
+
+# ------------------------------------------------------------------------------------------------ windows
+
+
+class RankedWindows(NamedTuple):
+    """The best sequences of window w are the rows from `offsets[w]` to `offsets[w + 1]`, best first.
+
+    `more[w]`: there are others with the score of its last row.
+    """
+
+    offsets: Array
+    scores: Array
+    events: Array
+    more: Array
+
+
+def best_of_parts(
+    parts: Parts, low: Array, high: Array, k: int, *, ties: bool = False, most: int = MOST, listed: int = LISTED
+) -> RankedWindows:
+    """The k best of the events from `low` to `high` of each window; with `ties` all others that equal the last."""
+    begin = np.stack([np.searchsorted(events, low) for events in parts.events])
+    end = np.maximum(begin, np.stack([np.searchsorted(events, high) for events in parts.events]))
+    choices = np.prod((end - begin).astype(np.float64), axis=0)
+    found: dict[int, RankedRows] = {}
+    ranking, before = None, -1
+    for window in np.flatnonzero(choices > listed).tolist():
+        if ranking is not None and low[before] <= low[window] < high[before] <= high[window]:
+            ranking.slide(int(low[window]), int(high[window]))
+        else:
+            ranking = PartsRanking(parts, int(low[window]), int(high[window]))
+        found[window], before = ranking.best(k, ties=ties, most=most), window
+    small = np.flatnonzero((choices > 0) & (choices <= listed))
+    number = np.cumsum(choices[small]) // TOGETHER
+    pieces = [small[number == one] for one in np.unique(number)]
+    lists = [_listed(parts, begin[:, some], end[:, some], k, most if ties else k) for some in pieces]
+    return _together(parts, len(low), found, list(zip(pieces, lists, strict=True)))
+
+
+def _listed(parts: Parts, begin: Array, end: Array, k: int, most: int) -> RankedWindows:
+    """The best sequences of several windows, by listing all of theirs."""
+    count = begin.shape[1]
+    window = np.repeat(np.arange(count), end[0] - begin[0])
+    places = [ranges(begin[0], end[0])]
+    for position in range(1, parts.positions):
+        later = parts.tie_end[parts.events[position - 1][places[-1]]]
+        first = np.searchsorted(parts.events[position], later)
+        first = np.minimum(np.maximum(first, begin[position][window]), end[position][window])
+        sizes = end[position][window] - first
+        added = ranges(first, end[position][window])
+        places = [*(np.repeat(each, sizes) for each in places), added]
+        window = np.repeat(window, sizes)
+    scores = parts.score([values[each] for values, each in zip(parts.values, places, strict=True)])
+    order = np.lexsort((scores, window))
+    window, scores = window[order], scores[order]
+    starts = np.searchsorted(window, np.arange(count + 1))
+    sizes = np.diff(starts)
+    rank = np.arange(len(window)) - starts[:-1][window]
+    last = starts[:-1] + np.minimum(k, sizes) - 1
+    good = (rank < k) | (scores <= scores[last[window]])
+    kept = good & (rank < max(k, most))
+    more = np.bincount(window[good], minlength=count) > np.bincount(window[kept], minlength=count)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(window[kept], minlength=count))])
+    chosen = order[kept]
+    events = [each[place[chosen]] for each, place in zip(parts.events, places, strict=True)]
+    return RankedWindows(offsets, scores[kept], np.column_stack(events).astype(np.int64, copy=False), more)
+
+
+def _together(
+    parts: Parts, windows: int, found: dict[int, RankedRows], lists: list[tuple[Array, RankedWindows]]
+) -> RankedWindows:
+    """All windows in their order."""
+    more = np.zeros(windows, np.bool_)
+    owners, scores, events = [], [parts.score([values[:0] for values in parts.values])], [_no_rows(parts)]
+    for some, ranked in lists:
+        more[some] = ranked.more
+        owners.append(np.repeat(some, np.diff(ranked.offsets)))
+        scores.append(ranked.scores)
+        events.append(ranked.events)
+    for window, rows in found.items():
+        more[window] = rows.more
+        owners.append(np.full(len(rows.scores), window))
+        scores.append(rows.scores)
+        events.append(rows.events)
+    owner = np.concatenate([np.zeros(0, np.int64), *owners])
+    order = np.argsort(owner, kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=windows))])
+    return RankedWindows(offsets, np.concatenate(scores)[order], np.concatenate(events)[order], more)
+
+
+def _no_rows(parts: Parts) -> Array:
+    return np.zeros((0, parts.positions), np.int64)

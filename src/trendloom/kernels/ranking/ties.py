@@ -19,8 +19,8 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.tables import possible
-from trendloom.kernels.ranking.cells.graph import FREE, STEP, EventWeights, RankedGraph
-from trendloom.kernels.ranking.cells.sweeps import NONE, folded, is_cell, with_weight
+from trendloom.kernels.ranking.graph import FREE, STEP, EventWeights, RankedGraph
+from trendloom.kernels.ranking.sweeps import NONE, folded, is_cell, with_weight
 
 
 class Standings(NamedTuple):

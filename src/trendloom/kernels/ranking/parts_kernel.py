@@ -21,11 +21,10 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract.matches import Matches, join
-from trendloom.kernels.ranking.cells.windows import ranges_of
-from trendloom.kernels.ranking.joins.parts import Parts
-from trendloom.kernels.ranking.joins.parts_in_windows import best_of_parts
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
+from trendloom.kernels.ranking.parts import Parts, best_of_parts
 from trendloom.kernels.ranking.select import best_of
+from trendloom.kernels.ranking.windows import ranges_of
 
 PART = " part"
 """The column that a part of a preference reads in `SequenceParts.whole`."""
@@ -85,11 +84,11 @@ class PartsKernel(RankingKernel):
                 return None
             vectors[variable] = vector
         bounds = {name: _bounds(vector) for name, vector in vectors.items()}
-        slopes = slopes_of(self.sequence.whole, bounds)
-        if slopes is None:
+        directions = directions_of(self.sequence.whole, bounds)
+        if directions is None:
             return None
         sign = -1 if self.scoring.descending else 1
-        rises = [slopes.rises.get(name, True) == (sign > 0) for name in self.sequence.variables]
+        rises = [directions.rises.get(name, True) == (sign > 0) for name in self.sequence.variables]
         values = [vectors[name].values for name in self.sequence.variables]
         return Parts(events, values, block.tie_end, self._score(vectors, sign), rises)
 
@@ -139,7 +138,7 @@ LARGE = dict.fromkeys(RISING, HUGE) | {"exp": 300.0}
 
 
 @dataclass(frozen=True)
-class Slopes:
+class Directions:
     """By variable whether an expression rises with its part, else falls; and the least and greatest value it has."""
 
     rises: dict[str, bool]
@@ -147,57 +146,59 @@ class Slopes:
     high: float
 
 
-def slopes_of(expr: Expr, bounds: dict[str, Bounds]) -> Slopes | None:
+def directions_of(expr: Expr, bounds: dict[str, Bounds]) -> Directions | None:
     """How an expression depends on parts that lie between bounds; None: it is not monotone in one, or has no value."""
     match expr:
         case Constant(int() | float() as value):
-            return Slopes({}, float(value), float(value))
+            return Directions({}, float(value), float(value))
         case Attribute(variable):
             return _limited({variable: True}, *bounds[variable])
         case Negate(operand):
-            return _turned(slopes_of(operand, bounds))
+            return _turned(directions_of(operand, bounds))
         case Arithmetic("+", left, right):
-            return _added(slopes_of(left, bounds), slopes_of(right, bounds))
+            return _added(directions_of(left, bounds), directions_of(right, bounds))
         case Arithmetic("-", left, right):
-            return _added(slopes_of(left, bounds), _turned(slopes_of(right, bounds)))
+            return _added(directions_of(left, bounds), _turned(directions_of(right, bounds)))
         case Arithmetic("*", left, right):
-            return _multiplied(slopes_of(left, bounds), slopes_of(right, bounds))
+            return _multiplied(directions_of(left, bounds), directions_of(right, bounds))
         case Arithmetic("/", left, Constant(int() | float() as value)) if abs(value) > TINY:
-            return _multiplied(slopes_of(left, bounds), Slopes({}, 1 / value, 1 / value))
+            return _multiplied(directions_of(left, bounds), Directions({}, 1 / value, 1 / value))
         case Function(name, (operand,)):
-            found = slopes_of(operand, bounds)
+            found = directions_of(operand, bounds)
             if name not in RISING or found is None or (name == "sqrt" and found.low < 0) or found.high > LARGE[name]:
                 return None
             return _limited(found.rises, *(RISING[name](one) for one in (found.low, found.high)))
         case Function("least" | "greatest", arguments):
-            return _joined([slopes_of(one, bounds) for one in arguments])
+            return _joined([directions_of(one, bounds) for one in arguments])
     return None
 
 
-def _limited(rises: dict[str, bool], low: float, high: float) -> Slopes | None:
-    """Slopes of what stays far from the ends of the doubles."""
-    return Slopes(rises, low, high) if low > -HUGE and high < HUGE else None
+def _limited(rises: dict[str, bool], low: float, high: float) -> Directions | None:
+    """Directions of what stays far from the ends of the doubles."""
+    return Directions(rises, low, high) if low > -HUGE and high < HUGE else None
 
 
-def _turned(one: Slopes | None) -> Slopes | None:
-    return None if one is None else Slopes({name: not rise for name, rise in one.rises.items()}, -one.high, -one.low)
+def _turned(one: Directions | None) -> Directions | None:
+    return (
+        None if one is None else Directions({name: not rise for name, rise in one.rises.items()}, -one.high, -one.low)
+    )
 
 
-def _together(one: Slopes, other: Slopes) -> dict[str, bool] | None:
+def _together(one: Directions, other: Directions) -> dict[str, bool] | None:
     """The directions of both; None: they differ."""
     if any(one.rises[name] != other.rises[name] for name in one.rises.keys() & other.rises.keys()):
         return None
     return one.rises | other.rises
 
 
-def _added(one: Slopes | None, other: Slopes | None) -> Slopes | None:
+def _added(one: Directions | None, other: Directions | None) -> Directions | None:
     if one is None or other is None:
         return None
     rises = _together(one, other)
     return None if rises is None else _limited(rises, one.low + other.low, one.high + other.high)
 
 
-def _multiplied(one: Slopes | None, other: Slopes | None) -> Slopes | None:
+def _multiplied(one: Directions | None, other: Directions | None) -> Directions | None:
     """A product rises with factors as long as neither is negative; a negative constant turns it around."""
     if one is None or other is None:
         return None
@@ -214,7 +215,7 @@ def _multiplied(one: Slopes | None, other: Slopes | None) -> Slopes | None:
     return None if shared is None else _limited(shared, one.low * other.low, one.high * other.high)
 
 
-def _joined(several: list[Slopes | None]) -> Slopes | None:
+def _joined(several: list[Directions | None]) -> Directions | None:
     known = [one for one in several if one is not None]
     if len(known) < len(several):
         return None
@@ -223,5 +224,5 @@ def _joined(several: list[Slopes | None]) -> Slopes | None:
         rises = _together(found, one)
         if rises is None:
             return None
-        found = Slopes(rises, min(found.low, one.low), max(found.high, one.high))
+        found = Directions(rises, min(found.low, one.low), max(found.high, one.high))
     return found

@@ -1,10 +1,10 @@
 """The best combinations of sequences that are ranked each on its own, under the contract every kernel keeps.
 
 Every operand of AND or SEQ gives its best sequences when it is asked (`sequences`); a rank join reads them no further
-than the best combinations need (`rank_join`). What is joined on its own is an arena (`arenas`): a window, a key, or
-a stretch of time where a bound on spans cuts a key. Arenas with few combinations are listed, all of them together,
-which is faster; so a Python loop goes over large ones alone (`arena_search`).
-Cost: for each large arena the accesses of the join; see `rank_join`.
+than the best combinations need (`rank_join`). What is joined on its own is a stretch (`stretches`): a window, a key, or
+a stretch of time where a bound on spans cuts a key. Stretches with few combinations are listed, all of them together,
+which is faster; so a Python loop goes over large ones alone (`stretch_search`).
+Cost: for each large stretch the accesses of the join; see `rank_join`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,13 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.contract.pattern_spec import Rule
-from trendloom.kernels.ranking.cells.weights import strata_of, weighing_of
-from trendloom.kernels.ranking.joins.arena_search import ArenaSearch
-from trendloom.kernels.ranking.joins.arenas import arenas_of, combinations_in
-from trendloom.kernels.ranking.joins.equalities import EqualSides, equalities_of, key_columns
-from trendloom.kernels.ranking.joins.merging import MergeName
-from trendloom.kernels.ranking.joins.operand import JoinBranch, JoinOperand
-from trendloom.kernels.ranking.joins.rank_join import JoinConditions
-from trendloom.kernels.ranking.joins.sequences import RankedOperand, WeighedBranch
+from trendloom.kernels.ranking.join_entries import MergeName
+from trendloom.kernels.ranking.join_keys import EqualSides, equalities_of, key_columns
+from trendloom.kernels.ranking.join_operands import JoinBranch, JoinOperand, RankedOperand, WeighedBranch
+from trendloom.kernels.ranking.join_stretches import StretchSearch, combinations_in, stretches_of
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
+from trendloom.kernels.ranking.rank_join import JoinConditions
+from trendloom.kernels.ranking.weights import strata_of, weighing_of
 
 LITTLE = 1 << 18
 """Combinations in a block up to which all of them are listed: that needs no further kernels."""
@@ -65,14 +63,14 @@ class RankJoinKernel(RankingKernel):
         search = self._search(block)
         return self.listing.effort(block) if search is None else search.effort()
 
-    def _search(self, block: Block) -> ArenaSearch | None:
+    def _search(self, block: Block) -> StretchSearch | None:
         """The search of a block; None: it has few combinations, or numbers that only listing can deal with."""
         if not len(block):
             return None
         window = self.pattern_spec.window
         check_range(block.time, window)
-        arenas = arenas_of(block, window, self.operands, overall=self.scoring.overall)
-        number = combinations_in(arenas, self.operands, block)
+        stretches = stretches_of(block, window, self.operands, overall=self.scoring.overall)
+        number = combinations_in(stretches, self.operands, block)
         if number.sum() <= LITTLE:
             return None
         ranked, blanks = [], False
@@ -83,7 +81,7 @@ class RankJoinKernel(RankingKernel):
                 return None
             blanks |= any(one is not None and one[1] for one in weighed)
             ranked.append(RankedOperand(operand, known, self._reach(operand, block), self.score_type))
-        return ArenaSearch(self, block, arenas, number, ranked, self._conditions(block), blanks=blanks)
+        return StretchSearch(self, block, stretches, number, ranked, self._conditions(block), blanks=blanks)
 
     def _weighed(self, branch: JoinBranch, block: Block) -> tuple[WeighedBranch, bool] | None:
         """The events of a branch and what they add, less being better, and whether some have no value.

@@ -2,7 +2,7 @@
 
 One sweep finds the best path to every event, then the next best paths are made one after the other, as many as are
 wanted; no match is built that is not given out, and one more to see whether others have the score of the last. Where
-that is so, the first of these by time are looked for on their own (`tied`), and so are matches without a score where
+that is so, the first of these by time are looked for on their own (`ties`), and so are matches without a score where
 too few have one.
 Cost: O(events · moves) and O(length · log(events)) for each match given out; see `sweeps` and `next_best`.
 """
@@ -23,7 +23,16 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.contract.pattern_spec import Compared
-from trendloom.kernels.ranking.cells.boards import (
+from trendloom.kernels.ranking.graph import GREATEST, LEAST, SUM, EventWeights, RankedGraph, graph_of
+from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
+from trendloom.kernels.ranking.select import best_of, together
+from trendloom.kernels.ranking.strata import GREATEST as strata_greatest
+from trendloom.kernels.ranking.strata import SUM as strata_sum
+from trendloom.kernels.ranking.strata import best_paths, best_spans
+from trendloom.kernels.ranking.sweeps import offers_for
+from trendloom.kernels.ranking.ties import Standings
+from trendloom.kernels.ranking.weights import Weighing, fold_vector, strata_of, weighing_of
+from trendloom.kernels.ranking.windows import (
     PathsOfBoards,
     Ranges,
     SpanBoards,
@@ -32,17 +41,9 @@ from trendloom.kernels.ranking.cells.boards import (
     first_of_windows,
     paths_of_spans,
     paths_of_windows,
+    ranges_of,
+    spans_of,
 )
-from trendloom.kernels.ranking.cells.graph import GREATEST, LEAST, SUM, EventWeights, RankedGraph, graph_of
-from trendloom.kernels.ranking.cells.sweeps import offers_for
-from trendloom.kernels.ranking.cells.tied import Standings
-from trendloom.kernels.ranking.cells.weights import Weighing, fold_vector, strata_of, weighing_of
-from trendloom.kernels.ranking.cells.windows import ranges_of, spans_of
-from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
-from trendloom.kernels.ranking.select import best_of, together
-from trendloom.kernels.ranking.strata import GREATEST as strata_greatest
-from trendloom.kernels.ranking.strata import SUM as strata_sum
-from trendloom.kernels.ranking.strata import best_paths, best_spans
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Few combinations are listed in one call, large arenas are joined, those that cannot hold the best are left out."""
+"""Few combinations are listed in one call, large stretches are joined, those that cannot hold the best are left out."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import trendloom as tl
-from trendloom.kernels.ranking.joins import arena_search, joined_arenas, sequences
-from trendloom.kernels.ranking.joins import kernel as joins
+from trendloom.kernels.ranking import join_kernel as joins
+from trendloom.kernels.ranking import join_operands, join_stretches
 from trendloom.kernels.ranking.kernel import ListingKernel
 
 PAIRS = "AND(SEQ(A a, B b), SEQ(C c, D d))"
@@ -36,20 +36,20 @@ def events(counts: list[int], *, apart: int = 1) -> pa.Table:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often matches were listed, and how many arenas were joined."""
+    """How often matches were listed, and how many stretches were joined."""
     seen: Counter[str] = Counter()
-    listed, joined = ListingKernel.best, joined_arenas.ArenaJoins._best
+    listed, joined = ListingKernel.best, join_stretches.StretchJoins._best
 
     def listing(kernel: ListingKernel, *given: Any) -> Any:
         seen["listed"] += 1
         return listed(kernel, *given)
 
-    def joining(joined_: joined_arenas.ArenaJoins, *given: Any) -> Any:
+    def joining(joined_: join_stretches.StretchJoins, *given: Any) -> Any:
         seen["joined"] += 1
         return joined(joined_, *given)
 
     monkeypatch.setattr(ListingKernel, "best", listing)
-    monkeypatch.setattr(joined_arenas.ArenaJoins, "_best", joining)
+    monkeypatch.setattr(join_stretches.StretchJoins, "_best", joining)
     monkeypatch.setattr(joins, "LITTLE", 0)
     return seen
 
@@ -61,13 +61,13 @@ def compare(query: str, table: pa.Table) -> None:
 def test_small_keys_are_listed_together_and_large_ones_joined(
     calls: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arena_search, "FEW", 10)
+    monkeypatch.setattr(join_stretches, "FEW", 10)
     compare(f"PATTERN {PAIRS} WHERE [k] {RANKED}", events([8] * 30 + [24, 24] + [8] * 10))
     assert calls == {"listed": 1, "joined": 2}
 
 
 def test_listing_is_divided_where_it_would_be_too_much(calls: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arena_search, "LISTED", 50)
+    monkeypatch.setattr(join_stretches, "LISTED", 50)
     compare(f"PATTERN {PAIRS} WHERE [k] {RANKED}", events([8] * 4))
     assert calls == {"listed": 2}  # 16 combinations of each key
 
@@ -75,21 +75,21 @@ def test_listing_is_divided_where_it_would_be_too_much(calls: Counter[str], monk
 def test_windows_beside_large_ones_are_listed_and_counted_once(
     calls: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arena_search, "FEW", 10)
+    monkeypatch.setattr(join_stretches, "FEW", 10)
     for overall in ("", "OVERALL"):
         compare(f"PATTERN {PAIRS} WHERE [k] WITHIN 12 SLIDE 4 {RANKED} {overall}", events([10, 26, 9]))
     assert min(calls.values()) > 1
 
 
 def test_of_keys_that_are_ranked_together_few_are_opened(calls: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arena_search, "FEW", -1)
+    monkeypatch.setattr(join_stretches, "FEW", -1)
     compare(f"PATTERN {PAIRS} WHERE [k] {RANKED} OVERALL", events([12] * 60))
     assert 0 < calls["joined"] < 40
     assert not calls["listed"]
 
 
 def test_a_bound_on_spans_opens_few_stretches(calls: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arena_search, "FEW", -1)
+    monkeypatch.setattr(join_stretches, "FEW", -1)
     compare(f"PATTERN {PAIRS} WITHIN 10 {RANKED}", events([300]))
     assert 0 < calls["joined"] < 25  # of 30
     assert not calls["listed"]
@@ -98,7 +98,7 @@ def test_a_bound_on_spans_opens_few_stretches(calls: Counter[str], monkeypatch: 
 def test_matches_without_a_score_are_listed_where_too_few_have_one(
     calls: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arena_search, "FEW", -1)
+    monkeypatch.setattr(join_stretches, "FEW", -1)
     table = events([8, 8])
     few = table.set_column(3, "w", pa.array([1, 2, 3, 4, None, None, None, None, 1, 2, 3, 4, 5, 6, 7, None]))
     compare(f"PATTERN {PAIRS} WHERE [k] {RANKED}", few)
@@ -107,7 +107,7 @@ def test_matches_without_a_score_are_listed_where_too_few_have_one(
 
 def test_explain_counts_what_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joins, "LITTLE", 0)
-    monkeypatch.setattr(arena_search, "FEW", 10)
+    monkeypatch.setattr(join_stretches, "FEW", 10)
     explained = tl.explain(f"PATTERN {PAIRS} WHERE [k] {RANKED}", events([8, 24, 8]), analyze=True)
     shown = explained[explained.index("Ranking\n") : explained.index("Measured")]
     figures = dict(re.findall(r"─ (\S.*?)  +(\d+)$", shown, re.MULTILINE))
@@ -115,14 +115,14 @@ def test_explain_counts_what_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
     assert figures["matches made"] == str(2 * 9 + 3)  # nine of each small key; three of the large one, which are wanted
 
 
-@pytest.mark.parametrize(("module", "name"), [(joined_arenas, "PATIENCE"), (sequences, "MOST")])
+@pytest.mark.parametrize(("module", "name"), [(join_stretches, "PATIENCE"), (join_operands, "MOST")])
 def test_a_join_that_finds_too_little_is_given_up(
     module: Any, name: str, calls: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for constants, one in ((module, name), (arena_search, "FEW")):
+    for constants, one in ((module, name), (join_stretches, "FEW")):
         monkeypatch.setattr(constants, one, 0)
-    monkeypatch.setattr(sequences, "FIRST", 1)
-    monkeypatch.setattr(joined_arenas, "FIRST", 1)
+    monkeypatch.setattr(join_operands, "FIRST", 1)
+    monkeypatch.setattr(join_stretches, "FIRST", 1)
     compare(f"PATTERN {PAIRS} WHERE a.w + c.w = 1000000 {RANKED}", events([40]))
     assert calls == {"listed": 1, "joined": 1}
     calls.clear()

@@ -23,8 +23,8 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.reachability import first_cut
 from trendloom.kernels.matching.tables import pairs_hold, possible
-from trendloom.kernels.ranking.cells.graph import FREE, STEP, EventWeights, RankedGraph
-from trendloom.kernels.ranking.cells.sweeps import NONE, START, Ways, with_weight
+from trendloom.kernels.ranking.graph import FREE, STEP, EventWeights, RankedGraph
+from trendloom.kernels.ranking.sweeps import NONE, START, Ways, with_weight
 
 UNKNOWN = -3
 """An entry, or a heap, that nobody has asked for."""

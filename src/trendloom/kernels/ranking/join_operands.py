@@ -1,35 +1,76 @@
-"""The sequences of an operand in many arenas, best first: made for all arenas at once, and more of one on demand.
+"""What is joined: operands of a pattern, each a sequence of single events or a choice of several, with preferences.
 
-One call of `strata` ranks the sequences of many windows, which share what they have in common. How many are made for
-each is what the joins before have read. A join that needs more of an arena has them made for this arena alone, twice as
-many each time. The branches of an OR are ranked each on its own and merged: of those lists no more is certain than up
-to the last entry of any that is not complete.
+An entry of an operand has a column for every event of every branch; those of branches that it does not take hold −1. So
+a row says by itself which branch it is of.
 
-Cost: that of `strata` for the arenas; O(entries) to merge branches.
+One call of `strata` ranks the sequences of many windows, which share what they have in common. How many are made
+for each is what the joins before have read. A join that needs more of a stretch has them made for this stretch alone,
+twice as many each time. The branches of an OR are ranked each on its own and merged: of those lists no more is certain
+than up to the last entry of any that is not complete.
+
+Cost: that of `strata` for the stretches; O(entries) to merge branches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
+from trendloom.expr.nodes import Expr, Fold
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.ranking.joins.components import Entries, ranges
-from trendloom.kernels.ranking.joins.key_numbers import KeyNumbers
-from trendloom.kernels.ranking.joins.operand import JoinBranch, JoinOperand
+from trendloom.kernels.ranking.join_entries import Entries, ranges
+from trendloom.kernels.ranking.key_numbers import KeyNumbers
 from trendloom.kernels.ranking.strata import SUM, BestPaths, Strata, best_paths, best_spans
 
 FIRST = 64
-"""Sequences that are made of an arena at first."""
+"""Sequences that are made of a stretch at first."""
 HELD = 1 << 19
-"""Sequences that are held of all arenas of a turn."""
+"""Sequences that are held of all stretches of a turn."""
 MOST = 1 << 22
-"""Sequences of one arena: a join that wants more of them looks at almost everything."""
+"""Sequences of one stretch: a join that wants more of them looks at almost everything."""
+
+
+@dataclass(frozen=True)
+class JoinBranch:
+    """A sequence of single events: its positions in order, and its preference, which grows with the fold or falls."""
+
+    positions: tuple[int, ...]
+    variables: tuple[str, ...]
+    preference: Expr
+    fold: Fold
+    falling: bool
+
+
+@dataclass(frozen=True)
+class JoinOperand:
+    """One sequence, or an OR of several.
+
+    `within`: its events lie in the last so many ticks of a window, or, where windows do not slide, less than that
+    apart; None: no such bound.
+    """
+
+    branches: tuple[JoinBranch, ...]
+    within: int | None = None
+
+    @cached_property
+    def positions(self) -> tuple[int, ...]:
+        """By column of an entry the position that is bound."""
+        return tuple(position for branch in self.branches for position in branch.positions)
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        return tuple(variable for branch in self.branches for variable in branch.variables)
+
+    def columns(self, branch: int) -> slice:
+        """The columns of a branch."""
+        begin = sum(len(one.positions) for one in self.branches[:branch])
+        return slice(begin, begin + len(self.branches[branch].positions))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +92,7 @@ class WeighedBranch:
 
 @dataclass(frozen=True, eq=False)
 class SequenceLists:
-    """The best sequences of arenas: those of arena i from `offsets[i]` on, in order. `complete`: there are no more.
+    """The best sequences of stretches: those of number i from `offsets[i]` on, in order. `complete`: there are no more.
 
     `blank`: some have no score, or none that fits.
     """
@@ -100,13 +141,13 @@ class RankedOperand:
         size = np.diff(paths.offsets)
         events = np.full((len(paths.scores), len(self.operand.positions)), -1, np.int64)
         events[:, self.operand.columns(number)] = paths.events
-        arena = np.repeat(np.arange(len(low)), size)
+        stretch = np.repeat(np.arange(len(low)), size)
         blank = np.zeros(len(low), np.bool_)
         if scores.values.dtype == object:
-            blank[arena] = True
-            return SequenceLists(paths.offsets, np.zeros(len(arena), self._type), events, size < count, blank)
+            blank[stretch] = True
+            return SequenceLists(paths.offsets, np.zeros(len(stretch), self._type), events, size < count, blank)
         if scores.valid is not None:
-            blank[arena[~scores.valid]] = True
+            blank[stretch[~scores.valid]] = True
         return SequenceLists(paths.offsets, scores.values.astype(self._type, copy=False), events, size < count, blank)
 
 
@@ -158,26 +199,26 @@ def _inside(strata: Strata, position: int, low: Array, high: Array) -> Array:
 
 def _merged(found: Sequence[SequenceLists]) -> SequenceLists:
     """Lists of several branches as one: up to the worst score that all of them have reached."""
-    arenas = len(found[0].complete)
-    arena = np.concatenate([np.repeat(np.arange(arenas), np.diff(one.offsets)) for one in found])
+    stretches = len(found[0].complete)
+    stretch = np.concatenate([np.repeat(np.arange(stretches), np.diff(one.offsets)) for one in found])
     scores = np.concatenate([one.scores for one in found])
     events = np.concatenate([one.events for one in found])
-    worst = np.full(arenas, np.inf if scores.dtype == np.float64 else np.iinfo(np.int64).max, scores.dtype)
+    worst = np.full(stretches, np.inf if scores.dtype == np.float64 else np.iinfo(np.int64).max, scores.dtype)
     for one in found:
         open_ = np.flatnonzero(~one.complete)  # these have entries
         worst[open_] = np.minimum(worst[open_], one.scores[one.offsets[open_ + 1] - 1])
-    order = np.lexsort((scores, arena))
-    order = order[scores[order] <= worst[arena[order]]]
-    offsets = np.searchsorted(arena[order], np.arange(arenas + 1)).astype(np.int64)
+    order = np.lexsort((scores, stretch))
+    order = order[scores[order] <= worst[stretch[order]]]
+    offsets = np.searchsorted(stretch[order], np.arange(stretches + 1)).astype(np.int64)
     complete = np.logical_and.reduce([one.complete for one in found])
     blank = np.logical_or.reduce([one.blank for one in found])
     return SequenceLists(offsets, scores[order], events[order], complete, blank)
 
 
 class ListedSequences:
-    """A component: the sequences of an operand in one arena after the other, best first.
+    """A component: the sequences of an operand in one stretch after the other, best first.
 
-    A turn is a number of arenas whose lists are made together; `read` is how many entries of a list were looked at.
+    A turn is a number of stretches whose lists are made together; `read` is how many entries of a list were looked at.
     `blank`: some have no score, or there are too many.
     """
 

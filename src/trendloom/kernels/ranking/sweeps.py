@@ -18,7 +18,7 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.reachability import first_cut
 from trendloom.kernels.matching.tables import fits_at, pairs_hold, possible
-from trendloom.kernels.ranking.cells.graph import (
+from trendloom.kernels.ranking.graph import (
     EQUAL,
     FREE,
     LEAST,
