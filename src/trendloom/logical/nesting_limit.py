@@ -13,7 +13,7 @@ from trendloom.frontend.tql import tree
 
 MOST = 100
 _OF_A_PATTERN = 2.0
-_OF_A_TERM = 0.4  # `a + b + c + ...` is nested too, though nobody sees it
+_OF_A_TERM = 0.4  # `a + b + c + ...` is nested too, without parentheses
 _PATTERNS = tree.Seq | tree.Repeat | tree.Not | tree.Or | tree.And | tree.Exists | tree.OperandWithin
 
 

@@ -153,5 +153,5 @@ class Plan:
 
     @property
     def ranks_across_keys(self) -> bool:
-        """Whether matches of several keys are ranked together: who sees some of the keys knows candidates only."""
+        """Whether matches of several keys are ranked together: a task with some of the keys has candidates only."""
         return self.ranking is not None and self.ranking.overall and bool(self.keys)

@@ -345,7 +345,7 @@ def _folded(operator: Operator, operands: Sequence[Expr], known: Known) -> Fold 
 
 
 def _part(operator: Operator, expr: Expr, known: Known) -> Part | None:
-    """A value of one event, or the least or greatest of several where such are asked for."""
+    """A value of one event, or the least or greatest of several where the preference has them."""
     wanted = {"least": "min", "greatest": "max"}.get(operator)
     match expr:
         case Aggregate(function, variable, str(column), False, kind) if function == wanted:

@@ -1,6 +1,6 @@
 """What is known of a stream before a query runs over it: how many events, of which types and keys, what passes.
 
-Every figure is optional: what nobody looked at stays unknown, and no answer depends on any of it. The room
+Every figure is optional: what was not examined stays unknown, and no answer depends on any of it. The room
 `engines.introspection` builds them of events, of the footers of Parquet files, and of what a live stream keeps.
 """
 
@@ -114,5 +114,5 @@ StatisticsOf = Callable[[Plan], Statistics]
 
 
 def nothing_known(plan: Plan) -> Statistics:
-    """Where nobody looked at the stream."""
+    """Nothing is known of the stream."""
     return UNKNOWN

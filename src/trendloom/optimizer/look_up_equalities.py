@@ -1,7 +1,7 @@
 """An event that must equal one that is bound already is looked up by its value instead of being sought among all.
 
 Before: `b.id = a.id` is tested on every b after a.   After: b is looked up by a.id, and only what is found is tested.
-Valid because a bare variable is universally quantified: whichever of its events is asked, the new one must equal it.
+Valid because a bare variable is universally quantified: whichever of its events is compared, the new one must equal it.
 Predicates of one round of a Kleene part stay as they are: they ask the events of their round alone.
 """
 

@@ -1,7 +1,7 @@
 """Of conditions that are decided at one component, the one that loses most for its price comes first.
 
 Before: a.x < b.x, a.id = b.id.   After: a.id = b.id, a.x < b.x, because fewer pairs pass an equality.
-Valid because a match passes all conditions, in whatever order they are asked. The share that passes is estimated by the
+Valid because a match passes all conditions, in any order of tests. The share that passes is estimated by the
 sizes of domains where they are known, else by the kind of the comparison; the price is the size of the expression.
 """
 

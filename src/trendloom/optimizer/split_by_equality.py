@@ -162,7 +162,7 @@ def _sides(condition: Condition) -> tuple[Attribute, Attribute]:
 
 
 def _each_equals_an_earlier(scope: _BindingScope, pairs: list[tuple[str | None, str | None]]) -> bool:
-    """Whether a run knows of each event after its first that it has the value of one before."""
+    """Whether every event of a run after its first has the value of one before it."""
     beginning = min(scope.first, key=lambda name: scope.first[name])
     if beginning in scope.plural and (beginning, beginning) not in pairs:
         return False

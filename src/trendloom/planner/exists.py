@@ -26,13 +26,13 @@ def describe_hiding(pattern_spec: PatternSpec, how: str) -> tuple[Branch, ...]:
     return (Branch("EXISTS", f"{names}: {how}"),)
 
 
-# Fewer matches for the same remainders of EXISTS: hidden events that nobody asks about are bound once, or not at all.
+# Fewer matches for the same remainders of EXISTS: hidden events that no condition reads are bound once, or not at all.
 #
 # Under skip-till-any-match a hidden event that repeats (`X x+`) makes a match of every set of events that fit, all
 # with one remainder. One of them is enough, where no condition speaks of them: the last, if no NOT lies before, or the
 # first, if none lies after. And where a step without NOTs leads past them (`X x*`), and no condition looks at
 # neighbours, there need not be one. So the template loses the steps from such an event to itself, or its whole state,
-# before an algorithm is chosen, and nobody finds such matches. Every state that is left can be reached from the start.
+# before an algorithm is chosen, and such matches are never found. Every state left can be reached from the start.
 
 
 def with_single_witnesses(pattern_spec: PatternSpec) -> PatternSpec:

@@ -70,7 +70,7 @@ def _ranked(request: PlanningRequest) -> Choice:
 
 
 def _branch(request: PlanningRequest, branch: Pattern) -> PlanningRequest | Refusal:
-    """What is asked of a branch by itself, or what stands in the way."""
+    """The request for a branch by itself, or why it cannot be ranked by itself."""
     plan = request.plan
     positions, names = {atom.position for atom in atoms(branch)}, {atom.variable for atom in atoms(branch)}
     ranking = _ranking_of(plan, names)
@@ -92,7 +92,7 @@ def _branch(request: PlanningRequest, branch: Pattern) -> PlanningRequest | Refu
     changed = _with_own_span(changed, positions)
     scope = replace(request.pattern_spec.scopes[0], template=build_template(branch), rules=rules)
     places = tuple(
-        place if position in positions else replace(place, parts=(), branch=())  # nobody asks where others stand
+        place if position in positions else replace(place, parts=(), branch=())  # the places of others do not matter
         for position, place in enumerate(request.pattern_spec.places)
     )
     pattern_spec = replace(

@@ -54,7 +54,7 @@ def monotone(expr: Expr) -> bool:
 
 
 def _rises(expr: Expr) -> int | None:
-    """1: never falls when events are added; −1: never rises; 0: stays; None: nobody knows."""
+    """1: never falls when events are added; −1: never rises; 0: stays; None: undetermined."""
     if not any(isinstance(node, Attribute | Aggregate | Extent) for node in walk(expr)):
         return 0
     match expr:

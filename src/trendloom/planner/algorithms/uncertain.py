@@ -91,7 +91,7 @@ def _range(expr: Expr) -> tuple[str, _ValueRange] | None:
 
 
 def _comparable(one: _ValueRange, other: _ValueRange) -> bool:
-    """Whether all their bounds are numbers, or all texts of an equality: of other texts nobody says how they sort."""
+    """Whether all their bounds are numbers, or all texts of an equality: the order of other texts is not defined."""
     bounds = [bound for side in (one, other) for bound in (side.low, side.high) if bound is not None]
     if all(isinstance(bound, NUMBERS) for bound in bounds):
         return True

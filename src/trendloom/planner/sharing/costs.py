@@ -4,7 +4,7 @@
   for every cell with its letter a call and its open windows; for every window of a key what it costs to open, give out
   and empty it;
 - a segment that is counted per START event: for each of its events one addition per START event that is within reach,
-  for each START event what prefixes hold, for each outcome that is asked for a product per START event and window;
+  for each START event what prefixes hold, for each outcome that is read a product per START event and window;
 - by itself, a query costs a call, and for each of its events about as much as it has positions.
 
 The constants are nanoseconds on one core of the machine that the benchmarks ran on (`python -m benchmarks.run --only
@@ -32,14 +32,14 @@ SWEEP, QUERY = 1e6, 4e4
 NANOSECOND = 1e-9
 UNKNOWN_EVENTS = 1000.0
 TESTED = 0.3
-"""The share of events that pass conditions on them alone, where nobody looked."""
+"""The share of events that pass conditions on them alone, without statistics."""
 
 
 @dataclass(frozen=True)
 class Rates:
     """By the number of a letter how many events it has; how many keys, and the times that events span.
 
-    `known`: somebody counted them.
+    `known`: the events were counted.
     """
 
     events: tuple[float, ...]
@@ -129,7 +129,7 @@ def step_cost(letter: int | None, family: Family, rates: Rates) -> float:
 
 
 def segment_cost(event_filters: Sequence[int], asked: Sequence[float], family: Family, rates: Rates) -> float:
-    """What a segment costs that is counted per START event; `asked`: by use how often its outcome is asked for."""
+    """What a segment costs that is counted per START event; `asked`: by use how often its outcome is read."""
     starts = max(rates.within_reach(event_filters[0], family), 1.0)
     found = sum(_of(letter, rates) * (EXTEND + STARTED * starts) for letter in event_filters)
     found += len(asked) * _of(event_filters[0], rates) * ENTER * family.lanes
@@ -137,5 +137,5 @@ def segment_cost(event_filters: Sequence[int], asked: Sequence[float], family: F
 
 
 def often_asked(follower: int | None, family: Family, rates: Rates) -> float:
-    """How often the outcome of a segment is asked for: by events of the letter after it, or when windows end."""
+    """How often the outcome of a segment is read: by events of the letter after it, or when windows end."""
     return rates.windows(family) if follower is None else _of(follower, rates)

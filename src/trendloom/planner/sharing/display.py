@@ -96,7 +96,7 @@ def _with_rest(shown: Sequence[Branch], count: int) -> tuple[Branch, ...]:
 
 
 def _conflicts(considered: Considered) -> Branch:
-    """Pairs that exclude each other, those of the heaviest segments first; nobody reads all of thousands."""
+    """Pairs that exclude each other, those of the heaviest segments first, and the number of the others."""
     graph = considered.choice.graph
     heavy = heaviest(considered, graph.all)
     options = len(graph.segments) > len(heavy)

@@ -38,7 +38,7 @@ from trendloom.planner.sharing.segments import SharedSegment, mine_segments
 
 @dataclass(frozen=True)
 class Way:
-    """A way to answer all queries of a group, and how many seconds it should take; None: nobody knows."""
+    """A way to answer all queries of a group, and how many seconds it should take; None: unknown."""
 
     name: str
     seconds: float | None = None
@@ -156,7 +156,7 @@ class SharingQuestion:
         return self in SEARCHED and not SEARCHED[self].best
 
     def search_on(self) -> None:
-        """Find the best plan, however long it takes: whoever asks for segments afterwards gets them."""
+        """Find the best plan, however long it takes; `segments` returns its segments from then on."""
         self._remember(self.choice(None))
 
     def _remember(self, choice: SharingChoice) -> None:
@@ -184,7 +184,7 @@ def _is_prefix(segment: SharedSegment) -> bool:
 
 
 def shared_steps(segment: SharedSegment) -> SharedSteps:
-    """A segment as the kernel knows it."""
+    """A segment as the kernel reads it."""
     return SharedSteps(_steps(segment), segment.places)
 
 

@@ -1,4 +1,4 @@
-"""Queries that can be counted together with others: sequences of single or repeated events, and what is asked of them.
+"""Queries that can be counted together with others: sequences of single or repeated events, and what they compute.
 
 Such a query has a plain sequence under skip-till-any-match, with NOTs of single events between its parts, conditions
 on single events alone, and asks for numbers of matches, or for what their events add up to.
@@ -25,7 +25,7 @@ MORE = "its pattern is more than a sequence of single and repeated events, with 
 
 @dataclass
 class QueryEventFilters:
-    """What events are asked for, numbered as they appear."""
+    """The filters of events of several queries, numbered as they appear."""
 
     numbers: dict[Hashable, int] = field(default_factory=dict)
 
