@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import trendloom as tl
-from trendloom.diagnosis.feature_space import FeatureSpace, LeftOut, features_at, windows_within
+from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, features_at, windows_within
 from trendloom.diagnosis.features import Feature, FeatureTable
 from trendloom.diagnosis.periods import Period, labelled
 from trendloom.diagnosis.related_periods import MonitoredSeries
@@ -106,7 +106,7 @@ def features_of(simulation: Simulation, spans: Sequence[tuple[int, int]]) -> Fea
     type_, attribute, _ = MEASURED[simulation.key]
     marked = {one.partition for one in simulation.abnormal + simulation.reference}
     partitions = tuple(((simulation.key, name),) for name in sorted(marked))
-    left_out = [LeftOut(type_, attribute, partitions), LeftOut(type_, None, partitions)]
+    left_out = [Excluded(type_, attribute, partitions), Excluded(type_, None, partitions)]
     space = FeatureSpace(left_out=left_out, keys=[simulation.key], length="30 s")
     return features_at(by_type(simulation.events), "time", windows_within(spans, WINDOW, "30 s"), WINDOW, space)
 

@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from trendloom.diagnosis.diagnosis import Diagnosis, Settings
-from trendloom.diagnosis.feature_space import FeatureSpace, LeftOut, features_at, windows_within
+from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, features_at, windows_within
 from trendloom.diagnosis.features import Feature
 from trendloom.diagnosis.periods import Period
 from trendloom.diagnosis.reasoning import diagnose
@@ -127,7 +127,7 @@ def _diagnosed(
     events: pa.Table, label: Label, periods: Sequence[Period], *, left_out: bool, settings: Settings
 ) -> Diagnosis:
     partition = ((("series", label.series),),)
-    hidden = [LeftOut("Metric", "value", partition), LeftOut("Metric", None, partition)] if left_out else []
+    hidden = [Excluded("Metric", "value", partition), Excluded("Metric", None, partition)] if left_out else []
     starts = windows_within([(one.low, one.high) for one in periods], HOUR, "1 h")
     space = FeatureSpace(left_out=hidden, length="1 h")
     table = features_at({"Metric": events.drop_columns(["type"])}, "time", starts, HOUR, space)

@@ -74,9 +74,9 @@ class Story:
             self.go_on()
         return due
 
-    def renewed_rows(self) -> Any:
+    def rows_after_restart(self) -> Any:
         assert self.workload is not None
-        found = self.workload.renewed_rows()
+        found = self.workload.rows_after_restart()
         self.renewals += 1
         self.go_on()
         return found

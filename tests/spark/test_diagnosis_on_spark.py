@@ -14,7 +14,7 @@ from tests.unit.engines.archived_runs import ABNORMAL, FIRST, archive_of_runs, b
 import trendloom as tl
 from trendloom.archive import Archive, create_archive, open_archive, write_events
 from trendloom.diagnosis.archived_features import WindowedSpace, features_of_archive
-from trendloom.diagnosis.feature_space import FeatureSpace, LeftOut, windows_within
+from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, windows_within
 from trendloom.diagnosis.features import Feature, FeatureTable
 from trendloom.diagnosis.formula import Formula, Operator, Predicate
 from trendloom.diagnosis.monitors import Grade, Monitor, keep_monitor, run_monitor
@@ -56,9 +56,9 @@ def in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("in_small_pieces")
 def test_features_of_stretches_with_a_series_left_out(spark: Any, archive: Archive) -> None:
     out = [
-        LeftOut("Step", "size", ((("job", "j3"),),)),
-        LeftOut("Step", "size", ((("job", "j2"),),), (begin_of(2), begin_of(2) + 90)),
-        LeftOut("Memory", None),
+        Excluded("Step", "size", ((("job", "j3"),),)),
+        Excluded("Step", "size", ((("job", "j2"),),), (begin_of(2), begin_of(2) + 90)),
+        Excluded("Memory", None),
     ]
     space = FeatureSpace(left_out=out, keys=("job",), length="30 s")
     here, there = both(spark, archive, [ABNORMAL, (begin_of(2), begin_of(2) + 300)], 30, space)

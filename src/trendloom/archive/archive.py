@@ -20,7 +20,7 @@ import pyarrow as pa
 from trendloom.archive.commits import EVENTS, KINDS, PARTITIONS, RESULTS, ArchivedFile, Log, read_log
 from trendloom.archive.partitions import FIRST, LAST, POINTS, PartitionRows, table_of_partitions
 from trendloom.archive.queries import AT, ArchivedQuery, read_monitors, read_queries
-from trendloom.archive.reading import VanishedFile, WantedRows, read_files, schema_of_file
+from trendloom.archive.reading import MissingFileError, RowSelection, read_files, schema_of_file
 from trendloom.archive.schemas import joint_columns
 from trendloom.archive.settings import ArchiveSettings, agree_on_settings, read_settings, settings_for
 from trendloom.errors import ArchiveWarning, DataError, OptionError, did_you_mean
@@ -106,7 +106,7 @@ class Archive:
         def ask(archive: Archive) -> pa.Table:
             files = archive._named(EVENTS, type_, "type")
             schema = archive._chosen(files, [archive.time], columns, f"events of type '{type_}'")
-            return archive._read(files, schema, WantedRows(archive.time, low, high))
+            return archive._read(files, schema, RowSelection(archive.time, low, high))
 
         return self._asked(ask)
 
@@ -144,7 +144,7 @@ class Archive:
             if not files:
                 return archive._empty(known.kinds, (AT,))
             schema = archive._chosen(files, [AT], None, f"rows of query '{query}'")
-            return archive._read(files, schema, WantedRows(AT, low, high, dict(partition or {})))
+            return archive._read(files, schema, RowSelection(AT, low, high, dict(partition or {})))
 
         return self._asked(ask)
 
@@ -157,7 +157,7 @@ class Archive:
             if not files:
                 return archive._empty(known.keys, (FIRST, LAST), {POINTS: pa.int64()})
             schema = archive._chosen(files, [AT], known.keys, f"rows of query '{query}'")
-            rows = archive._read(files, schema, WantedRows(AT))
+            rows = archive._read(files, schema, RowSelection(AT))
             return table_of_partitions(rows, archive._partition_rows(known), known.keys, AT)
 
         return self._asked(ask)
@@ -175,11 +175,11 @@ class Archive:
         """The answer; where a file has vanished since the archive was opened, that of the archive as it is."""
         try:
             return ask(self)
-        except VanishedFile:
+        except MissingFileError:
             pass
         try:
             return ask(open_archive(self.root))
-        except VanishedFile as gone:
+        except MissingFileError as gone:
             raise DataError(
                 f"the archive {self.root} changes while it is read: {gone} was there a moment ago", hint="ask again"
             ) from gone
@@ -230,7 +230,7 @@ class Archive:
         rows = sum(file.rows for file in files)
         return TypeSummary(rows, min(map(_low, files)), max(map(_high, files)), columns)
 
-    def _read(self, files: list[ArchivedFile], schema: pa.Schema, wanted: WantedRows) -> pa.Table:
+    def _read(self, files: list[ArchivedFile], schema: pa.Schema, wanted: RowSelection) -> pa.Table:
         table = read_files(self.root, files, schema, wanted, self._leave_out)
         return table.sort_by(wanted.time) if len(table) else table
 
@@ -238,7 +238,7 @@ class Archive:
         found = []
         for file in self._named(PARTITIONS, query.name):
             schema = schema_of_file(self.root, file)
-            table = read_files(self.root, [file], schema, WantedRows(AT), self._leave_out)
+            table = read_files(self.root, [file], schema, RowSelection(AT), self._leave_out)
             found.append(PartitionRows(table, file.varying))
         return found
 

@@ -201,7 +201,7 @@ def file_of(told: dict[str, Any]) -> ArchivedFile:
     return found
 
 
-def told_of(file: ArchivedFile) -> dict[str, Any]:
+def file_to_json(file: ArchivedFile) -> dict[str, Any]:
     return asdict(file)
 
 

@@ -26,7 +26,7 @@ READERS = 8
 
 
 @dataclass(frozen=True)
-class WantedRows:
+class RowSelection:
     """Rows with a time in [low, high), in ticks of column `time`, and with these values."""
 
     time: str
@@ -35,7 +35,7 @@ class WantedRows:
     values: Mapping[str, object] = field(default_factory=dict)
 
 
-class VanishedFile(Exception):
+class MissingFileError(Exception):
     """A file that a commit listed is gone: the archive was compacted since it was opened."""
 
 
@@ -44,7 +44,7 @@ Damaged = Callable[[ArchivedFile, str], None]
 
 
 def read_files(
-    root: Path, files: Sequence[ArchivedFile], schema: pa.Schema, wanted: WantedRows, damaged: Damaged
+    root: Path, files: Sequence[ArchivedFile], schema: pa.Schema, wanted: RowSelection, damaged: Damaged
 ) -> pa.Table:
     """The wanted rows of these columns, from files that hold one type or one query."""
 
@@ -52,7 +52,7 @@ def read_files(
         try:
             return read_file(root / file.path, schema, wanted)
         except FileNotFoundError as problem:
-            raise VanishedFile(file.path) from problem
+            raise MissingFileError(file.path) from problem
         except (pa.ArrowException, OSError, ValueError) as problem:
             damaged(file, str(problem).strip().partition("\n")[0])
             return None
@@ -69,7 +69,7 @@ def _each(work: Callable[[ArchivedFile], pa.Table | None], files: list[ArchivedF
         return list(pool.map(work, files))
 
 
-def read_file(path: Path, schema: pa.Schema, wanted: WantedRows) -> pa.Table:
+def read_file(path: Path, schema: pa.Schema, wanted: RowSelection) -> pa.Table:
     """The wanted rows of one file, with exactly these columns."""
     with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
         there = set(parquet.schema_arrow.names)
@@ -90,10 +90,10 @@ def schema_of_file(root: Path, file: ArchivedFile) -> pa.Schema:
     try:
         return pq.read_schema(root / file.path).remove_metadata()
     except FileNotFoundError as problem:
-        raise VanishedFile(file.path) from problem
+        raise MissingFileError(file.path) from problem
 
 
-def row_groups(footer: pq.FileMetaData, wanted: WantedRows) -> list[int]:
+def row_groups(footer: pq.FileMetaData, wanted: RowSelection) -> list[int]:
     """The row groups that may hold a wanted row, as far as statistics tell."""
     names = [footer.schema.column(at).path for at in range(footer.num_columns)]
     time = names.index(wanted.time) if wanted.time in names else None
@@ -126,7 +126,7 @@ def _may_hold(statistics: pq.Statistics | None, value: Any) -> bool:
         return True  # values of another kind: they are compared one by one
 
 
-def _filtered(table: pa.Table, wanted: WantedRows) -> pa.Table:
+def _filtered(table: pa.Table, wanted: RowSelection) -> pa.Table:
     tests = []
     if wanted.time in table.column_names and not (wanted.low is wanted.high is None):
         ticks = table.column(wanted.time).cast(pa.int64())

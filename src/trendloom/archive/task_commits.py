@@ -13,19 +13,19 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from trendloom.archive.commits import ArchivedFile, file_of, told_of
+from trendloom.archive.commits import ArchivedFile, file_of, file_to_json
 from trendloom.archive.partitions import PartitionRows
 from trendloom.archive.result_series import ArchivedSeries
 from trendloom.archive.writing import ArchiveWriter
 
-TOLD = pa.schema([("told", pa.string()), ("payload", pa.binary())])
+REPORT = pa.schema([("told", pa.string()), ("payload", pa.binary())])
 FILE, DIMENSIONS = "file", "dimensions"
 ROWS_AT_ONCE = 500_000
 """Rows that a task holds before it writes them."""
 
 
 @dataclass
-class Findings:
+class TaskReport:
     """Files, and partitions by the number of the queries that share them (see `alike`)."""
 
     files: list[ArchivedFile] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Findings:
 
     def to_batch(self) -> pa.RecordBatch:
         """The same on its way out of a task."""
-        told = [(json.dumps({FILE: told_of(file)}), b"") for file in self.files]
+        told = [(json.dumps({FILE: file_to_json(file)}), b"") for file in self.files]
         for number, parts in self.dimensions.items():
             for part in parts:
                 sink = pa.BufferOutputStream()
@@ -41,12 +41,12 @@ class Findings:
                     stream.write_table(part.table)
                 told.append((json.dumps({DIMENSIONS: number, "varying": part.varying}), sink.getvalue().to_pybytes()))
         columns = [pa.array([text for text, _ in told], pa.string()), pa.array([one for _, one in told], pa.binary())]
-        return pa.RecordBatch.from_arrays(columns, schema=TOLD)
+        return pa.RecordBatch.from_arrays(columns, schema=REPORT)
 
 
-def findings_of(batches: Iterable[pa.RecordBatch]) -> Findings:
+def joined_reports(batches: Iterable[pa.RecordBatch]) -> TaskReport:
     """What several tasks have told, together."""
-    found = Findings()
+    found = TaskReport()
     for batch in batches:
         for text, payload in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
             told = json.loads(text)
@@ -59,7 +59,7 @@ def findings_of(batches: Iterable[pa.RecordBatch]) -> Findings:
 
 
 @dataclass
-class EventKeeper:
+class TaskEventWriter:
     """Writes the events that pass through a task, and looks at the partitions of queries in them."""
 
     writer: ArchiveWriter
@@ -67,7 +67,7 @@ class EventKeeper:
     left_out: Sequence[str] = ()
     held: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
-    found: Findings = field(default_factory=Findings)
+    found: TaskReport = field(default_factory=TaskReport)
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Take events; they are written when there are many, and at the end."""
@@ -77,7 +77,7 @@ class EventKeeper:
         if self.rows >= ROWS_AT_ONCE:
             self.flush()
 
-    def flush(self) -> Findings:
+    def flush(self) -> TaskReport:
         """Write what is held; what was found so far."""
         if self.held:
             table = pa.Table.from_batches(self.held).drop_columns(list(self.left_out))

@@ -39,7 +39,7 @@ from trendloom.archive.commits import (
 from trendloom.archive.locks import locked
 from trendloom.archive.partitions import PartitionRows
 from trendloom.archive.queries import AT, ArchivedQuery
-from trendloom.archive.reading import VanishedFile, WantedRows, read_files, schema_of_file
+from trendloom.archive.reading import MissingFileError, RowSelection, read_files, schema_of_file
 from trendloom.archive.schemas import joint_columns, with_all_columns
 from trendloom.archive.settings import read_settings
 from trendloom.archive.writing import ArchiveWriter
@@ -149,7 +149,7 @@ class Compaction:
     def _read(self, file: ArchivedFile, damaged: list[ArchivedFile]) -> pa.Table:
         schema = schema_of_file(self.archive.root, file)
         time = self.archive.time if file.kind == EVENTS else AT
-        return read_files(self.archive.root, [file], schema, WantedRows(time), lambda one, _: damaged.append(one))
+        return read_files(self.archive.root, [file], schema, RowSelection(time), lambda one, _: damaged.append(one))
 
 
 def _tiers(files: Files) -> list[list[ArchivedFile]]:
@@ -177,7 +177,7 @@ def _changed(root: Path, change: Change) -> int:
         name = f"{UPKEEP}-{secrets.token_hex(6)}"
         try:
             after = change(archive, ArchiveWriter(root, archive.settings, name), before)
-        except VanishedFile:
+        except MissingFileError:
             return 0  # a commit was done again just now: the next upkeep sees it
         changed = {file.path for file in after} != {file.path for file in before}
         done = changed and _take_over(root, Commit(name, tuple(after), replaces=_replaced(taken)), taken, log)

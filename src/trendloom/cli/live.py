@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from trendloom.archive import Archive
     from trendloom.engines.spark.archive.streaming import LiveArchive
     from trendloom.engines.spark.streaming.metrics import Metrics
-    from trendloom.engines.spark.streaming.service import Renewal
-    from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, Passage
+    from trendloom.engines.spark.streaming.service import PlannedRestart
+    from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, StreamArchiver
     from trendloom.model.schema import Schema
 
 
@@ -147,8 +147,8 @@ def serve_request(request: Request, report: Report) -> None:
     with warnings_told(quiet=report.quiet), spark_prints_into(report.log, debug=report.debug):
         workload, schema, spark = _opened(request, voice)
     voice.begin()
-    renewal = None if request.on_connect or request.service.memory is not None else workload
-    opened = OpenedStream(workload.rows, schema, spark, renewal, workload.passage)
+    restart = None if request.on_connect or request.service.memory is not None else workload
+    opened = OpenedStream(workload.rows, schema, spark, restart, workload.archiver)
     serve_opened(opened, stream_name(request.source, request.target), request.target, request.service, report)
 
 
@@ -156,29 +156,29 @@ def serve_request(request: Request, report: Report) -> None:
 class OpenedStream:
     """Rows of a stream that has not begun, what the columns of its events mean, and its session.
 
-    `renewal` decides when it goes on with other rows; `passage` keeps its events and rows in an archive.
+    `restart` decides when it goes on with other rows; `archiver` keeps its events and rows in an archive.
     """
 
     rows: Any
     schema: Schema
     spark: Any
-    renewal: Renewal | None = None
-    passage: Passage | None = None
+    restart: PlannedRestart | None = None
+    archiver: StreamArchiver | None = None
 
 
 def serve_opened(opened: OpenedStream, name: str, target: Sink, service: Service, report: Report) -> None:
     """Serve a stream that is opened until its end, or until somebody stops it, and say how it went."""
     stop = Event()
     show = console_of(report.format, opened.schema, stop)
-    passage = opened.passage
+    archiver = opened.archiver
     writer = target.writer(show)
-    sink = writer if passage is None else passage.sink(writer)
+    sink = writer if archiver is None else archiver.sink(writer)
     screen = Screen(wanted=not report.quiet, metrics=report.metrics, name=name)
     try:
         with _stopped_by_signals(stop), watching(screen) as watch:
-            end = serve(opened.rows, sink, service, stop, watch, opened.renewal)
-            if passage is not None:
-                passage.close()
+            end = serve(opened.rows, sink, service, stop, watch, opened.restart)
+            if archiver is not None:
+                archiver.close()
     except KeyboardInterrupt:
         errors_console().print("[yellow]stopped at once[/]: the batch under way is done again at the next start")
         raise typer.Exit(INTERRUPTED) from None
@@ -192,7 +192,7 @@ def serve_opened(opened: OpenedStream, name: str, target: Sink, service: Service
 
 def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, Any, Any]:
     """The workload over a stream of events, planned; what the columns of the events mean; and the session."""
-    from trendloom.engines.spark.archive.streaming import ArchivePassage
+    from trendloom.engines.spark.archive.streaming import LiveArchiver
     from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, WorkloadWatch
     from trendloom.spark import session
 
@@ -213,7 +213,7 @@ def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, A
         WorkloadWatch(voice.warn, voice.refuse),
         look=None if file is None else partial(read_query, file),
         heeded=request.text,
-        passage=None if request.archive is None else ArchivePassage(request.archive, options.numeric),
+        archiver=None if request.archive is None else LiveArchiver(request.archive, options.numeric),
     )
     workload.first_rows()
     if notes is not None:

@@ -28,7 +28,7 @@ MOST_DIGITS = 17
 
 
 @dataclass(frozen=True, eq=False)
-class TakenRuns:
+class AbnormalRuns:
     """Segments `first[i]` to `last[i]`, both included, that are all taken for abnormal, or all not.
 
     `worth`: above 0 for those taken; runs alternate.
@@ -54,13 +54,13 @@ def abnormal_ranges(
     )
 
 
-def _alternating(worth: Floats) -> TakenRuns:
+def _alternating(worth: Floats) -> AbnormalRuns:
     taken = worth > 0
     first = np.flatnonzero(np.r_[True, taken[1:] != taken[:-1]])
-    return TakenRuns(np.add.reduceat(worth, first), first, np.r_[first[1:], len(worth)] - 1)
+    return AbnormalRuns(np.add.reduceat(worth, first), first, np.r_[first[1:], len(worth)] - 1)
 
 
-def _least(runs: TakenRuns, settings: Settings) -> int | None:
+def _least(runs: AbnormalRuns, settings: Settings) -> int | None:
     """The run or gap that matters least, if there are too many ranges or it matters too little."""
     ranges = int(np.count_nonzero(runs.worth > 0))
     if ranges < 2:
@@ -73,11 +73,11 @@ def _least(runs: TakenRuns, settings: Settings) -> int | None:
     return least if ranges > settings.most_ranges or matters[least] < settings.range_gain else None
 
 
-def _joined(runs: TakenRuns, least: int) -> TakenRuns:
+def _joined(runs: AbnormalRuns, least: int) -> AbnormalRuns:
     """Taken back, a run is of the kind of its neighbours, and one with them."""
     low, high = max(least - 1, 0), min(least + 1, len(runs.worth) - 1)
     worth = runs.worth[low : high + 1].sum()
-    return TakenRuns(
+    return AbnormalRuns(
         np.r_[runs.worth[:low], worth, runs.worth[high + 1 :]],
         np.r_[runs.first[:low], runs.first[low], runs.first[high + 1 :]],
         np.r_[runs.last[:low], runs.last[high], runs.last[high + 1 :]],

@@ -5,7 +5,7 @@ each value of a text column that has few values (a category). A window without e
 that stops is a feature, too. A column that lacks values somewhere is counted by itself.
 
 The annotated series must not explain itself: what it measures is left out, of the events of the annotated partitions
-(`LeftOut`).
+(`Excluded`).
 
 Cost: one sort per type and category column (by code, 16 bits), and for each attribute a few passes over its column.
 """
@@ -42,7 +42,7 @@ Partition = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class Excluded:
     """An attribute of a type (None: how many events there are) that must not be a reason.
 
     `partitions`: only the values of events of these partitions are left out; none given: those of all events.
@@ -63,7 +63,7 @@ class FeatureSpace:
 
     functions: Sequence[str] = FUNCTIONS
     extra: Mapping[str, UserFunction] = field(default_factory=dict)
-    left_out: Sequence[LeftOut] = ()
+    left_out: Sequence[Excluded] = ()
     categories: Sequence[str] = ()
     keys: Sequence[str] = ()
     length: str = ""
@@ -352,7 +352,7 @@ def _named(feature: Feature, grouping: GroupedRows, value: str | None, function:
 # ------------------------------------------------------------------------------------------ what is left out
 
 
-def _hidden(events: TypedRows, type_: str, name: str | None, left_out: Sequence[LeftOut]) -> Truths | None:
+def _hidden(events: TypedRows, type_: str, name: str | None, left_out: Sequence[Excluded]) -> Truths | None:
     """Of which events a column is left out; None: of none."""
     found: Truths | None = None
     for one in left_out:
@@ -361,7 +361,7 @@ def _hidden(events: TypedRows, type_: str, name: str | None, left_out: Sequence[
     return found
 
 
-def _left_out(events: TypedRows, one: LeftOut) -> Truths:
+def _left_out(events: TypedRows, one: Excluded) -> Truths:
     """Which events lose a value; events are in order of time, so only those of a stretch are looked at."""
     if one.during is None:
         return _of_partitions(events, one.partitions)

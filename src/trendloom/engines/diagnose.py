@@ -18,7 +18,7 @@ from trendloom.archive import Archive
 from trendloom.diagnosis.annotation import AnnotatedStretch, Annotation, annotate
 from trendloom.diagnosis.archived_features import WindowedSpace, features_of_archive
 from trendloom.diagnosis.diagnosis import Diagnosis, Settings
-from trendloom.diagnosis.feature_space import FeatureSpace, LeftOut, windows_within
+from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, windows_within
 from trendloom.diagnosis.features import FUNCTIONS, FeatureTable, check_functions
 from trendloom.diagnosis.monitors import Monitor, check_monitor_name, graded, keep_monitor
 from trendloom.diagnosis.periods import Period
@@ -168,13 +168,13 @@ def _asked(
     return tuple(found)
 
 
-def left_out_of(annotation: Annotation, periods: Sequence[Period], others: Sequence[Period]) -> tuple[LeftOut, ...]:
+def left_out_of(annotation: Annotation, periods: Sequence[Period], others: Sequence[Period]) -> tuple[Excluded, ...]:
     """What the query measures, of the partitions that were marked; and of related ones in their own periods."""
     marked = tuple(dict.fromkeys(one.partition for one in periods))
     found = []
     for type_, column in annotation.query.measured:
-        found.append(LeftOut(type_, column, marked if annotation.query.keys else ()))
-        found += [LeftOut(type_, column, (one.partition,), span) for one in others for span in _unmarked(one, periods)]
+        found.append(Excluded(type_, column, marked if annotation.query.keys else ()))
+        found += [Excluded(type_, column, (one.partition,), span) for one in others for span in _unmarked(one, periods)]
     return tuple(found)
 
 

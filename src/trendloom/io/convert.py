@@ -1,6 +1,6 @@
 """Text, and what JSON knows of its values, as columns of a type: one that was recognised, or one that a schema names.
 
-What does not fit is never NULL in silence: `convert` gives a `Misfit`, the first value that does not fit and its row.
+What does not fit is never NULL in silence: `convert` returns a `ConversionFailure`, the first such value and its row.
 Cost: one vectorised pass; only where something does not fit are parts tried again, to find it.
 """
 
@@ -24,7 +24,7 @@ _DIGITS = r"^[+-]?[0-9]+$"
 
 
 @dataclass(frozen=True)
-class Misfit:
+class ConversionFailure:
     """A value that is not of the type wanted, and its row, counted from 0."""
 
     row: int
@@ -54,7 +54,7 @@ def _type_of_times(form: Form, zone: str) -> pa.DataType:
     return pa.date32() if form == Form.DATE else pa.timestamp("us")
 
 
-def convert(column: pa.ChunkedArray, wanted: pa.DataType, zone: str) -> pa.ChunkedArray | Misfit:
+def convert(column: pa.ChunkedArray, wanted: pa.DataType, zone: str) -> pa.ChunkedArray | ConversionFailure:
     """The column as that type. Times without a zone are of `zone`, where the type has one."""
     if column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column), wanted)])
@@ -133,7 +133,7 @@ def _require(mask: pa.ChunkedArray) -> None:
         raise pa.ArrowInvalid("not of the type wanted")
 
 
-def _first_misfit(column: pa.ChunkedArray, converted: Callable[[pa.ChunkedArray], object]) -> Misfit:
+def _first_misfit(column: pa.ChunkedArray, converted: Callable[[pa.ChunkedArray], object]) -> ConversionFailure:
     first, last = 0, len(column)  # what is before `first` fits, what is before `last` does not
     while last - first > 1:
         middle = (first + last) // 2
@@ -143,7 +143,7 @@ def _first_misfit(column: pa.ChunkedArray, converted: Callable[[pa.ChunkedArray]
             last = middle
         else:
             first = middle
-    return Misfit(first, column[first].as_py())
+    return ConversionFailure(first, column[first].as_py())
 
 
 # What `--schema` says: "time timestamp, id string, amount decimal(10,2)" becomes names and Arrow types.

@@ -24,7 +24,7 @@ from trendloom.io.recognise import (
     EXACT,
     FileColumns,
     Form,
-    Recognised,
+    RecognisedColumn,
     form_of_integers,
     form_of_numbers,
     form_of_times,
@@ -69,7 +69,7 @@ def _read_fast(file: File, schema: Mapping[str, pa.DataType]) -> FileColumns | N
     order = dict.fromkeys([*first, *table.column_names])  # Arrow puts the columns that it was given first
     columns = {name: table.column(name) for name in order if name not in absent}
     return FileColumns(
-        file, table.num_rows, {name: Recognised(_form(values), values) for name, values in columns.items()}
+        file, table.num_rows, {name: RecognisedColumn(_form(values), values) for name, values in columns.items()}
     )
 
 
@@ -203,13 +203,13 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _SORTS = {bool: "true or false", Number: "a number", str: "text", dict: "an object", list: "a list"}
 
 
-def _recognised(file: File, name: str, column: list[Any], lines: list[int], named: bool) -> Recognised:
+def _recognised(file: File, name: str, column: list[Any], lines: list[int], named: bool) -> RecognisedColumn:
     sorts: dict[type, int] = {}
     for value, line in zip(column, lines, strict=True):
         if value is not None:
             sorts.setdefault(type(value), line)
     if named:
-        return Recognised(Form.TEXT, _texts(file, name, column, lines))
+        return RecognisedColumn(Form.TEXT, _texts(file, name, column, lines))
     if len(sorts) > 1:
         (first, line), (second, other) = list(sorts.items())[:2]
         raise DataError(
@@ -218,15 +218,15 @@ def _recognised(file: File, name: str, column: list[Any], lines: list[int], name
         )
     sort = next(iter(sorts), None)
     if sort is None:
-        return Recognised(Form.NONE, pa.chunked_array([pa.nulls(len(column))]))
+        return RecognisedColumn(Form.NONE, pa.chunked_array([pa.nulls(len(column))]))
     if sort in (dict, list):
-        return Recognised(Form.NESTED, _nested(file, name, column))
+        return RecognisedColumn(Form.NESTED, _nested(file, name, column))
     if sort is bool:
-        return Recognised(Form.BOOL, pa.chunked_array([pa.array(column, pa.bool_())]))
+        return RecognisedColumn(Form.BOOL, pa.chunked_array([pa.array(column, pa.bool_())]))
     values = _texts(file, name, column, lines)
     if sort is Number:
-        return Recognised(form_of_numbers(pc.drop_null(values), marked=True) or Form.ID, values)
-    return Recognised(_form_of_strings(values), values)
+        return RecognisedColumn(form_of_numbers(pc.drop_null(values), marked=True) or Form.ID, values)
+    return RecognisedColumn(_form_of_strings(values), values)
 
 
 def _texts(file: File, name: str, column: list[Any], lines: list[int]) -> pa.ChunkedArray:

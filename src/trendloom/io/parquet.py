@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyarrow import types
 
 from trendloom.errors import DataError
-from trendloom.io.convert import Misfit, convert, type_of
+from trendloom.io.convert import ConversionFailure, convert, type_of
 from trendloom.io.files import File, guarded
 from trendloom.io.recognise import form_of_text
 from trendloom.io.text import decode_names, refuse_duplicates
@@ -162,7 +162,7 @@ def _keys(files: tuple[File, ...], schema: Mapping[str, pa.DataType], zone: str)
         values = pa.chunked_array([pa.array([dict(file.keys)[name] for file in files], pa.string())])
         wanted = schema.get(name) or type_of(form_of_text(values), marked=False, zone=zone)
         typed = convert(values, wanted, zone)
-        if isinstance(typed, Misfit):
+        if isinstance(typed, ConversionFailure):
             raise DataError(
                 f"{files[typed.row].name}: its folder gives column '{name}' the value {typed.value!r}, "
                 f"which is not {wanted}",

@@ -40,7 +40,7 @@ class Form(Flag):
 
 
 @dataclass(frozen=True, eq=False)
-class Recognised:
+class RecognisedColumn:
     """A column of a text file: what its values are, and the values, as text or as what the file says they are."""
 
     form: Form
@@ -53,7 +53,7 @@ class FileColumns:
 
     file: File
     rows: int
-    columns: Mapping[str, Recognised]
+    columns: Mapping[str, RecognisedColumn]
 
 
 NUMBERS = Form.INT | Form.LONG | Form.WIDE | Form.FLOAT | Form.ID

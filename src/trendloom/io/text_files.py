@@ -16,12 +16,21 @@ import pyarrow as pa
 
 from trendloom.errors import DataError, did_you_mean, option
 from trendloom.io import json_lines
-from trendloom.io.convert import Misfit, convert, type_of
+from trendloom.io.convert import ConversionFailure, convert, type_of
 from trendloom.io.delimited import SEPARATORS, read_delimited, refuse_other_encodings
 from trendloom.io.files import File
-from trendloom.io.recognise import FAMILIES, NUMBERS, FileColumns, Form, Recognised, family_of, form_of_text, is_text
+from trendloom.io.recognise import (
+    FAMILIES,
+    NUMBERS,
+    FileColumns,
+    Form,
+    RecognisedColumn,
+    family_of,
+    form_of_text,
+    is_text,
+)
 
-Named = Sequence[tuple[File, Recognised]]
+Named = Sequence[tuple[File, RecognisedColumn]]
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class TextFiles:
     def _delimited(self, file: File) -> FileColumns:
         table = read_delimited(file, SEPARATORS[self.kind])
         columns = {
-            name: Recognised(Form.TEXT if name in self.schema else form_of_text(values), values)
+            name: RecognisedColumn(Form.TEXT if name in self.schema else form_of_text(values), values)
             for name, values in zip(table.column_names, table.columns, strict=True)
         }
         return FileColumns(file, table.num_rows, columns)
@@ -118,7 +127,7 @@ class TextFiles:
         chunks: list[pa.Array] = []
         for file, one in named:
             values = convert(one.values, wanted, self.zone)
-            if isinstance(values, Misfit):
+            if isinstance(values, ConversionFailure):
                 raise DataError(
                     f"{file.name}: {_short(values.value)} in row {values.row + 1}, column '{name}', "
                     f"is not {_described(wanted)}",
@@ -141,12 +150,12 @@ def _with_keys(part: FileColumns) -> FileColumns:
     found = dict(part.columns)
     for name, value in part.file.keys:
         values = pa.chunked_array([pa.repeat(pa.scalar(value, pa.string()), part.rows)])
-        found[name] = Recognised(form_of_text(values), values)
+        found[name] = RecognisedColumn(form_of_text(values), values)
     return replace(part, columns=found)
 
 
-def _nothing(rows: int) -> Recognised:
-    return Recognised(Form.NONE, pa.chunked_array([pa.nulls(rows)]))
+def _nothing(rows: int) -> RecognisedColumn:
+    return RecognisedColumn(Form.NONE, pa.chunked_array([pa.nulls(rows)]))
 
 
 def _union(forms: Sequence[Form]) -> Form:
@@ -179,7 +188,7 @@ def _joined_nested(name: str, named: Named) -> pa.ChunkedArray:
         ) from None
 
 
-def _two_that_differ(named: Named) -> Sequence[tuple[File, Recognised]]:
+def _two_that_differ(named: Named) -> Sequence[tuple[File, RecognisedColumn]]:
     known = [pair for pair in named if pair[1].form]
     return known[0], next(pair for pair in known if pair[1].values.type != known[0][1].values.type)
 

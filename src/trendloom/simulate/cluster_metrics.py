@@ -52,7 +52,7 @@ def pressure(
 
 
 @dataclass(frozen=True, eq=False)
-class Wander:
+class RandomWalk:
     """Draws noise of the shape of the reports; `memory` is that of values 15 s apart."""
 
     random: np.random.Generator
@@ -75,7 +75,7 @@ def metric_events(
     reports, count = under.cpu.shape
     late = np.random.default_rng(HARDWARE + 1).uniform(0.0, under.every, count)
     second = np.arange(reports)[:, None] * under.every + late
-    draw = Wander(random, (reports, count), under.every)
+    draw = RandomWalk(random, (reports, count), under.every)
     cpu = cpu_usage(under, draw)
     kinds = {
         "CPUUsage": cpu,
@@ -99,7 +99,7 @@ def metric_events(
 # -------------------------------------------------------------------------------------------------- the metrics
 
 
-def cpu_usage(under: Pressure, draw: Wander) -> dict[str, Array]:
+def cpu_usage(under: Pressure, draw: RandomWalk) -> dict[str, Array]:
     """Percent of the time; what is not used is idle, and there is never more than 100."""
     user = 5 + 16 * under.cpu + 45 * under.hog["cpu"] + 1.5 * draw()
     system = 3 + 3 * under.cpu + 3 * under.network + 4 * under.hog["network"] + 4 * under.hog["disk"] + 0.5 * draw()
@@ -110,7 +110,7 @@ def cpu_usage(under: Pressure, draw: Wander) -> dict[str, Array]:
     return {**dict(zip(("user", "system", "iowait", "nice"), used, strict=True)), "idle": 100.0 - used.sum(axis=0)}
 
 
-def memory_and_swap(under: Pressure, draw: Wander) -> dict[str, dict[str, Array]]:
+def memory_and_swap(under: Pressure, draw: RandomWalk) -> dict[str, dict[str, Array]]:
     """Megabytes: a program that takes memory leaves less for caches; what is idle is swapped out, later."""
     taken = 3_000 + 1_400 * under.memory + 5_600 * under.hog["memory"] + 90 * draw()
     squeezed = 1.0 - 0.55 * np.minimum(under.hog["memory"], 1.4)
@@ -132,7 +132,7 @@ def memory_and_swap(under: Pressure, draw: Wander) -> dict[str, dict[str, Array]
     }
 
 
-def load(under: Pressure, cpu: Mapping[str, Array], draw: Wander) -> dict[str, Array]:
+def load(under: Pressure, cpu: Mapping[str, Array], draw: RandomWalk) -> dict[str, Array]:
     """Averages of the processes that want to run, over one, five and fifteen minutes."""
     wanting = CORES * (cpu["user"] + cpu["system"] + 1.2 * cpu["iowait"]) / 100 + 3.5 * under.hog["cpu"]
     return {
@@ -141,7 +141,7 @@ def load(under: Pressure, cpu: Mapping[str, Array], draw: Wander) -> dict[str, A
     }
 
 
-def disk(under: Pressure, draw: Wander) -> dict[str, Array]:
+def disk(under: Pressure, draw: RandomWalk) -> dict[str, Array]:
     """Megabytes a second, percent of the time that the disk is busy, and gigabytes left."""
     read = np.maximum(2 + 24 * under.read + 2.5 * draw(), 0.0)
     write = np.maximum(3 + 18 * under.write + 75 * under.hog["disk"] + 8 * under.hog["memory"] + 2.5 * draw(), 0.0)
@@ -150,7 +150,7 @@ def disk(under: Pressure, draw: Wander) -> dict[str, Array]:
     return {"read": read, "write": write, "busy": busy, "free": left}
 
 
-def network(random: np.random.Generator, under: Pressure, draw: Wander) -> dict[str, dict[str, Array]]:
+def network(random: np.random.Generator, under: Pressure, draw: RandomWalk) -> dict[str, dict[str, Array]]:
     """Megabytes and packets a second, connections and what had to be sent again."""
     moved = 1.5 + 16 * under.network + 55 * under.hog["network"]
     bytes_in, bytes_out = (np.maximum(moved + 1.8 * draw(), 0.1) for _ in range(2))
@@ -168,7 +168,7 @@ def network(random: np.random.Generator, under: Pressure, draw: Wander) -> dict[
     }
 
 
-def processes(under: Pressure, draw: Wander) -> dict[str, Array]:
+def processes(under: Pressure, draw: RandomWalk) -> dict[str, Array]:
     others = sum((values > 0.05).astype(np.float64) for values in under.hog.values())
     return {
         "total": np.round(214 + 9 * under.tasks + 2 * others + 2.0 * draw(0.95)),
@@ -176,7 +176,7 @@ def processes(under: Pressure, draw: Wander) -> dict[str, Array]:
     }
 
 
-def machine(under: Pressure, cpu: Mapping[str, Array], second: Array, draw: Wander) -> dict[str, Array]:
+def machine(under: Pressure, cpu: Mapping[str, Array], second: Array, draw: RandomWalk) -> dict[str, Array]:
     """Uptime, heat and power: what the load does to the box itself, and what the hour does."""
     booted = BOOTED + np.random.default_rng(HARDWARE + 2).uniform(0, 3_600, under.cpu.shape[1])
     hour = np.sin(2 * np.pi * (second % 86_400) / 86_400)
@@ -189,7 +189,7 @@ def machine(under: Pressure, cpu: Mapping[str, Array], second: Array, draw: Wand
     }
 
 
-def daemon(under: Pressure, second: Array, draw: Wander) -> dict[str, Array]:
+def daemon(under: Pressure, second: Array, draw: RandomWalk) -> dict[str, Array]:
     """The process that starts tasks: its heap fills and is collected, with a period of its own on each node."""
     period = np.random.default_rng(HARDWARE + 3).uniform(400, 1_600, under.cpu.shape[1])
     turn = (second / period) % 1.0

@@ -9,7 +9,13 @@ import pyarrow as pa
 import pytest
 
 from trendloom.diagnosis.feature_parts import joined_in_time
-from trendloom.diagnosis.feature_space import FeatureSpace, LeftOut, features_at, features_in_part, windows_within
+from trendloom.diagnosis.feature_space import (
+    Excluded,
+    FeatureSpace,
+    features_at,
+    features_in_part,
+    windows_within,
+)
 
 
 def streams(seed: int) -> dict[str, pa.Table]:
@@ -38,8 +44,14 @@ def streams(seed: int) -> dict[str, pa.Table]:
 SPACES = {
     "all": FeatureSpace(),
     "means": FeatureSpace(functions=("mean",), keys=("run",)),
-    "left out": FeatureSpace(left_out=[LeftOut("A", "y", ((("run", "r1"),),)), LeftOut("B", None), LeftOut("A", "x")]),
-    "left out of a stretch": FeatureSpace(left_out=[LeftOut("A", None, ((("run", "r2"),),), (0, 30))]),
+    "left out": FeatureSpace(
+        left_out=[
+            Excluded("A", "y", ((("run", "r1"),),)),
+            Excluded("B", None),
+            Excluded("A", "x"),
+        ]
+    ),
+    "left out of a stretch": FeatureSpace(left_out=[Excluded("A", None, ((("run", "r2"),),), (0, 30))]),
 }
 
 

@@ -9,7 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from trendloom.diagnosis.feature_space import FeatureSpace, LeftOut, feature_table, features_at, windows_within
+from trendloom.diagnosis.feature_space import (
+    Excluded,
+    FeatureSpace,
+    feature_table,
+    features_at,
+    windows_within,
+)
 from trendloom.diagnosis.features import Feature, FeatureTable
 from trendloom.errors import DataError, OptionError, RunError
 
@@ -171,7 +177,7 @@ def io(**more: Any) -> pa.Table:
 
 
 def test_the_annotated_series_is_left_out() -> None:
-    left = [LeftOut("DataIO", "size", ((("job", "j1"),),))]
+    left = [Excluded("DataIO", "size", ((("job", "j1"),),))]
     found = feature_table({"DataIO": io()}, "time", 0, 20, 10, left_out=left)
     assert row(found, "DataIO.size mean") == [20, 40], "of the other job"
     assert row(found, "DataIO count") == [3, 1]
@@ -179,11 +185,11 @@ def test_the_annotated_series_is_left_out() -> None:
 
 
 def test_counts_can_be_left_out_too() -> None:
-    left = [LeftOut("DataIO", None, ((("job", "j1"),),))]
+    left = [Excluded("DataIO", None, ((("job", "j1"),),))]
     found = feature_table({"DataIO": io()}, "time", 0, 20, 10, left_out=left)
     assert row(found, "DataIO count") == [1, 1]
     assert row(found, "DataIO.size max") == [30, 40]
-    everywhere = feature_table({"DataIO": io()}, "time", 0, 20, 10, left_out=[LeftOut("DataIO", None)])
+    everywhere = feature_table({"DataIO": io()}, "time", 0, 20, 10, left_out=[Excluded("DataIO", None)])
     assert not any(feature.function == "count" for feature in everywhere.features)
 
 
@@ -192,14 +198,14 @@ def test_partitions_of_several_attributes() -> None:
     events = io(user=[7, 7, 8, 8])
     encoded = events.set_column(1, "job", events.column("job").dictionary_encode())
     for some in (events, encoded):
-        left = [LeftOut("DataIO", "size", partitions)]
+        left = [Excluded("DataIO", "size", partitions)]
         found = feature_table({"DataIO": some}, "time", 0, 20, 10, left_out=left)
         assert row(found, "DataIO.size min") == pytest.approx([20, NAN], nan_ok=True)
         assert row(found, "DataIO.size max") == pytest.approx([30, NAN], nan_ok=True)
 
 
 def test_events_without_the_attribute_are_in_no_partition() -> None:
-    left = [LeftOut("CPU", "percent", ((("job", "j1"),),))]
+    left = [Excluded("CPU", "percent", ((("job", "j1"),),))]
     assert row(feature_table({"CPU": usage()}, "time", 0, 20, 10, left_out=left), "CPU.percent max") == [99, 86]
 
 

@@ -111,7 +111,7 @@ def test_a_text_is_taken_when_two_looks_find_the_same(trial: Trial, tmp_path: An
     workload = started(trial, A, tmp_path, A, half, A + B, A + B)
     assert dues(workload, 4) == [False, False, False, True]
     assert trial.refused == []
-    assert workload.renewed_rows() == "rows 2"  # type: ignore[comparison-overlap]
+    assert workload.rows_after_restart() == "rows 2"  # type: ignore[comparison-overlap]
     assert trial.opened == [["a"], ["a", "b"]]
 
 
@@ -138,7 +138,7 @@ def test_what_fails_at_the_last_moment_leaves_the_old_rows(trial: Trial, tmp_pat
     workload = started(trial, A, tmp_path, A + B, A + B)
     assert dues(workload, 2) == [False, True]
     trial.failing = True
-    assert workload.renewed_rows() == "rows 1"  # type: ignore[comparison-overlap]
+    assert workload.rows_after_restart() == "rows 1"  # type: ignore[comparison-overlap]
     assert trial.refused == ["the checkpoint has changed"]
     assert [query.name for query in workload.queries] == ["a"]
 
@@ -151,7 +151,7 @@ def test_a_workload_is_planned_again_when_its_events_have_drifted(trial: Trial, 
     assert not workload.is_due(figures({"A": 10 + MANY, "B": 20}, 1))
     assert workload.is_due(figures({"A": 10 + MANY, "B": 20}, LEAST_BATCHES))
     assert trial.said == ["events come at other rates: the workload is planned again"]
-    assert workload.renewed_rows() == "rows 2"  # type: ignore[comparison-overlap]
+    assert workload.rows_after_restart() == "rows 2"  # type: ignore[comparison-overlap]
     assert not workload.is_due(figures({"A": 10 + 2 * MANY, "B": 20}, 2 * LEAST_BATCHES))
 
 
@@ -173,5 +173,5 @@ def test_a_better_plan_is_swapped_in_when_the_search_has_found_it(trial: Trial, 
     workload.look = None
     assert workload.is_due(figures({"A": 10, "B": 20}, 0))
     assert "a better plan was found" in trial.said[-1]
-    workload.renewed_rows()
+    workload.rows_after_restart()
     assert not workload.is_due(figures({"A": 10, "B": 20}, 0))

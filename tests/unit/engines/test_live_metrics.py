@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from trendloom.engines.spark.streaming.metrics import Ledger, Metrics, metrics_of, prometheus_text
+from trendloom.engines.spark.streaming.metrics import Metrics, MetricsTotal, metrics_of, prometheus_text
 
 SAMPLE = re.compile(r"[a-z_]+ -?\d+(\.\d+)?(e[+-]?\d+)?")
 
@@ -29,9 +29,9 @@ def report(batch: int, events: int = 10, **counted: int) -> dict[str, Any]:
 
 
 def test_totals_and_the_last_batch() -> None:
-    ledger = Ledger()
-    ledger.add([report(4, late=1), report(5, events=30, late=2, untimed=1)])
-    assert ledger.metrics == Metrics(
+    total = MetricsTotal()
+    total.add([report(4, late=1), report(5, events=30, late=2, untimed=1)])
+    assert total.metrics == Metrics(
         batch=5, batches=2, events=40, late=3, untimed=1, results=4, batch_events=30, batch_results=2,
         batch_seconds=2.0, events_per_second=15.0, watermark=1704067210.0, state_rows=7, state_bytes=750,
     )  # fmt: skip
@@ -42,31 +42,31 @@ def test_reports_of_spark_connect_have_another_shape() -> None:
         return {"values": list(counted.values()), "schema": {"fields": [{"name": name} for name in counted]}}
 
     told = report(0, late=3)
-    ledger = Ledger()
-    ledger.add([{**told, "observedMetrics": {name: apart(one) for name, one in told["observedMetrics"].items()}}])
-    assert (ledger.metrics.late, ledger.metrics.results) == (3, 2)
+    total = MetricsTotal()
+    total.add([{**told, "observedMetrics": {name: apart(one) for name, one in told["observedMetrics"].items()}}])
+    assert (total.metrics.late, total.metrics.results) == (3, 2)
 
 
 def test_a_batch_counts_once() -> None:
-    ledger = Ledger()
-    assert len(ledger.add([report(0), report(1)])) == 2
-    assert [found.batch for found in ledger.add([report(0), report(1), report(2)])] == [2]
-    assert ledger.metrics.events == 30
+    total = MetricsTotal()
+    assert len(total.add([report(0), report(1)])) == 2
+    assert [found.batch for found in total.add([report(0), report(1), report(2)])] == [2]
+    assert total.metrics.events == 30
 
 
 def test_a_look_that_found_nothing_is_no_batch() -> None:
-    ledger = Ledger()
+    total = MetricsTotal()
     idle = {**report(3, events=0), "durationMs": {"triggerExecution": 1}, "observedMetrics": {}, "stateOperators": []}
-    assert ledger.add([idle]) == []
-    assert [found.batch for found in ledger.add([report(3)])] == [3]
+    assert total.add([idle]) == []
+    assert [found.batch for found in total.add([report(3)])] == [3]
 
 
 def test_spark_has_no_watermark_at_first() -> None:
-    ledger = Ledger()
+    total = MetricsTotal()
     first = {**report(0), "eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}}
-    ledger.add([first])
-    assert ledger.metrics.watermark is None
-    assert ledger.metrics.lag(5.0) is None
+    total.add([first])
+    assert total.metrics.watermark is None
+    assert total.metrics.lag(5.0) is None
 
 
 class Query:

@@ -181,7 +181,7 @@ def test_a_stream_that_is_stopped_while_it_waits_ends_well(monkeypatch: pytest.M
 
 
 class Renewing:
-    """Asks for a renewal at the first looks."""
+    """Asks for a restart at the first looks."""
 
     def __init__(self, times: int) -> None:
         self.left = times
@@ -191,7 +191,7 @@ class Renewing:
         self.left -= 1
         return self.left >= 0
 
-    def renewed_rows(self) -> Any:
+    def rows_after_restart(self) -> Any:
         self.given += 1
         return f"rows {self.given}"
 
@@ -219,7 +219,7 @@ def test_a_workload_is_renewed_between_batches(monkeypatch: pytest.MonkeyPatch) 
     started: list[Any] = []
     monkeypatch.setattr(service, "LOOK_EVERY", 0.0)
     monkeypatch.setattr(service, "start", lambda rows, *_: started.append(rows) or Running(5))
-    serve("rows 0", lambda *_: None, Service("state"), Event(), renewal=Renewing(2))  # type: ignore[arg-type]
+    serve("rows 0", lambda *_: None, Service("state"), Event(), restart=Renewing(2))  # type: ignore[arg-type]
     assert started == ["rows 0", "rows 1", "rows 2"]
 
 
@@ -244,7 +244,7 @@ def test_no_batch_begins_when_a_workload_is_to_be_renewed(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(service, "start", start)
     given: list[int] = []
-    serve(Rows("0"), lambda _, batch: given.append(batch), Service("state"), Event(), renewal=Renewing(1))  # type: ignore[arg-type]
+    serve(Rows("0"), lambda _, batch: given.append(batch), Service("state"), Event(), restart=Renewing(1))  # type: ignore[arg-type]
     assert len(gates) == 2
     gates[1](None, 1)
     assert given == [1]

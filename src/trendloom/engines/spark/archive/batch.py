@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from trendloom.archive.requests import Archived, ArchiveRequest, Archiving
 from trendloom.archive.result_series import ArchivedSeries
 from trendloom.archive.settings import ArchiveSettings
-from trendloom.archive.task_commits import TOLD, EventKeeper, Findings, dimensions_by_query, findings_of
+from trendloom.archive.task_commits import REPORT, TaskEventWriter, TaskReport, dimensions_by_query, joined_reports
 from trendloom.archive.writing import ArchiveWriter
 from trendloom.engines.answers import UNWATCHED, Watch
 from trendloom.engines.spark.answers import bind_all, framed, job_of
@@ -60,7 +60,7 @@ def archive_on_spark(request: ArchiveRequest, source: object, options: Options, 
             found = _findings(_events_written(frame, archiving.event_writer(), series))
             archiving.commit_events(found.files)
             rows = (
-                Findings()
+                TaskReport()
                 if workload is None
                 else _findings(_rows_written(frame, workload, options, archiving, series))
             )
@@ -71,8 +71,8 @@ def archive_on_spark(request: ArchiveRequest, source: object, options: Options, 
         return archiving.end()
 
 
-def _findings(told: DataFrame) -> Findings:
-    return findings_of(told.toArrow().to_batches())
+def _findings(told: DataFrame) -> TaskReport:
+    return joined_reports(told.toArrow().to_batches())
 
 
 def _events_written(frame: Frame, writer: ArchiveWriter, series: tuple[ArchivedSeries, ...]) -> DataFrame:
@@ -80,7 +80,7 @@ def _events_written(frame: Frame, writer: ArchiveWriter, series: tuple[ArchivedS
     df = frame.df.withColumn(CHUNK, chunk_of(frame.df, settings))
     moved = df.repartition(column(settings.type), column(CHUNK))
     moved = moved.sortWithinPartitions(column(settings.type), column(settings.time)).drop(CHUNK)
-    return mapped(moved, Task(None, _WritingEvents(writer, series)), TOLD)
+    return mapped(moved, Task(None, _WritingEvents(writer, series)), REPORT)
 
 
 def chunk_of(df: DataFrame, settings: ArchiveSettings) -> Column:
@@ -104,7 +104,7 @@ def _rows_written(
     if any(member.job.in_parts for member in members):
         found = by_key(found, (QUERY, ROUTE), None)
     writers = tuple(archiving.row_writer(one) for one in series)
-    return mapped(found, Task(None, _WritingRows(writers, series, members)), TOLD)
+    return mapped(found, Task(None, _WritingRows(writers, series, members)), REPORT)
 
 
 # ------------------------------------------------------------------------------------------ inside a task
@@ -118,7 +118,7 @@ class _WritingEvents:
     series: tuple[ArchivedSeries, ...]
 
     def __call__(self, _: object, batches: Batches) -> Batches:
-        keeper = EventKeeper(self.writer, self.series)
+        keeper = TaskEventWriter(self.writer, self.series)
         for batch in batches:
             keeper.take(batch)
         yield keeper.flush().to_batch()
@@ -138,4 +138,4 @@ class _WritingRows:
             if member.number in found:
                 series, writer = self.series[member.number], self.writers[member.number]
                 rows = series.placed(opened(member, found.pop(member.number)))
-                yield Findings(writer.results(series.query, rows)).to_batch()
+                yield TaskReport(writer.results(series.query, rows)).to_batch()

@@ -28,7 +28,7 @@ from trendloom.archive.partitions import PartitionRows, merged_dimensions, news_
 from trendloom.archive.queries import refuse_other_query, save_query
 from trendloom.archive.result_series import ArchivedSeries, series_of
 from trendloom.archive.settings import ArchiveSettings, agree_on_settings, refuse_other_settings, settings_for
-from trendloom.archive.task_commits import EventKeeper, Findings, alike, findings_of, partition_files
+from trendloom.archive.task_commits import TaskEventWriter, TaskReport, alike, joined_reports, partition_files
 from trendloom.archive.upkeep import compact, keep_to_retention
 from trendloom.archive.writing import ArchiveWriter, commit_files
 from trendloom.engines.spark.streaming.sinks import STREAM_ID, BatchWriter, stream_of
@@ -85,7 +85,7 @@ class LiveArchive:
 
 
 @dataclass
-class ArchivePassage:
+class LiveArchiver:
     """What events and rows of a stream pass on their way, and the sink that commits what was kept of them."""
 
     place: LiveArchive
@@ -106,14 +106,14 @@ class ArchivePassage:
         self.series, self.settings = series, settings
         columns = in_utc(to_arrow_schema(frame.df.schema, timezone=UTC))
         left_out = tuple(name for name in columns.names if name in MARKS)
-        return mapped(frame.df, Task(None, PassingEvents(root, settings, series, left_out)), columns)
+        return mapped(frame.df, Task(None, CopyEvents(root, settings, series, left_out)), columns)
 
     def of_rows(self, rows: DataFrame) -> DataFrame:
         from pyspark.sql.pandas.types import to_arrow_schema
 
         assert self.settings is not None
         columns = in_utc(to_arrow_schema(rows.schema, timezone=UTC))
-        return mapped(rows, Task(None, PassingRows(self.place.root.resolve(), self.settings, self.series)), columns)
+        return mapped(rows, Task(None, CopyRows(self.place.root.resolve(), self.settings, self.series)), columns)
 
     def sink(self, sink: BatchWriter) -> BatchWriter:
         """The sink that takes rows, and then commits what passed."""
@@ -162,7 +162,7 @@ def attempt_of_task() -> BatchAttempt:
 
 
 @dataclass(frozen=True)
-class PassingEvents:
+class CopyEvents:
     """Give events on, and keep a copy of those that have a time."""
 
     root: Path
@@ -172,7 +172,7 @@ class PassingEvents:
 
     def __call__(self, _: object, batches: Batches) -> Batches:
         attempt = attempt_of_task()
-        keeper = EventKeeper(ArchiveWriter(self.root, self.settings, attempt.commit), self.series, self.left_out)
+        keeper = TaskEventWriter(ArchiveWriter(self.root, self.settings, attempt.commit), self.series, self.left_out)
         for batch in batches:
             keeper.take(batch)
             yield batch
@@ -180,7 +180,7 @@ class PassingEvents:
 
 
 @dataclass(frozen=True)
-class PassingRows:
+class CopyRows:
     """Give rows on, and keep a copy of them by query."""
 
     root: Path
@@ -197,7 +197,7 @@ class PassingRows:
             writer = ArchiveWriter(self.root, self.settings, attempt.commit)
             rows = pa.Table.from_batches(held)
             files = [file for one in self.series for file in writer.results(one.query, one.placed(_of(one, rows)))]
-            _leave_note(Findings(files), attempt.note(self.root, "rows"))
+            _leave_note(TaskReport(files), attempt.note(self.root, "rows"))
 
 
 def _of(series: ArchivedSeries, rows: pa.Table) -> pa.Table:
@@ -207,7 +207,7 @@ def _of(series: ArchivedSeries, rows: pa.Table) -> pa.Table:
     return rows.filter(pc.equal(rows.column(QUERY), series.query.name))
 
 
-def _leave_note(found: Findings, path: Path) -> None:
+def _leave_note(found: TaskReport, path: Path) -> None:
     if found.files or found.dimensions:
         batch, sink = found.to_batch(), pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as stream:
@@ -223,7 +223,7 @@ class ArchivingSink:
     """Let a sink take the rows of a batch; then commit the events and rows that passed in it."""
 
     sink: BatchWriter
-    passage: ArchivePassage
+    archiver: LiveArchiver
     batches: int = 0
     seen: dict[object, PartitionRows] = field(default_factory=dict)
     upkeep: Thread | None = None
@@ -237,9 +237,9 @@ class ArchivingSink:
         self._keep_small()
 
     def _commit(self, attempt: BatchAttempt) -> None:
-        root, settings, series = self.passage.place.root.resolve(), self.passage.settings, self.passage.series
+        root, settings, series = self.archiver.place.root.resolve(), self.archiver.settings, self.archiver.series
         assert settings is not None
-        found = findings_of(attempt.notes(root))
+        found = joined_reports(attempt.notes(root))
         writer = ArchiveWriter(root, settings, attempt.commit)
         news = self._news(series, found)
         files = [*found.files, *partition_files(writer, series, {number: [part] for number, part in news.items()})]
@@ -249,7 +249,7 @@ class ArchivingSink:
         shutil.rmtree(root / NOTES / attempt.commit, ignore_errors=True)
         self.batches += 1
 
-    def _news(self, series: Sequence[ArchivedSeries], found: Findings) -> dict[int, PartitionRows]:
+    def _news(self, series: Sequence[ArchivedSeries], found: TaskReport) -> dict[int, PartitionRows]:
         """What batches before have not shown of partitions."""
         news = {}
         for number, group in enumerate(alike(series)):
@@ -278,7 +278,7 @@ class ArchivingSink:
             self.upkeep.start()
 
     def _upkeep(self) -> None:
-        root = self.passage.place.root.resolve()
+        root = self.archiver.place.root.resolve()
         try:
             keep_to_retention(root)
             compact(root, tiered=True)

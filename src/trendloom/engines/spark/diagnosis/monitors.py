@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ParquetSource:
+class ParquetGroup:
     """Files of one type with the same columns."""
 
     type: str
@@ -60,14 +60,14 @@ class ParquetSource:
         return spark.read.schema(from_arrow_schema(self.columns)).parquet(*paths)
 
 
-def sources_of(archive: Archive, wanted: Callable[[ArchivedFile], bool]) -> Iterator[ParquetSource]:
+def sources_of(archive: Archive, wanted: Callable[[ArchivedFile], bool]) -> Iterator[ParquetGroup]:
     """The wanted files of events, by type and columns."""
     found: dict[tuple[str, str], list[ArchivedFile]] = {}
     for file in archive.files:
         if file.kind == "events" and wanted(file):
             found.setdefault((file.of, file.schema), []).append(file)
     for (type_, _), files in sorted(found.items()):
-        yield ParquetSource(type_, tuple(files), read_schema(archive.root, files[0].schema))
+        yield ParquetGroup(type_, tuple(files), read_schema(archive.root, files[0].schema))
 
 
 def union_of(frames: Sequence[DataFrame]) -> DataFrame:

@@ -1,6 +1,6 @@
 """What a live stream is doing: totals and the last batch, from Spark's own reports of progress.
 
-A report comes after every batch that is done. Spark keeps the last hundred; a ledger adds them up, each batch once, no
+A report comes after every batch that is done. Spark keeps the last hundred; a total adds them up, each batch once, no
 matter whether a listener brings them or whoever asks. Totals begin when this process first saw the stream.
 """
 
@@ -65,9 +65,9 @@ def metrics_of(query: StreamingQuery) -> Metrics:
     session = SparkSession.getActiveSession()
     if session is not None:
         listen(session)
-    ledger = LEDGERS.of(str(query.id))
-    ledger.add(reports_of(query, ledger.metrics.batch))
-    return ledger.metrics
+    total = TOTALS.of(str(query.id))
+    total.add(reports_of(query, total.metrics.batch))
+    return total.metrics
 
 
 def listen(spark: SparkSession) -> None:
@@ -84,7 +84,7 @@ def listen(spark: SparkSession) -> None:
         def onQueryProgress(self, event: Any) -> None:
             report = json.loads(event.progress.json)
             if EVENTS in report.get("observedMetrics", {}):
-                LEDGERS.of(report["id"]).add([report])
+                TOTALS.of(report["id"]).add([report])
 
         def onQueryIdle(self, event: Any) -> None:
             pass
@@ -111,7 +111,7 @@ def reports_of(query: StreamingQuery, seen: int) -> list[dict[str, Any]]:
 
 
 @dataclass
-class Ledger:
+class MetricsTotal:
     """Adds up the reports of one stream: what it did, and what it counted of its events."""
 
     metrics: Metrics = Metrics()
@@ -131,18 +131,18 @@ class Ledger:
 
 
 @dataclass
-class Ledgers:
+class StreamTotals:
     """The ledgers of this process, by the identity of their stream, which survives restarts of a query."""
 
-    known: dict[str, Ledger] = field(default_factory=dict)
+    known: dict[str, MetricsTotal] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
-    def of(self, stream: str) -> Ledger:
+    def of(self, stream: str) -> MetricsTotal:
         with self.lock:
-            return self.known.setdefault(stream, Ledger())
+            return self.known.setdefault(stream, MetricsTotal())
 
 
-LEDGERS = Ledgers()
+TOTALS = StreamTotals()
 
 
 def after(before: Metrics, report: dict[str, Any]) -> Metrics:

@@ -1,7 +1,7 @@
 """A live stream as a service: start it, watch it, start it again where something outside failed, stop it in good order.
 
-A failure of the sink, of the source or of a machine loses nothing: the checkpoint knows the last batch that is done,
-and Spark does the one after it again. So the query is simply started again, a few times, with growing pauses; a batch
+A failure of the sink, of the source or of a machine loses nothing: the checkpoint has the last batch that is done,
+and Spark repeats the one after it. So the query is simply started again, a few times, with growing pauses; a batch
 that is done in between makes the count begin again. What would fail again in the same way (a bad query, unreadable
 events, a broken checkpoint) is not tried again.
 
@@ -19,7 +19,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol
 
 from trendloom.engines.spark.streaming.failures import explained, is_lasting
-from trendloom.engines.spark.streaming.metrics import Ledger, Metrics, reports_of
+from trendloom.engines.spark.streaming.metrics import Metrics, MetricsTotal, reports_of
 from trendloom.engines.spark.streaming.sinks import BatchWriter
 from trendloom.errors import OptionError, RunError, TrendloomError, option
 from trendloom.streaming.statistics import Figures, figures_at, keep_figures
@@ -58,7 +58,7 @@ class Service:
 
 @dataclass(frozen=True)
 class StreamWatch:
-    """What a caller wants to hear: every batch that is done, and every failure that will be tried again."""
+    """Callbacks: after every batch, and after every failure that will be retried."""
 
     batch: Callable[[Metrics], None] = lambda _: None
     failed: Callable[[TrendloomError, float], None] = lambda _error, _pause: None
@@ -67,36 +67,36 @@ class StreamWatch:
 UNWATCHED = StreamWatch()
 
 
-class Renewal(Protocol):
-    """Who decides that a stream goes on with other rows: a changed workload, or a better plan of the same one."""
+class PlannedRestart(Protocol):
+    """Decides when a stream stops to go on with other rows: a changed workload, or a better plan of the same one."""
 
     def is_due(self, figures: Figures) -> bool:
         """Whether to stop after the batch under way; asked at every look. `figures`: of the batches so far."""
         ...
 
-    def renewed_rows(self) -> DataFrame:
-        """What to go on with; the stream is stopped, and its checkpoint at rest."""
+    def rows_after_restart(self) -> DataFrame:
+        """The rows to go on with; called when the stream is stopped and its checkpoint at rest."""
         ...
 
 
 @dataclass(frozen=True)
-class _Hearing:
-    """Hears of batches that are done: tells of them, and keeps the stream's figures beside its checkpoint."""
+class _BatchReporter:
+    """Reports finished batches to the caller, and keeps the stream's figures beside its checkpoint."""
 
     watch: StreamWatch
     checkpoint: str | None
 
-    def tell(self, query: StreamingQuery, ledger: Ledger) -> None:
-        told = ledger.add(reports_of(query, ledger.metrics.batch))
-        for metrics in told:
+    def report(self, query: StreamingQuery, total: MetricsTotal) -> None:
+        finished = total.add(reports_of(query, total.metrics.batch))
+        for metrics in finished:
             self.watch.batch(metrics)
-        if told and self.checkpoint is not None:
-            keep_figures(ledger.figures, self.checkpoint)
+        if finished and self.checkpoint is not None:
+            keep_figures(total.figures, self.checkpoint)
 
 
 @dataclass
-class _Gate:
-    """Before a sink: no new batch enters when the stream is to stop, and what the sink raised is kept.
+class _StoppableSink:
+    """A sink that takes no new batch when the stream is to stop, and keeps the error that the sink raised.
 
     Spark reports it only in a long text.
     """
@@ -122,24 +122,24 @@ def serve(
     service: Service,
     stop: Event,
     watch: StreamWatch = UNWATCHED,
-    renewal: Renewal | None = None,
+    restart: PlannedRestart | None = None,
 ) -> Metrics:
     """Run a stream until it ends or `stop` is set; its metrics at the end. An error is one of ours."""
     ours = hasattr(rows, "_jdf")  # a server of Spark Connect has its own disk, and gets a copy of the sink
-    ledger, failures = Ledger(figures=figures_at(service.checkpoint) if ours else Figures()), 0
+    total, failures = MetricsTotal(figures=figures_at(service.checkpoint) if ours else Figures()), 0
     while True:
-        gate, done = _Gate(sink, stop), ledger.metrics.batches
+        stoppable, done = _StoppableSink(sink, stop), total.metrics.batches
         try:
-            query = start(rows, gate if ours else sink, service)
-            hearing = _Hearing(watch, service.checkpoint if ours else None)
-            if not _follow(query, ledger, gate, hearing, renewal) or renewal is None:
-                return ledger.metrics
-            rows, failures = renewal.renewed_rows(), 0
+            query = start(rows, stoppable if ours else sink, service)
+            reporter = _BatchReporter(watch, service.checkpoint if ours else None)
+            if not _follow(query, total, stoppable, reporter, restart) or restart is None:
+                return total.metrics
+            rows, failures = restart.rows_after_restart(), 0
         except Exception as error:
-            found = explained(gate.error or error, service.checkpoint)
-            failures = 1 if ledger.metrics.batches > done else failures + 1
+            found = explained(stoppable.error or error, service.checkpoint)
+            failures = 1 if total.metrics.batches > done else failures + 1
             if stop.is_set():
-                return ledger.metrics
+                return total.metrics
             if is_lasting(found) or failures > service.retries:
                 raise _given_up(found, failures) from error
             pause = service.pause * 2 ** (failures - 1)
@@ -159,13 +159,19 @@ def start(rows: DataFrame, sink: BatchWriter, service: Service) -> StreamingQuer
     return writer.foreachBatch(sink).start()
 
 
-def _follow(query: StreamingQuery, ledger: Ledger, gate: _Gate, listener: _Hearing, renewal: Renewal | None) -> bool:
-    """Tell of every batch until the query ends, and whether it is to be renewed; raise its error if it has one."""
-    stop, renew = gate.stop, gate.renew
+def _follow(
+    query: StreamingQuery,
+    total: MetricsTotal,
+    stoppable: _StoppableSink,
+    reporter: _BatchReporter,
+    restart: PlannedRestart | None,
+) -> bool:
+    """Report every batch until the query ends; return whether to restart it, or raise its error."""
+    stop, renew = stoppable.stop, stoppable.renew
     try:
         while query.isActive and not stop.is_set():
-            listener.tell(query, ledger)
-            if renewal is not None and renewal.is_due(ledger.figures):
+            reporter.report(query, total)
+            if restart is not None and restart.is_due(total.figures):
                 renew.set()
                 _finish_batch(query, stop, patience=None)
                 break
@@ -174,7 +180,7 @@ def _follow(query: StreamingQuery, ledger: Ledger, gate: _Gate, listener: _Heari
             _finish_batch(query, stop, patience=GRACE)
     finally:
         query.stop()
-        listener.tell(query, ledger)
+        reporter.report(query, total)
     error: Any = query.exception()
     if error is not None and not stop.is_set() and not renew.is_set():
         raise error

@@ -108,7 +108,7 @@ class WorkloadWatch:
     refused: Callable[[TrendloomError], None]
 
 
-class Passage(Protocol):
+class StreamArchiver(Protocol):
     """What all events and all rows of a stream pass on their way, and come out of as they were."""
 
     def of_events(self, plan: LivePlan) -> DataFrame:
@@ -146,7 +146,7 @@ class ChangingWorkload:
     waiting: str | None = None  # a text that is taken if the next look finds the same
     pending: LivePlan | None = None
     searching: Thread | None = None
-    passage: Passage | None = None
+    archiver: StreamArchiver | None = None
 
     def first_rows(self) -> DataFrame:
         """Plan the workload and note it down in its checkpoint."""
@@ -167,7 +167,7 @@ class ChangingWorkload:
             self._take_better()
         return self.pending is not None
 
-    def renewed_rows(self) -> DataFrame:
+    def rows_after_restart(self) -> DataFrame:
         """The rows of what is pending."""
         plan, self.pending = self.pending, None
         assert plan is not None
@@ -254,10 +254,10 @@ class ChangingWorkload:
 
     def _opened(self, plan: LivePlan) -> DataFrame:
         passing = plan
-        if self.passage is not None:
-            passing = replace(plan, frame=replace(plan.frame, df=self.passage.of_events(plan)))
+        if self.archiver is not None:
+            passing = replace(plan, frame=replace(plan.frame, df=self.archiver.of_events(plan)))
         rows, news = open_live(passing, self.setting, self.checkpoint)
-        self.rows = rows if self.passage is None else self.passage.of_rows(rows)
+        self.rows = rows if self.archiver is None else self.archiver.of_rows(rows)
         self.plan, self.queries = plan, tuple(one.query for one in plan.workload.bound)
         self._search_on()
         for note in news:

@@ -23,7 +23,7 @@ from trendloom.engines.spark.streaming.sources import MARKS
 from trendloom.engines.spark.timestamps import HINT
 from trendloom.errors import DataError, OptionError, did_you_mean, option
 from trendloom.io import iso
-from trendloom.io.convert import Misfit, convert
+from trendloom.io.convert import ConversionFailure, convert
 from trendloom.io.text import csv_lines
 from trendloom.model.zone import UTC
 
@@ -279,10 +279,10 @@ def converted(
 def _cast(text: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
     column = pa.chunked_array([text])
     if pa.types.is_string(kind):
-        found: pa.ChunkedArray | iso.Unparsable | Misfit = iso.parse(column)
+        found: pa.ChunkedArray | iso.Unparsable | ConversionFailure = iso.parse(column)
     else:
         found = convert(column, kind, zone)
-    if isinstance(found, iso.Unparsable | Misfit):
+    if isinstance(found, iso.Unparsable | ConversionFailure):
         raise pa.ArrowInvalid("not of the type wanted")
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
