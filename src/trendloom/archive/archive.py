@@ -245,7 +245,7 @@ class Archive:
     def _empty(
         self, names: Iterable[str], times: Iterable[str], more: Mapping[str, pa.DataType] | None = None
     ) -> pa.Table:
-        """No rows, with the columns that are known without any; only rows tell their types."""
+        """No rows, with the columns that are known without any; only rows have types."""
         kinds = dict.fromkeys(times, self.settings.time_type) | dict.fromkeys(names, pa.null()) | dict(more or {})
         return pa.schema(list(kinds.items())).empty_table()
 

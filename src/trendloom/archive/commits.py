@@ -194,7 +194,7 @@ def _commit(told: dict[str, Any]) -> Commit:
 
 
 def file_of(told: dict[str, Any]) -> ArchivedFile:
-    """A file as a commit lists it; tasks tell of theirs in the same way."""
+    """A file as a commit, or the report of a task, lists it."""
     found = ArchivedFile(**{**told, "varying": tuple(told["varying"])})
     if found.kind not in KINDS or Path(found.path).is_absolute() or ".." in Path(found.path).parts:
         raise ValueError(f"not a file of an archive: {found.path}")

@@ -1,7 +1,7 @@
 """The table of partitions: one row for each value of a query's partition attributes, with what never changes in it.
 
 Dimension attributes are columns of the query's events that have one value within every partition (the program of a
-job, the line of a product). Commits know their own events only, so each brings what it saw, and what was seen of one
+job, the line of a product). A commit has its own events only, so each brings what it saw, and what was seen of one
 partition is put together when it is read; a column that has two values in any partition, in any commit, is not a
 dimension. The first time, the last, and the number of points are those of the rows that are in the archive.
 Cost: a hash of the events by partition when they come in; a hash of the rows by partition when they are read.
@@ -103,7 +103,7 @@ def news_of_partitions(seen: PartitionRows, now: PartitionRows, keys: Sequence[s
     fresh = found.filter(pc.equal(found.column(of_group(NUMBER, LEAST)), 1)).select(names)
     varying = tuple(sorted({*whole.varying} - {*seen.varying}))
     if varying and not len(fresh):
-        fresh = whole.table.slice(0, 1)  # a file needs a row to tell of it
+        fresh = whole.table.slice(0, 1)  # a file needs a row to be listed
     return PartitionRows(fresh, varying)
 
 

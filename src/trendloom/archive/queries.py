@@ -1,4 +1,4 @@
-"""What an archive knows of its queries and monitors, beside their rows: one small file of JSON each.
+"""Descriptions of the queries and monitors of an archive, beside their rows: one small file of JSON each.
 
 Values of a monitor are whatever its maker wrote; the archive only keeps them whole. A query keeps its name for good:
 rows of another query under the same name would be taken for its own.
@@ -44,7 +44,7 @@ def save_query(root: Path, query: ArchivedQuery) -> None:
 
 
 def refuse_other_query(root: Path, query: ArchivedQuery) -> ArchivedQuery | None:
-    """What the archive knows of a query, unless its name is that of another one; None: nothing that can be read."""
+    """The description of a query, unless its name is that of another one; None: nothing that can be read."""
     try:
         there = _query(json.loads(_path(root, QUERIES, query.name).read_bytes()))
     except (OSError, ValueError, TypeError, KeyError):

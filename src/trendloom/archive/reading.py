@@ -82,7 +82,7 @@ def read_file(path: Path, schema: pa.Schema, wanted: RowSelection) -> pa.Table:
 
 
 def schema_of_file(root: Path, file: ArchivedFile) -> pa.Schema:
-    """The columns of a file, which its footer knows where the archive's note of them is lost."""
+    """The columns of a file, from its footer where the archive's note of them is lost."""
     try:
         return read_schema(root, file.schema)
     except (OSError, pa.ArrowException):
@@ -94,7 +94,7 @@ def schema_of_file(root: Path, file: ArchivedFile) -> pa.Schema:
 
 
 def row_groups(footer: pq.FileMetaData, wanted: RowSelection) -> list[int]:
-    """The row groups that may hold a wanted row, as far as statistics tell."""
+    """The row groups that may hold a selected row, by their statistics."""
     names = [footer.schema.column(at).path for at in range(footer.num_columns)]
     time = names.index(wanted.time) if wanted.time in names else None
     tested = [(names.index(name), value) for name, value in wanted.values.items() if name in names]

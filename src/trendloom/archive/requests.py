@@ -32,7 +32,7 @@ class ArchiveRequest:
     """What is to be archived where: the text of queries ("" for none), and how the archive is to be.
 
     `commit`: the name under which it comes in; `name`: that of a query that has none. `chunk` and `keep`: durations;
-    `keep` None: for ever. `dimensions`: columns beside texts that may tell partitions apart.
+    `keep` None: for ever. `dimensions`: columns beside texts that may distinguish partitions.
     """
 
     root: Path

@@ -60,7 +60,7 @@ class ArchivedSeries:
         return pa.chunked_array([times.take(last)])
 
     def dimensions(self, events: pa.Table) -> PartitionRows:
-        """What events, of any types, tell of the partitions of this query."""
+        """The dimension values of the partitions of this query in events of any types."""
         names = events.column(self.type)
         ours = events.filter(pc.is_in(names, value_set=pa.array(self.query.types, names.type)))
         return dimensions_of_events(ours, self.query.keys, [one for one in self.candidates if one in ours.column_names])
@@ -86,7 +86,7 @@ def series_of(
         tuple(dict.fromkeys(_measures(plan))),
     )
     left_out = {*keys, *MEASURES, plan.schema.times, plan.schema.type}
-    candidates = candidates_for_dimensions(arrow, left_out, dimensions) if keys else []  # one partition: none to tell
+    candidates = candidates_for_dimensions(arrow, left_out, dimensions) if keys else []  # one partition has none
     return ArchivedSeries(query, at, plan.schema.times, plan.schema.type, tuple(schema.names), tuple(candidates))
 
 

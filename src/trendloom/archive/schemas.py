@@ -1,6 +1,6 @@
 """The columns of files, kept once each: a commit names them by a hash, so nobody opens a file to learn its columns.
 
-A schema is written under the hash of its own bytes: whoever writes it again writes the same. Values are stored plainly
+A schema is written under the hash of its own bytes, so writing it again changes nothing. Values are stored plainly
 (no dictionaries, one kind of text, moments in UTC), so that files by any writer fit together; where types differ from
 file to file, the type that holds all values is found.
 """

@@ -1,7 +1,7 @@
-"""What a task tells of its part in a commit: the files it has written, and what it saw of partitions.
+"""The report of a task on its part in a commit: the files it has written, and what it saw of partitions.
 
-Tasks write files themselves and never commit: a task may be done again, and only what the one that counted tells is
-committed. What tasks saw of partitions is small and is put together by whoever commits. Queries that have the same
+Tasks write files themselves and never commit: a task may be repeated, and only the report of the attempt that counts is
+committed. What tasks saw of partitions is small and is joined by the process that commits. Queries that have the same
 partitions share a file.
 """
 
@@ -32,7 +32,7 @@ class TaskReport:
     dimensions: dict[int, list[PartitionRows]] = field(default_factory=dict)
 
     def to_batch(self) -> pa.RecordBatch:
-        """The same on its way out of a task."""
+        """The report as rows of a task's result."""
         told = [(json.dumps({FILE: file_to_json(file)}), b"") for file in self.files]
         for number, parts in self.dimensions.items():
             for part in parts:
@@ -45,7 +45,7 @@ class TaskReport:
 
 
 def joined_reports(batches: Iterable[pa.RecordBatch]) -> TaskReport:
-    """What several tasks have told, together."""
+    """The reports of several tasks as one."""
     found = TaskReport()
     for batch in batches:
         for text, payload in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):

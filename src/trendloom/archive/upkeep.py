@@ -2,7 +2,7 @@
 
 Both make one commit that takes over the files of others: some as they are, by their paths, some put together, some not
 at all. From the moment it is written the others are dead; then their files of JSON are deleted, and then files that no
-commit lists any more. Who reads while that happens asks again (`archive`). Damaged files are taken over as they are:
+commit lists any more. A reader then lists the files again (`archive`). Damaged files are taken over as they are:
 nothing is deleted that could not be read.
 
 Small files of a chunk are put together when there are several of a size (`tiers`), so that each event is rewritten a

@@ -1,7 +1,7 @@
 """The question held against the archive: which query, which partition, which stretches of time, which relatives.
 
 Every wrong answer to "does it exist" says what there is instead. Nothing is read here but commits and the table of
-partitions, so mistakes are told at once.
+partitions, so mistakes are reported at once.
 """
 
 from __future__ import annotations

@@ -278,7 +278,7 @@ def _ticks(type_: str, table: pa.Table, time: str) -> Ticks:
 
 
 def _values(column: pa.DictionaryArray) -> CategoryFacts:
-    """What decides whether a column is a category; one value too many is enough to know."""
+    """What decides whether a column is a category; one value too many is enough to decide."""
     some = column.dictionary[: MOST_VALUES + 1].to_pylist()
     return CategoryFacts(frozenset(str(value) for value in some), bool(column.null_count))
 

@@ -40,7 +40,7 @@ WORDS = {"min": "least ", "max": "greatest ", "deviation": "spread of ", "change
 class Feature:
     """One feature. `category`: a column and its value; `attribute` None: of the events themselves (their count).
 
-    `window`: ticks; `length`: the same as people write it, which says nothing new and so does not tell features apart.
+    `window`: ticks; `length`: the same as people write it, which is redundant, so it does not distinguish features.
     """
 
     type: str

@@ -31,7 +31,7 @@ class Period:
         return "abnormal" if self.abnormal else "reference"
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON; values of partitions that JSON does not know are text."""
+        """As JSON; values of partitions that JSON cannot hold are text."""
         partition = {
             name: v if isinstance(v, str | int | float | bool | None) else str(v) for name, v in self.partition
         }

@@ -207,7 +207,7 @@ def distances(periods: Sequence[SampledPeriod]) -> Floats:
 
 
 def entropy_distances(one: Floats, other: Floats) -> Floats:
-    """Row by row, how well values tell two periods apart: 1 for perfectly, 0 for as badly as can be; NaN: no value.
+    """Row by row, how well values separate two periods: 1 for perfectly, 0 for as badly as can be; NaN: no value.
 
     The regularised segmentation entropy lies between that of the classes and that of the worst order of all points;
     the distance is where. (The reward itself, a quotient, is small already where a few values are mixed.)

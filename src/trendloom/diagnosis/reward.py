@@ -1,4 +1,4 @@
-"""How well a feature tells abnormal windows from others: class entropy over regularised segmentation entropy.
+"""How well a feature separates abnormal windows from others: class entropy over regularised segmentation entropy.
 
 Sort the values of both classes. Values that one class alone has form pure segments, values of both form mixed ones;
 neighbours of one kind are one segment. The more segments, the more entropy, so the less reward:
@@ -36,7 +36,7 @@ BLOCK = 1 << 20
 class Rewards:
     """Of each feature: its reward, how many points of each class it has a value for, and how many segments.
 
-    One segment of both classes tells nothing, whatever its reward: of a point each, the worst order is perfect.
+    One segment of both classes separates nothing, whatever its reward: of a point each, the worst order is perfect.
     """
 
     reward: Floats

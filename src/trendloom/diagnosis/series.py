@@ -64,7 +64,7 @@ def _series(archive: Archive, query: ArchivedQuery, partition: PartitionRow, row
 
 
 def _values(query: ArchivedQuery, rows: pa.Table) -> Floats:
-    """The numbers of the chart; rows without any are told apart by how many there are alone."""
+    """The numbers of the chart; rows without any differ by their count alone."""
     if not query.values or query.values[0] not in rows.column_names:
         return np.full(len(rows), np.nan)
     column = rows.column(query.values[0])

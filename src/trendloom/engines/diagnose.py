@@ -36,7 +36,7 @@ OF_READING = 0.85
 
 @dataclass(frozen=True)
 class DiagnosisWatch:
-    """What a caller wants to hear, and what is to be around the start of Spark."""
+    """Callbacks: for progress, and a context around the start of Spark."""
 
     progress: Progress = unheard
     starting: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -127,7 +127,7 @@ def marked_periods(annotation: Annotation) -> tuple[Period, ...]:
 def _related(
     archive: Archive, annotation: Annotation, periods: Sequence[Period], settings: Settings
 ) -> RelatedPeriods | None:
-    """Labelled periods of related partitions; None: there are none, so false positives cannot be told."""
+    """Labelled periods of related partitions; None: there are none, so false positives cannot be found."""
     if not annotation.related:
         return None
     rows = {one.partition.key: one.partition for one in (*annotation.abnormal, *annotation.reference)}

@@ -59,7 +59,7 @@ def as_float(values: Array) -> Array:
 MANY_TEXTS = 1 << 18
 """Texts for which it is worth to ask for a quicker way."""
 Coder = Callable[[ArrowArray], tuple[Array, ArrowArray] | None]
-"""A quicker way to tell the different texts of a column and where each stands among them; None: it is not quicker."""
+"""A quicker way to find the distinct texts of a column and the code of each row; None: it is not quicker."""
 
 
 def encode_strings(texts: ArrowColumn, threads: int = 1, coder: Coder | None = None) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
 """Columns in slices: what is done to every row by itself is done by several threads, each to a stretch of rows.
 
 NumPy, Arrow and compiled functions release Python's lock while they go through arrays, so threads run side by side.
-Whoever works in slices must come to the same result however many there are.
+Results must not depend on the number of slices.
 
 Cost: some tenths of a millisecond for the threads, so few rows are one slice.
 """
@@ -62,7 +62,7 @@ def taken(values: NDArray[Any], rows: NDArray[Any], threads: int) -> NDArray[Any
     found = np.empty(len(rows), values.dtype)
 
     def take(low: int, high: int) -> None:
-        # "clip" writes where it is told to; otherwise NumPy takes into a copy first
+        # "clip" writes into `out`; otherwise NumPy makes a copy first
         np.take(values, rows[low:high], out=found[low:high], mode="clip")
 
     in_slices(take, len(rows), threads)

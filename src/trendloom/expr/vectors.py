@@ -292,7 +292,7 @@ READ_AS = {Kind.INT: (Kind.FLOAT, Kind.TIME, Kind.DURATION), Kind.DECIMAL: (Kind
 def from_arrow(array: ArrowColumn, kind: Kind, threads: int = 1, coder: Coder | None = None) -> Vector:
     """The column as a vector of `kind`: its own, FLOAT or a time for integers, FLOAT for decimals, any for NULLs.
 
-    `threads`: how many may share the work; only strings take long, and `coder` may know a quicker way for them.
+    `threads`: how many may share the work; only strings take long, and `coder` may be a quicker way for them.
     """
     if kind is Kind.NULL or array.null_count == len(array):
         return nothing(kind, len(array), scale_of_type(array.type) if kind is Kind.DECIMAL else 0)

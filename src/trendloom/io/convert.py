@@ -1,4 +1,4 @@
-"""Text, and what JSON knows of its values, as columns of a type: one that was recognised, or one that a schema names.
+"""Text and values of JSON as columns of a type: one that was recognised, or one that a schema names.
 
 What does not fit is never NULL in silence: `convert` returns a `ConversionFailure`, the first such value and its row.
 Cost: one vectorised pass; only where something does not fit are parts tried again, to find it.
@@ -25,14 +25,14 @@ _DIGITS = r"^[+-]?[0-9]+$"
 
 @dataclass(frozen=True)
 class ConversionFailure:
-    """A value that is not of the type wanted, and its row, counted from 0."""
+    """A value that is not of the requested type, and its row, counted from 0."""
 
     row: int
     value: object
 
 
 def type_of(form: Form, *, marked: bool, zone: str) -> pa.DataType:
-    """The type of a column of these forms. `marked`: the file tells numbers from text, as JSON does."""
+    """The type of a column of these forms. `marked`: the file distinguishes numbers from text, as JSON does."""
     if form & Form.NESTED or not form:
         return pa.null()
     if is_text(form) or (form & Form.WIDE and not marked):

@@ -1,6 +1,6 @@
 """A table becomes a stream of events: the time and type columns are found, checked and understood.
 
-After `prepare` every time is a whole number of ticks (see `model.time`), no time is missing, and the schema tells the
+After `prepare` every time is a whole number of ticks (see `model.time`), no time is missing, and the schema has the
 binder all it needs. What is wrong with the data is said here, with the row where it is wrong, and not in the middle
 of a run. Cost: a few vectorised passes over the time and type columns.
 """
@@ -50,7 +50,7 @@ def with_one_type(table: pa.Table, name: str, wanted: Sequence[str]) -> tuple[pa
 
 
 def the_only_type(name: str, wanted: Sequence[str]) -> str:
-    """The one type, or an error that tells how to make a column of several."""
+    """The one type, or an error that shows how to make a column of several."""
     if len(wanted) == 1:
         return wanted[0]
     first, second, *_ = sorted(wanted)

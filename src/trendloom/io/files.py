@@ -106,7 +106,7 @@ def find_files(places: Sequence[str]) -> EventFiles:
 
 
 def kind_of_file(file: File) -> str:
-    """What is in the file: its ending tells; without a known one, the mark of Parquet does."""
+    """The kind of a file by its ending; without a known one, by the mark of Parquet."""
     plain = file.path[: -len(_ending(file.path))] if _ending(file.path) in COMPRESSED else file.path
     kind = ENDINGS.get(_ending(plain))
     if kind is not None and (kind != "parquet" or plain == file.path):
@@ -119,7 +119,7 @@ def kind_of_file(file: File) -> str:
 
 
 def guarded(name: str, reader: Callable[[], _Found], hint: str | None = None) -> _Found:
-    """Arrow's and the system's complaints, with the file and in our words."""
+    """Call a reader, and turn errors of Arrow and of the system into one that names the file."""
     try:
         return reader()
     except PermissionError as problem:

@@ -1,7 +1,7 @@
 """JSON lines as columns: one object in each line, its members are the columns, one that is missing is NULL.
 
 Arrow reads them fast, but makes doubles of integers beyond 64 bits, does not mind bytes that are not UTF-8, and gives
-up where a schema asks for more than it knows. `read_exactly` is the other way: Python's parser, which keeps every
+up where a schema needs more than it supports. `read_exactly` is the other way: Python's parser, which keeps every
 number as it is written and can say what is wrong in which line; about twenty times slower, for files that need it.
 """
 
@@ -46,7 +46,7 @@ _HINT = "JSON lines hold one object in each line"
 
 
 def read_fast(file: File, schema: Mapping[str, pa.DataType]) -> FileColumns | None:
-    """What Arrow makes of the file; None if `read_exactly` may know better."""
+    """The file as Arrow reads it; None if `read_exactly` may read it more exactly."""
     return guarded(file.name, lambda: _read_fast(file, schema), _HINT)
 
 

@@ -1,4 +1,4 @@
-"""Parquet files as one table: what their footers tell without reading an event, and the columns that are asked for.
+"""Parquet files as one table: what their footers hold, without reading an event, and the requested columns.
 
 All files have the same columns and types; their order means nothing, nor does how text is packed (dictionaries, long
 or short offsets). Folders named `key=value` add columns, recognised as those of text files are. Cost: every footer is
@@ -61,7 +61,7 @@ class ParquetFiles:
         return guarded(file.name, lambda: pa.table(columns, names=schema.names).cast(schema), _HINT)
 
     def without_values(self) -> frozenset[str]:
-        """Columns that are NULL in every row, as the footers tell."""
+        """Columns that are NULL in every row, by the footers."""
         nulls: dict[str, int] = {}
         for footer in self.footers:
             for group in (footer.row_group(number) for number in range(footer.num_row_groups)):

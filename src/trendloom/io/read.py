@@ -65,7 +65,7 @@ def read(source: object, *, columns: Sequence[str] | None = None, schema: str | 
     """The events of a source as an Arrow table.
 
     `columns` leaves out all others, before reading them where the format allows it; names that are not there are
-    ignored, since whoever needs them says so better.
+    ignored: later checks report them with more context.
     """
     return open_events(source, schema=schema).read(columns)
 
@@ -83,7 +83,7 @@ def refuse_schema(names: list[str], what: str) -> None:
 
 
 def plain_columns(table: pa.Table) -> pa.Table:
-    """Views of text, bytes and lists, and values with their runs counted, become what every engine knows."""
+    """Replace views of text, bytes and lists, and run-end encoded values, by types that every engine supports."""
     for at, field in enumerate(table.schema):
         wanted = _plain(field.type)
         if wanted != field.type:
@@ -157,7 +157,7 @@ def _read_frame(source: object) -> pa.Table:
 
 
 def _from_pandas(frame: object) -> pa.Table:
-    """pandas knows how to say names that are not text; a query does not."""
+    """Refuse column names that are not text: pandas allows them, a query cannot write them."""
     odd = [name for name in frame.columns if not isinstance(name, str)]  # type: ignore[attr-defined]
     if odd:
         raise DataError(f"column names must be text, not {odd[0]!r}", hint="frame.columns = frame.columns.map(str)")

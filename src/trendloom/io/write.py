@@ -31,7 +31,7 @@ _SPOOL = 16 * 1024 * 1024  # bytes for standard output kept in memory before the
 
 
 def write(rows: Rows, format: str, destination: Destination = None, *, schema: pa.Schema | None = None) -> int:
-    """Write all rows and give their number. `destination`: a path, an open binary file, or None for standard output.
+    """Write all rows and return their number. `destination`: a path, an open binary file, or None for standard output.
 
     `schema` is only needed for plain iterables that may hold no batch at all.
     """
@@ -102,7 +102,7 @@ def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema | None, 
 
 
 def _opened(rows: Rows, schema: pa.Schema | None) -> tuple[pa.Schema | None, Iterator[pa.RecordBatch]]:
-    """The schema of the rows, if anything tells it, and their batches."""
+    """The schema of the rows, if there is any, and their batches."""
     if isinstance(rows, pa.Table):
         return rows.schema, iter(rows.to_batches(max_chunksize=_ROWS_AT_ONCE))
     if isinstance(rows, pa.RecordBatchReader):

@@ -1,6 +1,6 @@
 """What a stream's columns are: names, kinds, and which of them hold the time and the type.
 
-A `Schema` is all the binder needs to know of the data, so a query can be checked without reading an event.
+A `Schema` is all that the binder needs of the data, so a query can be checked without reading an event.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Schema:
 
     @property
     def said_in(self) -> tuple[str, ...]:
-        """The columns without which nobody knows when an event happened: its time, or bounds, and its error."""
+        """The columns that say when an event happened: its time, or bounds, and its error."""
         error = None if self.imprecision is None else self.imprecision.error_column
         return (*(self.bounds or (self.time,)), *([] if error is None else [error]))
 

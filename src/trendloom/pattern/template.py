@@ -139,7 +139,7 @@ def build_template(pattern: Pattern) -> Template:
     """The template of a pattern; NOTs inside are crossed, not entered (each has a template of its own).
 
     Binding, warnings and planning all ask for it, and queries of a workload look alike but for types and variables, of
-    which a template knows nothing: so the last ones are kept.
+    which are not in a template: so the last ones are kept.
     """
     return _template_of(_shape(pattern))
 
@@ -360,7 +360,7 @@ def _least_crossings(ways: Iterable[Crossings]) -> tuple[Crossings, ...]:
     return tuple(kept)
 
 
-# ------------------------------------------------------------------------------------- what it tells us
+# ------------------------------------------------------------------------------------- derived properties
 
 
 def plural_variables(pattern: Pattern) -> frozenset[str]:

@@ -131,7 +131,7 @@ def _conjunct(condition: Condition, copies: list[Pattern]) -> Conjunct:
 
 
 def _without_rounds(conjunct: Conjunct, copies: list[Pattern]) -> Conjunct:
-    """A predicate on single events holds of each, whatever its round: then rounds need not be told apart."""
+    """A predicate on single events holds of each, whatever its round: then rounds need not be distinguished."""
     if conjunct.part is None or not conjunct.local:
         return conjunct
     named = {atom for body in copies for atom in atoms(body, negated=False) if atom.variable in conjunct.each}

@@ -125,7 +125,7 @@ class Growth:
     tracked: frozenset[int]
 
     def advance(self, rest: Rest, place: Nesting, clock: int) -> Iterator[NextEvent]:
-        """Every way of binding one more event. `clock` grows with the derivation: it tells rounds apart."""
+        """Every way of binding one more event. `clock` grows with the derivation: it distinguishes rounds."""
         if isinstance(rest, Atom):
             yield NextEvent((), rest, place, NOTHING)
         elif isinstance(rest, Sequence | Chain):

@@ -55,7 +55,7 @@ class Simulation:
 
 
 def check_choice(what: str, name: str, there: Iterable[str]) -> None:
-    """A name that a simulator knows, or an error that says which there are."""
+    """Return a name of this simulator, or raise an error that lists them."""
     known = list(there)
     if name not in known:
         raise OptionError(f"the simulator has no {what} '{name}'", hint=did_you_mean(name, known))

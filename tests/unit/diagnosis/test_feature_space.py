@@ -9,13 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from trendloom.diagnosis.feature_space import (
-    Excluded,
-    FeatureSpace,
-    feature_table,
-    features_at,
-    windows_within,
-)
+from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, feature_table, features_at, windows_within
 from trendloom.diagnosis.features import Feature, FeatureTable
 from trendloom.errors import DataError, OptionError, RunError
 

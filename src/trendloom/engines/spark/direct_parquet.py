@@ -91,13 +91,13 @@ def _part(file: pq.ParquetFile, number: int, job: Job) -> InputPart | None:
     bounds = pa.array([statistics.min, statistics.max], file.schema_arrow.field(time).type)
     try:
         first, last = ticks(pa.chunked_array([bounds]), job.plan.schema.axis).tolist()
-    except pa.ArrowInvalid:  # not whole microseconds: whoever reads the rows says so better
+    except pa.ArrowInvalid:  # not whole microseconds: reading the rows reports it with more context
         return None
     return InputPart(first, last, group.num_rows)
 
 
 def exact_columns(job: Job) -> list[str]:
-    """Integer columns of MIN and MAX: values next to the bounds of 64 bits cannot be told from their absence."""
+    """Integer columns of MIN and MAX: values next to the bounds of 64 bits look like absent ones."""
     measures = summed(job.physical).measures
     names = {m.column for m in measures if m.function in ("min", "max") and m.column}
     return sorted(name for name in names if pa.types.is_integer(job.schema.field(name).type))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from trendloom.options import Columns, Options
 
 
-# Parquet that Spark reads itself: files that were found, or URIs of file systems that only Spark may know.
+# Parquet that Spark reads itself: files that were found, or URIs of file systems that only Spark may support.
 #
 # Files that were found (`io.files`) are handed to Spark one by one, so both engines read the same ones, and columns
 # that folders give (`key=value`) get the types that they have elsewhere: to Spark alone `007` would be 7. URIs of

@@ -51,7 +51,7 @@ def time_in_text(text: Column, zone: str | None) -> Column:
 
 
 def in_utc(schema: pa.Schema) -> pa.Schema:
-    """The types as Spark knows them: moments have no zone of their own."""
+    """The types as Spark has them: moments have no zone of their own."""
     return pa.schema([pa.field(f.name, _moment_type(f.type, UTC), metadata=f.metadata) for f in schema])
 
 

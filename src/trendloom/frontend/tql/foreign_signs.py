@@ -16,7 +16,7 @@ from trendloom.frontend.tql.source import Lexeme
 
 # Small pieces of other languages, written in ours, for hints: `LAST(b.x)` is `b[last].x`, `a=A` is `A a`.
 #
-# Works on text, without understanding it: what it does not know it leaves as it is, since a person reads the result.
+# Works on text, without parsing it: what it does not recognise it leaves as it is, since a person reads the result.
 
 
 _OF = r"\(\s*(\w+)\s*(?:\)\s*\.\s*(\w+)|\.\s*(\w+)\s*(?:,\s*1\s*)?\))"

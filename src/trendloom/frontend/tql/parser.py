@@ -124,7 +124,7 @@ class ParsedText:
 
 
 def parse_blocks(text: str) -> ParsedText:
-    """All queries that parse and have a name of their own; a text in which queries cannot be told apart is refused."""
+    """All queries that parse and have a name of their own; a text in which queries cannot be separated is refused."""
     try:
         return ParsedText(parse(text))
     except ParseError as error:

@@ -1,7 +1,7 @@
 """The query text and the places in it: offsets to lines and columns, and a rough scan into words.
 
 Lines are those of `str.splitlines`, which is also how errors draw them, so tabs, CRLF and odd line breaks cannot move a
-caret. The scan knows nothing of the grammar; it serves error messages and never fails.
+caret. The scan is independent of the grammar; it serves error messages and never fails.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _offset(source: SourceText, failure: UnexpectedInput) -> int:
 def _accepted(grammar: Lark, start: str, good: str) -> frozenset[str]:
     """What may follow the good part of the text.
 
-    The failed parser itself no longer knows: LALR reduces before it notices that the next token is wrong.
+    The failed parser itself cannot say: LALR reduces before it notices that the next token is wrong.
     """
     parser: Any = grammar.parse_interactive(good, start=start)
     try:

@@ -47,7 +47,7 @@ def archive(
     `df` is a batch DataFrame, or what `trendloom.run` reads. `queries` is their text; "" archives events alone. The
     folder is one that all tasks can write to. `commit` names what comes in: the same name again replaces it; without
     one it is new every time. `chunk`: the stretch of time that a file holds. `keep`: what is older than that, counted
-    from the newest event, is dropped. `dimensions`: columns beside texts that may tell partitions apart.
+    from the newest event, is dropped. `dimensions`: columns beside texts that may distinguish partitions.
     The other options are those of `detect`.
     """
     require_spark()

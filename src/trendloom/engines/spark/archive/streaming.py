@@ -86,7 +86,7 @@ class LiveArchive:
 
 @dataclass
 class LiveArchiver:
-    """What events and rows of a stream pass on their way, and the sink that commits what was kept of them."""
+    """Copies the events and rows of a stream into an archive, and makes the sink that commits the copies."""
 
     place: LiveArchive
     numeric: str
@@ -130,7 +130,7 @@ class LiveArchiver:
 
 @dataclass(frozen=True)
 class BatchAttempt:
-    """One attempt at a batch of a stream, as tasks and the driver know it."""
+    """One attempt at a batch of a stream, the same for tasks and the driver."""
 
     stream: str
     batch: int
@@ -163,7 +163,7 @@ def attempt_of_task() -> BatchAttempt:
 
 @dataclass(frozen=True)
 class CopyEvents:
-    """Give events on, and keep a copy of those that have a time."""
+    """Pass events on, and keep a copy of those that have a time."""
 
     root: Path
     settings: ArchiveSettings
@@ -181,7 +181,7 @@ class CopyEvents:
 
 @dataclass(frozen=True)
 class CopyRows:
-    """Give rows on, and keep a copy of them by query."""
+    """Pass rows on, and keep a copy of them by query."""
 
     root: Path
     settings: ArchiveSettings

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PIECES_PER_CORE = 3
-"""So that a core that is done early finds something left to do."""
+"""More than one, so that cores that finish early have work left."""
 FEW_EVENTS = 20_000
 """As many events take a task about as long as Spark takes to start it."""
 MOST_WINDOWS = 4_096
@@ -51,7 +51,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class FeatureWork:
-    """What all tasks need to know."""
+    """The input of all tasks."""
 
     archive: Archive
     asked: tuple[WindowedSpace, ...]

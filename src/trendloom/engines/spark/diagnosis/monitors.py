@@ -6,7 +6,7 @@ need windows of several sizes at once. They are grouped by a *pane*, the least s
 size, in which every window has aggregates of its own; so there is still one aggregation, which a live stream can keep
 in its state, and alerts are certain once the watermark has passed their pane. Then output mode append gives each once.
 
-A window in which nothing happened at all has no row: on a live stream nobody can tell it from one still to come.
+A window in which nothing happened at all has no row: a live stream cannot distinguish it from one still to come.
 Cost: one partial aggregation per task, and a shuffle of one row per pane and task.
 """
 
@@ -53,7 +53,7 @@ class ParquetGroup:
     columns: pa.Schema
 
     def read(self, spark: SparkSession, root: Path) -> DataFrame:
-        """Their rows; Spark is told the columns, so that it need not look for them."""
+        """Their rows; with given columns, Spark need not look for them."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         paths = [str((root / file.path).resolve()) for file in self.files]

@@ -1,6 +1,6 @@
 """What a live stream counts of its events while it reads them, for the statistics of later plans.
 
-Spark observes the counts in the same pass; they come with its report of the batch, each under a name that tells what it
+Spark observes the counts in the same pass; they come with its report of the batch, each under a name that says what it
 is about. Cost: a comparison for each event and type, set of keys, tested position and compared column; there are at
 most `MOST` of each.
 """

@@ -2,7 +2,7 @@
 
 A workload may gain queries, lose them, and change HAVING and what RETURN makes of the same aggregates. A query whose
 pattern, predicates, groups or windows change is another query: under the old name it is refused, under a new one it
-starts afresh. So does one that was taken out and is put back: it has missed events, and its *generation* tells.
+starts afresh. So does one that was taken out and is put back: it has missed events, and its *generation* shows it.
 A query that joins when batches are done begins after all events that these have seen (`since`).
 """
 
@@ -74,7 +74,7 @@ def agreed(
 ) -> tuple[StreamingQuery, ...]:
     """Refuse a workload that does not fit the checkpoint; else note it down there.
 
-    The flows know their generation, and since when they see all events. `delay`: of the watermark, in milliseconds.
+    It has the generation of each streaming query, and since when it sees all events. `delay`: of the watermark, in ms.
     """
     agreement = agreement_of(checkpoint, streaming_queries, buckets, delay)
     system, folder = place(checkpoint)
@@ -139,7 +139,7 @@ def _together(known: dict[str, Any]) -> bool:
 def _going_on(
     streaming_query: StreamingQuery, known: dict[str, Any] | None, watermark: int | None, delay: int
 ) -> StreamingQuery:
-    """The flow as the checkpoint knows it, or as one that begins after all that earlier batches have seen."""
+    """The streaming query of the checkpoint, or one that begins after all that earlier batches have seen."""
     if known is not None and known["state"] is not None:
         if known["state"] not in streaming_query.continued:
             streaming_query = as_before_rules(streaming_query)

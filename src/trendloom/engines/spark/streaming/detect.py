@@ -85,7 +85,7 @@ def open_live(
 
 
 def without_marks(frame: Frame) -> Frame:
-    """The frame whose events are known without the columns that tell of what could not be read."""
+    """The frame whose events are known without the columns about what could not be read."""
     columns = tuple(one for one in frame.schema.columns if one.name not in MARKS)
     arrow = pa.schema([one for one in frame.arrow if one.name not in MARKS])
     return replace(frame, arrow=arrow, schema=replace(frame.schema, columns=columns))

@@ -36,7 +36,7 @@ LOST_OFFSETS = ("KAFKA_DATA_LOSS",)
 NO_SUCH_FILE = "java.io.FileNotFoundException"
 
 FULL_WORDS = re.compile(r"No space left on device|disk is full|Disk quota exceeded", re.IGNORECASE)
-"""Java and SQLite know a full disk by these words alone; an error of Python has a number."""
+"""Java and SQLite report a full disk by these words alone; an error of Python has a number."""
 BROKEN_CHECKPOINT_WORDS = re.compile(
     r"Incomplete log file|Failed to read log file|StreamMetadata|OperatorStateMetadata|batch \d+ doesn't exist"
     r"|Error reading delta file"

@@ -1,7 +1,8 @@
 """What a live stream is doing: totals and the last batch, from Spark's own reports of progress.
 
-A report comes after every batch that is done. Spark keeps the last hundred; a total adds them up, each batch once, no
-matter whether a listener brings them or whoever asks. Totals begin when this process first saw the stream.
+A report comes after every batch that is done. Spark keeps the last hundred; `MetricsTotal` adds them up, each batch
+once, no matter whether a listener delivers them or a caller asks for them. Totals begin when this process first saw the
+stream.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ EVENTS, RESULTS, READ = "trendloom_events", "trendloom_results", "trendloom_read
 """Names under which a stream reports what it counted: see `stream`, and `files` for events out of files."""
 
 COUNTED_FROM_1970 = 1e9
-"""Watermarks before 2001 belong to whole numbers that count from some other time: there is no lag to tell."""
+"""Watermarks before 2001 belong to whole numbers that count from some other time: there is no lag to report."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Metrics:
 def metrics_of(query: StreamingQuery) -> Metrics:
     """Totals and the last batch of a stream that `detect` made, as of now.
 
-    The first call has the session tell of every batch from then on; before that, Spark remembers the last hundred.
+    The first call makes the session report every batch from then on; before that, Spark remembers the last hundred.
     """
     from pyspark.sql import SparkSession
 
@@ -132,7 +133,7 @@ class MetricsTotal:
 
 @dataclass
 class StreamTotals:
-    """The ledgers of this process, by the identity of their stream, which survives restarts of a query."""
+    """The totals of this process, by the identity of their stream, which survives restarts of a query."""
 
     known: dict[str, MetricsTotal] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
@@ -175,7 +176,7 @@ def after(before: Metrics, report: dict[str, Any]) -> Metrics:
 
 
 def _observed(report: dict[str, Any], name: str) -> dict[str, Any]:
-    """What was counted under a name; Spark Connect tells values and their names apart."""
+    """What was counted under a name; Spark Connect delivers values and their names separately."""
     found: dict[str, Any] = report.get("observedMetrics", {}).get(name) or {}
     if "schema" not in found:
         return found

@@ -1,4 +1,4 @@
-"""The stateful operator, as Spark knows it: which state there is, and who steps.
+"""The stateful operator as Spark calls it: which state there is, and what steps it.
 
 Before a stream starts, Spark asks a Python process of its own which state the operator has. What steps is packed, and
 unpacked by tasks alone, so that this process loads neither kernels nor plans: a second less for every start. It is

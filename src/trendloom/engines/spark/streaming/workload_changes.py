@@ -102,14 +102,14 @@ def _less(newest: Mapping[Any, int], earlier: Mapping[Any, int]) -> dict[Any, in
 
 @dataclass(frozen=True)
 class WorkloadWatch:
-    """What a caller wants to hear of a workload: warnings and notes, and what of a changed text was refused."""
+    """Callbacks: for warnings, and for a changed text that was refused."""
 
     warn: Warn
     refused: Callable[[TrendloomError], None]
 
 
 class StreamArchiver(Protocol):
-    """What all events and all rows of a stream pass on their way, and come out of as they were."""
+    """Copies the events and rows of a stream on their way, and passes them on unchanged."""
 
     def of_events(self, plan: LivePlan) -> DataFrame:
         """The events of a planned workload; raises what makes the workload impossible, before anything is touched."""
@@ -120,7 +120,7 @@ class StreamArchiver(Protocol):
         ...
 
     def sink(self, sink: BatchWriter) -> BatchWriter:
-        """The sink of the stream, which also sees to what passed in a batch."""
+        """The sink of the stream, which also commits the copies of a batch."""
         ...
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Spans, SpanTotals
 from trendloom.kernels.aggregate.spans import grown, not_before
-from trendloom.kernels.aggregate.type_grained.event_kinds import InstantKinds, Kinds, kinds_of, instant_kinds_of
+from trendloom.kernels.aggregate.type_grained.event_kinds import InstantKinds, Kinds, instant_kinds_of, kinds_of
 from trendloom.kernels.aggregate.type_grained.exists import one_per_instant
 from trendloom.kernels.aggregate.type_grained.matrices import LONGEST_WORD, Matrices, flat, terms_of, words_of
 from trendloom.kernels.aggregate.type_grained.panes import MatrixLayout, accepted_least, any_spilled, give_out, slide

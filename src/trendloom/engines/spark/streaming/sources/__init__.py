@@ -109,7 +109,7 @@ def struct_of(schema: str) -> StructType:
 
 
 def columns_of_schema(schema: str) -> pa.Schema | None:
-    """The columns that such a text names, without a session; None if only Spark knows their types."""
+    """The columns that such a text names, without a session; None if only Spark has their types."""
     try:
         return pa.schema(list(parse_schema(schema).items()))
     except OptionError:

@@ -116,7 +116,7 @@ class FolderSource(ABC):
 
 @SOURCES.register
 class ParquetFolder(FolderSource):
-    """`parquet:FOLDER`, read by Spark unless times are in nanoseconds, which Spark does not know."""
+    """`parquet:FOLDER`, read by Spark unless times are in nanoseconds, which Spark cannot read."""
 
     scheme = "parquet"
     form = "parquet:FOLDER"

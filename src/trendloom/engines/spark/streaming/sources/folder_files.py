@@ -39,7 +39,7 @@ ROWS = 100_000
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the CSV is written: the options of Spark's reader that Arrow knows, too."""
+    """How the CSV is written: the options of Spark's reader that Arrow has, too."""
 
     delimiter: str = ","
     quote: str = '"'

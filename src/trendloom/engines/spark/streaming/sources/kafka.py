@@ -66,7 +66,7 @@ class KafkaSource:
 
 
 def _messages(spark: SparkSession, address: SourceAddress) -> DataFrame:
-    """The messages of topics, from the earliest on where the checkpoint does not know better."""
+    """The messages of topics, from the earliest on unless the checkpoint has offsets."""
     import pyspark
     from pyspark.errors import AnalysisException
 
