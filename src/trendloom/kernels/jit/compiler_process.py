@@ -24,7 +24,8 @@ from numba.core.serialize import dumps
 Name = tuple[str, str, str]
 """The module of a kernel, its name there, and how it is compiled."""
 Hear = Callable[[str | None], None]
-"""Callback invoked with the name of a function when its compilation starts (here or in another process), with None when it ends."""
+"""Callback invoked with the name of a function when its compilation starts, here or in another process, and with None
+when it ends."""
 
 listeners: list[Hear] = []
 """Callbacks of this process."""
