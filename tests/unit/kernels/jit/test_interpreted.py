@@ -113,7 +113,7 @@ def test_usual_queries_over_a_handful_of_events_load_no_compiled_code(
     rows = range(12)
     events = pa.table({"type": list("ABBC" * 3), "time": rows, "k": [row % 2 for row in rows], "x": rows})
     monkeypatch.setattr(interpreted, "_loaded", threading.Event())
-    monkeypatch.setattr(interpreted.Interpretable, "_is_stored", lambda self, signature: True)
+    monkeypatch.setattr(interpreted.Interpretable, "is_stored", lambda self, signature: True)
     assert tl.run(query, events).num_rows
     assert not interpreted._loaded.is_set()
 
@@ -130,7 +130,7 @@ def test_a_handful_of_events_that_takes_long_is_left_to_code_that_is_stored(monk
 
     climb.name = ("no", "such", "kernel")
     monkeypatch.setattr(interpreted, "_loaded", threading.Event())
-    monkeypatch.setattr(interpreted.Interpretable, "_is_stored", lambda self, signature: True)
+    monkeypatch.setattr(interpreted.Interpretable, "is_stored", lambda self, signature: True)
     asked: list[object] = []
     monkeypatch.setattr(interpreted._compiler, "ask", lambda *given: asked.append(given))
     assert climb(10 * ROUNDS, np.zeros(1, np.int64)) == 20 * ROUNDS
