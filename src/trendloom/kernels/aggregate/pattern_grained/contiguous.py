@@ -23,10 +23,10 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import EMPTY, Addends, Spans, SpanTotals
 from trendloom.kernels.aggregate.pattern_grained.ledger import (
     Gains,
+    KeySpans,
     Lanes,
     RunLedger,
     RunRules,
-    Stretches,
     batch_end,
     bind_event,
     close_lanes,
@@ -71,7 +71,7 @@ def add_up_consecutive(addends: Addends, spans: Spans, found: SpanTotals) -> Non
     course = _course(fitting_bits(addends.block), rules)
     pass_ = _with_scratch if isinstance(found.numbers, Limbs) else _lean
     ledger = ledger_of(addends, found, len(course.stands), lanes)
-    pass_(Stretches(spans.key, spans.low, spans.high), lanes, course, rules, ledger, found)
+    pass_(KeySpans(spans.key, spans.low, spans.high), lanes, course, rules, ledger, found)
 
 
 def _course(fits: Array, rules: RunRules) -> ConsecutiveCourse:
@@ -152,7 +152,7 @@ def _zero() -> int:
 
 
 def _pass(
-    spans: Stretches, most: int, course: ConsecutiveCourse, rules: RunRules, ledger: RunLedger, found: SpanTotals
+    spans: KeySpans, most: int, course: ConsecutiveCourse, rules: RunRules, ledger: RunLedger, found: SpanTotals
 ) -> None:
     """All spans, as many at once as there are lanes."""
     zero, lone, tie_end = _zero(), course.lone, rules.checks.tie_end

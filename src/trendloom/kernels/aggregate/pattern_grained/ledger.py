@@ -152,7 +152,7 @@ class RunLedger(NamedTuple):
     total_least: Array
 
 
-class Stretches(NamedTuple):
+class KeySpans(NamedTuple):
     """The spans: events `low` to `high` of a key."""
 
     key: Array
@@ -165,7 +165,7 @@ class Lanes(NamedTuple):
 
     first: int
     end: int
-    spans: Stretches
+    spans: KeySpans
 
 
 class Progress(NamedTuple):
@@ -222,7 +222,7 @@ def _overlapping(key: Array, low: Array, high: Array) -> int:
 
 
 @njit(**INSIDE, forceinline=True)
-def batch_end(first: int, lanes: int, spans: Stretches) -> int:
+def batch_end(first: int, lanes: int, spans: KeySpans) -> int:
     """Spans `first` to the result make one pass: windows of one key that overlap the first."""
     key, low, high, end = spans.key, spans.low, spans.high, first + 1
     while end < len(key) and end - first < lanes and key[end] == key[first] and low[end] < high[first]:
@@ -396,7 +396,7 @@ def close_lanes(e: int, closed: int, lanes: Lanes, ledger: RunLedger, found: Spa
 
 
 @njit(**INSIDE, forceinline=True)
-def open_pass(lanes: int, spans: Stretches, progress: Progress, ledger: RunLedger) -> bool:
+def open_pass(lanes: int, spans: KeySpans, progress: Progress, ledger: RunLedger) -> bool:
     """Go on with the pass that was interrupted, or begin the next, of so many lanes at most; False: all are done."""
     place = progress.place
     if place[AT] < 0:

@@ -28,11 +28,11 @@ from trendloom.kernels.aggregate.pattern_grained.ledger import (
     FIRST,
     RESERVE,
     UNUSED,
+    KeySpans,
     Lanes,
     Progress,
     RunLedger,
     RunRules,
-    Stretches,
     before_all,
     close_lanes,
     give_back,
@@ -105,7 +105,7 @@ def add_up_waiting(addends: Addends, spans: Spans, found: SpanTotals) -> None:
     lanes = max(1, min(most_lanes(spans), most))
     reserve = 2 * states * (group + 1)  # entries that events of one time can take
     ledger, progress = ledger_of(addends, found, 4 * reserve, lanes), before_all(4 * reserve, reserve)
-    queues, stretches = _queues(states, 4 * reserve, group), Stretches(spans.key, spans.low, spans.high)
+    queues, stretches = _queues(states, 4 * reserve, group), KeySpans(spans.key, spans.low, spans.high)
     pass_ = _with_scratch if isinstance(found.numbers, Limbs) else _lean
     while not pass_(stretches, lanes, course, rules, queues, progress, ledger, found):
         ledger, progress = with_more(ledger, progress)
@@ -146,7 +146,7 @@ def _longer(queues: Queues) -> Queues:
 
 
 def _pass(
-    spans: Stretches, most: int, course: WaitingCourse, rules: RunRules, queues: Queues, progress: Progress,
+    spans: KeySpans, most: int, course: WaitingCourse, rules: RunRules, queues: Queues, progress: Progress,
     ledger: RunLedger, found: SpanTotals,
 ) -> bool:  # fmt: skip
     """All spans, at most so many at once, from where they were left; False: there are too few free entries."""

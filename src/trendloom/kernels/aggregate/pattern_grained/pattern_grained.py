@@ -35,11 +35,11 @@ from trendloom.kernels.aggregate.pattern_grained.ledger import (
     FIRST,
     RESERVE,
     UNUSED,
+    KeySpans,
     Lanes,
     Progress,
     RunLedger,
     RunRules,
-    Stretches,
     batch_end,
     before_all,
     close_lanes,
@@ -90,7 +90,7 @@ class Table(NamedTuple):
 def add_up_by_table(addends: Addends, spans: Spans, found: SpanTotals) -> None:
     """Fill the totals of every span: the pass, interrupted whenever it needs more entries."""
     block, rules, fits = addends.block, rules_of(addends), fitting_bits(addends.block)
-    states, lanes, stretches = len(rules.position_of), most_lanes(spans), Stretches(spans.key, spans.low, spans.high)
+    states, lanes, stretches = len(rules.position_of), most_lanes(spans), KeySpans(spans.key, spans.low, spans.high)
     key_end = np.repeat(block.key_starts[1:], np.diff(block.key_starts))
     successors = successors_of(addends.automaton, block, fits, key_end, rules.moves, rules.checks)
     pending = np.full((_longest(lanes, stretches), states), NONE, np.int32)
@@ -103,7 +103,7 @@ def add_up_by_table(addends: Addends, spans: Spans, found: SpanTotals) -> None:
 
 
 @njit(nogil=True)
-def _longest(lanes: int, spans: Stretches) -> int:
+def _longest(lanes: int, spans: KeySpans) -> int:
     """The most events of a pass."""
     longest, end = 0, 0
     while end < len(spans.key):
@@ -113,7 +113,13 @@ def _longest(lanes: int, spans: Stretches) -> int:
 
 
 def _pass(
-    spans: Stretches, most: int, table: Table, rules: RunRules, progress: Progress, ledger: RunLedger, found: SpanTotals
+    spans: KeySpans,
+    most: int,
+    table: Table,
+    rules: RunRules,
+    progress: Progress,
+    ledger: RunLedger,
+    found: SpanTotals,
 ) -> bool:
     """All spans, at most so many at once, from where they were left; False: there are too few free entries."""
     place, fits, pending, position_of = progress.place, table.fits, table.pending, rules.position_of
