@@ -59,7 +59,7 @@ def spark() -> Iterator[Any]:
     found.stop()
 
 
-AS_USERS = ("tests/unit/kernels/jit/", "tests/unit/engines/test_first_answers.py",
+AS_USERS = ("tests/unit/kernels/jit/test_interpreted.py", "tests/unit/engines/test_first_answers.py",
             "tests/unit/runtime/test_trend_limits.py", "tests/unit/cli/test_starting.py")  # fmt: skip
 """Tests of when kernels are interpreted and when they are compiled: nothing is chosen for them."""
 DEEP = "TRENDLOOM_EXAMPLES" in os.environ
