@@ -62,7 +62,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_grammar_the_types_and_the_licence(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert "trendloom/lang/grammar.lark" in names
+    assert "trendloom/frontend/tql/grammar.lark" in names
     assert "trendloom/py.typed" in names
     assert {"trendloom/dashboard/assets/page.js", "trendloom/dashboard/assets/style.css"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -26,7 +26,8 @@ from trendloom.engines.spark.answers import bind_all, job_of
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.errors import BindError, OptionError, PlanError, RunError, TrendloomError
 from trendloom.options import Options
-from trendloom.planner.workload import PhysicalWorkload, plan_workload
+from trendloom.planner.workload import PhysicalWorkload
+from trendloom.runtime.planning import plan_queries
 from trendloom.runtime.reading import queries_of
 from trendloom.spark import detect
 
@@ -41,7 +42,7 @@ QUERY nothing: PATTERN SEQ(C c, D d) WHERE [g]
 
 
 def planned(frame: Frame, text: str) -> PhysicalWorkload:
-    return plan_workload(tuple(bind_all(queries_of(text), frame)))
+    return plan_queries(tuple(bind_all(queries_of(text), frame)))
 
 
 def found_by(table: pa.Table, name: str) -> list[dict[str, Any]]:

@@ -185,6 +185,7 @@ SHAPES: dict[str, Any] = {
 }
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("window", "step"), [(150, 150), (150, 15), (60, 7)])
 def test_promising_events_of_windows(shape: str, window: int, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
