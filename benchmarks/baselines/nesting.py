@@ -26,9 +26,9 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.harness.compiled import njit
-from trendloom.frontend.tql import tree
+from trendloom.frontend import tree
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.logical.bind import conjuncts
+from trendloom.logical.bind.query import conjuncts
 
 Array = np.ndarray[Any, Any]
 

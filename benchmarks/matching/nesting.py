@@ -26,7 +26,7 @@ import trendloom as tl
 from benchmarks.baselines.nesting import NestedMatches, Search, nested_matches, nested_search
 from benchmarks.harness.planned import Planned, planned
 from benchmarks.harness.report import Report, Timing, race
-from trendloom.frontend.tql import tree
+from trendloom.frontend import tree
 from trendloom.frontend.tql.parser import parse_query
 
 TICKERS = (

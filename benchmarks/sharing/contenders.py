@@ -34,7 +34,7 @@ from benchmarks.harness.memory import peak_while, run_apart
 from benchmarks.harness.planned import planned as planned_alone
 from trendloom.engines import local
 from trendloom.engines.answers import Answer, table_of
-from trendloom.frontend.tql.tree import Query
+from trendloom.frontend.tree import Query
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.totals import Totals

@@ -24,7 +24,7 @@ from trendloom.errors import ParseError, TrendloomError
 from trendloom.frontend.tql.keywords import is_reserved
 from trendloom.frontend.tql.parser import parse
 from trendloom.frontend.tql.printer import write
-from trendloom.frontend.tql.tree import attributes_of
+from trendloom.frontend.tree import attributes_of
 from trendloom.logical.bind import bind
 from trendloom.logical.statistics import nothing_known
 from trendloom.model.schema import Column, Kind, Schema

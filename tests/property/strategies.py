@@ -27,7 +27,7 @@ from tests.property.strategies_patterns import (
 
 from trendloom.frontend.tql.parser import parse_expression, parse_query
 from trendloom.frontend.tql.printer import write_pattern
-from trendloom.frontend.tql.tree import Event, Exists, Pattern
+from trendloom.frontend.tree import Event, Exists, Pattern
 from trendloom.model.schema import Column, Kind, Schema
 
 ANY, NEXT, CONTIGUOUS = "skip-till-any-match", "skip-till-next-match", "contiguous"

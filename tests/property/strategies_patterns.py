@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from trendloom.frontend.tql.tree import And, Event, Exists, Not, OperandWithin, Or, Pattern, Repeat, Seq
+from trendloom.frontend.tree import And, Event, Exists, Not, OperandWithin, Or, Pattern, Repeat, Seq
 
 TYPES = ("A", "B", "C", "D")
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from trendloom.frontend.tql import tree
+from trendloom.frontend import tree
 from trendloom.frontend.tql.keywords import RESERVED
 from trendloom.model.selection import Semantics, Trends
 

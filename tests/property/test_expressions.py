@@ -31,7 +31,7 @@ from trendloom.expr.nodes import (
     Wildcard,
 )
 from trendloom.expr.vectors import Vector, from_arrow
-from trendloom.logical.types import digits_after_point
+from trendloom.logical.bind.types import digits_after_point
 from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.reference import scalar

@@ -10,7 +10,7 @@ from tests.property.amounts import amount
 from tests.property.strategies import ANY, NEXT, SCHEMA, Case, Knobs, cases
 
 from trendloom.errors import BindError
-from trendloom.frontend.tql import tree
+from trendloom.frontend import tree
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.frontend.tql.printer import write
 from trendloom.logical.bind import bind

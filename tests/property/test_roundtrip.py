@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.property import strategies_trees as trees
 
 from trendloom.errors import ParseError
-from trendloom.frontend.tql import tree
+from trendloom.frontend import tree
 from trendloom.frontend.tql.parser import parse, parse_expression, parse_pattern
 from trendloom.frontend.tql.printer import write, write_expression, write_pattern
 

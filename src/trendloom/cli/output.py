@@ -26,7 +26,7 @@ from trendloom.io.files import find_files, scheme_of
 from trendloom.io.text import json_cells, plain_cells
 from trendloom.io.timestamps import local_times
 from trendloom.io.write import check_destination, write
-from trendloom.logical.workload import refuse_clashing_columns
+from trendloom.logical.bind.workload import refuse_clashing_columns
 from trendloom.model.schema import Schema
 
 # Result rows as a table on a terminal: the first rows, and how many there are.

@@ -25,10 +25,10 @@ from trendloom.engines.answers import Watch, answers, table_of
 from trendloom.engines.diagnose import DiagnosisWatch, diagnose_archive, save_diagnosis
 from trendloom.engines.introspection import explain_queries
 from trendloom.errors import OptionError, QueryError, QueryWarning
-from trendloom.frontend.tql.tree import Query
+from trendloom.frontend.tree import Query
 from trendloom.logical.bind import bind
+from trendloom.logical.bind.workload import columns_of
 from trendloom.logical.plan import Plan
-from trendloom.logical.workload import columns_of
 from trendloom.model.schema import Kind, Schema
 from trendloom.options import Options
 from trendloom.runtime.planning import plan_query

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.errors import OptionError, QueryWarning, option
-from trendloom.frontend.tql.tree import Query
+from trendloom.frontend.tree import Query
+from trendloom.logical.bind.workload import refuse_clashing_columns
 from trendloom.logical.plan import Aggregation, Plan
-from trendloom.logical.workload import refuse_clashing_columns
 from trendloom.options import Options
 from trendloom.runtime.reading import for_queries, is_spark_frame, queries_of
 from trendloom.runtime.result_columns import one_table

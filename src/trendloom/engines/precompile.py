@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.engines.precompile_queries import MANY
-from trendloom.frontend.tql.tree import Query
+from trendloom.frontend.tree import Query
 from trendloom.io.events import prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.kernels.jit.interpreted import compiled_first

@@ -16,7 +16,7 @@ from trendloom.expr import nodes
 from trendloom.expr.quantifiers import shape_of
 from trendloom.frontend.tql.keywords import write_name
 from trendloom.frontend.tql.printer import write_expression
-from trendloom.frontend.tql.tree import Merge
+from trendloom.frontend.tree import Merge
 from trendloom.logical.plan import Aggregation, Condition, Plan, Projection, Value
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Kind, Schema

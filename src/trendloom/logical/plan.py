@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from trendloom.errors import QueryWarning
 from trendloom.expr.nodes import Comparison, Expr
-from trendloom.frontend.tql.tree import Query
+from trendloom.frontend.tree import Query
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.selection import Semantics, Trends
 from trendloom.model.time import Window
@@ -79,12 +79,19 @@ class Aggregation:
 Output = Trends | Projection | Aggregation
 
 
+RANK = "rank"
+"""The column of the ranks of matches: 1 is the best."""
+
+SCORE = "score"
+"""The column of scores, after that of ranks."""
+
+
 @dataclass(frozen=True)
 class Ranking:
     """The k best matches of each window and partition; `overall`: of each window.
 
     `merge` names the function of MERGE, None for one preference. A preference that is a fold of what each event adds
-    is an expression over a `Fold` (see `logical.preferences`). `kind` and `scale` are those of the score.
+    is an expression over a `Fold` (see `logical.bind.preferences`). `kind` and `scale` are those of the score.
     """
 
     preferences: tuple[Expr, ...]

@@ -6,18 +6,9 @@ The binder says nothing of what plans share; the workload rules of `optimize` fi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
-from trendloom.errors import BindError, QueryError, Span, option
-from trendloom.frontend.tql.printer import write_expression
-from trendloom.frontend.tql.tree import Query
-from trendloom.logical.bind_ranking import SCORE
-from trendloom.logical.plan import Aggregation, Plan, Scan
-from trendloom.logical.types import article
-from trendloom.model.schema import Kind
-from trendloom.model.selection import Trends
+from trendloom.logical.plan import Plan, Scan
 
 Attributes = tuple[str, ...]
 """The columns that partition a stream."""
@@ -48,116 +39,3 @@ class Workload:
         """Attributes by which more than one plan keeps events apart: their events are sorted once."""
         counts = Counter(plan.keys for plan in self.plans)
         return frozenset(names for names, count in counts.items() if count > 1)
-
-
-# The same for every query of a workload: what is wrong with some of them is one error that names them all.
-
-
-class Named(Protocol):
-    """A query, or its plan."""
-
-    @property
-    def name(self) -> str | None: ...
-
-
-One = TypeVar("One", bound=Named)
-Made = TypeVar("Made")
-
-
-def for_every_query(queries: Sequence[One], make: Callable[[One], Made]) -> list[Made]:
-    """What is made of each query, if none of them is refused."""
-    made: list[Made] = []
-    wrong: dict[str, QueryError] = {}
-    for query in queries:
-        try:
-            made.append(make(query))
-        except QueryError as error:
-            if len(queries) == 1:
-                raise
-            wrong[str(query.name)] = error.of_query(query.name)
-    if wrong:
-        raise _together(wrong, len(queries))
-    return made
-
-
-def _together(wrong: Mapping[str, QueryError], among: int) -> QueryError:
-    """The one error there is, or one of several, which is of the kind that other columns may heal if any of them is."""
-    first, *more = parts = list(wrong.values())
-    if not more:
-        return first
-    kind = BindError if any(isinstance(error, BindError) for error in parts) else type(first)
-    message = f"{len(parts)} of {among} queries are refused: {', '.join(wrong)}"
-    return kind(message, first.span, text=first.text, parts=parts)
-
-
-# The columns of all queries of a workload in one table: those of one name must be of one kind.
-#
-# Widths within a kind do not matter, because a type that holds all values exactly is found for them. An integer and a
-# number with a point are of different kinds: as doubles, integers would lose digits.
-
-
-MATCHES = "matches"
-"""The column that collapsed trends have."""
-
-
-@dataclass(frozen=True)
-class OutputColumn:
-    """A column that a query gives out: its kind, and where the query asks for it."""
-
-    name: str
-    kind: Kind
-    query: Query
-    span: Span | None
-
-    def described(self) -> BindError:
-        """What the column is, as a part of an error."""
-        found = BindError(f"column '{self.name}' is {article(self.kind)}", self.span, text=self.query.text)
-        error = found.of_query(self.query.name)
-        assert isinstance(error, BindError)
-        return error
-
-
-def refuse_clashing_columns(plans: Sequence[Plan], hint: str | None = None) -> None:
-    """Refuse queries whose rows do not fit one table, by names and places of all of them."""
-    named: dict[str, list[OutputColumn]] = {}
-    for plan in plans:
-        for column in columns_of(plan):
-            if column.kind is not Kind.NULL:
-                named.setdefault(column.name, []).append(column)
-    clashing = [some for some in named.values() if len({column.kind for column in some}) > 1]
-    if clashing:
-        parts = [column.described() for some in clashing for column in some]
-        names = ", ".join(f"'{some[0].name}'" for some in clashing)
-        raise BindError(
-            f"the queries cannot share one table of results: {names} {'is' if len(clashing) == 1 else 'are'} of "
-            "different kinds",
-            parts[0].span,
-            hint=hint or f"{_way_out(clashing)}, or choose one query with {option('query')}",
-            text=parts[0].text,
-            parts=parts,
-        )
-
-
-def _way_out(clashing: list[list[OutputColumn]]) -> str:
-    if all(some[0].name == SCORE for some in clashing):
-        return "make all scores numbers with a point, e.g. RANK BY 1.0 * (...)"
-    return "rename columns that differ with AS"
-
-
-def columns_of(plan: Plan) -> Iterator[OutputColumn]:
-    """The columns that can be called like those of another query, and be something else there."""
-    query = plan.query
-    given = plan.group_by if isinstance(plan.output, Aggregation) else plan.partition
-    for name in given:
-        place = query.clause("GROUP BY") if name in plan.group_by else query.clause("WHERE")
-        yield OutputColumn(name, plan.schema.kind(name) or Kind.OTHER, query, place)
-    if plan.ranking is not None:
-        yield OutputColumn(SCORE, plan.ranking.kind, query, query.clause("RANK BY"))
-    if isinstance(plan.output, Trends):
-        if plan.output is Trends.COLLAPSED:
-            yield OutputColumn(MATCHES, Kind.INT, query, query.clause("RETURN"))
-        return
-    assert not isinstance(query.returns, Trends)
-    places = {item.alias or write_expression(item.expression): item.span for item in query.returns}
-    for value in plan.output.values:
-        yield OutputColumn(value.name, value.kind, query, places.get(value.name))

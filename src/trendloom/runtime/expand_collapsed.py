@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from trendloom.errors import DataError, OptionError
 from trendloom.expr.arrays import Array
-from trendloom.frontend.tql.tree import Query
+from trendloom.frontend.tree import Query
 from trendloom.io.events import Events, prepare, ticks
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.contract import Kernel

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from trendloom.errors import QueryError
-from trendloom.frontend.tql.tree import Query
+from trendloom.frontend.tree import Query
 from trendloom.logical.bind import bind
-from trendloom.logical.nesting_limit import too_deep
+from trendloom.logical.bind.nesting_limit import too_deep
+from trendloom.logical.bind.workload import for_every_query
 from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics, StatisticsOf, nothing_known
-from trendloom.logical.workload import Workload, for_every_query
+from trendloom.logical.workload import Workload
 from trendloom.model.limits import NO_LIMITS, Limits
 from trendloom.model.schema import Schema
 from trendloom.optimizer import CostedRule, Rule, optimize, optimize_workload

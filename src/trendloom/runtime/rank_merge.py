@@ -14,7 +14,7 @@ from trendloom.io.events import ticks
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract.matches import Matches
-from trendloom.logical.bind_ranking import RANK
+from trendloom.logical.plan import RANK
 from trendloom.planner.plan import Physical
 from trendloom.planner.ranking import best_matches
 from trendloom.runtime.blocks import Stream, standing_of, stream_of_table

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from trendloom.errors import OptionError, did_you_mean
 from trendloom.frontend.tql.parser import parse
-from trendloom.frontend.tql.tree import Query, attributes_of
+from trendloom.frontend.tree import Query, attributes_of
 from trendloom.io.events import Events, prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import Opened, open_events
-from trendloom.logical.bind_patterns import events_of
+from trendloom.logical.bind.patterns import events_of
 from trendloom.model.schema import Schema
 from trendloom.model.selection import Trends
 from trendloom.options import Options

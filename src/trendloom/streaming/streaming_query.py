@@ -20,7 +20,7 @@ from trendloom.kernels.contract import FROM_EVENTS, Kernel
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.totals import Totals
 from trendloom.logical.bind import bind
-from trendloom.logical.bind_patterns import bind_pattern
+from trendloom.logical.bind.patterns import bind_pattern
 from trendloom.model.selection import Trends
 from trendloom.optimizer import Rule
 from trendloom.optimizer.count_in_pattern import count_in_pattern

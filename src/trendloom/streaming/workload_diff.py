@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from trendloom.errors import OptionError, ParseError, QueryNote, TrendloomError
 from trendloom.frontend.tql.parser import parse_blocks
 from trendloom.frontend.tql.printer import write
-from trendloom.frontend.tql.tree import Query
+from trendloom.frontend.tree import Query
 from trendloom.model.schema import Schema
 from trendloom.model.zone import zone_named
 from trendloom.streaming.streaming_query import StreamingQuery

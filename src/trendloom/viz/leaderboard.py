@@ -21,9 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.errors import OptionError
-from trendloom.logical.bind_ranking import RANK, SCORE
 from trendloom.logical.display import show_preference
-from trendloom.logical.plan import Plan
+from trendloom.logical.plan import RANK, SCORE, Plan
 from trendloom.model.selection import Trends
 from trendloom.pattern.algebra import atoms
 from trendloom.viz.canvas import check_picture, colours, require_matplotlib, save, style

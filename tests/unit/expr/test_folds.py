@@ -21,7 +21,7 @@ from trendloom.expr.nodes import (
 from trendloom.expr.quantifiers import shape_of
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
-from trendloom.logical.types import digits_after_point
+from trendloom.logical.bind.types import digits_after_point
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.optimizer import optimize
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from trendloom.frontend.tql.parser import parse_expression
-from trendloom.frontend.tql.tree import (
+from trendloom.frontend.tree import (
     Between,
     Binary,
     Call,

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from trendloom.frontend.tql.parser import parse_pattern
-from trendloom.frontend.tql.tree import (
+from trendloom.frontend.tree import (
     And,
     Binary,
     Event,

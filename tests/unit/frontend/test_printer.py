@@ -8,8 +8,8 @@ import pytest
 
 from trendloom.frontend.tql.parser import parse, parse_expression, parse_pattern
 from trendloom.frontend.tql.printer import write, write_expression, write_pattern
-from trendloom.frontend.tql.tree import Binary, Event, Length, Literal, Logical, Query, Reference, Unary, Within
-from trendloom.frontend.tql.tree import Index as Which
+from trendloom.frontend.tree import Binary, Event, Length, Literal, Logical, Query, Reference, Unary, Within
+from trendloom.frontend.tree import Index as Which
 
 a, b, c = (Reference(name, Which.EACH, "x") for name in "abc")
 

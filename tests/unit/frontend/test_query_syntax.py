@@ -11,7 +11,7 @@ import pytest
 from trendloom.errors import Span
 from trendloom.frontend.tql.parser import attribute_span, parse, parse_expression, parse_query
 from trendloom.frontend.tql.printer import write
-from trendloom.frontend.tql.tree import (
+from trendloom.frontend.tree import (
     Binary,
     Call,
     Event,

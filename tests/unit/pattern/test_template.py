@@ -12,7 +12,7 @@ from tests.property.strategies_patterns import Allowed, skeletons
 from trendloom.errors import PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.frontend.tql.printer import write_pattern
-from trendloom.logical.bind_patterns import bind_pattern
+from trendloom.logical.bind.patterns import bind_pattern
 from trendloom.pattern import algebra
 from trendloom.pattern.algebra import Atom, Both, Either, Kleene, Maybe, Negation, Pattern, Round, Sequence
 from trendloom.pattern.template import (

@@ -11,7 +11,7 @@ import pyarrow as pa
 from trendloom.engines import local
 from trendloom.engines.answers import Answer, Watch
 from trendloom.errors import QueryWarning
-from trendloom.frontend.tql.tree import Query
+from trendloom.frontend.tree import Query
 from trendloom.io.events import Events
 from trendloom.kernels.jit.compiled import hearing
 from trendloom.logical.statistics import UNKNOWN, StatisticsOf

@@ -26,9 +26,8 @@ from trendloom.engines.spark.tasks import Batches, Job, Task, mapped
 from trendloom.engines.spark.timestamps import shown_in
 from trendloom.engines.spark.workload_job import by_query, meetings_of, opened, parcels
 from trendloom.errors import BindError, QueryWarning
-from trendloom.frontend.tql.tree import Query
-from trendloom.logical.bind_ranking import RANK
-from trendloom.logical.plan import Plan
+from trendloom.frontend.tree import Query
+from trendloom.logical.plan import RANK, Plan
 from trendloom.planner.plan import Physical
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.analysis.position_counts import in_one_line, matching_alone, passed_events

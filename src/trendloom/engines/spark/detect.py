@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from trendloom.engines.spark.allowed_paths import Path, requested_path
 from trendloom.engines.spark.prerequisites import require_spark
 from trendloom.errors import OptionError, option
-from trendloom.frontend.tql.tree import Query
+from trendloom.frontend.tree import Query
 from trendloom.options import DetectArguments, Options, StreamOptions, keyword_options, keywords_at
 from trendloom.runtime.reading import for_queries, is_spark_frame, queries_of
 from trendloom.runtime.warnings import tell_warnings, warn_in_python
@@ -67,7 +67,7 @@ def _detect_batch(events: object, queries: tuple[Query, ...], options: Options) 
     from trendloom.engines.spark.answers import bind_all, framed, job_of
     from trendloom.engines.spark.error_transport import in_our_words
     from trendloom.engines.spark.workload_job import in_one_table, meetings_of, parcels
-    from trendloom.logical.workload import refuse_clashing_columns
+    from trendloom.logical.bind.workload import refuse_clashing_columns
     from trendloom.runtime.planning import planned_together
 
     if len(queries) > 1 and options.path not in (None, Path.GENERAL.value):

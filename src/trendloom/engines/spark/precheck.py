@@ -14,10 +14,10 @@ import pyarrow as pa
 from trendloom.engines.introspection import schema_of
 from trendloom.engines.spark.frames import remote_parquet
 from trendloom.errors import BindError
-from trendloom.frontend.tql.tree import Query
+from trendloom.frontend.tree import Query
 from trendloom.io.events import prepare
 from trendloom.io.parquet import ParquetFiles
-from trendloom.logical.workload import for_every_query, refuse_clashing_columns
+from trendloom.logical.bind.workload import for_every_query, refuse_clashing_columns
 from trendloom.options import Options
 from trendloom.planner.plan import Physical
 from trendloom.runtime.planning import planned

@@ -14,9 +14,9 @@ from lark import Token, Tree
 from lark.tree import Meta
 
 from trendloom.errors import ParseError, Span, did_you_mean
+from trendloom.frontend.source import SourceText
 from trendloom.frontend.tql.keywords import AGGREGATES, UNITS, closest_clause
-from trendloom.frontend.tql.source import SourceText
-from trendloom.frontend.tql.tree import (
+from trendloom.frontend.tree import (
     And,
     Between,
     Binary,

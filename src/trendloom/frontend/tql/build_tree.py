@@ -17,7 +17,7 @@ from trendloom.errors import ParseError, Span, did_you_mean
 from trendloom.frontend.tql.build_parts import Children, ExpressionBuilder, PatternBuilder
 from trendloom.frontend.tql.keywords import SEMANTICS
 from trendloom.frontend.tql.printer import write_expression
-from trendloom.frontend.tql.tree import Call, Expression, Item, Length, Merge, Name, Query, RankBy, Within
+from trendloom.frontend.tree import Call, Expression, Item, Length, Merge, Name, Query, RankBy, Within
 from trendloom.model.selection import Semantics, Trends
 
 MOST_RANKED = 1_000_000

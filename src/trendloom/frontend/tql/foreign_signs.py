@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 
 from trendloom.errors import ParseError
+from trendloom.frontend.source import Lexeme
 from trendloom.frontend.tql.keywords import is_reserved, write_name
 from trendloom.frontend.tql.parse_failure import Failure, is_clause
-from trendloom.frontend.tql.source import Lexeme
 
 # Small pieces of other languages, written in ours, for hints: `LAST(b.x)` is `b[last].x`, `a=A` is `A a`.
 #

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from trendloom.errors import ParseError
+from trendloom.frontend.source import Lexeme, SourceText
 from trendloom.frontend.tql.keywords import CLAUSES
-from trendloom.frontend.tql.source import Lexeme, SourceText
 
 # What could have stood where a parse failed, in plain words instead of names of terminals.
 

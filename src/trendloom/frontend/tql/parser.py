@@ -17,9 +17,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
 from trendloom.errors import OptionError, ParseError
+from trendloom.frontend.source import SourceText, attribute_span
 from trendloom.frontend.tql.keywords import RESERVED
-from trendloom.frontend.tql.source import SourceText, attribute_span
-from trendloom.frontend.tql.tree import Expression, Pattern, Query
+from trendloom.frontend.tree import Expression, Pattern, Query
 
 if TYPE_CHECKING:
     from lark import Lark

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import gcd
 
 from trendloom.frontend.tql.keywords import AGGREGATES, PROBABILITY, write_name
-from trendloom.frontend.tql.tree import (
+from trendloom.frontend.tree import (
     And,
     Between,
     Binary,

@@ -12,11 +12,11 @@ from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from trendloom.errors import ParseError
+from trendloom.frontend.source import Lexeme, SourceText
 from trendloom.frontend.tql.foreign_signs import foreign_sign
 from trendloom.frontend.tql.foreign_syntax import habit
 from trendloom.frontend.tql.keywords import CLAUSES, closest_clause, is_reserved
 from trendloom.frontend.tql.parse_failure import CLOSING, Failure, is_clause, unclosed
-from trendloom.frontend.tql.source import Lexeme, SourceText
 
 _COMPARISONS = {"=", "!=", "<>", "<", "<=", ">", ">="}
 _JOIN = "conditions are joined with AND or OR"

@@ -37,7 +37,7 @@ from trendloom.engines.spark.tasks import Batches, Task, mapped, task_number
 from trendloom.engines.spark.timestamps import in_utc
 from trendloom.engines.spark.workload_table import QUERY
 from trendloom.errors import RunError
-from trendloom.frontend.tql.tree import Query
+from trendloom.frontend.tree import Query
 from trendloom.io.events import prepare
 from trendloom.model.schema import Schema
 from trendloom.model.zone import UTC

@@ -15,8 +15,8 @@ from trendloom.engines.spark.streaming.settings import StreamSettings, absolute
 from trendloom.engines.spark.streaming.sources import MARKS
 from trendloom.engines.spark.streaming.stream import result_schema, run
 from trendloom.errors import QueryNote
-from trendloom.frontend.tql.tree import Query
-from trendloom.logical.workload import refuse_clashing_columns
+from trendloom.frontend.tree import Query
+from trendloom.logical.bind.workload import refuse_clashing_columns
 from trendloom.options import Options, StreamOptions
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.planning import planned

@@ -10,11 +10,11 @@ from dataclasses import fields, is_dataclass, replace
 
 from trendloom.errors import QueryWarning, did_you_mean
 from trendloom.expr.quantifiers import shape_of
-from trendloom.frontend.tql import tree
+from trendloom.frontend import tree
+from trendloom.frontend.source import SourceText
 from trendloom.frontend.tql.keywords import AGGREGATES
 from trendloom.frontend.tql.printer import write_expression, write_length
-from trendloom.frontend.tql.source import SourceText
-from trendloom.logical.bind_patterns import events_of
+from trendloom.logical.bind.patterns import events_of
 from trendloom.logical.plan import Plan
 from trendloom.model.selection import Trends
 from trendloom.pattern.algebra import Pattern, negations

@@ -10,16 +10,14 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar
 
-from trendloom.errors import BindError, QueryError, Span, did_you_mean
+from trendloom.errors import BindError, Span, did_you_mean
 from trendloom.expr.nodes import Attribute, Expr, Group, Total, Which, walk
 from trendloom.expr.quantifiers import shape_of
-from trendloom.frontend.tql import tree
+from trendloom.frontend import tree
 from trendloom.frontend.tql.keywords import write_name
 from trendloom.frontend.tql.printer import write_expression
-from trendloom.logical.bind_expressions import ExpressionPlace, Typer, bind_ticks
-from trendloom.logical.bind_patterns import Attached, Bound, bind_pattern, events_of
-from trendloom.logical.bind_ranking import RANK, bind_operand_windows, bind_ranking
-from trendloom.logical.imprecise_time import (
+from trendloom.logical.bind.expressions import ExpressionPlace, Typer, bind_ticks
+from trendloom.logical.bind.imprecise_time import (
     ROW_COLUMNS,
     needs_imprecise_time,
     refuse_imprecise,
@@ -27,13 +25,14 @@ from trendloom.logical.imprecise_time import (
     refuse_second_columns,
     refuse_under_next,
 )
-from trendloom.logical.nesting_limit import check_depth, too_deep
-from trendloom.logical.plan import Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
-from trendloom.logical.preferences import known_of
-from trendloom.logical.scoping import error_of_conjunct, usable_variables
-from trendloom.logical.types import digits_after_point
-from trendloom.logical.warnings import warnings_of
-from trendloom.logical.workload import for_every_query
+from trendloom.logical.bind.nesting_limit import check_depth
+from trendloom.logical.bind.patterns import Attached, Bound, bind_pattern, events_of
+from trendloom.logical.bind.preferences import known_of
+from trendloom.logical.bind.ranking import bind_operand_windows, bind_ranking
+from trendloom.logical.bind.scoping import error_of_conjunct, usable_variables
+from trendloom.logical.bind.types import digits_after_point
+from trendloom.logical.bind.warnings import warnings_of
+from trendloom.logical.plan import RANK, Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
 from trendloom.model.numbers import MOST_DIGITS
 from trendloom.model.schema import RESERVED, Kind, Schema
 from trendloom.model.selection import Semantics, Trends
@@ -41,23 +40,6 @@ from trendloom.model.time import Window
 from trendloom.pattern.template import plural_variables
 
 Leaf = TypeVar("Leaf", Attribute, Group, Total)
-
-
-def bind(query: tree.Query, schema: Schema) -> Plan:
-    """The logical plan of a query over streams of this schema."""
-    try:
-        return _Binding(query, schema).plan()
-    except QueryError as error:
-        if error.text is None:
-            error.text = query.text
-        raise
-    except RecursionError:
-        raise too_deep(query) from None
-
-
-def bind_workload(queries: Sequence[tree.Query], schema: Schema) -> list[Plan]:
-    """The plans of a workload; an error names every query that is wrong."""
-    return for_every_query(queries, lambda query: bind(query, schema))
 
 
 def conjuncts(node: tree.Expression | None) -> Iterator[tree.Expression]:
@@ -69,7 +51,7 @@ def conjuncts(node: tree.Expression | None) -> Iterator[tree.Expression]:
         yield node
 
 
-class _Binding:
+class QueryBinding:
     """One binding under way."""
 
     def __init__(self, query: tree.Query, schema: Schema) -> None:

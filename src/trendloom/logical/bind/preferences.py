@@ -39,8 +39,8 @@ from trendloom.expr.nodes import (
     walk,
     with_attributes,
 )
+from trendloom.logical.bind.types import arithmetic_kind, common_kind
 from trendloom.logical.plan import Condition
-from trendloom.logical.types import arithmetic_kind, common_kind
 from trendloom.model.schema import Kind
 from trendloom.pattern.algebra import Pattern, atoms
 from trendloom.pattern.template import in_every_match

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from trendloom.errors import BindError, Span, did_you_mean
 from trendloom.frontend.tql.keywords import write_name
-from trendloom.logical.bind_patterns import Attached, Bound
+from trendloom.logical.bind.patterns import Attached, Bound
 
 
 def usable_variables(bound: Bound, component: Attached) -> frozenset[str]:

@@ -14,10 +14,10 @@ from typing import TypeVar
 from trendloom.errors import BindError, Span, option
 from trendloom.expr.nodes import Expr, Total
 from trendloom.expr.quantifiers import shape_of
-from trendloom.frontend.tql import tree
+from trendloom.frontend import tree
 from trendloom.frontend.tql.keywords import PROBABILITY
 from trendloom.frontend.tql.printer import write_expression
-from trendloom.logical.bind_patterns import Bound
+from trendloom.logical.bind.patterns import Bound
 from trendloom.logical.plan import Condition
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.selection import Semantics, Trends

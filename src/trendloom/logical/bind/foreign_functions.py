@@ -6,7 +6,7 @@ People ask for PREV, LAST, MEDIAN or NOW by habit. None of them is a function he
 from __future__ import annotations
 
 from trendloom.errors import did_you_mean
-from trendloom.frontend.tql import tree
+from trendloom.frontend import tree
 from trendloom.frontend.tql.keywords import write_name
 from trendloom.frontend.tql.printer import write_expression
 

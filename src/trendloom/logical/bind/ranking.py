@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from trendloom.errors import BindError, Span
 from trendloom.expr.nodes import Expr
-from trendloom.frontend.tql import tree
+from trendloom.frontend import tree
 from trendloom.frontend.tql.printer import write_length
-from trendloom.logical.bind_expressions import Typer, bind_ticks
-from trendloom.logical.bind_patterns import Bound
-from trendloom.logical.plan import Aggregation, OperandWindow, Output, Ranking
-from trendloom.logical.preferences import Known, normalised
-from trendloom.logical.types import common_kind, digits_after_point
+from trendloom.logical.bind.expressions import Typer, bind_ticks
+from trendloom.logical.bind.patterns import Bound
+from trendloom.logical.bind.preferences import Known, normalised
+from trendloom.logical.bind.types import common_kind, digits_after_point
+from trendloom.logical.plan import RANK, Aggregation, OperandWindow, Output, Ranking
 from trendloom.model.numbers import MOST_DIGITS
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.selection import Trends
 from trendloom.model.time import Window
-
-RANK = "rank"
-"""The column that says which place a match has: 1 is the best."""
-
-SCORE = "score"
-"""The column of scores, after that of ranks."""
 
 
 def bind_ranking(query: tree.Query, clause: tree.RankBy, typer: Typer, output: Output, known: Known) -> Ranking:

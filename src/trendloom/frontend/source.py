@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from trendloom.errors import Span
-from trendloom.frontend.tql.tree import Reference
+from trendloom.frontend.tree import Reference
 
 _LEXEMES = re.compile(
     r"""(?P<skip>[\s\ufeff]+|--[^\r\n]*)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from trendloom.errors import BindError, Span, did_you_mean
-from trendloom.frontend.tql import tree
+from trendloom.frontend import tree
 from trendloom.pattern import algebra
 
 MOST_POSITIONS = 2000

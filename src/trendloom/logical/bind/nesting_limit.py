@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trendloom.errors import BindError
-from trendloom.frontend.tql import tree
+from trendloom.frontend import tree
 
 MOST = 100
 _OF_A_PATTERN = 2.0
