@@ -17,7 +17,7 @@ from trendloom.errors import PlanError
 from trendloom.frontend.tql.parser import parse
 from trendloom.frontend.tql.printer import write
 from trendloom.planner import algorithms, plan
-from trendloom.planner.algorithms import ALGORITHMS, FunctionInFile
+from trendloom.planner.algorithms import ALGORITHMS, ConsiderIn
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.tql"))
 CASES = [case for name in ("cases.json", "imprecise.json", "decisions.json") for case in read_cases(name)]
@@ -33,10 +33,10 @@ def subset(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 def test_the_tuple_holds_every_algorithm() -> None:
     defined = {
-        FunctionInFile(path.stem, node.name)
+        ConsiderIn(path.stem)
         for path in Path(algorithms.__path__[0]).glob("*.py")
         for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("consider")
+        if isinstance(node, ast.FunctionDef) and node.name == "consider"
     }
     assert {one.decide for one in ALGORITHMS} == defined
     assert len(defined) == len(ALGORITHMS) == len(SUBSETS) - 1

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from trendloom.kernels.aggregate.count_matches import Count
 
 
+COLLAPSED_ROWS = "one row for all matches with the same events outside Kleene variables"
+
+
 def because(text: str, answer: object) -> str:
     """The text with the reason of a refusal; without one its first clause alone."""
     return f"{text} {answer.text}" if isinstance(answer, Refusal) else text.partition(",")[0]
@@ -39,15 +42,15 @@ def searched(
     """The choice of a search for matches, completed by what the plan returns of them."""
     kernel = replace(kernel, whole_windows=request.aggregates, count=_count(request))
     found, result = _returning(request, kernel, _shown(request, kernel))
-    lists = request.output is OutputKind.RANKED
     ranking: tuple[Branch, ...] = ()
-    if lists:
+    if request.output is OutputKind.RANKED:
         from trendloom.planner.ranking import describe_ranking
 
         how = f"every match is made and scored, at most {request.limits.enumerated:,}; the best are held"
         ranking = (describe_ranking(request.plan, how),)
     hiding = f"{COMPARED} (of at most {request.limits.enumerated:,} matches at a time)"
     notes = (*ranking, *describe_hiding(kernel.pattern_spec, hiding), *_predicates(request, kernel, pairs))
+    lists = request.output not in (OutputKind.MATCHES, OutputKind.AGGREGATES)
     return Choice(found, algorithm, why, cost, result, notes=notes, lists=lists, estimate=estimate_search(request))
 
 
@@ -57,21 +60,16 @@ def _returning(request: PlanningRequest, kernel: SearchKernel, matches: SearchKe
     match request.output:
         case OutputKind.COMPLETE:
             from trendloom.kernels.trends.complete.by_comparison import MaximalKernel
-            from trendloom.planner.algorithms.complete import complete_of
             from trendloom.planner.counting import count_of_tried
 
             tries, compares = count_of_tried(pattern_spec)
-            refusal = complete_of(request.pattern_spec)
-            reason = f" ({refusal.text})" if isinstance(refusal, Refusal) else ""
             maximal = MaximalKernel(pattern_spec, matches, limits.compared, tries, compares, count=kernel.count)
-            return maximal, f"find all matches, then drop those that another one contains{reason}"
+            return maximal, "find all matches, then drop those that another one contains"
         case OutputKind.COLLAPSED:
             from trendloom.kernels.trends.collapsed.kernel import MergedKernel
-            from trendloom.planner.algorithms.collapsed import TOGETHER, spine_of
 
-            spines = spine_of(request.pattern_spec)
-            how = because("matches are enumerated and put together, because", spines)
-            return MergedKernel(pattern_spec, matches, limits.enumerated), f"{TOGETHER}: {how}"
+            how = f"{COLLAPSED_ROWS}: matches are enumerated and merged"
+            return MergedKernel(pattern_spec, matches, limits.enumerated), how
         case OutputKind.RANKED:
             from trendloom.kernels.ranking.kernel import ListingKernel
             from trendloom.planner.ranking import scoring_of

@@ -15,8 +15,8 @@ from trendloom.kernels.contract.measures import AggregationSpec, Measure
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window
-from trendloom.planner.aggregation import GRAINS, by_pivot, needs_pivot
-from trendloom.planner.request import Refusal
+from trendloom.planner.aggregation import Grained, needs_pivot
+from trendloom.planner.algorithms.pivots import coarsest_grain, per_pivot
 
 MOST_OVERLAPPING = 16
 """Windows of a lower bound that hold one moment: matches that span the last part of so many of WITHIN are left out."""
@@ -78,21 +78,11 @@ def _count(pattern_spec: PatternSpec, counted: PatternSpec, exact: bool) -> Coun
         return _count(pattern_spec, replace(counted, hidden=frozenset()), exact=False)
     if counted.earliest or counted.adjacent or len(counted.scopes) > 1:
         return None
-    bound = _first(counted.without_rules())
-    return None if bound is None else Count(pattern_spec, replace(bound, measures=MATCHES), False)
+    bound = coarsest_grain(counted.without_rules())
+    return None if bound is None else Count(pattern_spec, replace(bound.aggregation, measures=MATCHES), False)
 
 
 def aggregation_of(pattern_spec: PatternSpec) -> AggregationSpec | None:
     """How the matches of a pattern are added up; None: only by finding them."""
-    if needs_pivot(pattern_spec):
-        found = by_pivot(pattern_spec)
-        return None if isinstance(found, Refusal) else found.aggregation
-    return _first(pattern_spec)
-
-
-def _first(pattern_spec: PatternSpec) -> AggregationSpec | None:
-    for grain in GRAINS:
-        found = grain(pattern_spec)
-        if not isinstance(found, Refusal):
-            return found.aggregation
-    return None
+    found = per_pivot(pattern_spec) if needs_pivot(pattern_spec) else coarsest_grain(pattern_spec)
+    return found.aggregation if isinstance(found, Grained) else None

@@ -32,7 +32,7 @@ def describe_physical(
     except PlanError as refusal:
         hint = (Branch("hint", refusal.hint),) if refusal.hint else ()
         return Branch("Physical plan", below=(Branch("refused", refusal.message), *hint, *templates))
-    result = Branch("result", physical.chosen.result)
+    result = Branch("result", physical.chosen.result, physical.chosen.obstacles)
     below = (*_algorithm(physical.chosen), *templates, result, *execution(physical))
     return Branch("Physical plan", below=below)
 

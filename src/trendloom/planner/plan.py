@@ -87,16 +87,16 @@ def choose(
     for algorithm in ALGORITHMS if algorithms is None else algorithms:
         found = algorithm.consider(request)
         if isinstance(found, Choice):
-            return Physical(plan, request.pattern_spec, _with_refusals(found, refusals), limits)
+            return Physical(plan, request.pattern_spec, _with_obstacles(found, request, refusals), limits)
         refusals.append((algorithm, found))
     listed = "; ".join(f"{one.name}: {why.text}" for one, why in refusals if why.code is not RefusalCode.TIME)
     raise PlanError(f"no algorithm runs this query ({listed})", plan.query.clause("PATTERN"), text=plan.query.text)
 
 
-def _with_refusals(choice: Choice, refusals: Sequence[tuple[Algorithm, Refusal]]) -> Choice:
-    """The choice; where it lists matches to rank them, with the reasons of the algorithms that would not."""
+def _with_obstacles(choice: Choice, request: PlanningRequest, refusals: Sequence[tuple[Algorithm, Refusal]]) -> Choice:
+    """The choice; where it lists matches, with the reasons of the algorithms for this kind of output alone."""
     if not choice.lists:
         return choice
-    ranking, *others = choice.notes
-    obstacles = tuple(Branch(f"not by {one.name}", why.text) for one, why in refusals if one.ranks)
-    return replace(choice, notes=(replace(ranking, below=obstacles), *others))
+    alone = frozenset({request.output})
+    obstacles = tuple(Branch(f"not by {one.name}", why.text) for one, why in refusals if one.outputs == alone)
+    return replace(choice, obstacles=obstacles)

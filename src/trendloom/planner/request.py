@@ -82,10 +82,10 @@ class Estimate:
 class Choice:
     """A kernel that is right for a plan, and its description for EXPLAIN: `result` is how results become rows.
 
-    `structures` are shown below the cost, `notes` after it. `builds`: the kernel builds a structure of the events
-    before it returns results, which EXPLAIN shows where there are events (`Kernel.describe`). `lists`: the best
-    matches are found by listing all of them, and the first note says so. `estimate`: the cost in figures, if
-    statistics are known.
+    `structures` are shown below the cost, `notes` after it, `obstacles` below the result. `builds`: the kernel builds a
+    structure of the events before it returns results, which EXPLAIN shows where there are events (`Kernel.describe`).
+    `lists`: matches are listed to select among them; the planner adds what stands in the way of other algorithms.
+    `estimate`: the cost in figures, if statistics are known.
     """
 
     kernel: Kernel[Any, Any]
@@ -95,6 +95,7 @@ class Choice:
     result: str
     structures: tuple[Branch, ...] = ()
     notes: tuple[Branch, ...] = ()
+    obstacles: tuple[Branch, ...] = ()
     builds: bool = False
     lists: bool = False
     estimate: Estimate | None = None
@@ -130,15 +131,13 @@ Decide = Callable[[PlanningRequest], Choice | Refusal]
 class Algorithm:
     """An algorithm by name; `decide` returns its choice for a plan that returns one of the `outputs`, or its refusal.
 
-    `imprecise`: whether it takes events whose times are intervals, and no others. `ranks`: whether it finds the best
-    matches without listing all; EXPLAIN says why it does not where matches are listed.
+    `imprecise`: whether it takes events whose times are intervals, and no others.
     """
 
     name: str
     decide: Decide
     outputs: frozenset[OutputKind] = frozenset(OutputKind)
     imprecise: bool = False
-    ranks: bool = False
 
     def consider(self, request: PlanningRequest) -> Choice | Refusal:
         """The choice of this algorithm for a plan, or its refusal."""

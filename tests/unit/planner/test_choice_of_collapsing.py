@@ -14,7 +14,7 @@ from trendloom.kernels.contract.emission import Certain
 from trendloom.kernels.trends.collapsed.kernel import MergedKernel, SpinesKernel
 from trendloom.kernels.trends.collapsed.spec import Spine
 from trendloom.logical.bind import bind
-from trendloom.logical.display import draw
+from trendloom.logical.display import Branch, draw
 from trendloom.model.schema import Column, Kind
 from trendloom.planner.display import describe_physical
 from trendloom.planner.live import describe_live, live_kernel
@@ -62,10 +62,11 @@ def test_spines(pattern: str) -> None:
         ("SEQ(A a, B+ b[]) WHERE b[i].x > avg(b[..i-1].x)", "a predicate looks at more than two events"),
     ],
 )
-def test_matches_are_put_together(pattern: str, reason: str) -> None:
+def test_matches_are_merged(pattern: str, reason: str) -> None:
     found = physical_of(pattern).chosen
     assert isinstance(found.kernel, MergedKernel)
-    assert found.result.endswith(f": matches are enumerated and put together, because {reason}")
+    assert found.result.endswith(": matches are enumerated and merged")
+    assert found.obstacles == (Branch("not by spines", reason),)
 
 
 @pytest.mark.parametrize(
@@ -122,4 +123,4 @@ class TestExplain:
 
     def test_the_general_way_says_why(self) -> None:
         shown = self.lines("SEQ(A a, NOT X, B+ b[])")
-        assert "matches are enumerated and put together, because a NOT" in shown
+        assert "not by spines  a NOT" in shown

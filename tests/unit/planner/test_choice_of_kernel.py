@@ -55,9 +55,9 @@ def choice_of(query: str) -> Choice:
         f"PATTERN SEQ(A a, B b) {NEXT} WHERE b.x > a.x",
     ],
 )
-def test_runs(query: str) -> None:
+def test_next_match(query: str) -> None:
     choice = choice_of(query)
-    assert choice.algorithm.startswith("runs: ")
+    assert choice.algorithm.startswith("next match: ")
     assert "depends on its last event alone" in choice.why
 
 
@@ -90,7 +90,7 @@ def test_postponed(query: str, cost: str) -> None:
 )
 def test_outside_in(query: str, reason: str) -> None:
     choice = choice_of(query)
-    assert choice.algorithm.startswith("outside in: ")
+    assert choice.algorithm.startswith("join order: ")
     assert choice.why.startswith("skip-till-any-match, but ")
     assert reason in choice.why
 

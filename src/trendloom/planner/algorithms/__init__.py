@@ -7,44 +7,54 @@ and with it its kernels, is loaded when a plan returns what its algorithm comput
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from trendloom.planner.request import LISTED, Algorithm, Choice, Decide, OutputKind, PlanningRequest, Refusal
 
 
 @dataclass(frozen=True)
-class FunctionInFile:
-    """A function of a file in this folder, which is loaded by the first call."""
+class ConsiderIn:
+    """The function `consider` of a file in this folder, which is loaded by the first call."""
 
     file: str
-    function: str = "consider"
 
     def __call__(self, request: PlanningRequest) -> Choice | Refusal:
-        found: Decide = getattr(import_module(f"{__name__}.{self.file}"), self.function)
-        return found(request)
+        consider: Decide = import_module(f"{__name__}.{self.file}").consider
+        return consider(request)
 
 
 COMPLETE, COLLAPSED = frozenset({OutputKind.COMPLETE}), frozenset({OutputKind.COLLAPSED})
 RANKED, AGGREGATES = frozenset({OutputKind.RANKED}), frozenset({OutputKind.AGGREGATES})
 
-ALGORITHMS: tuple[Algorithm, ...] = (
-    Algorithm("trend graph", FunctionInFile("complete"), COMPLETE),
-    Algorithm("spines", FunctionInFile("collapsed"), COLLAPSED),
-    Algorithm("best paths", FunctionInFile("best_paths"), RANKED, ranks=True),
-    Algorithm("branches", FunctionInFile("branches"), RANKED, ranks=True),
-    Algorithm("rank join", FunctionInFile("rank_join"), RANKED, ranks=True),
-    Algorithm("parts", FunctionInFile("monotone_parts"), RANKED, ranks=True),
-    Algorithm("runs", FunctionInFile("next_match"), LISTED),
-    Algorithm("postponed", FunctionInFile("postponed"), LISTED),
-    Algorithm("outside in", FunctionInFile("join_order"), LISTED),
-    Algorithm("expansion", FunctionInFile("expansion"), LISTED),
-    Algorithm("matrices", FunctionInFile("grains", "consider_type_grained"), AGGREGATES),
-    Algorithm("waiting runs", FunctionInFile("grains", "consider_pattern_grained"), AGGREGATES),
-    Algorithm("by event", FunctionInFile("grains", "consider_event_grained"), AGGREGATES),
-    Algorithm("pivots", FunctionInFile("grains", "consider_pivots"), AGGREGATES),
-    Algorithm("two steps", FunctionInFile("two_steps"), AGGREGATES),
-    Algorithm("signatures", FunctionInFile("uncertain"), LISTED, imprecise=True),
-    Algorithm("expected", FunctionInFile("expected_values"), AGGREGATES, imprecise=True),
-    Algorithm("summed signatures", FunctionInFile("summed_confidences"), AGGREGATES, imprecise=True),
+SEARCHES: tuple[Algorithm, ...] = (
+    Algorithm("next match", ConsiderIn("next_match"), LISTED),
+    Algorithm("postponed", ConsiderIn("postponed"), LISTED),
+    Algorithm("join order", ConsiderIn("join_order"), LISTED),
+    Algorithm("expansion", ConsiderIn("expansion"), LISTED),
 )
+"""Those that find matches one by one; the last one takes every pattern."""
+
+ALGORITHMS: tuple[Algorithm, ...] = (
+    Algorithm("trend graph", ConsiderIn("complete"), COMPLETE),
+    Algorithm("spines", ConsiderIn("collapsed"), COLLAPSED),
+    Algorithm("best paths", ConsiderIn("best_paths"), RANKED),
+    Algorithm("branches", ConsiderIn("branches"), RANKED),
+    Algorithm("rank join", ConsiderIn("rank_join"), RANKED),
+    Algorithm("monotone parts", ConsiderIn("monotone_parts"), RANKED),
+    *SEARCHES,
+    Algorithm("type-grained", ConsiderIn("type_grained"), AGGREGATES),
+    Algorithm("pattern-grained", ConsiderIn("pattern_grained"), AGGREGATES),
+    Algorithm("event-grained", ConsiderIn("event_grained"), AGGREGATES),
+    Algorithm("pivots", ConsiderIn("pivots"), AGGREGATES),
+    Algorithm("two steps", ConsiderIn("two_steps"), AGGREGATES),
+    Algorithm("signatures", ConsiderIn("uncertain"), LISTED, imprecise=True),
+    Algorithm("expected", ConsiderIn("expected_values"), AGGREGATES, imprecise=True),
+    Algorithm("summed signatures", ConsiderIn("summed_confidences"), AGGREGATES, imprecise=True),
+)
+
+
+def list_matches(request: PlanningRequest) -> Choice:
+    """The choice of the first search that takes the pattern of a plan, as a part of another algorithm."""
+    found = next(found for one in SEARCHES if isinstance(found := one.decide(request), Choice))
+    return replace(found, builds=False)

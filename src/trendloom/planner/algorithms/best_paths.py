@@ -11,7 +11,7 @@ from trendloom.kernels.matching.join_order import is_straight
 from trendloom.kernels.ranking.kernel import ListingKernel
 from trendloom.kernels.ranking.paths_kernel import PathsKernel
 from trendloom.planner.adjacency import pairs_in_order
-from trendloom.planner.algorithms.enumeration import one_by_one
+from trendloom.planner.algorithms import list_matches
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking, fold_of
 from trendloom.planner.request import Choice, PlanningRequest, Refusal
@@ -26,7 +26,7 @@ def consider(request: PlanningRequest) -> Choice | Refusal:
         return pairs
     straight = not pairs and len(request.pattern_spec.scopes) == 1 and is_straight(Automaton(request.pattern_spec), 0)
     straight &= not (request.pattern_spec.earliest or request.pattern_spec.adjacent)
-    listing = one_by_one(request).kernel
+    listing = list_matches(request).kernel
     assert isinstance(listing, ListingKernel)
     return Choice(
         PathsKernel(

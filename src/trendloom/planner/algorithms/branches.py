@@ -14,8 +14,7 @@ from trendloom.model.selection import Semantics
 from trendloom.model.time import Window
 from trendloom.pattern.algebra import Either, Pattern, atoms
 from trendloom.pattern.template import build_template
-from trendloom.planner.algorithms import best_paths, monotone_parts, rank_join
-from trendloom.planner.algorithms.enumeration import one_by_one
+from trendloom.planner.algorithms import best_paths, list_matches, monotone_parts, rank_join
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking
 from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
@@ -38,7 +37,7 @@ def consider(request: PlanningRequest) -> Choice | Refusal:
     kernels = tuple(one.kernel for one in chosen if isinstance(one.kernel, RankingKernel))
     if all(isinstance(kernel, ListingKernel) for kernel in kernels):
         return Refusal(RefusalCode.PREFERENCE, "every branch has to be listed")
-    listing = one_by_one(request).kernel
+    listing = list_matches(request).kernel
     assert isinstance(listing, ListingKernel)
     below = tuple(Branch(f"branch {number}", one.algorithm) for number, one in enumerate(chosen, 1))
     return Choice(
@@ -66,7 +65,7 @@ def _ranked(request: PlanningRequest) -> Choice:
             found = consider_branch(of)
             if isinstance(found, Choice):
                 return found
-    return one_by_one(request)
+    return list_matches(request)
 
 
 def _branch(request: PlanningRequest, branch: Pattern) -> PlanningRequest | Refusal:

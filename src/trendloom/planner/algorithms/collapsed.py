@@ -22,6 +22,7 @@ from trendloom.model.schema import Kind
 from trendloom.model.time import Window
 from trendloom.pattern.template import NOTHING, Crossings, Edge, Template
 from trendloom.planner.adjacency import Move, adjacent
+from trendloom.planner.choice import COLLAPSED_ROWS
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.exists import HIDING
 from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
@@ -30,9 +31,6 @@ MOST_POSITIONS = 62
 """Positions of Kleene variables in a gap: one bit of a word for each, and two for the events around it."""
 MATCHES = Measure("matches", "matches", None, None, Kind.INT)
 NODE = int | None  # a position of the spine; None: the start, or the end
-
-
-TOGETHER = "one row for all matches with the same events outside Kleene variables"
 
 
 @dataclass(frozen=True)
@@ -329,6 +327,6 @@ def consider(request: PlanningRequest) -> Choice | Refusal:
         "spines: events outside Kleene variables first, then what may lie between them",
         "what lies between two events outside Kleene variables does not depend on the rest of the match",
         found.cost,
-        TOGETHER,
+        COLLAPSED_ROWS,
         estimate=estimate_search(request),
     )

@@ -1,4 +1,4 @@
-"""Sequences of single events under skip-till-any-match, with conditions between any of them: outside in, by cost.
+"""Sequences of single events under skip-till-any-match, with conditions between any of them.
 
 See Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing", ch. 3, on iterative evaluation.
 """
@@ -27,7 +27,7 @@ def consider(request: PlanningRequest) -> Choice | Refusal:
         request,
         JoiningKernel(request.pattern_spec),
         None,
-        "outside in: bind components in the order that costs least, each between those that are bound",
+        "join order: bind components in the order that costs least, each between those that are bound",
         because("skip-till-any-match, but", pairs_in_order(request.pattern_spec)),
         "O(extensions tried · log events + output), in bounded memory",
     )

@@ -15,7 +15,7 @@ from trendloom.kernels.ranking.kernel import ListingKernel
 from trendloom.kernels.ranking.parts_kernel import PART, PartsKernel, SequenceParts, directions_of
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Semantics
-from trendloom.planner.algorithms.enumeration import one_by_one
+from trendloom.planner.algorithms import list_matches
 from trendloom.planner.algorithms.join_order import NOT_STRAIGHT
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking
@@ -35,7 +35,7 @@ def consider(request: PlanningRequest) -> Choice | Refusal:
     found = _sequence(request)
     if isinstance(found, Refusal):
         return found
-    listing = one_by_one(request).kernel
+    listing = list_matches(request).kernel
     assert isinstance(listing, ListingKernel)
     return Choice(
         PartsKernel(request.pattern_spec, listing.scoring, found, listing, count=listing.count),

@@ -21,7 +21,7 @@ def consider(request: PlanningRequest) -> Choice | Refusal:
         request,
         RunsKernel(request.pattern_spec, pairs),
         pairs,
-        "runs: follow each run from an event to its successor",
+        "next match: follow each run from an event to its successor",
         f"{semantics.value}: the next event of a run depends on its last event alone",
         _cost(pairs, semantics),
     )

@@ -16,7 +16,7 @@ from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Semantics
 from trendloom.pattern.algebra import Atom, Both, Either, Pattern, Sequence
-from trendloom.planner.algorithms.enumeration import one_by_one
+from trendloom.planner.algorithms import list_matches
 from trendloom.planner.estimates import estimate_search
 from trendloom.planner.ranking import describe_ranking, folded
 from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode
@@ -37,7 +37,7 @@ def consider(request: PlanningRequest) -> Choice | Refusal:
     rules = _rules(request.pattern_spec.scopes[0].rules, operands)
     if isinstance(rules, Refusal):
         return rules
-    listing = one_by_one(request).kernel
+    listing = list_matches(request).kernel
     assert isinstance(listing, ListingKernel)
     in_order = not isinstance(plan.pattern, Both)
     kernel = RankJoinKernel(
