@@ -39,7 +39,6 @@ from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.totals import Totals
 from trendloom.kernels.shared.kernel import SharedKernel
-from trendloom.kernels.shared.steps import CountedQuery
 from trendloom.logical.bind import bind
 from trendloom.logical.statistics import StatisticsOf, nothing_known
 from trendloom.logical.workload import Workload
@@ -47,8 +46,7 @@ from trendloom.optimizer import optimize_workload
 from trendloom.options import Options
 from trendloom.planner.plan import Physical
 from trendloom.planner.query_group import QueryGroup, group_of_one
-from trendloom.planner.sharing.costs import rates_of
-from trendloom.planner.sharing.groups import AnsweredTogether, SharingQuestion, Way, with_queries_apart
+from trendloom.planner.sharing.groups import SharedGroup, SharingQuestion, Way, question_of, with_queries_apart
 from trendloom.planner.sharing.queries import QueryEventFilters, counted_query
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.analysis.statistics import statistics_of_stream
@@ -277,7 +275,7 @@ class SweepsApart(SharedKernel):
 
 def _with_sweeps_apart(workload: PhysicalWorkload) -> PhysicalWorkload:
     """The same queries; each that could be swept together with others has a sweep of its own."""
-    return with_kernels(workload, lambda question: SweepsApart(question.queries, question.asked))
+    return with_kernels(workload, lambda question: SweepsApart(question.queries, question.event_filters))
 
 
 def with_kernels(
@@ -286,23 +284,20 @@ def with_kernels(
     statistics: StatisticsOf = nothing_known,
 ) -> PhysicalWorkload:
     """The same queries; those that can be swept together are, by a kernel, whatever else might be faster."""
-    return replace(workload, together=tuple(_groups(workload, kernel, statistics)))
+    return replace(workload, shared_groups=tuple(_groups(workload, kernel, statistics)))
 
 
 def _groups(
     workload: PhysicalWorkload, kernel: Callable[[SharingQuestion], SharedKernel], statistics: StatisticsOf
-) -> Iterator[AnsweredTogether]:
+) -> Iterator[SharedGroup]:
     for keys in workload.key_sets:
-        letters = QueryEventFilters()
-        taken = {number: counted_query(workload.queries[number], letters) for number in keys.members}
-        counted = {number: one for number, one in taken.items() if isinstance(one, CountedQuery)}
+        queries = {number: workload.queries[number] for number in keys.members}
+        counted = {n: query for n, query in queries.items() if counted_query(query, QueryEventFilters()) is not None}
         if counted:
-            known = statistics(workload.queries[keys.members[0]].plan)
-            rates = rates_of(letters.listed, keys.attributes, known)
-            names = tuple(str(workload.queries[number].plan.name) for number in counted)
-            question = SharingQuestion(names, tuple(counted.values()), letters.listed, rates)
-            shared = with_queries_apart(kernel(question), [workload.queries[number] for number in counted])
-            yield AnsweredTogether(tuple(counted), question, shared, (Way("as demanded"),), 0)
+            some = list(counted.values())
+            question = question_of(some, keys.attributes, statistics(workload.queries[keys.members[0]].plan))
+            shared = with_queries_apart(kernel(question), some)
+            yield SharedGroup(tuple(counted), question, shared, (Way("as demanded"),), 0)
 
 
 def _ignore_ties(_ties: Ties) -> None:

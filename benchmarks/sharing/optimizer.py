@@ -3,7 +3,7 @@
 Two kinds of workloads: pieces of long routes (each overlaps with many others, so that candidates are in conflict), and
 queries of a family with a common part. Both expand candidates before they choose. For each it is said how many
 candidates there are, how many of their options are certain, pruned or still in question after the reduction, and what
-the plans weigh. At 1,000 queries the choice ends by the time limit. Here, an "event" of the report is a query.
+the plans weigh. At 1,000 queries the choice ends by its limit of steps. Here, an "event" of the report is a query.
 """
 
 from __future__ import annotations
@@ -14,21 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.baselines.sharing_plans import valid_plans
+from benchmarks.baselines.sharing_plans import PerStartBenefit, valid_plans
 from benchmarks.cases.sharing import routes, sharing_workload, taxi
 from benchmarks.harness.report import Curve, Report, Timing, race
-from trendloom.planner.sharing.choose_plan import SharingChoice, choose_plan, chosen
+from trendloom.model.limits import MOST_SHARING_STEPS
+from trendloom.planner.sharing.choose_plan import SharingChoice, choose_plan, chosen, greedy
 from trendloom.planner.sharing.conflict_graph import ConflictGraph, conflict_graph, expand_candidates
-from trendloom.planner.sharing.find_plan import greedy
-from trendloom.planner.sharing.segments import PerStartBenefit, Word, mine_segments
+from trendloom.planner.sharing.segments import PatternSteps, mine_segments
 
 LENGTH = 10
 MOST_PLANS = 100_000
 """Valid plans up to which the exhaustive search goes."""
 TIMES, SECONDS = 10.0, 10.0
 """Goals: of the time of the greedy optimizer up to 70 queries, and seconds at 1,000 queries."""
-SEARCH = 5.0
-"""Seconds for the whole choice."""
 SHORT = 5
 """The length of routes of which every plan is looked at."""
 
@@ -47,16 +45,19 @@ def measure_sharing_optimizer(report: Report, *, quick: bool = False) -> None:
     measure_exhaustive(report, tries)
 
 
-def families(queries: int) -> tuple[Word, ...]:
+def families(queries: int) -> tuple[PatternSteps, ...]:
     """Half of each query is common to its family of ten, in the middle."""
     stream = taxi(10_000)
     return sharing_workload(stream, queries, LENGTH, overlap=0.5, place="middle", families=max(2, queries // 10)).words
 
 
-KINDS: dict[str, Callable[[int], tuple[Word, ...]]] = {"routes": partial(routes, length=LENGTH), "families": families}
+KINDS: dict[str, Callable[[int], tuple[PatternSteps, ...]]] = {
+    "routes": partial(routes, length=LENGTH),
+    "families": families,
+}
 
 
-def benefit_of(words: Sequence[Word], seed: int = 53) -> PerStartBenefit:
+def benefit_of(words: Sequence[PatternSteps], seed: int = 53) -> PerStartBenefit:
     """As the paper has it, with rates between 1 and 10 events a second."""
     random = np.random.default_rng(seed)
     letters = sorted({str(letter) for word in words for letter in word})
@@ -64,21 +65,21 @@ def benefit_of(words: Sequence[Word], seed: int = 53) -> PerStartBenefit:
     return PerStartBenefit(words, lambda letter: rates[str(letter)])
 
 
-def expanded(words: Sequence[Word]) -> ConflictGraph:
+def expanded(words: Sequence[PatternSteps]) -> ConflictGraph:
     """The options of all candidates."""
     benefit = benefit_of(words)
     return expand_candidates(conflict_graph(mine_segments(words), benefit), benefit)
 
 
-def chosen_greedily(words: Sequence[Word]) -> float:
+def chosen_greedily(words: Sequence[PatternSteps]) -> float:
     """What the greedy plan of the expanded graph weighs."""
     graph = expanded(words)
     return graph.weight(greedy(graph))
 
 
-def measure_choice(report: Report, kind: str, words: Sequence[Word], tries: int) -> dict[str, Timing]:
+def measure_choice(report: Report, kind: str, words: Sequence[PatternSteps], tries: int) -> dict[str, Timing]:
     """Greedy and best, both with expansion; the best plan must be valid and not worse."""
-    best = partial(choose_plan, words, benefit_of(words), SEARCH)
+    best = partial(choose_plan, words, benefit_of(words), MOST_SHARING_STEPS)
     timings = race(tries, {"greedy": partial(chosen_greedily, words), "best": best}, warm=False)
     choice: SharingChoice = timings["best"].answer
     weight, size = timings["greedy"].answer, len(words)

@@ -25,7 +25,7 @@ from trendloom.kernels.shared.kernel import SharedKernel
 from trendloom.kernels.shared.steps import CountedStep, SharedSteps
 from trendloom.planner.sharing.choose_plan import SharingChoice
 from trendloom.planner.sharing.conflict_graph import members
-from trendloom.planner.sharing.costs import seconds_together
+from trendloom.planner.sharing.costs import seconds_of_sweep
 from trendloom.planner.sharing.groups import SharingQuestion
 from trendloom.planner.sharing.segments import SharedSegment
 from trendloom.planner.workload import PhysicalWorkload
@@ -35,8 +35,8 @@ from trendloom.runtime.blocks import Shared
 QUERIES, LENGTH = 180, 10
 FEW_QUERIES, FEW_EVENTS = 20, 10_000
 PER_WINDOW, WINDOWS = 200_000, 2.0
-SEARCH = 30.0
-"""Seconds for the optimizer: the best plan is to be the best."""
+SEARCH = 30_000_000
+"""Steps for the optimizer: the best plan is to be the best."""
 NO_SEGMENTS, GREEDY, BEST = "no segments", "greedy plan", "best plan"
 PLANS: dict[str, Callable[[SharingChoice], int]] = {
     NO_SEGMENTS: lambda _: 0,
@@ -66,11 +66,11 @@ class PlansCase:
     def planned(self) -> PhysicalWorkload:
         """The queries, with one kernel for all of them that has no segments."""
         known = statistics_of_stream(self.contest.events)
-        return with_kernels(self.contest.plan(), lambda one: SharedKernel(one.queries, one.asked), known)
+        return with_kernels(self.contest.plan(), lambda one: SharedKernel(one.queries, one.event_filters), known)
 
     @property
     def question(self) -> SharingQuestion:
-        (group,) = self.planned.together
+        (group,) = self.planned.shared_groups
         return group.question
 
     @cached_property
@@ -81,9 +81,9 @@ class PlansCase:
         """The queries with the segments of a plan."""
         chosen = [self.choice.graph.segments[vertex] for vertex in members(PLANS[plan](self.choice))]
         segments = tuple(_shared_steps(one) for one in chosen if any(first for _, first in one.places))
-        (group,) = self.planned.together
+        (group,) = self.planned.shared_groups
         group = replace(group, kernel=replace(group.kernel, segments=segments))
-        return replace(self.planned, together=(group,))
+        return replace(self.planned, shared_groups=(group,))
 
     def answer(self, plan: str) -> Callable[[], pa.Table]:
         """The rows of all queries, when they are planned and read."""
@@ -91,7 +91,7 @@ class PlansCase:
 
 
 def _shared_steps(segment: SharedSegment) -> SharedSteps:
-    return SharedSteps(tuple(one for one in segment.letters if isinstance(one, CountedStep)), segment.places)
+    return SharedSteps(tuple(one for one in segment.steps if isinstance(one, CountedStep)), segment.places)
 
 
 def measure_sharing_plans(report: Report, *, quick: bool = False) -> None:
@@ -104,8 +104,8 @@ def measure_sharing_plans(report: Report, *, quick: bool = False) -> None:
     kernels = race(tries, work, on_processor=True)
     name = f"plans, taxi {case.per_window // 1000}k, {case.queries} routes"
     for plan, timing in whole.items():
-        (group,) = case.workload(plan).together
-        estimate = seconds_together(group.kernel.merged, group.question.rates)
+        (group,) = case.workload(plan).shared_groups
+        estimate = seconds_of_sweep(group.kernel.merged, group.question.rates)
         graph, chosen = case.choice.graph, PLANS[plan](case.choice)
         memory = "" if quick else f", peak {peak_of_plan(case, plan) / 1e6:.1f} MB"
         note = (

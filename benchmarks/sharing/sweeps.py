@@ -206,9 +206,9 @@ def _note_of_kernel(contest: Contest, who: str, seconds: float) -> str:
     if who == A_SEQ:
         return f"counters of all queries: {contest.prefix_counts().counters / 1e3:.1f} kB"
     if who == UNSHARED:
-        return "; ".join(_estimate(group.ways[0], seconds) for group in contest.plan().together)
+        return "; ".join(_estimate(group.ways[0], seconds) for group in contest.plan().shared_groups)
     if who == SHARED:
-        groups = contest.plan().together
+        groups = contest.plan().shared_groups
         taken = [f"{_estimate(group.ways[group.taken], seconds)}, {group.saved}" for group in groups]
         alone = contest.alone_after_all()
         return "; ".join(taken or ["nothing is shared"]) + (

@@ -113,7 +113,7 @@ def test_every_query_has_the_rows_that_it_has_alone() -> None:
         nonlocal together
         text = "\n".join(texts)
         planned_all = planned(queries_of(text), schema_of_columns(events.schema, Options()))
-        together += bool(planned_all.together)
+        together += bool(planned_all.shared_groups)
         found = tl.run(text, events, order=order, numeric=numeric)
         for number, one in enumerate(texts):
             alone = tl.run(one, events, order=order, numeric=numeric).drop_columns(["query"])

@@ -91,9 +91,9 @@ def planned_segments(group: list[CountedQuery]) -> dict[str, list[SharedSteps]]:
     question = SharingQuestion((), tuple(group), (), Rates((1.0,) * LETTERS))
 
     def saved(segment: SharedSegment) -> float:
-        return len(segment.places) * len(segment.letters) - 1.0 if question.is_countable(segment) else -1.0
+        return len(segment.places) * len(segment.steps) - 1.0 if question.is_countable(segment) else -1.0
 
-    choice = choose_plan(question.words, saved, None)
+    choice = choose_plan(question.patterns, saved, None)
     plans = {"greedy": choice.greedy, "best": choice.found.plan}
     if len(choice.graph.segments) <= 12:
         plans["exhaustive"] = heaviest(choice.graph)

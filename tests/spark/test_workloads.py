@@ -174,7 +174,7 @@ def test_queries_that_are_counted_together_have_their_rows(spark: Any) -> None:
         }
     )
     workload = planned(describe(spark.createDataFrame(table), Options(engine="spark").columns()), COUNTED)
-    assert [group.members for group in workload.together] == [(0, 1, *range(4, 11)), (2, 3)]
+    assert [group.members for group in workload.shared_groups] == [(0, 1, *range(4, 11)), (2, 3)]
     names = re.findall(r"QUERY (\w+):", COUNTED)
     found = rows_by_query(COUNTED, spark.createDataFrame(table).repartition(3), names)
     for name in names:

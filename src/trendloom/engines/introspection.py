@@ -106,8 +106,8 @@ def _shared(
 ) -> tuple[PhysicalWorkload | None, tuple[Considered, ...]]:
     """The queries together, and what was weighed for those that may share work; over events they are tried."""
     workload = _workload(plans, options, known)
-    if workload is None or run_over is None or not workload.together:
-        return workload, () if workload is None else tuple(one.considered for one in workload.together)
+    if workload is None or run_over is None or not workload.shared_groups:
+        return workload, () if workload is None else tuple(one.considered for one in workload.shared_groups)
     from trendloom.engines.measured_run import measured
     from trendloom.runtime.analysis.statistics import statistics_of_stream
 

@@ -137,7 +137,7 @@ def resident() -> int:
         return most if sys.platform == "darwin" else most * 1024
 
 
-# Queries that are answered together, run to see what that takes beside what was estimated.
+# Queries that one kernel answers, run to see what that takes beside what was estimated.
 
 
 ROUNDS = 3
@@ -148,8 +148,8 @@ def measured(workload: PhysicalWorkload, events: Events) -> tuple[Considered, ..
     """What was weighed for each group of queries, and how many seconds the way took that was chosen, on one core."""
     found = []
     shared = {group.members: group for group in workload.groups}
-    for together in workload.together:
-        group = shared[together.members]
+    for swept in workload.shared_groups:
+        group = shared[swept.members]
         block, _ = build_block(group, local.stream_of_columns(group.scanned, group.plan, events))
         seconds = []
         with compiled_first():
@@ -158,5 +158,5 @@ def measured(workload: PhysicalWorkload, events: Events) -> tuple[Considered, ..
                 _, state = group.kernel.step(group.kernel.start(), block, None)
                 deque(group.kernel.finish(state), maxlen=0)
                 seconds.append(time.thread_time() - begin)
-        found.append(replace(together.considered, measured=min(seconds)))
+        found.append(replace(swept.considered, measured=min(seconds)))
     return tuple(found)

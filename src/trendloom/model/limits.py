@@ -9,6 +9,7 @@ from dataclasses import dataclass
 MOST_TRENDS = 1_000_000_000
 MOST_COMPARED = 50_000
 MOST_ENUMERATED = 100_000_000
+MOST_SHARING_STEPS = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -17,13 +18,15 @@ class Limits:
 
     The others are matters of cost, whatever is given out in the end: `compared` matches of one window and partition
     are compared with each other for complete trends, which takes time with their square and minutes at this number;
-    `enumerated` matches are put together for collapsed trends.
+    `enumerated` matches are merged for collapsed trends; `sharing_steps` may be taken by the search for what queries
+    share (None: until there is nothing better).
     """
 
     memory: int | None = None
     trends: int = MOST_TRENDS
     compared: int = MOST_COMPARED
     enumerated: int = MOST_ENUMERATED
+    sharing_steps: int | None = MOST_SHARING_STEPS
 
 
 NO_LIMITS = Limits()

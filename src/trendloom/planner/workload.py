@@ -1,8 +1,4 @@
-"""Several queries over one stream, planned together: what is read, moved and sorted once, and an algorithm for each.
-
-A set of keys is where queries meet: an engine shows its events to all its members. A kernel that answers several of
-them at once belongs to the set, beside the kernels of those that it does not answer.
-"""
+"""Several queries over one stream: what is read, moved and sorted once, and the kernels that answer them."""
 
 from __future__ import annotations
 
@@ -20,20 +16,20 @@ from trendloom.planner.plan import Physical, choose
 from trendloom.planner.query_group import QueryGroup, group_of_one
 
 if TYPE_CHECKING:
-    from trendloom.planner.sharing.groups import AnsweredTogether
+    from trendloom.planner.sharing.groups import SharedGroup
 
 
 @dataclass(frozen=True)
 class PhysicalWorkload:
     """Executable plans in the order of the queries. `bound`: the plans as the binder made them.
 
-    `together`: groups of queries that one kernel can answer at once.
+    `shared_groups`: those of queries that one kernel answers.
     """
 
     bound: tuple[Plan, ...]
     optimized: Workload
     queries: tuple[Physical, ...]
-    together: tuple[AnsweredTogether, ...] = ()
+    shared_groups: tuple[SharedGroup, ...] = ()
 
     @property
     def key_sets(self) -> tuple[KeySet, ...]:
@@ -42,9 +38,9 @@ class PhysicalWorkload:
     @cached_property
     def groups(self) -> tuple[QueryGroup, ...]:
         """The queries by kernels, in the order of the first query of each."""
-        apart = set(range(len(self.queries))).difference(*(group.members for group in self.together))
+        apart = set(range(len(self.queries))).difference(*(group.members for group in self.shared_groups))
         found = [group_of_one(self.queries[number], number) for number in apart]
-        for group in self.together:
+        for group in self.shared_groups:
             queries = tuple(self.queries[number] for number in group.members)
             found.append(QueryGroup(group.members, queries, group.kernel, group.kernel.asked))
         return tuple(sorted(found, key=lambda group: group.members[0]))
@@ -64,9 +60,9 @@ class PhysicalWorkload:
         names = [str(self.queries[number].plan.name) for number in numbers]
         return show_names(names, len(names) if most is None else most)
 
-    def describe_together(self) -> Iterator[str]:
-        """What one kernel answers at once, for people to read."""
-        for group in self.together:
+    def describe_shared(self) -> Iterator[str]:
+        """What one kernel answers, for people to read."""
+        for group in self.shared_groups:
             yield f"count {self.named(group.members)} in one sweep over the events: {group.saved}"
 
 
@@ -79,6 +75,6 @@ def plan_workload(
     )
     if sum(one.aggregates for one in queries) < 2:
         return PhysicalWorkload(bound, optimized, queries)
-    from trendloom.planner.sharing.groups import answered_together
+    from trendloom.planner.sharing.groups import shared_groups
 
-    return PhysicalWorkload(bound, optimized, queries, answered_together(optimized, queries, statistics))
+    return PhysicalWorkload(bound, optimized, queries, shared_groups(optimized, queries, statistics))

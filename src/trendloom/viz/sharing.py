@@ -84,8 +84,8 @@ def draw_sharing(groups: Sequence[Considered], path: str | Path, *, title: str |
 def drawn_segments(considered: Considered) -> list[DrawnSegment]:
     """What is shared and the heaviest of the rest; of the options of one segment one, in the order of their queries."""
     graph, plan = considered.choice.graph, considered.choice.found.plan
-    shared = {graph.segments[vertex].letters for vertex in members(plan)}
-    others = [one for one in heaviest(considered, graph.all) if graph.segments[one].letters not in shared]
+    shared = {graph.segments[vertex].steps for vertex in members(plan)}
+    others = [one for one in heaviest(considered, graph.all) if graph.segments[one].steps not in shared]
     drawn = [_drawn(considered, vertex) for vertex in (*members(plan), *others[:MOST_DRAWN])]
     return sorted(drawn, key=lambda one: sum(one.segment.queries) / len(one.segment.queries))
 

@@ -30,13 +30,14 @@ MANY = LEAST_EVENTS
 
 
 class Searching:
-    """A question whose search may go on."""
+    """A question whose search may have been limited."""
 
     def __init__(self) -> None:
-        self.is_open, self.found = False, ""
+        self.search = SimpleNamespace(best=True, segments="")
 
-    def search_on(self) -> None:
-        self.is_open, self.found = False, "better"
+    @property
+    def without_limit(self) -> SimpleNamespace:
+        return SimpleNamespace(search=SimpleNamespace(best=True, segments="better"))
 
 
 @dataclass
@@ -57,14 +58,15 @@ class Trial:
             raise found
         return found
 
-    def plan_live(self, _events: object, queries: Queries, _options: Options, figures: Figures) -> Any:
+    def plan_live(self, _events: object, queries: Queries, _options: Options, figures: Figures, *, search: bool) -> Any:
         if any(query.name == "bad" for query in queries):
             raise BindError("it does not bind")
         rates = "many A" if figures.types.get("A", 0) > figures.types.get("B", 0) else "many B"
         bound = tuple(SimpleNamespace(query=query, name=query.name, warnings=()) for query in queries)
-        kernel = SimpleNamespace(backwards=rates, segments=self.question.found)
-        group = SimpleNamespace(members=(0,), kernel=kernel, question=self.question)
-        workload = SimpleNamespace(bound=bound, together=[group])
+        kernel = SimpleNamespace(backwards=rates, segments="better" if search else "")
+        question = SimpleNamespace(search=SimpleNamespace(best=True)) if search else self.question
+        group = SimpleNamespace(members=(0,), kernel=kernel, question=question)
+        workload = SimpleNamespace(bound=bound, shared_groups=[group])
         streaming_queries = [SimpleNamespace(fingerprint=self.state(figures)) for _ in queries]
         return SimpleNamespace(
             workload=workload, streaming_queries=streaming_queries, frame=SimpleNamespace(warnings=())
@@ -166,7 +168,7 @@ def test_reasons_to_leave_a_plan_as_it_is(trial: Trial, tmp_path: Any, reason: s
 
 
 def test_a_better_plan_is_swapped_in_when_the_search_has_found_it(trial: Trial, tmp_path: Any) -> None:
-    trial.question.is_open = True
+    trial.question.search.best = False
     workload = started(trial, "QUERY a: PATTERN A QUERY b: PATTERN B", tmp_path)
     assert workload.searching is not None
     workload.searching.join()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from benchmarks.baselines.sharing_plans import PerStartBenefit
 from tests.unit.planner.sharing.traffic import NAMES, ROUTES, considered_traffic
 
 import trendloom as tl
@@ -13,7 +14,6 @@ from trendloom.errors import OptionError
 from trendloom.planner.sharing.choose_plan import choose_plan, chosen
 from trendloom.planner.sharing.conflict_graph import graph_of
 from trendloom.planner.sharing.groups import Considered, Way
-from trendloom.planner.sharing.segments import PerStartBenefit
 from trendloom.viz.sharing import MOST_DRAWN, conflicting, draw_sharing, drawn_segments
 
 EVENTS = pa.table({"time": [1, 2, 3], "type": ["A", "B", "C"]})
@@ -42,12 +42,12 @@ def test_of_many_segments_some_are_drawn_and_of_options_one() -> None:
     drawn = drawn_segments(Considered(tuple(map(str, range(24))), tuple(words), choice, ALONE, 0))
     assert len(drawn) == MOST_DRAWN + len(choice.segments)
     assert {one.segment for one in drawn if one.shared} == set(choice.segments)
-    assert len({one.segment.letters for one in drawn}) == len(drawn)
+    assert len({one.segment.steps for one in drawn}) == len(drawn)
 
 
 def test_lines_of_a_label_end_between_positions() -> None:
     words = [("Pickup[zone = 132]", "Dropoff[zone = 161]", "Pickup[zone = 161]")] * 2
-    choice = choose_plan(words, lambda segment: len(segment.letters) * 100.0)
+    choice = choose_plan(words, lambda segment: len(segment.steps) * 100.0)
     (one,) = (one for one in drawn_segments(Considered(("p", "q"), tuple(words), choice, ALONE, 0)) if one.shared)
     assert one.label == "SEQ(Pickup[zone = 132], Dropoff[zone = 161],\n    Pickup[zone = 161])   300"
 

@@ -25,9 +25,9 @@ def _shared_steps(workload: PhysicalWorkload) -> Iterator[str]:
     for names in sorted(workload.optimized.shared_attributes):
         members = [n for n, one in enumerate(workload.queries) if one.plan.keys == names]
         yield f"sort all events once by {' and '.join([*names, 'time'])}: for {workload.named(members)}"
-    yield from workload.describe_together()
-    if len(workload.queries) > sum(len(group.members) for group in workload.together):
-        rest = "other query" if workload.together else "query"
+    yield from workload.describe_shared()
+    if len(workload.queries) > sum(len(group.members) for group in workload.shared_groups):
+        rest = "other query" if workload.shared_groups else "query"
         yield f"run one {rest} after the other; columns and keys are converted once"
 
 

@@ -32,7 +32,7 @@ def _shared_steps(workload: PhysicalWorkload) -> Iterator[str]:
     for keys in together:
         by = f"by {', '.join(keys.attributes)}" if keys.attributes else "to one task, there is no partition key"
         yield f"move events once {by}, sort them once in each task: for {workload.named(keys.members)}"
-    yield from (f"in each task: {line}" for line in workload.describe_together())
+    yield from (f"in each task: {line}" for line in workload.describe_shared())
     of_job = {number for keys in together for number in keys.members}
     alone = [number for number in range(len(workload.queries)) if number not in of_job]
     if alone:

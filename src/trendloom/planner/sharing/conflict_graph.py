@@ -1,7 +1,7 @@
 """Segments as a graph: each weighs what it saves, and edges join those that overlap in a query (the SHARON graph).
 
-Sets of segments are integers, a bit for each. Cost: O(letters of all segments) unions of such sets; of more letters
-than `MOST_LETTERS` the heaviest segments are taken.
+Sets of segments are integers, a bit for each. Cost: O(steps of all segments) unions of such sets; of more steps than
+`MOST_STEPS` the heaviest segments are taken.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from itertools import accumulate, combinations
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.planner.sharing.deadline import NEVER, Deadline
-from trendloom.planner.sharing.segments import Benefit, SharedSegment
+from trendloom.planner.sharing.segments import Benefit, SearchBudget, SharedSegment
 
-MOST_LETTERS = 500_000
-"""Letters of all segments of a graph, at all their places."""
+MOST_STEPS = 500_000
+"""Steps of all segments of a graph, at all their places."""
 MOST_SEGMENTS = 8_000
-FEW = 24
-"""Members of a set up to which it is faster to look for them one by one."""
+LEAST_WEIGHED = 8
+"""Segments that are weighed in any case."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +49,11 @@ class ConflictGraph:
         """Whether no two of some segments are in conflict."""
         return not any(self.near[vertex] & some for vertex in members(some))
 
-    def edges(self) -> Iterator[tuple[int, int]]:
-        for vertex, near in enumerate(self.near):
-            yield from ((vertex, other) for other in members(near) if vertex < other)
 
-
-def members(some: int) -> Iterator[int]:
+def members(some: int) -> list[int]:
     """The numbers of the bits that are set."""
-    if some.bit_count() > FEW:
-        yield from numbers_of(some).tolist()
-        return
-    while some:
-        low = some & -some
-        yield low.bit_length() - 1
-        some ^= low
+    numbers: list[int] = numbers_of(some).tolist()
+    return numbers
 
 
 def numbers_of(some: int) -> Array:
@@ -74,15 +64,10 @@ def numbers_of(some: int) -> Array:
 
 def bits(numbers: Iterable[int]) -> int:
     """A set of numbers as bits."""
-    listed = list(numbers)
-    if len(listed) <= FEW:
-        found = 0
-        for number in listed:
-            found |= 1 << number
-        return found
-    flags = np.zeros(max(listed) + 1, np.uint8)
-    flags[listed] = 1
-    return bits_of(flags)
+    found = 0
+    for number in numbers:
+        found |= 1 << number
+    return found
 
 
 def bits_of(flags: Array) -> int:
@@ -91,17 +76,19 @@ def bits_of(flags: Array) -> int:
 
 
 def conflict_graph(
-    segments: Sequence[SharedSegment], benefit: Benefit, deadline: Deadline = NEVER, letters: int = MOST_LETTERS
+    segments: Sequence[SharedSegment], benefit: Benefit, budget: SearchBudget | None = None, steps: int = MOST_STEPS
 ) -> ConflictGraph:
-    """The graph of the segments that save anything; those with most letters are weighed first, if time is short."""
+    """The graph of the segments that save anything; those with most steps are weighed first."""
+    budget = budget or SearchBudget()
     weights = dict[int, float]()
-    for done, at in enumerate(sorted(range(len(segments)), key=lambda at: -segments[at].size)):
-        if deadline.is_over_at(done):
+    for at in sorted(range(len(segments)), key=lambda at: -segments[at].size):
+        if budget.is_over and len(weights) >= LEAST_WEIGHED:
             break
+        budget.spend(segments[at].size)
         weights[at] = benefit(segments[at])
     saving = sorted((at for at, weight in weights.items() if weight > 0), key=lambda at: -weights[at])
     sizes = accumulate(segments[at].size for at in saving)
-    kept = [at for at, size in zip(saving[:MOST_SEGMENTS], sizes, strict=False) if size <= letters]
+    kept = [at for at, size in zip(saving[:MOST_SEGMENTS], sizes, strict=False) if size <= steps]
     graph = graph_of([(segments[at], weights[at]) for at in sorted(kept)])
     left_out = sum(weights[at] for at in saving[len(kept) :])
     return replace(graph, lacking=left_out if len(weights) == len(segments) else float("inf"))
@@ -112,23 +99,23 @@ def graph_of(
 ) -> ConflictGraph:
     """The graph of segments with their weights; those with the same number among `alternatives` exclude each other."""
     segments = tuple(one for one, _ in weighed)
-    there: dict[tuple[object, int], list[int]] = {}  # by query and place, or by alternative: the segments there
-    spots = [_spots(one, None if alternatives is None else alternatives[at]) for at, one in enumerate(segments)]
-    for at, mine in enumerate(spots):
+    covering: dict[tuple[object, int], int] = {}  # by query and position, or by alternative: the segments there
+    taken = [_taken(one, None if alternatives is None else alternatives[at]) for at, one in enumerate(segments)]
+    for at, mine in enumerate(taken):
         for spot in mine:
-            there.setdefault(spot, []).append(at)
-    covering = {spot: bits(some) for spot, some in there.items()}
+            covering[spot] = covering.get(spot, 0) | 1 << at
     near = [0] * len(segments)
-    for at, mine in enumerate(spots):
+    for at, mine in enumerate(taken):
         for spot in mine:
             near[at] |= covering[spot]
         near[at] &= ~(1 << at)
     return ConflictGraph(segments, tuple(weight for _, weight in weighed), tuple(near))
 
 
-def _spots(segment: SharedSegment, alternative: int | None) -> list[tuple[object, int]]:
+def _taken(segment: SharedSegment, alternative: int | None) -> list[tuple[object, int]]:
+    """What no other segment of a plan may take: positions of queries, and the number of an alternative."""
     found: list[tuple[object, int]] = [
-        (query, place) for query, first in segment.places for place in range(first, first + len(segment.letters))
+        (query, position) for query, first in segment.places for position in range(first, first + len(segment.steps))
     ]
     return found if alternative is None else [*found, ("alternative", alternative)]
 
@@ -154,18 +141,18 @@ class Reduction:
     pruned: int
 
 
-def reduce_graph(graph: ConflictGraph, least: float, deadline: Deadline = NEVER) -> Reduction:
+def reduce_graph(graph: ConflictGraph, least: float, budget: SearchBudget | None = None) -> Reduction:
     """Decide what can be decided; `least`: what some plan weighs, at least."""
+    budget = budget or SearchBudget()
     weights = np.array(graph.weights)
     degrees = np.array([near.bit_count() for near in graph.near], np.int64)
-    excluded = np.zeros(len(weights))  # by each, of what is left
-    for vertex, near in enumerate(graph.near):
-        if deadline.is_over_at(vertex):
-            return _reduction(degrees == 0, np.zeros(len(weights), np.bool_))
-        excluded[vertex] = weights[numbers_of(near)].sum() if near else 0.0
-    possible = float(weights.sum())  # of what is left and what is certain
     pruned = np.zeros(len(weights), np.bool_)
-    while not deadline.is_over:
+    budget.spend(int(degrees.sum()))
+    if not budget.is_over:
+        excluded = np.array([weights[numbers_of(near)].sum() for near in graph.near])  # by each, of what is left
+        possible = float(weights.sum())  # of what is left and what is certain
+    while not budget.is_over:
+        budget.spend(len(weights))
         too_light = ~pruned & (degrees > 0) & (possible - excluded < least * (1 - ROUNDING))
         if not too_light.any():
             break
@@ -175,10 +162,7 @@ def reduce_graph(graph: ConflictGraph, least: float, deadline: Deadline = NEVER)
             others = numbers_of(graph.near[vertex])
             degrees[others] -= 1
             excluded[others] -= weights[vertex]
-    return _reduction(~pruned & (degrees == 0), pruned)
-
-
-def _reduction(certain: Array, pruned: Array) -> Reduction:
+    certain = ~pruned & (degrees == 0)
     return Reduction(bits_of(~certain & ~pruned), bits_of(certain), bits_of(pruned))
 
 
@@ -201,42 +185,48 @@ MOST_CAUSES = 4
 def expand_candidates(
     graph: ConflictGraph,
     benefit: Benefit,
-    most: int = MOST_OPTIONS,
-    deadline: Deadline = NEVER,
+    budget: SearchBudget | None = None,
     *,
     in_all: int = MOST_SEGMENTS,
-    letters: int = MOST_LETTERS,
+    steps: int = MOST_STEPS,
 ) -> ConflictGraph:
     """The graph of all options that save anything; there are `in_all` at most, unless there are more segments."""
+    budget = budget or SearchBudget()
     found = [[(segment, weight)] for segment, weight in zip(graph.segments, graph.weights, strict=True)]
     room = in_all - len(found)
-    letters -= sum(segment.size for segment in graph.segments)
-    most = max(min(most, in_all // max(len(found), 1)), min(most, LEAST_OPTIONS))
+    steps -= sum(segment.size for segment in graph.segments)
+    most = min(max(in_all // max(len(found), 1), LEAST_OPTIONS), MOST_OPTIONS)
     for vertex in sorted(range(len(found)), key=lambda vertex: -graph.weights[vertex]):
         segment = graph.segments[vertex]
-        size = min(most, 1 + room, 1 + letters // segment.size)
+        size = min(most, 1 + room, 1 + steps // segment.size)
         if size < 2 or not graph.near[vertex]:
             continue
-        if deadline.is_over:
+        if budget.is_over:
             break
         others = [graph.segments[other] for other in members(graph.near[vertex])]
-        weighed = [(one, benefit(one)) for one in options_of(segment, others, size, deadline)[1:]]
+        weighed = [(one, benefit(one)) for one in options_of(segment, others, size, budget)[1:]]
         saving = [(one, weight) for one, weight in weighed if weight > 0]
         found[vertex] += saving
         room -= len(saving)
-        letters -= sum(one.size for one, _ in saving)
+        steps -= sum(one.size for one, _ in saving)
     alternatives = [vertex for vertex, some in enumerate(found) for _ in some]
     return replace(graph_of([one for some in found for one in some], alternatives), lacking=graph.lacking)
 
 
 def options_of(
-    segment: SharedSegment, others: Sequence[SharedSegment], most: int = MOST_OPTIONS, deadline: Deadline = NEVER
+    segment: SharedSegment,
+    others: Sequence[SharedSegment],
+    most: int = MOST_OPTIONS,
+    budget: SearchBudget | None = None,
 ) -> list[SharedSegment]:
     """A segment, and itself for fewer queries, by which conflicts with others are resolved."""
+    budget = budget or SearchBudget()
     conflicts = [(segment.conflicts_in(other), other) for other in others]
+    budget.spend(len(others) * len(segment.places))
     found, known, waiting = [segment], {segment.queries}, deque([segment])
-    while waiting and not deadline.is_over:
+    while waiting and not budget.is_over:
         one = waiting.popleft()
+        budget.spend(len(conflicts))
         for causes, other in conflicts:
             for given_up in _resolving(causes & one.queries, other):
                 kept = one.queries - given_up

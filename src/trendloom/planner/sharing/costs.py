@@ -1,7 +1,7 @@
-"""What it should take to answer queries together, in seconds, by a formula for each way.
+"""How many seconds it should take to answer queries, by a formula for each way.
 
 - a sweep: a call, and for every query the gathering of its results; for every event what it costs to look at it, and
-  for every cell with its letter a call and its open windows; for every window of a key what it costs to open, give out
+  for every cell that it fits a call and its open windows; for every window of a key what it costs to open, give out
   and empty it;
 - a segment that is counted per START event: for each of its events one addition per START event that is within reach,
   for each START event what prefixes hold, for each outcome that is read a product per START event and window;
@@ -37,7 +37,7 @@ TESTED = 0.3
 
 @dataclass(frozen=True)
 class Rates:
-    """By the number of a letter how many events it has; how many keys, and the times that events span.
+    """By the number of an event filter how many events pass it; how many keys, and the times that events span.
 
     `known`: the events were counted.
     """
@@ -53,14 +53,14 @@ class Rates:
             return self.keys
         return min(self.keys * (self.span + family.reach) / family.grid, sum(self.events) * family.lanes)
 
-    def within_reach(self, letter: int, family: Family) -> float:
-        """Events of a letter and a key that are in the windows of one of them."""
+    def within_reach(self, number: int, family: Family) -> float:
+        """Events of a key that pass a filter and are in the windows of one of them."""
         share = 1.0 if self.span is None else min(family.reach / self.span, 1.0)
-        return self.events[letter] / self.keys * share
+        return self.events[number] / self.keys * share
 
 
 def rates_of(asked: Sequence[Any], attributes: tuple[str, ...], statistics: Statistics) -> Rates:
-    """The rates of letters, as far as statistics tell; those with conditions have a share of the events of a type."""
+    """The rates of event filters by statistics; those with conditions have a share of the events of a type."""
     known = bool(statistics.types)
     types = [statistics.types.get(kind, 0.0) if known else UNKNOWN_EVENTS for kind, _ in asked]
     events = [count * (TESTED if tests else 1.0) for count, (_, tests) in zip(types, asked, strict=True)]
@@ -69,12 +69,12 @@ def rates_of(asked: Sequence[Any], attributes: tuple[str, ...], statistics: Stat
     return Rates(tuple(events), keys, None if statistics.span is None else float(statistics.span), known)
 
 
-def seconds_together(merged: MergedQueries, rates: Rates) -> float:
+def seconds_of_sweep(merged: MergedQueries, rates: Rates) -> float:
     """A sweep for all queries."""
     lanes = [family.lanes for family in merged.families]
     cells = [cell for cell in merged.cells if cell.letter is not None]
-    event_filters = {letter for cell in merged.cells for letter in (cell.letter, *cell.reset)} | set(merged.noted)
-    found = SWEEP + QUERY * len(merged) + sum(EVENT * _of(letter, rates) for letter in event_filters)
+    event_filters = {number for cell in merged.cells for number in (cell.letter, *cell.reset)} | set(merged.noted)
+    found = SWEEP + QUERY * len(merged) + sum(EVENT * _of(number, rates) for number in event_filters)
     found += sum(_of(cell.letter, rates) * (CELL + LANE * lanes[cell.family]) for cell in cells)
     for number, family in enumerate(merged.families):
         touched = min(sum(cell.family == number for cell in merged.cells), MOST_EMPTIED)
@@ -88,7 +88,7 @@ def _results(merged: MergedQueries, at: int, rates: Rates) -> float:
     needed = [merged.cells[cell] for cell in merged.needs[at]]
     family = merged.families[needed[0].family]
     event_filters = [cell.letter for cell in needed if cell.letter is not None]
-    often = all(rates.within_reach(letter, family) >= OFTEN for letter in event_filters)
+    often = all(rates.within_reach(number, family) >= OFTEN for number in event_filters)
     return rates.windows(family) / int(merged.program.every[at]) if often else 0.0
 
 
@@ -109,33 +109,33 @@ def _per_start(merged: MergedQueries, rates: Rates) -> float:
     return found
 
 
-def _of(letter: int | None, rates: Rates) -> float:
-    return 0.0 if letter is None else rates.events[letter]
+def _of(number: int | None, rates: Rates) -> float:
+    return 0.0 if number is None else rates.events[number]
 
 
 def seconds_alone(queries: Sequence[CountedQuery], rates: Rates) -> float:
     """Every query by a kernel of its own."""
     found = 0.0
     for query in queries:
-        event_filters = {letter for step in query.steps for letter in (step.letter, *step.forbidden)}
-        events = sum(_of(letter, rates) for letter in event_filters)
+        event_filters = {number for step in query.steps for number in (step.letter, *step.forbidden)}
+        events = sum(_of(number, rates) for number in event_filters)
         found += CALL + events * (ALONE + POSITION * len(query.steps))
     return found * NANOSECOND
 
 
-def step_cost(letter: int | None, family: Family, rates: Rates) -> float:
+def step_cost(number: int | None, family: Family, rates: Rates) -> float:
     """What a step of one query adds to a sweep."""
-    return _of(letter, rates) * (CELL + LANE * family.lanes)
+    return _of(number, rates) * (CELL + LANE * family.lanes)
 
 
 def segment_cost(event_filters: Sequence[int], asked: Sequence[float], family: Family, rates: Rates) -> float:
     """What a segment costs that is counted per START event; `asked`: by use how often its outcome is read."""
     starts = max(rates.within_reach(event_filters[0], family), 1.0)
-    found = sum(_of(letter, rates) * (EXTEND + STARTED * starts) for letter in event_filters)
+    found = sum(_of(number, rates) * (EXTEND + STARTED * starts) for number in event_filters)
     found += len(asked) * _of(event_filters[0], rates) * ENTER * family.lanes
     return found + sum(min(often, _of(event_filters[-1], rates)) * PRODUCT * starts * family.lanes for often in asked)
 
 
 def often_asked(follower: int | None, family: Family, rates: Rates) -> float:
-    """How often the outcome of a segment is read: by events of the letter after it, or when windows end."""
+    """How often the outcome of a segment is read: by events of the step after it, or when windows end."""
     return rates.windows(family) if follower is None else _of(follower, rates)

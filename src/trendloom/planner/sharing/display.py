@@ -28,9 +28,9 @@ def describe_sharing(considered: Considered) -> Branch:
 
 
 def show_segment(considered: Considered, segment: SharedSegment) -> str:
-    """The letters of a segment as people write them."""
+    """The steps of a segment as people write them."""
     query, first = segment.places[0]
-    return f"SEQ({', '.join(considered.words[query][first : first + len(segment.letters)])})"
+    return f"SEQ({', '.join(considered.patterns[query][first : first + len(segment.steps)])})"
 
 
 def show_score(considered: Considered, number: float) -> str:
@@ -54,7 +54,7 @@ def heaviest(considered: Considered, some: int) -> list[int]:
     graph = considered.choice.graph
     best: dict[tuple[object, ...], int] = {}
     for vertex in sorted(members(some), key=lambda vertex: -graph.weights[vertex]):
-        best.setdefault(graph.segments[vertex].letters, vertex)
+        best.setdefault(graph.segments[vertex].steps, vertex)
     return list(best.values())
 
 
@@ -126,7 +126,7 @@ def _score(considered: Considered) -> str:
     found = considered.choice.found
     saved = f"saves {show_score(considered, found.weight)} (0 without sharing)"
     if found.bound == float("inf"):
-        return f"{saved}; there was no time to weigh all segments"
+        return f"{saved}; not all segments were weighed"
     bound = "" if found.is_best else f" than {show_score(considered, found.bound)}"
     return f"{saved}; no plan saves more{bound}"
 

@@ -1,23 +1,24 @@
-"""Groups of queries that one kernel answers together, and how: the way that should take the least time.
+"""Groups of queries that one kernel answers, and how: the way that should take the least time.
 
 Prefixes are shared by a sweep at no cost, suffixes by one that begins at the end of the stream. Segments in the middle
-can be counted per START event; which of them, the optimizer of `planner.sharing` finds, by what each would save here.
-The plan as a whole is then judged against the others, and against every query by itself.
+can be counted per START event; which of them, `choose_plan` finds, by what each would save here. The plan as a whole is
+then judged against the others, and against every query by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, cast
 
 from trendloom.expr.nodes import Group, of_any_event, with_attributes
 from trendloom.kernels.shared.kernel import ApartQuery, SharedKernel
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep, Family, SharedSteps, families_of
 from trendloom.logical.display import show_expression
-from trendloom.logical.statistics import StatisticsOf, nothing_known
+from trendloom.logical.statistics import Statistics, StatisticsOf, nothing_known
 from trendloom.logical.workload import Attributes, Workload
+from trendloom.model.limits import MOST_SHARING_STEPS
 from trendloom.model.time import TimeAxis
 from trendloom.planner.plan import Physical
 from trendloom.planner.sharing.choose_plan import SharingChoice, choose_plan
@@ -26,7 +27,7 @@ from trendloom.planner.sharing.costs import (
     often_asked,
     rates_of,
     seconds_alone,
-    seconds_together,
+    seconds_of_sweep,
     segment_cost,
     step_cost,
 )
@@ -48,12 +49,12 @@ class Way:
 class Considered:
     """The ways that were weighed, the first of which is that every query is answered by itself, and the one taken.
 
-    `names`: of the queries; `words`: their patterns, letter by letter, for people to read. Queries in `choice`, which
-    says what segments they have in common, are numbered as here.
+    `names`: of the queries; `patterns`: their steps as text. Queries in `choice`, which says what segments they have in
+    common, are numbered as here.
     """
 
     names: tuple[str, ...]
-    words: tuple[tuple[str, ...], ...]
+    patterns: tuple[tuple[str, ...], ...]
     choice: SharingChoice
     ways: tuple[Way, ...]
     taken: int
@@ -70,20 +71,22 @@ FORWARDS, BACKWARDS = "one sweep, common prefixes once", "one sweep from the end
 PER_START = "one sweep, common prefixes once, segments per START event"
 SHARE_OF_TIME = 0.1
 """How much of the time that the queries should take by themselves the search for the best segments may take."""
-MOST_SECONDS = 5.0
+STEPS_PER_SECOND = 1e6
+"""Steps of the search, about: a rate, so that the bound depends on the queries and not on the machine."""
 LONG_COUNTS = 90.0
 """Events of a repeated step in a window beyond which numbers of matches do not fit a sweep."""
 
 
 @dataclass(frozen=True)
 class SharingQuestion:
-    """Queries of one set of keys that may be counted together, and what is known of their events."""
+    """Queries of one set of keys that may be counted in one sweep, and what is known of their events."""
 
     names: tuple[str, ...] = field(compare=False)
     queries: tuple[CountedQuery, ...]
-    asked: tuple[Any, ...]
+    event_filters: tuple[Any, ...]
     rates: Rates
-    shown: tuple[str, ...] = field(default=(), compare=False)  # by letter, for people to read
+    shown: tuple[str, ...] = field(default=(), compare=False)  # by event filter, for people to read
+    limit: int | None = MOST_SHARING_STEPS  # steps of the search; None: until the best segments are found
 
     @cached_property
     def families(self) -> dict[int, Family]:
@@ -95,12 +98,12 @@ class SharingQuestion:
         }
 
     @property
-    def words(self) -> tuple[tuple[CountedStep, ...], ...]:
+    def patterns(self) -> tuple[tuple[CountedStep, ...], ...]:
         return tuple(query.steps for query in self.queries)
 
     def saved(self, segment: SharedSegment) -> float:
         """What a segment saves, in microseconds: as a prefix, or counted per START event."""
-        return (self._as_prefix(segment) if _is_prefix(segment) else self._per_start(segment)) / 1000
+        return (self._as_prefix(segment) if segment.is_prefix else self._per_start(segment)) / 1000
 
     def _as_prefix(self, segment: SharedSegment) -> float:
         families = [self.families[query] for query, _ in segment.places]
@@ -121,66 +124,60 @@ class SharingQuestion:
                 for query, first in places
                 for at in range(first, first + len(event_filters))
             }
-            followers = [_letter_at(self.queries[query], first + len(event_filters)) for query, first in places]
+            followers = [self._filter_at(query, first + len(event_filters)) for query, first in places]
             asked = [often_asked(follower, family, self.rates) for follower in followers]
             found += sum(step_cost(node[-1].letter, family, self.rates) for node in nodes)
             found -= segment_cost(event_filters, asked, family, self.rates)
         return found
 
+    def _filter_at(self, query: int, position: int) -> int | None:
+        steps = self.queries[query].steps
+        return steps[position].letter if position < len(steps) else None
+
     def is_countable(self, segment: SharedSegment) -> bool:
         """Whether it can be counted per START event: numbers of matches, no NOT inside or right after it."""
         for query, first in segment.places:
             one = self.queries[query]
-            inside = one.steps[first + 1 : first + len(segment.letters) + 1]
+            inside = one.steps[first + 1 : first + len(segment.steps) + 1]
             if one.measures or any(step.forbidden for step in inside):
                 return False
         return True
 
-    def choice(self, seconds: float | None) -> SharingChoice:
-        """What the queries have in common, and the best plan to share it."""
-        return choose_plan(self.words, self.saved, seconds)
-
-    def segments(self) -> tuple[SharedSteps, ...]:
-        """What is best counted per START event, or the best that was found in time; prefixes are shared anyway."""
-        if self not in SEARCHED:
-            mined = mine_segments(self.words)
-            if not any(self.saved(one) > 0 for one in mined if not _is_prefix(one)):
-                return ()
-            seconds = min(SHARE_OF_TIME * seconds_alone(self.queries, self.rates), MOST_SECONDS)
-            self._remember(self.choice(seconds))
-        return SEARCHED[self].segments
+    def choice(self, steps: float | None = None) -> SharingChoice:
+        """What the queries have in common, and the best plan to share it; None: however long the search takes."""
+        return choose_plan(self.patterns, self.saved, steps)
 
     @property
-    def is_open(self) -> bool:
-        """Whether there may be a better plan than the one that was found in time."""
-        return self in SEARCHED and not SEARCHED[self].best
+    def search(self) -> FoundSegments:
+        """What is best counted per START event, or the best within the limit; prefixes are shared anyway."""
+        return _search(self)
 
-    def search_on(self) -> None:
-        """Find the best plan, however long it takes; `segments` returns its segments from then on."""
-        self._remember(self.choice(None))
-
-    def _remember(self, choice: SharingChoice) -> None:
-        while len(SEARCHED) >= MOST_SEARCHED:
-            SEARCHED.pop(next(iter(SEARCHED)))
-        found = [shared_steps(one) for one in choice.segments if not _is_prefix(one)]
-        SEARCHED[self] = Searched(tuple(found), choice.found.is_best)
+    @property
+    def without_limit(self) -> SharingQuestion:
+        return replace(self, limit=None)
 
 
 @dataclass(frozen=True)
-class Searched:
-    """What a search has found, and whether there is certainly nothing better."""
+class FoundSegments:
+    """The segments that a search has found, and whether there is certainly nothing better."""
 
-    segments: tuple[SharedSteps, ...]
-    best: bool
-
-
-SEARCHED: dict[SharingQuestion, Searched] = {}
-"""The plans that were found, of the questions asked last."""
-MOST_SEARCHED = 32
+    segments: tuple[SharedSteps, ...] = ()
+    best: bool = True
 
 
-def _is_prefix(segment: SharedSegment) -> bool:
-    return all(first == 0 for _, first in segment.places)
+@lru_cache(maxsize=16)
+def _search(question: SharingQuestion) -> FoundSegments:
+    """A function of the question alone; those asked last are kept, because a workload is planned more than once."""
+    mined = mine_segments(question.patterns)
+    if not any(question.saved(one) > 0 for one in mined if not one.is_prefix):
+        return FoundSegments()
+    steps = None
+    if question.limit is not None:
+        worth = SHARE_OF_TIME * seconds_alone(question.queries, question.rates) * STEPS_PER_SECOND
+        steps = min(worth, question.limit)
+    choice = question.choice(steps)
+    found = tuple(shared_steps(one) for one in choice.segments if not one.is_prefix)
+    return FoundSegments(found, choice.found.is_best)
 
 
 def shared_steps(segment: SharedSegment) -> SharedSteps:
@@ -189,15 +186,11 @@ def shared_steps(segment: SharedSegment) -> SharedSteps:
 
 
 def _steps(segment: SharedSegment) -> tuple[CountedStep, ...]:
-    return tuple(step for step in segment.letters if isinstance(step, CountedStep))
-
-
-def _letter_at(query: CountedQuery, place: int) -> int | None:
-    return query.steps[place].letter if place < len(query.steps) else None
+    return cast("tuple[CountedStep, ...]", segment.steps)
 
 
 @dataclass(frozen=True)
-class AnsweredTogether:
+class SharedGroup:
     """Queries of one set of keys, by their numbers in the workload, that one kernel answers.
 
     `ways`: those that were weighed, and which of them was taken.
@@ -222,9 +215,9 @@ class AnsweredTogether:
     def considered(self) -> Considered:
         """What was weighed; what segments there are to be shared is found out here."""
         shown = self.question.shown
-        words = tuple(tuple(_named(step, shown) for step in query.steps) for query in self.question.queries)
-        choice = self.question.choice(MOST_SECONDS)
-        return Considered(self.question.names, words, choice, self.ways, self.taken, " µs")
+        patterns = tuple(tuple(_named(step, shown) for step in query.steps) for query in self.question.queries)
+        choice = self.question.choice(self.question.limit)
+        return Considered(self.question.names, patterns, choice, self.ways, self.taken, " µs")
 
 
 def _shown(asked: Any, axis: TimeAxis) -> str:
@@ -235,86 +228,85 @@ def _shown(asked: Any, axis: TimeAxis) -> str:
 
 
 def _named(step: CountedStep, shown: tuple[str, ...]) -> str:
-    gaps = "".join(f"NOT {shown[letter]}, " for letter in sorted(step.forbidden))
+    gaps = "".join(f"NOT {shown[number]}, " for number in sorted(step.forbidden))
     return f"{gaps}{shown[step.letter]}{'+' if step.repeats else ''}"
 
 
-def answered_together(
+def shared_groups(
     workload: Workload, queries: tuple[Physical, ...], statistics: StatisticsOf = nothing_known
-) -> tuple[AnsweredTogether, ...]:
+) -> tuple[SharedGroup, ...]:
     """The groups of queries that are answered by one kernel."""
     found = []
     for keys in workload.key_sets:
-        event_filters = QueryEventFilters()
-        taken = [(number, counted_query(queries[number], event_filters)) for number in keys.members]
         known = statistics(queries[keys.members[0]].plan)
-        rates = rates_of(event_filters.listed, keys.attributes, known)
-        counted = [
-            (number, one) for number, one in taken if isinstance(one, CountedQuery) and not _overflows(one, rates)
-        ]
-        if len(counted) > 1:
-            names = tuple(str(queries[number].plan.name) for number, _ in counted)
-            axis = queries[counted[0][0]].plan.schema.axis
-            shown = tuple(_shown(asked, axis) for asked in event_filters.listed)
-            question = SharingQuestion(names, tuple(one for _, one in counted), event_filters.listed, rates, shown)
-            group = _best(tuple(number for number, _ in counted), question)
-            if group is not None:
-                some = [queries[number] for number in group.members]
-                found.append(replace(group, kernel=with_queries_apart(group.kernel, some)))
+        members = tuple(number for number in keys.members if _fits_a_sweep(queries[number], keys.attributes, known))
+        some = [queries[number] for number in members]
+        group = _best(members, question_of(some, keys.attributes, known)) if len(some) > 1 else None
+        if group is not None:
+            found.append(replace(group, kernel=with_queries_apart(group.kernel, some)))
     return tuple(found)
+
+
+def question_of(queries: Sequence[Physical], attributes: Attributes, statistics: Statistics) -> SharingQuestion:
+    """What queries with these keys may share; each of them is a counted sequence."""
+    event_filters = QueryEventFilters()
+    counted = [counted_query(physical, event_filters) for physical in queries]
+    first = queries[0]
+    return SharingQuestion(
+        tuple(str(physical.plan.name) for physical in queries),
+        tuple(one for one in counted if one is not None),
+        event_filters.listed,
+        rates_of(event_filters.listed, attributes, statistics),
+        tuple(_shown(asked, first.plan.schema.axis) for asked in event_filters.listed),
+        first.limits.sharing_steps,
+    )
 
 
 def with_queries_apart(kernel: SharedKernel, queries: Sequence[Physical]) -> SharedKernel:
     """The kernel with each of its queries by itself, for numbers that are too large for a sweep."""
-    letters: dict[Any, int] = {asked: number for number, asked in enumerate(kernel.asked)}
+    numbers: dict[Any, int] = {asked: number for number, asked in enumerate(kernel.asked)}
     apart = []
     for physical in queries:
         asked = ((kind, tuple(map(of_any_event, tests))) for kind, tests in physical.filters)
-        apart.append(ApartQuery(physical.kernel, tuple(letters.setdefault(one, len(letters)) for one in asked)))
-    return replace(kernel, asked=tuple(letters), apart=tuple(apart))
+        apart.append(ApartQuery(physical.kernel, tuple(numbers.setdefault(one, len(numbers)) for one in asked)))
+    return replace(kernel, asked=tuple(numbers), apart=tuple(apart))
 
 
-def _overflows(query: CountedQuery, rates: Rates) -> bool:
-    """Whether the matches of a repeated step are certainly too many for a sweep."""
-    if not rates.known:
+def _fits_a_sweep(physical: Physical, attributes: Attributes, statistics: Statistics) -> bool:
+    """Whether a query is a counted sequence, and its repeated steps are not certain to have too many matches."""
+    event_filters = QueryEventFilters()
+    query = counted_query(physical, event_filters)
+    if query is None:
         return False
-    (family,) = families_of([query])
-    return any(step.repeats and rates.within_reach(step.letter, family) > LONG_COUNTS for step in query.steps)
+    rates, (family,) = rates_of(event_filters.listed, attributes, statistics), families_of([query])
+    long = (rates.within_reach(step.letter, family) > LONG_COUNTS for step in query.steps if step.repeats)
+    return not (rates.known and any(long))
 
 
-def _best(members: tuple[int, ...], question: SharingQuestion) -> AnsweredTogether | None:
+def _best(members: tuple[int, ...], question: SharingQuestion) -> SharedGroup | None:
     """The way that should take the least time; None: every query by itself."""
     kernels = _kernels(question)
-    seconds = {name: seconds_together(kernel.merged, question.rates) for name, kernel in kernels.items()}
-    seconds = {ALONE: seconds_alone(question.queries, question.rates)} | seconds
+    seconds = {ALONE: seconds_alone(question.queries, question.rates)}
+    seconds |= {name: seconds_of_sweep(kernel.merged, question.rates) for name, kernel in kernels.items()}
     best = min(seconds, key=lambda name: seconds[name])
     if best == ALONE:
         return None
     ways = tuple(Way(name, one if question.rates.known else None) for name, one in seconds.items())
-    return AnsweredTogether(members, question, kernels[best], ways, list(seconds).index(best))
+    return SharedGroup(members, question, kernels[best], ways, list(seconds).index(best))
 
 
 def _kernels(question: SharingQuestion) -> dict[str, SharedKernel]:
-    """The ways to answer queries together."""
-    found = {
-        FORWARDS: SharedKernel(question.queries, question.asked),
-        BACKWARDS: SharedKernel(question.queries, question.asked, backwards=True),
-    }
-    segments = question.segments()
-    if segments:
-        found[PER_START] = SharedKernel(question.queries, question.asked, segments=segments)
-    return found
+    """The ways to answer queries by one kernel."""
+    forwards = SharedKernel(question.queries, question.event_filters)
+    found = {FORWARDS: forwards, BACKWARDS: replace(forwards, backwards=True)}
+    segments = question.search.segments
+    return found | ({PER_START: replace(forwards, segments=segments)} if segments else {})
 
 
 def kernel_for(
     queries: Sequence[Physical], attributes: Attributes, statistics: StatisticsOf, numeric: str
 ) -> SharedKernel:
-    """The best kernel for queries with these keys that are to be counted together, one or more."""
-    event_filters = QueryEventFilters()
-    counted = [counted_query(physical, event_filters) for physical in queries]
-    known = tuple(one for one in counted if isinstance(one, CountedQuery))
-    assert len(known) == len(queries)
-    rates = rates_of(event_filters.listed, attributes, statistics(queries[0].plan))
-    kernels = _kernels(SharingQuestion((), known, event_filters.listed, rates)).values()
-    best = min(kernels, key=lambda kernel: seconds_together(kernel.merged, rates))
+    """The best kernel for queries with these keys that are to be counted in one sweep, one or more."""
+    question = question_of(queries, attributes, statistics(queries[0].plan))
+    best = min(_kernels(question).values(), key=lambda kernel: seconds_of_sweep(kernel.merged, question.rates))
     return with_queries_apart(best, queries).in_numbers(numeric)

@@ -1,4 +1,4 @@
-"""Queries that can be counted together with others: sequences of single or repeated events, and what they compute.
+"""Queries that can be counted in one sweep with others: sequences of single or repeated events, and what they compute.
 
 Such a query has a plain sequence under skip-till-any-match, with NOTs of single events between its parts, conditions
 on single events alone, and asks for numbers of matches, or for what their events add up to.
@@ -16,11 +16,9 @@ from trendloom.kernels.shared.steps import CountedQuery, CountedStep, StepMeasur
 from trendloom.logical.plan import Plan
 from trendloom.pattern.algebra import Atom, Kleene, Negation, Pattern, Round, Sequence
 from trendloom.planner.plan import Physical
-from trendloom.planner.request import Refusal, RefusalCode
 
 MOST_LANES = 32
 """Windows that are open at a time: with more, every query had better add up panes by itself."""
-MORE = "its pattern is more than a sequence of single and repeated events, with NOTs of single events between them"
 
 
 @dataclass
@@ -37,27 +35,22 @@ class QueryEventFilters:
         return tuple(self.numbers)
 
 
-def counted_query(physical: Physical, event_filters: QueryEventFilters) -> CountedQuery | Refusal:
-    """The query as a counted sequence, or why it is none."""
+def counted_query(physical: Physical, event_filters: QueryEventFilters) -> CountedQuery | None:
+    """The query as a counted sequence; None: it is not one."""
     plan, spec = physical.plan, physical.kernel.aggregation
-    if plan.schema.imprecise:
-        return Refusal(RefusalCode.TIME, "its times are imprecise")
     if spec is None or not spec.algebra or spec.pivot is not None or spec.pairs or spec.tests:
-        return Refusal(RefusalCode.PATTERN, "it does not count matches by the types of their events alone")
-    if spec.pattern_spec.earliest or spec.pattern_spec.adjacent:
-        return Refusal(RefusalCode.SEMANTICS, "it has other semantics than skip-till-any-match")
-    if plan.hidden:
-        return Refusal(RefusalCode.HIDING, "EXISTS hides some of its events")
+        return None
+    other = plan.schema.imprecise or plan.hidden or spec.pattern_spec.earliest or spec.pattern_spec.adjacent
     family = family_of([plan.window])
-    if plan.window.spanning or family is None or family.lanes > MOST_LANES:
-        return Refusal(RefusalCode.PATTERN, f"more than {MOST_LANES} of its windows are open at a time")
-    if any(scope.rules or scope.outer for scope in spec.pattern_spec.scopes[1:]):
-        return Refusal(RefusalCode.NEGATION, "a NOT has conditions on more than one event")
+    if other or plan.window.spanning or family is None or family.lanes > MOST_LANES:
+        return None
     parts = list(_parts(plan.pattern))
     if None in parts or isinstance(parts[0], Negation) or isinstance(parts[-1], Negation):
-        return Refusal(RefusalCode.PATTERN, MORE)
+        return None
+    if any(scope.rules or scope.outer for scope in spec.pattern_spec.scopes[1:]):
+        return None
     steps: list[CountedStep] = []
-    places: dict[int, int] = {}
+    step_of: dict[int, int] = {}
     forbidden: set[int] = set()
     for part in parts:
         if isinstance(part, Negation):
@@ -65,12 +58,12 @@ def counted_query(physical: Physical, event_filters: QueryEventFilters) -> Count
             forbidden.add(event_filters.number(asked_of(plan, part.body)))
             continue
         atom, repeats = part
-        places[atom.position] = len(steps)
+        step_of[atom.position] = len(steps)
         steps.append(CountedStep(event_filters.number(asked_of(plan, atom)), repeats, frozenset(forbidden)))
         forbidden = set()
     multiples, measures = [], []
     for measure in spec.measures:
-        at = tuple(sorted(places[position] for position in measure.positions or ()))
+        at = tuple(sorted(step_of[position] for position in measure.positions or ()))
         times = _times(measure, at, steps)
         if times is None:
             measures.append(StepMeasure(measure, at))
@@ -83,7 +76,7 @@ def _times(measure: Measure, at: tuple[int, ...], steps: list[CountedStep]) -> i
     """How many times the number of matches a measure is, if it is."""
     if measure.function == "matches":
         return 1
-    if measure.function != "count" or measure.column is not None or any(steps[place].repeats for place in at):
+    if measure.function != "count" or measure.column is not None or any(steps[step].repeats for step in at):
         return None
     return len(at)
 
@@ -106,5 +99,5 @@ def _parts(pattern: Pattern) -> Iterator[Any]:
 
 
 def asked_of(plan: Plan, atom: Atom) -> Hashable:
-    """What an event must be to take the place of an atom."""
+    """What an event must be to be bound by an atom."""
     return atom.type, tuple(of_any_event(expr) for position, expr in plan.filters if position == atom.position)

@@ -1,4 +1,4 @@
-"""Segments of patterns that queries may share, and where they are."""
+"""Segments of patterns that queries may share, and where they are; and how long the search for the best may go on."""
 
 from __future__ import annotations
 
@@ -6,21 +6,56 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from trendloom.planner.sharing.deadline import NEVER, Deadline
+PatternSteps = tuple[Hashable, ...]
+"""What the positions of a pattern ask for: the same events fit equal steps."""
+Benefit = Callable[["SharedSegment"], float]
+"""What a segment saves for its queries, in whatever unit; not above 0: nothing."""
 
-Letter = Hashable
-"""What a position of a pattern asks for: equal letters are fulfilled by the same events in the same way."""
-Word = tuple[Letter, ...]
+
+class SearchBudget:
+    """Elementary steps that a search may still take; None: as many as it needs.
+
+    Steps are counted, not seconds, so that the same queries and statistics give the same plan on every machine. What
+    ends early is valid all the same.
+    """
+
+    def __init__(self, steps: float | None = None, whole: SearchBudget | None = None) -> None:
+        self.left = float("inf") if steps is None else steps
+        self.spent = 0.0
+        self._whole = whole
+
+    @property
+    def is_over(self) -> bool:
+        return self.left <= 0
+
+    @property
+    def endless(self) -> bool:
+        return self.left == float("inf")
+
+    def spend(self, steps: int) -> None:
+        """Count steps here and in the budget that this one is a part of."""
+        self.left -= steps
+        self.spent += steps
+        if self._whole is not None:
+            self._whole.spend(steps)
+
+    def part(self, share: float) -> SearchBudget:
+        """A share of what is left."""
+        return self.at_most(self.left * share)
+
+    def at_most(self, steps: float) -> SearchBudget:
+        """So many of the steps that are left."""
+        return SearchBudget(min(steps, self.left), self)
 
 
 @dataclass(frozen=True)
 class SharedSegment:
-    """A sharing candidate: some neighbouring letters, and where they stand: by query, the first place of each.
+    """A sharing candidate: some consecutive steps, and where they stand: by query, the first position of each.
 
     They may stand in a query more than once; these places do not overlap.
     """
 
-    letters: Word
+    steps: PatternSteps
     places: tuple[tuple[int, int], ...]
 
     @cached_property
@@ -29,13 +64,17 @@ class SharedSegment:
 
     @property
     def size(self) -> int:
-        """Letters at all places."""
-        return len(self.letters) * len(self.places)
+        """Steps at all places."""
+        return len(self.steps) * len(self.places)
+
+    @property
+    def is_prefix(self) -> bool:
+        return all(first == 0 for _, first in self.places)
 
     def only(self, queries: Iterable[int]) -> SharedSegment:
         """The same segment for some of its queries."""
         kept = frozenset(queries)
-        return SharedSegment(self.letters, tuple(place for place in self.places if place[0] in kept))
+        return SharedSegment(self.steps, tuple(place for place in self.places if place[0] in kept))
 
     def conflicts_in(self, other: SharedSegment) -> frozenset[int]:
         """The queries in which this segment overlaps with another one, so that only one of them can be shared."""
@@ -44,158 +83,44 @@ class SharedSegment:
         for query, first in self.places:
             mine.setdefault(query, []).append(first)
         for query, first in other.places:
-            if any(first < at + len(self.letters) and at < first + len(other.letters) for at in mine.get(query, ())):
+            if any(first < at + len(self.steps) and at < first + len(other.steps) for at in mine.get(query, ())):
                 found.add(query)
         return frozenset(found)
 
 
-# Find all segments that more than one query has, by a suffix automaton over all of them.
-#
-# A state of the automaton stands for segments that end at the same places; it has segments of several lengths, from
-# one letter longer than its link up to its longest, and each of them is a candidate: which is best depends on what it
-# excludes. Cost: O(letters) for the automaton, and O(places) for every segment that is found; if time is short, only
-# the first words are looked at, and segments with most letters in all are found.
+def mine_segments(patterns: Sequence[PatternSteps], budget: SearchBudget | None = None) -> list[SharedSegment]:
+    """The segments of at least two steps that at least two of the patterns have, the shortest first.
+
+    Places with equal steps are divided by the step that comes next, level by level: a segment that several patterns
+    have begins with one that they have. Cost: O(places) for every segment that is found.
+    """
+    budget = budget or SearchBudget()
+    level = [[(query, first) for query, steps in enumerate(patterns) for first in range(len(steps))]]
+    found: list[SharedSegment] = []
+    length = 0
+    while level:
+        longer: list[list[tuple[int, int]]] = []
+        for places in level:
+            if budget.is_over and found:
+                break
+            budget.spend(len(places))
+            following: dict[Hashable, list[tuple[int, int]]] = {}
+            for query, first in places:
+                if first + length < len(patterns[query]):
+                    following.setdefault(patterns[query][first + length], []).append((query, first))
+            longer += [some for some in following.values() if some[0][0] != some[-1][0]]
+        level, length = longer, length + 1
+        if length > 1:
+            for places in level:
+                query, first = places[0]
+                found.append(SharedSegment(patterns[query][first : first + length], _apart(places, length)))
+    return sorted(found, key=lambda one: (len(one.steps), one.places))
 
 
-SHORTEST = 2
-"""Letters of a segment: one letter alone is read off the event."""
-
-
-def mine_segments(words: Sequence[Word], deadline: Deadline = NEVER) -> list[SharedSegment]:
-    """The segments of at least two letters that at least two of the words have, the shortest first."""
-    states = _automaton(words, deadline)
-    found = []
-    heaviest = sorted(range(1, len(states.longest)), key=lambda state: -states.longest[state] * len(states.ends[state]))
-    for done, state in enumerate(heaviest):
-        if deadline.is_over_at(done):
-            break
-        ends = states.ends[state]
-        if len({word for word, _ in ends}) < 2:
-            continue
-        shortest = states.longest[states.link[state]] + 1
-        for length in range(max(shortest, SHORTEST), states.longest[state] + 1):
-            word, end = ends[0]
-            letters = tuple(words[word][end - length : end])
-            found.append(SharedSegment(letters, _apart(ends, length)))
-    found = [one for one in found if len(one.queries) > 1]
-    return sorted(found, key=lambda one: (len(one.letters), one.places))
-
-
-def _apart(ends: list[tuple[int, int]], length: int) -> tuple[tuple[int, int], ...]:
-    """Where segments begin that end there: of those that overlap in a word the first, and so on."""
+def _apart(places: list[tuple[int, int]], length: int) -> tuple[tuple[int, int], ...]:
+    """The places without those that overlap with an earlier one in the same pattern."""
     found: list[tuple[int, int]] = []
-    for word, end in ends:
-        if not found or found[-1][0] != word or found[-1][1] + length <= end - length:
-            found.append((word, end - length))
+    for query, first in places:
+        if not found or found[-1][0] != query or found[-1][1] + length <= first:
+            found.append((query, first))
     return tuple(found)
-
-
-class _States:
-    """A suffix automaton of several words; state 0 is the empty segment."""
-
-    def __init__(self) -> None:
-        self.next: list[dict[Letter, int]] = [{}]
-        self.link = [-1]
-        self.longest = [0]
-        self.ends: list[list[tuple[int, int]]] = [[]]
-
-    def add(self, longest: int, following: dict[Letter, int], link: int) -> int:
-        self.next.append(following)
-        self.link.append(link)
-        self.longest.append(longest)
-        self.ends.append([])
-        return len(self.link) - 1
-
-    def extend(self, last: int, letter: Letter) -> int:
-        """The state of a segment that is one letter longer."""
-        known = self.next[last].get(letter)
-        if known is not None:
-            return known if self.longest[known] == self.longest[last] + 1 else self._split(last, letter, known)
-        new = self.add(self.longest[last] + 1, {}, 0)
-        state = last
-        while state >= 0 and letter not in self.next[state]:
-            self.next[state][letter] = new
-            state = self.link[state]
-        if state >= 0:
-            known = self.next[state][letter]
-            whole = self.longest[known] == self.longest[state] + 1
-            self.link[new] = known if whole else self._split(state, letter, known)
-        return new
-
-    def _split(self, state: int, letter: Letter, known: int) -> int:
-        """Keep shorter segments of a state apart from its longer ones."""
-        copy = self.add(self.longest[state] + 1, dict(self.next[known]), self.link[known])
-        while state >= 0 and self.next[state].get(letter) == known:
-            self.next[state][letter] = copy
-            state = self.link[state]
-        self.link[known] = copy
-        return copy
-
-
-def _automaton(words: Sequence[Word], deadline: Deadline) -> _States:
-    """Of all words, or of as many as there is time for."""
-    states, building = _States(), deadline.share(0.5)
-    for number, word in enumerate(words):
-        if building.is_over_at(number):
-            words = words[:number]
-            break
-        last = 0
-        for letter in word:
-            last = states.extend(last, letter)
-    for number, word in enumerate(words):  # where every segment ends: its own place, and that of all shorter ones
-        if deadline.is_over_at(number):
-            break
-        state = 0
-        for end, letter in enumerate(word, 1):
-            state = states.next[state][letter]
-            above = state
-            while above > 0:
-                states.ends[above].append((number, end))
-                above = states.link[above]
-    return states
-
-
-# What sharing a segment saves, as the paper has it: counts per START event, in updates per unit of time.
-#
-# Equations 1 to 8 of "Sharon: Shared Online Event Sequence Aggregation". A type that stands k times in a pattern has
-# its events update k counts, which the sum of rates over positions says by itself. An empty prefix or suffix has no
-# terms.
-
-
-Benefit = Callable[[SharedSegment], float]
-"""What a segment saves for its queries, in whatever unit; not above 0: nothing."""
-
-
-@dataclass(frozen=True)
-class PerStartBenefit:
-    """The benefit of segments of some words, whose letters are fulfilled by events at these rates."""
-
-    words: Sequence[Word]
-    rate: Callable[[Letter], float]
-
-    def __call__(self, segment: SharedSegment) -> float:
-        """Equation 8."""
-        return self.not_shared(segment) - self.shared(segment)
-
-    def not_shared(self, segment: SharedSegment) -> float:
-        """Equations 2 and 3."""
-        return sum(self.alone(self.words[query]) for query in segment.queries)
-
-    def shared(self, segment: SharedSegment) -> float:
-        """Equations 4 to 7: the segment once, and for each query its prefix, its suffix and the combination."""
-        once = self.alone(segment.letters)
-        return once + sum(self._for_query(segment, query, first) for query, first in segment.places)
-
-    def alone(self, word: Word) -> float:
-        """Every event updates a count for each START event (equations 1 and 2)."""
-        return self.rate(word[0]) * sum(map(self.rate, word)) if word else 0.0
-
-    def _for_query(self, segment: SharedSegment, query: int, first: int) -> float:
-        word = self.words[query]
-        prefix, suffix = word[:first], word[first + len(segment.letters) :]
-        if not prefix and not suffix:
-            return 0.0
-        combined = self.rate(segment.letters[0])
-        for part in (prefix, suffix):
-            combined *= self.rate(part[0]) if part else 1.0
-        return self.alone(prefix) + self.alone(suffix) + combined

@@ -104,7 +104,7 @@ def test_contenders_give_the_same_rows() -> None:
     for who, work in contest.contenders().items():
         assert same_rows(work(), modulo_words(expected) if who == sharing.A_SEQ else expected), who
     assert same_rows(quietly(contest.two_steps)(), expected)
-    assert contest.plan().together
+    assert contest.plan().shared_groups
     assert contest.alone_after_all() == 0
 
 

@@ -7,16 +7,15 @@ from textwrap import dedent
 
 import pyarrow as pa
 import pytest
+from benchmarks.baselines.sharing_plans import PerStartBenefit
 from tests.unit.planner.sharing.traffic import NAMES, ROUTES, considered_traffic, traffic_graph
 
 import trendloom as tl
 from trendloom.logical.display import draw
-from trendloom.planner.sharing.choose_plan import choose_plan, chosen
+from trendloom.planner.sharing.choose_plan import FoundPlan, choose_plan, chosen
 from trendloom.planner.sharing.conflict_graph import expand_candidates, graph_of
 from trendloom.planner.sharing.display import describe_sharing, show_score, show_seconds
-from trendloom.planner.sharing.find_plan import FoundPlan
 from trendloom.planner.sharing.groups import Considered, Way
-from trendloom.planner.sharing.segments import PerStartBenefit
 
 
 def shown(considered: Considered) -> str:
@@ -72,7 +71,7 @@ def test_a_plan_that_may_not_be_the_best_says_what_is_possible() -> None:
 def test_a_plan_made_in_a_hurry_says_so() -> None:
     considered = considered_traffic()
     hurried = replace(considered.choice, found=FoundPlan(considered.choice.greedy, 43.0, float("inf")))
-    said = "plan       saves 43 (0 without sharing); there was no time to weigh all segments"
+    said = "plan       saves 43 (0 without sharing); not all segments were weighed"
     assert said in shown(replace(considered, choice=hurried))
 
 

@@ -1,14 +1,12 @@
-"""A search for segments that ran out of time goes on, and whoever asks afterwards gets the better plan."""
+"""A search for segments that was limited can be made without a limit; the same question has the same answer."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
-
-import pytest
 
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep
 from trendloom.model.time import Window
-from trendloom.planner.sharing import groups as sharing
 from trendloom.planner.sharing.costs import Rates
 from trendloom.planner.sharing.groups import SharingQuestion
 
@@ -30,30 +28,19 @@ WORDS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def nothing_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "SEARCHED", {})
+def test_a_limited_search_is_open_and_one_without_a_limit_is_not() -> None:
+    limited = replace(question(WORDS), limit=0)
+    assert not limited.search.best
+    found = limited.without_limit.search
+    assert found.best
+    assert {one.steps for one in found.segments} == {one.steps for one in question(WORDS).choice().segments}
+    assert found.segments
 
 
-def test_a_search_without_time_is_open_until_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "MOST_SECONDS", 0.0)
-    asked = question(WORDS)
-    asked.segments()
-    assert asked.is_open
-    asked.search_on()
-    found = question(WORDS).segments()
-    assert {one.steps for one in found} == {one.letters for one in question(WORDS).choice(None).segments}
-    assert found
-
-
-def test_questions_that_are_alike_share_what_was_found() -> None:
-    one, other = question(WORDS), question(WORDS)
-    assert one.segments() == other.segments()
-    assert len(sharing.SEARCHED) == 1
+def test_questions_that_are_alike_have_one_answer() -> None:
+    assert question(WORDS).search is question(WORDS).search
 
 
 def test_prefixes_need_no_search() -> None:
-    asked = question(["abc", "abd"])
-    assert asked.segments() == ()
-    assert not asked.is_open
-    assert sharing.SEARCHED == {}
+    found = replace(question(["abc", "abd"]), limit=0).search
+    assert (found.segments, found.best) == ((), True)

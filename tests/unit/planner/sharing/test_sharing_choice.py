@@ -13,14 +13,14 @@ from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import KeySpread, Statistics
 from trendloom.model.time import Window
 from trendloom.options import Options
-from trendloom.planner.sharing.costs import Rates, rates_of, seconds_alone, seconds_together, step_cost
+from trendloom.planner.sharing.costs import Rates, rates_of, seconds_alone, seconds_of_sweep, step_cost
 from trendloom.planner.sharing.groups import (
     ALONE,
     BACKWARDS,
     FORWARDS,
     LONG_COUNTS,
     PER_START,
-    AnsweredTogether,
+    SharedGroup,
     SharingQuestion,
 )
 from trendloom.runtime.planning import planned
@@ -31,7 +31,7 @@ COLUMNS = pa.schema([("time", pa.int64()), ("type", pa.string()), ("key", pa.int
 Events = dict[str, float]
 
 
-def groups(queries: list[str], events: Events | None = None, keys: float = 1) -> tuple[AnsweredTogether, ...]:
+def groups(queries: list[str], events: Events | None = None, keys: float = 1) -> tuple[SharedGroup, ...]:
     """Which queries are answered together, if so many events of each type lie between times 0 and 999."""
     text = "\n".join(f"QUERY q{number}: {query}" for number, query in enumerate(queries))
     known = Statistics() if events is None else Statistics(
@@ -41,7 +41,7 @@ def groups(queries: list[str], events: Events | None = None, keys: float = 1) ->
     def statistics(plan: Plan) -> Statistics:
         return known
 
-    return planned(queries_of(text), schema_of_columns(COLUMNS, Options()), statistics=statistics).together
+    return planned(queries_of(text), schema_of_columns(COLUMNS, Options()), statistics=statistics).shared_groups
 
 
 def counts(words: list[str], window: str = "WITHIN 100") -> list[str]:
@@ -53,11 +53,11 @@ def often(letters: str, count: float = 10_000.0) -> Events:
     return dict.fromkeys(letters, count)
 
 
-def seconds(group: AnsweredTogether) -> dict[str, float | None]:
+def seconds(group: SharedGroup) -> dict[str, float | None]:
     return {way.name: way.seconds for way in group.ways}
 
 
-def taken(group: AnsweredTogether) -> str:
+def taken(group: SharedGroup) -> str:
     return group.considered.way.name
 
 
@@ -169,7 +169,7 @@ HUNDREDS = Rates((100.0,) * 5, keys=2.0, span=1000.0, known=True)
 class TestSeconds:
     def test_a_sweep_takes_longer_with_more_events(self) -> None:
         merged = merge_queries([word("ABC", TUMBLING), word("ABD", TUMBLING)])
-        found = [seconds_together(merged, replace(HUNDREDS, events=(count,) * 5)) for count in (10.0, 100.0, 1000.0)]
+        found = [seconds_of_sweep(merged, replace(HUNDREDS, events=(count,) * 5)) for count in (10.0, 100.0, 1000.0)]
         assert found == sorted(found)
         assert len(set(found)) == 3
 
@@ -177,27 +177,27 @@ class TestSeconds:
         """The same grid of windows, so that as many begin: only lanes differ."""
         short, long = (merge_queries([word("ABC", Window(within, 10))]) for within in (10, 100))
         endless = replace(HUNDREDS, span=None)
-        assert seconds_together(short, endless) < seconds_together(long, endless)
+        assert seconds_of_sweep(short, endless) < seconds_of_sweep(long, endless)
 
     def test_with_more_nodes(self) -> None:
         """Of the same letters, so that no more events are looked at."""
         common = merge_queries([word("ABCD", TUMBLING), word("ABCE", TUMBLING)])
         apart = merge_queries([word("ABCD", TUMBLING), word("BACE", TUMBLING)])
         assert (common.nodes, apart.nodes) == (5, 8)
-        assert seconds_together(common, HUNDREDS) < seconds_together(apart, HUNDREDS)
+        assert seconds_of_sweep(common, HUNDREDS) < seconds_of_sweep(apart, HUNDREDS)
 
     def test_with_more_keys_and_windows(self) -> None:
         merged = merge_queries([word("ABC", SLIDING)])
-        assert seconds_together(merged, HUNDREDS) < seconds_together(merged, replace(HUNDREDS, keys=3.0))
+        assert seconds_of_sweep(merged, HUNDREDS) < seconds_of_sweep(merged, replace(HUNDREDS, keys=3.0))
         few = replace(
             HUNDREDS, events=(100.0, 1.0, *(100.0,) * 3)
         )  # no match in most windows, so that they alone count
-        assert seconds_together(merged, few) < seconds_together(merged, replace(few, span=2000.0))
+        assert seconds_of_sweep(merged, few) < seconds_of_sweep(merged, replace(few, span=2000.0))
 
     def test_windows_without_events_cost_nothing(self) -> None:
         merged = merge_queries([word("ABC", TUMBLING)])
         many = replace(HUNDREDS, keys=1e6)
-        assert seconds_together(merged, many) == seconds_together(merged, replace(many, keys=1e9))
+        assert seconds_of_sweep(merged, many) == seconds_of_sweep(merged, replace(many, keys=1e9))
 
     def test_by_itself_every_query_counts(self) -> None:
         one, two = [word("ABC", TUMBLING)], [word("ABC", TUMBLING)] * 2
@@ -211,18 +211,20 @@ class TestWhatASegmentSaves:
 
     def test_a_prefix_saves_the_nodes_that_are_not_there_twice(self) -> None:
         question = self.question(word("ABC", TUMBLING), word("ABD", TUMBLING))
-        (prefix,) = question.choice(None).segments
+        (prefix,) = question.choice().segments
         of_letter = step_cost(0, question.families[0], HUNDREDS)
         assert question.saved(prefix) * 1000 == pytest.approx(2 * of_letter)
 
     def test_queries_with_windows_of_other_families_save_nothing(self) -> None:
         question = self.question(word("ABC", TUMBLING), word("ABD", Window(77, 77)))
-        assert question.choice(None).segments == ()
+        assert question.choice().segments == ()
 
     def test_a_middle_saves_where_few_events_begin_it(self) -> None:
-        often = Window(100, 4)
-        queries = [word(f"{first}BCD", often) for first in ("A", "E", "AE", "EA", "AA", "EE", "AEA", "EAE")]
+        sliding = Window(100, 4)
+        queries = [word(f"{first}BCD", sliding) for first in ("A", "E", "AE", "EA", "AA", "EE", "AEA", "EAE")]
         seldom = replace(HUNDREDS, events=(100.0, 2.0, 1e5, 1e5, 100.0))
-        (segment,) = self.question(*queries, rates=seldom).segments()
+        (segment,) = self.question(*queries, rates=seldom).search.segments
         assert [step.letter for step in segment.steps] == [1, 2, 3]
-        assert self.question(*queries, rates=replace(seldom, events=(100.0, 1e5, 1e5, 1e5, 100.0))).segments() == ()
+        assert (
+            self.question(*queries, rates=replace(seldom, events=(100.0, 1e5, 1e5, 1e5, 100.0))).search.segments == ()
+        )

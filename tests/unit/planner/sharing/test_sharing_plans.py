@@ -5,12 +5,20 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from benchmarks.baselines.sharing_plans import heaviest, heaviest_of_all_sets, valid_plans
+from benchmarks.baselines.sharing_plans import PerStartBenefit, heaviest, heaviest_of_all_sets, valid_plans
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.planner.sharing.traffic import ROUTES, WEIGHTS, traffic_graph
 
-from trendloom.planner.sharing.choose_plan import choose_plan, chosen
+from trendloom.planner.sharing.choose_plan import (
+    bound_plans,
+    choose_plan,
+    chosen,
+    components,
+    find_plan,
+    greedy,
+    guaranteed_weight,
+)
 from trendloom.planner.sharing.conflict_graph import (
     ConflictGraph,
     Reduction,
@@ -22,13 +30,11 @@ from trendloom.planner.sharing.conflict_graph import (
     options_of,
     reduce_graph,
 )
-from trendloom.planner.sharing.deadline import Deadline
-from trendloom.planner.sharing.find_plan import bound_plans, components, find_plan, greedy, guaranteed_weight
-from trendloom.planner.sharing.segments import PerStartBenefit, SharedSegment, mine_segments
+from trendloom.planner.sharing.segments import SearchBudget, SharedSegment, mine_segments
 
 
 def weight_of(segment: SharedSegment) -> float:
-    return WEIGHTS[segment.letters]  # type: ignore[index]
+    return WEIGHTS[segment.steps]  # type: ignore[index]
 
 
 @pytest.fixture
@@ -38,7 +44,7 @@ def traffic() -> ConflictGraph:
 
 class TestRunningExample:
     def test_the_candidates_are_those_of_table_1(self) -> None:
-        found = {one.letters: sorted(one.queries) for one in mine_segments(ROUTES)}
+        found = {one.steps: sorted(one.queries) for one in mine_segments(ROUTES)}
         assert found == {
             ("Oak", "Main"): [0, 1, 2, 3],
             ("Park", "Oak"): [2, 3],
@@ -81,7 +87,7 @@ class TestRunningExample:
         assert not any(free.conflicts_in(traffic.segments[other]) for other in (3, 4))
         expanded = expand_candidates(traffic, lambda one: weight_of(one) / 2)
         assert len(expanded.segments) == 10
-        of_p1 = bits(at for at, one in enumerate(expanded.segments) if one.letters == ("Oak", "Main"))
+        of_p1 = bits(at for at, one in enumerate(expanded.segments) if one.steps == ("Oak", "Main"))
         assert all(expanded.near[vertex] & of_p1 == of_p1 & ~(1 << vertex) for vertex in members(of_p1))
 
 
@@ -103,7 +109,7 @@ def test_benefit_as_in_the_equations() -> None:
     words = [("A", "B", "C", "D"), ("E", "B", "C"), ("B", "C")]
     rates = {"A": 2.0, "B": 3.0, "C": 5.0, "D": 7.0, "E": 11.0}
     benefit = PerStartBenefit(words, rates.__getitem__)  # type: ignore[arg-type]
-    (segment,) = (one for one in mine_segments(words) if one.letters == ("B", "C"))
+    (segment,) = (one for one in mine_segments(words) if one.steps == ("B", "C"))
     alone = 2 * (2 + 3 + 5 + 7) + 11 * (11 + 3 + 5) + 3 * (3 + 5)
     shared = 3 * (3 + 5) + (2 * 2 + 7 * 7 + 2 * 3 * 7) + (11 * 11 + 11 * 3) + 0
     assert benefit(segment) == alone - shared
@@ -120,7 +126,7 @@ words_of_few = st.lists(st.lists(st.sampled_from("ABC"), min_size=0, max_size=6)
 @given(words_of_few)
 def test_every_common_segment_is_found_once(words: list[tuple[str, ...]]) -> None:
     found = mine_segments(words)
-    assert len({one.letters for one in found}) == len(found)
+    assert len({one.steps for one in found}) == len(found)
     wanted = {}
     for word in words:
         for first in range(len(word)):
@@ -133,12 +139,12 @@ def test_every_common_segment_is_found_once(words: list[tuple[str, ...]]) -> Non
                 ]
                 if len(inside) > 1:
                     wanted[letters] = inside
-    assert {one.letters: sorted(one.queries) for one in found} == wanted
+    assert {one.steps: sorted(one.queries) for one in found} == wanted
     for one in found:
         for query, first in one.places:
-            assert words[query][first : first + len(one.letters)] == one.letters
+            assert words[query][first : first + len(one.steps)] == one.steps
         for (query, first), (other, second) in pairwise(one.places):
-            assert query != other or first + len(one.letters) <= second
+            assert query != other or first + len(one.steps) <= second
 
 
 def _are_apart(one: tuple[int, int], other: tuple[int, int], length: int) -> bool:
@@ -211,18 +217,18 @@ def test_options_are_capped_and_the_heaviest_segments_have_them() -> None:
     assert len(capped.segments) == count + 20
     assert set(plain.segments) <= set(capped.segments)
     heaviest_one = plain.segments[max(range(count), key=plain.weights.__getitem__)]
-    assert sum(one.letters == heaviest_one.letters for one in capped.segments) > 1
+    assert sum(one.steps == heaviest_one.steps for one in capped.segments) > 1
     assert set(expand_candidates(plain, benefit, in_all=1).segments) == set(plain.segments)
-    few_letters = sum(one.size for one in plain.segments) + 30
-    assert sum(one.size for one in expand_candidates(plain, benefit, letters=few_letters).segments) <= few_letters
+    few_steps = sum(one.size for one in plain.segments) + 30
+    assert sum(one.size for one in expand_candidates(plain, benefit, steps=few_steps).segments) <= few_steps
 
 
-def test_of_too_many_letters_the_heaviest_segments_are_taken_and_the_bound_holds() -> None:
+def test_of_too_many_steps_the_heaviest_segments_are_taken_and_the_bound_holds() -> None:
     words = pieces(30, 8, 20)
     benefit = PerStartBenefit(words, lambda letter: 1.0 + int(str(letter)) % 5)
     mined = mine_segments(words)
     whole = conflict_graph(mined, benefit)
-    part = conflict_graph(mined, benefit, letters=200)
+    part = conflict_graph(mined, benefit, steps=200)
     assert sum(one.size for one in part.segments) <= 200
     assert min(part.weights) >= max(set(whole.weights) - set(part.weights))
     assert part.lacking == pytest.approx(sum(whole.weights) - sum(part.weights))
@@ -245,51 +251,53 @@ def test_a_bound_by_queries_is_near_the_best_plan() -> None:
     assert near.out == bits([1, 2])
 
 
-def test_every_step_ends_in_time_with_something_valid() -> None:
+def test_every_part_of_the_search_ends_within_its_budget_with_something_valid() -> None:
     words = pieces(60, 10, 30)
     benefit = PerStartBenefit(words, lambda letter: 1.0 + int(str(letter)) % 5)
-    over = Deadline.after(-1.0)
-    assert all(one.is_over for one in (over, over.share(0.5), over.in_proportion(9)))
+    over = SearchBudget(0)
+    assert all(one.is_over for one in (over, over.part(0.5), over.at_most(9)))
     mined = mine_segments(words, over)
     assert 0 < len(mined) < len(mine_segments(words))
     graph = conflict_graph(mine_segments(words), benefit, over)
     assert 0 < len(graph.segments) < len(conflict_graph(mine_segments(words), benefit).segments)
     assert graph.lacking == float("inf")
     whole = conflict_graph(mine_segments(words), benefit)
-    assert expand_candidates(whole, benefit, deadline=over).segments == whole.segments
-    assert whole.is_valid(greedy(whole, deadline=over))
+    assert expand_candidates(whole, benefit, over).segments == whole.segments
+    assert whole.is_valid(greedy(whole, over))
     reduction = reduce_graph(whole, 0.0, over)
     assert (reduction.left | reduction.certain, reduction.pruned) == (whole.all, 0)
-    found = find_plan(whole, deadline=over)
+    found = find_plan(whole, budget=over)
     assert whole.is_valid(found.plan)
-    assert found.weight <= find_plan(whole, deadline=Deadline.after(2.0)).weight <= found.bound
+    assert found.weight <= find_plan(whole, budget=SearchBudget(1e5)).weight <= found.bound
 
 
-def test_a_time_limit_holds_for_the_whole_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock that goes on a little whenever it is read, and more when a segment is weighed."""
-    words, now = pieces(400, 12, 60), [0.0]
+def test_a_part_of_a_budget_is_spent_on_the_whole() -> None:
+    whole = SearchBudget(100)
+    part = whole.part(0.4)
+    part.spend(30)
+    assert (part.left, whole.left, part.is_over) == (10, 70, False)
+    part.spend(20)
+    assert (part.is_over, whole.left, whole.spent) == (True, 50, 50)
 
-    def read() -> float:
-        now[0] += 1e-5
-        return now[0]
+
+def test_the_whole_choice_keeps_to_its_steps_and_is_the_same_every_time() -> None:
+    words = pieces(400, 12, 60)
 
     def benefit(segment: SharedSegment) -> float:
-        now[0] += 0.001
         return float(segment.size)
 
-    monkeypatch.setattr("trendloom.planner.sharing.deadline.monotonic", read)
     assert len(mine_segments(words)) > 500
-    found = choose_plan(words, benefit, 0.3)
-    assert now[0] < 0.31
+    found = choose_plan(words, benefit, 5_000)
+    assert found == choose_plan(words, benefit, 5_000)
     assert found.graph.is_valid(found.found.plan)
     assert found.found.plan
     assert found.found.bound == float("inf")
     assert not found.found.is_best
 
 
-def test_without_time_there_is_a_plan_and_a_bound() -> None:
+def test_without_steps_there_is_a_plan_and_a_bound() -> None:
     words = [tuple(f"{(number * 7 + place * place) % 9}" for place in range(9)) for number in range(40)]
     benefit = PerStartBenefit(words, lambda letter: 1.0 + int(str(letter)))
-    hurried, best = choose_plan(words, benefit, 0.0), choose_plan(words, benefit, 20.0)
+    hurried, best = choose_plan(words, benefit, 0), choose_plan(words, benefit, 1e7)
     assert hurried.graph.is_valid(hurried.found.plan)
     assert hurried.graph.weight(hurried.greedy) <= hurried.found.weight <= best.found.weight <= hurried.found.bound

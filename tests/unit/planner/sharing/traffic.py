@@ -31,8 +31,8 @@ WEIGHTS = {
 
 
 def traffic_graph() -> ConflictGraph:
-    by_letters = {one.letters: one for one in mine_segments(ROUTES)}
-    return graph_of([(by_letters[letters], weight) for letters, weight in WEIGHTS.items()])
+    by_steps = {one.steps: one for one in mine_segments(ROUTES)}
+    return graph_of([(by_steps[letters], weight) for letters, weight in WEIGHTS.items()])
 
 
 def considered_traffic() -> Considered:

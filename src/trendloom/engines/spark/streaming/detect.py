@@ -54,14 +54,24 @@ class LivePlan:
 
 
 def plan_live(
-    df: DataFrame, queries: tuple[Query, ...], options: Options, figures: Figures, *, early: bool = False
+    df: DataFrame,
+    queries: tuple[Query, ...],
+    options: Options,
+    figures: Figures,
+    *,
+    early: bool = False,
+    search: bool = False,
 ) -> LivePlan:
-    """Bind and plan queries; what cannot be served live, or together, is refused, and nothing is touched."""
+    """Bind and plan queries; what cannot be served live, or together, is refused, and nothing is touched.
+
+    `search`: what the queries share is searched for until there is nothing better.
+    """
+    limits = replace(options.limits, sharing_steps=None) if search else options.limits
     frame = without_marks(describe(df, options.columns()))
-    workload = planned(queries, frame.schema, options.limits, lambda plan: statistics_of_batches(plan, figures))
+    workload = planned(queries, frame.schema, limits, lambda plan: statistics_of_batches(plan, figures))
     refuse_clashing_columns(workload.bound)
     streaming_queries = flows_of(workload.queries, frame.arrow, options.numeric, early=early)
-    grouped = {number for group in workload.together for number in group.members if not early}
+    grouped = {number for group in workload.shared_groups for number in group.members if not early}
     streaming_queries = tuple(
         replace(streaming_query, together=number in grouped) for number, streaming_query in enumerate(streaming_queries)
     )

@@ -229,9 +229,8 @@ class ChangingWorkload:
     def _take_better(self) -> None:
         """Swap in the plan that the search has found, if it is another one."""
         self.searching = None
-        self._swap(
-            self._planned(self.queries, self.drift.known), "a better plan was found: the workload goes on with it"
-        )
+        better = self._planned(self.queries, self.drift.known, search=True)
+        self._swap(better, "a better plan was found: the workload goes on with it")
 
     def _swap(self, plan: LivePlan, note: str) -> None:
         """Go on with another plan for the same queries; the same one need not be started again."""
@@ -243,14 +242,14 @@ class ChangingWorkload:
             self.watch.warn(QueryNote(note), None)
 
     def _search_on(self) -> None:
-        """Go on looking for a better plan where the search ran out of time, while the stream runs."""
-        questions = [group.question for group in self.plan.workload.together if group.question.is_open]
+        """Search for a better plan while the stream runs, where the search before it was limited."""
+        questions = [one.question for one in self.plan.workload.shared_groups if not one.question.search.best]
         if questions:
             self.searching = Thread(target=_search, args=(questions,), daemon=True)
             self.searching.start()
 
-    def _planned(self, queries: Queries, figures: Figures) -> LivePlan:
-        return plan_live(self.events, queries, for_queries(self.options, queries), figures)
+    def _planned(self, queries: Queries, figures: Figures, *, search: bool = False) -> LivePlan:
+        return plan_live(self.events, queries, for_queries(self.options, queries), figures, search=search)
 
     def _opened(self, plan: LivePlan) -> DataFrame:
         passing = plan
@@ -266,11 +265,12 @@ class ChangingWorkload:
 
 
 def _search(questions: list[SharingQuestion]) -> None:
+    """Find what is best; the planner keeps it for when it is asked the same."""
     for question in questions:
-        question.search_on()
+        _ = question.without_limit.search
 
 
 def _ways(plan: LivePlan) -> list[object]:
     """How a plan answers queries together."""
-    groups = plan.workload.together
+    groups = plan.workload.shared_groups
     return [(group.members, group.kernel.backwards, group.kernel.segments) for group in groups]
