@@ -1,4 +1,4 @@
-"""Conditions and values: from Lark's parse tree to ours."""
+"""Patterns, conditions and values: from Lark's parse tree to ours."""
 
 from __future__ import annotations
 
@@ -14,41 +14,10 @@ from lark import Token, Tree
 from lark.tree import Meta
 
 from trendloom.errors import ParseError, Span, did_you_mean
+from trendloom.frontend import tree
 from trendloom.frontend.source import SourceText
 from trendloom.frontend.tql.keywords import AGGREGATES, UNITS, closest_clause
-from trendloom.frontend.tree import (
-    And,
-    Between,
-    Binary,
-    Call,
-    DurationLiteral,
-    Equivalence,
-    Event,
-    Exists,
-    Expression,
-    In,
-    Index,
-    IsNull,
-    Like,
-    Literal,
-    Logical,
-    Name,
-    Not,
-    OperandWithin,
-    Or,
-    Pattern,
-    Reference,
-    Repeat,
-    Seq,
-    Star,
-    Unary,
-    canonical_number,
-)
-
-# What every part of the builder needs: the place of a node in the text, names and numbers.
-#
-# Each form of the grammar has a method, which receives a node's `meta` (its offsets) and its children, already built.
-
+from trendloom.frontend.tree import Index, canonical_number
 
 Children = list[Any]
 
@@ -77,7 +46,10 @@ class Word:
 
 
 class PlaceBuilder:
-    """Places, names and numbers of one text."""
+    """What every builder needs: the place of a node in the text, names and numbers.
+
+    Each form of the grammar has a method, which receives a node's `meta` (its offsets) and its children, already built.
+    """
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
@@ -156,8 +128,8 @@ def unquoted(token: str, quote: str) -> str:
     return token[1:-1].replace(quote * 2, quote)
 
 
-_INDEXES = {index.value: index for index in (Index.CURRENT, Index.PREVIOUS, Index.FIRST, Index.LAST, Index.BEFORE)} | {
-    "": Index.ALL
+_INDEXES: dict[str, Index] = {"": Index.ALL} | {
+    index.value: index for index in (Index.CURRENT, Index.PREVIOUS, Index.FIRST, Index.LAST, Index.BEFORE)
 }
 _INTERVAL = re.compile(r"\s*(?P<amount>[0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*(?P<unit>[^\W\d]+)?\s*")
 _MEANT = {"0": "[first]", "1": "[first]", "-1": "[last]", "n": "[last]", "i+1": "NEXT(...)", "..": "[]", "*": "[]"}
@@ -169,79 +141,51 @@ _TAKES_A_VARIABLE = AGGREGATES | {"duration"}
 class ExpressionBuilder(PlaceBuilder):
     """One method per form of an expression."""
 
-    def disjunction(self, meta: Meta, children: Children) -> Logical:
-        return Logical("or", tuple(part for part in children if not isinstance(part, Token)), span=self.at(meta))
+    def logical(self, meta: Meta, children: Children) -> tree.Logical:
+        operator = cast(Any, children[1].lower())
+        return tree.Logical(operator, tuple(children[::2]), span=self.at(meta))
 
-    def conjunction(self, meta: Meta, children: Children) -> Logical:
-        return Logical("and", tuple(part for part in children if not isinstance(part, Token)), span=self.at(meta))
+    def inverse(self, meta: Meta, children: Children) -> tree.Unary:
+        return tree.Unary("not", children[1], span=self.at(meta))
 
-    def inverse(self, meta: Meta, children: Children) -> Unary:
-        return Unary("not", children[1], span=self.at(meta))
-
-    def compare(self, meta: Meta, children: Children) -> Binary:
+    def binary(self, meta: Meta, children: Children) -> tree.Binary:
         left, sign, right = children
-        operator = "!=" if sign == "<>" else str(sign)
-        return Binary(cast(Any, operator), left, right, span=self.at(meta))
+        return tree.Binary(cast(Any, "!=" if sign == "<>" else str(sign)), left, right, span=self.at(meta))
 
-    def in_list(self, meta: Meta, children: Children) -> In:
-        operand, _, *items = children
-        return In(operand, tuple(items), span=self.at(meta))
+    def in_list(self, meta: Meta, children: Children) -> tree.Expression:
+        operand, negation, _, *items = children
+        return self._denied(negation, tree.In(operand, tuple(items), span=self.at(meta)))
 
-    def between(self, meta: Meta, children: Children) -> Between:
-        operand, low, high = (child for child in children if not isinstance(child, Token))
-        return Between(operand, low, high, span=self.at(meta))
+    def between(self, meta: Meta, children: Children) -> tree.Expression:
+        operand, negation, _, low, _, high = children
+        return self._denied(negation, tree.Between(operand, low, high, span=self.at(meta)))
 
-    def like(self, meta: Meta, children: Children) -> Like:
-        return Like(children[0], unquoted(children[-1], "'"), span=self.at(meta))
+    def like(self, meta: Meta, children: Children) -> tree.Expression:
+        operand, negation, _, pattern = children
+        return self._denied(negation, tree.Like(operand, unquoted(pattern, "'"), span=self.at(meta)))
 
-    def not_in_list(self, meta: Meta, children: Children) -> Unary:
-        return self._denied(meta, self.in_list, [child for child in children if not _is_not(child)])
+    def _denied(self, negation: Token | None, test: tree.Expression) -> tree.Expression:
+        return test if negation is None else tree.Unary("not", test, span=test.span)
 
-    def not_between(self, meta: Meta, children: Children) -> Unary:
-        return self._denied(meta, self.between, children)
+    def null_test(self, meta: Meta, children: Children) -> tree.IsNull:
+        operand, _, negation, _ = children
+        return tree.IsNull(operand, negation is not None, span=self.at(meta))
 
-    def not_like(self, meta: Meta, children: Children) -> Unary:
-        return self._denied(meta, self.like, children)
+    def minus(self, meta: Meta, children: Children) -> tree.Unary:
+        return tree.Unary("-", children[0], span=self.at(meta))
 
-    def _denied(self, meta: Meta, build: Callable[[Meta, Children], Expression], children: Children) -> Unary:
-        return Unary("not", build(meta, children), span=self.at(meta))
-
-    def is_null(self, meta: Meta, children: Children) -> IsNull:
-        return IsNull(children[0], span=self.at(meta))
-
-    def is_not_null(self, meta: Meta, children: Children) -> IsNull:
-        return IsNull(children[0], negated=True, span=self.at(meta))
-
-    def add(self, meta: Meta, children: Children) -> Binary:
-        return Binary("+", *children, span=self.at(meta))
-
-    def subtract(self, meta: Meta, children: Children) -> Binary:
-        return Binary("-", *children, span=self.at(meta))
-
-    def multiply(self, meta: Meta, children: Children) -> Binary:
-        return Binary("*", *children, span=self.at(meta))
-
-    def divide(self, meta: Meta, children: Children) -> Binary:
-        return Binary("/", *children, span=self.at(meta))
-
-    def remainder(self, meta: Meta, children: Children) -> Binary:
-        return Binary("%", *children, span=self.at(meta))
-
-    def minus(self, meta: Meta, children: Children) -> Unary:
-        return Unary("-", children[0], span=self.at(meta))
-
-    def number(self, meta: Meta, children: Children) -> Literal:
+    def number(self, meta: Meta, children: Children) -> tree.Literal:
         (token,) = children
         value = self.integer(token) if token.isdigit() else canonical_number(Decimal(self.checked(token)))
         if isinstance(value, Decimal) and math.isinf(float(value)):
             raise self.error("This number is out of range", self.at(meta), "numbers go up to about 1.8e308")
-        return Literal(value, span=self.at(meta))
+        return tree.Literal(value, span=self.at(meta))
 
-    def duration(self, meta: Meta, children: Children) -> DurationLiteral:
+    def duration(self, meta: Meta, children: Children) -> tree.DurationLiteral:
         amount, unit = children
-        return DurationLiteral(self.exact(amount), self.unit_of(unit), span=self.at(meta))
+        return tree.DurationLiteral(self.exact(amount), self.unit_of(unit), span=self.at(meta))
 
-    def interval(self, meta: Meta, children: Children) -> DurationLiteral:
+    def interval(self, meta: Meta, children: Children) -> tree.DurationLiteral:
         """`INTERVAL '10' MINUTE`, `INTERVAL '10 minutes'` and `INTERVAL 10 MINUTE`: SQL's way to write `10 min`."""
         _, written, unit = children
         text = unquoted(written, "'") if written.type == "STRING" else str(written)
@@ -251,35 +195,32 @@ class ExpressionBuilder(PlaceBuilder):
             raise self.error(f"'{self.written(meta)}' is not a duration", self.at(meta), hint)
         word = Token.new_borrow_pos("NAME", found["unit"], written) if unit is None else unit
         amount = Token.new_borrow_pos("NUMBER", found["amount"], written)
-        return DurationLiteral(self.exact(amount), self.unit_of(word), span=self.at(meta))
+        return tree.DurationLiteral(self.exact(amount), self.unit_of(word), span=self.at(meta))
 
-    def string(self, meta: Meta, children: Children) -> Literal:
-        return Literal(unquoted(children[0], "'"), span=self.at(meta))
+    def string(self, meta: Meta, children: Children) -> tree.Literal:
+        return tree.Literal(unquoted(children[0], "'"), span=self.at(meta))
 
-    def true(self, meta: Meta, children: Children) -> Literal:
-        return Literal(True, span=self.at(meta))
+    def boolean(self, meta: Meta, children: Children) -> tree.Literal:
+        return tree.Literal(children[0].type == "TRUE", span=self.at(meta))
 
-    def false(self, meta: Meta, children: Children) -> Literal:
-        return Literal(False, span=self.at(meta))
+    def bare_name(self, meta: Meta, children: Children) -> tree.Name:
+        return tree.Name(children[0].text, span=self.at(meta))
 
-    def bare_name(self, meta: Meta, children: Children) -> Name:
-        return Name(children[0].text, span=self.at(meta))
-
-    def each_reference(self, meta: Meta, children: Children) -> Reference:
+    def each_reference(self, meta: Meta, children: Children) -> tree.Reference:
         variable, attribute = children
-        return Reference(variable.text, Index.EACH, attribute.text, span=self.at(meta))
+        return tree.Reference(variable.text, Index.EACH, attribute.text, span=self.at(meta))
 
-    def indexed_reference(self, meta: Meta, children: Children) -> Reference:
+    def indexed_reference(self, meta: Meta, children: Children) -> tree.Reference:
         variable, index, attribute = children
         if attribute is None and index not in (Index.ALL, Index.BEFORE):
             raise self._no_attribute(meta)
-        return Reference(variable.text, index, attribute.text if attribute else None, span=self.at(meta))
+        return tree.Reference(variable.text, index, attribute.text if attribute else None, span=self.at(meta))
 
-    def next_reference(self, meta: Meta, children: Children) -> Reference:
+    def next_reference(self, meta: Meta, children: Children) -> tree.Reference:
         _, variable, attribute = children
         if attribute is None:
             raise self._no_attribute(meta)
-        return Reference(variable.text, Index.NEXT, attribute.text, span=self.at(meta))
+        return tree.Reference(variable.text, Index.NEXT, attribute.text, span=self.at(meta))
 
     def _no_attribute(self, meta: Meta) -> ParseError:
         written = self.written(meta)
@@ -293,110 +234,92 @@ class ExpressionBuilder(PlaceBuilder):
             raise self.error(f"'[{''.join(children)}]' says no event of a variable", self.at(meta), hint)
         return _INDEXES[written]
 
-    def call(self, meta: Meta, children: Children) -> Call:
+    def call(self, meta: Meta, children: Children) -> tree.Call:
         function, *arguments = children
         name = function.text.lower()
-        if name in _TAKES_A_VARIABLE and len(arguments) == 1 and isinstance(arguments[0], Name):
+        if name in _TAKES_A_VARIABLE and len(arguments) == 1 and isinstance(arguments[0], tree.Name):
             bare = arguments[0]
-            arguments = [Reference(bare.name, Index.EACH, None, span=bare.span)]
-        return Call(name, tuple(arguments), span=self.at(meta))
+            arguments = [tree.Reference(bare.name, Index.EACH, None, span=bare.span)]
+        return tree.Call(name, tuple(arguments), span=self.at(meta))
 
-    def call_star(self, meta: Meta, children: Children) -> Call:
-        return Call(children[0].text.lower(), (Star(span=self.at(meta)),), span=self.at(meta))
+    def call_star(self, meta: Meta, children: Children) -> tree.Call:
+        return tree.Call(children[0].text.lower(), (tree.Star(span=self.at(meta)),), span=self.at(meta))
 
-    def equivalence(self, meta: Meta, children: Children) -> Equivalence:
-        return Equivalence(tuple(attribute.text for attribute in children), span=self.at(meta))
-
-
-def _is_not(child: Any) -> bool:
-    return isinstance(child, Token) and child.type == "NOT"
+    def equivalence(self, meta: Meta, children: Children) -> tree.Equivalence:
+        return tree.Equivalence(tuple(attribute.text for attribute in children), span=self.at(meta))
 
 
-# Patterns: from Lark's parse tree to ours.
+_OF_PATTERNS: dict[str, Callable[..., tree.Pattern]] = {"SEQ": tree.Seq, "OR": tree.Or, "AND": tree.And}
+_SIGNS = {"+": (1, None), "*": (0, None), "?": (0, 1)}
 
 
 class PatternBuilder(PlaceBuilder):
     """One method per form of a pattern."""
 
-    def event(self, meta: Meta, children: Children) -> Event:
+    def event(self, meta: Meta, children: Children) -> tree.Event:
         type_, *variable = children
-        return Event(type_.text, variable[0].text if variable else None, span=self.at(meta))
+        return tree.Event(type_.text, variable[0].text if variable else None, span=self.at(meta))
 
-    def restricted_event(self, meta: Meta, children: Children) -> Event:
-        type_, *variable, predicate = children
-        return Event(type_.text, variable[0].text if variable else None, predicate, span=self.at(meta))
+    def restricted_event(self, meta: Meta, children: Children) -> tree.Event:
+        type_, variable, predicate = children
+        return tree.Event(type_.text, None if variable is None else variable.text, predicate, span=self.at(meta))
 
-    def seq_pattern(self, meta: Meta, children: Children) -> Seq:
-        return Seq(tuple(children[1:]), span=self.at(meta))
-
-    def or_pattern(self, meta: Meta, children: Children) -> Or:
-        return Or(tuple(part for part in children if not isinstance(part, Token)), span=self.at(meta))
-
-    def or_pattern_call(self, meta: Meta, children: Children) -> Or:
-        return Or(self._several("OR", meta, children[1:]), span=self.at(meta))
-
-    def and_pattern_call(self, meta: Meta, children: Children) -> And:
-        return And(self._several("AND", meta, children[1:]), span=self.at(meta))
-
-    def _several(self, word: str, meta: Meta, parts: Children) -> tuple[Pattern, ...]:
-        if len(parts) < 2:
+    def pattern_call(self, meta: Meta, children: Children) -> tree.Pattern:
+        keyword, *parts = children
+        word = keyword.type
+        if word != "SEQ" and len(parts) < 2:
             raise self.error(f"{word} needs two parts or more", self.at(meta), f"{word}(p, q), or the one part alone")
-        return tuple(parts)
+        return _OF_PATTERNS[word](tuple(parts), span=self.at(meta))
 
-    def not_pattern(self, meta: Meta, children: Children) -> Not:
-        return Not(children[-1], span=self.at(meta))
+    def or_pattern(self, meta: Meta, children: Children) -> tree.Or:
+        return tree.Or(tuple(part for part in children if not isinstance(part, Token)), span=self.at(meta))
 
-    def exists_pattern(self, meta: Meta, children: Children) -> Exists:
+    def not_pattern(self, meta: Meta, children: Children) -> tree.Not:
+        return tree.Not(children[-1], span=self.at(meta))
+
+    def exists_pattern(self, meta: Meta, children: Children) -> tree.Exists:
         _, variable, pattern = children
-        return Exists(variable.text, pattern, span=self.at(meta))
+        return tree.Exists(variable.text, pattern, span=self.at(meta))
 
-    def operand_within(self, meta: Meta, children: Children) -> OperandWithin:
+    def operand_within(self, meta: Meta, children: Children) -> tree.OperandWithin:
         pattern, _, length = children
-        return OperandWithin(pattern, length, span=self.at(meta))
+        return tree.OperandWithin(pattern, length, span=self.at(meta))
 
-    def plus(self, meta: Meta, children: Children) -> Repeat:
-        return Repeat(children[0], 1, None, "+", span=self.at(meta))
+    def repeat(self, meta: Meta, children: Children) -> tree.Repeat:
+        pattern, sign = children
+        return tree.Repeat(pattern, *_SIGNS[sign], cast(Any, str(sign)), span=self.at(meta))
 
-    def star(self, meta: Meta, children: Children) -> Repeat:
-        return Repeat(children[0], 0, None, "*", span=self.at(meta))
-
-    def maybe(self, meta: Meta, children: Children) -> Repeat:
-        return Repeat(children[0], 0, 1, "?", span=self.at(meta))
-
-    def exactly(self, meta: Meta, children: Children) -> Repeat:
+    def exactly(self, meta: Meta, children: Children) -> tree.Repeat:
         pattern, written = children
-        count = self.whole(written, least=0, what="A repetition")
-        return self._braces(meta, pattern, count, count)
+        return self._braces(meta, pattern, written, written)
 
-    def at_least(self, meta: Meta, children: Children) -> Repeat:
+    def at_least(self, meta: Meta, children: Children) -> tree.Repeat:
         pattern, least = children
-        return self._braces(meta, pattern, self.whole(least, least=0, what="A repetition"), None)
+        return self._braces(meta, pattern, least, None)
 
-    def from_to(self, meta: Meta, children: Children) -> Repeat:
-        pattern, least, most = children
-        count = self.whole(least, least=0, what="A repetition"), self.whole(most, least=0, what="A repetition")
-        if count[1] < count[0]:
-            raise self.error(
-                f"{{{least},{most}}} ends before it begins", self.at_token(least), f"did you mean {{{most},{least}}}?"
-            )
-        return self._braces(meta, pattern, *count)
+    def from_to(self, meta: Meta, children: Children) -> tree.Repeat:
+        return self._braces(meta, *children)
 
-    def _braces(self, meta: Meta, pattern: Pattern, least: int, most: int | None) -> Repeat:
+    def _braces(self, meta: Meta, pattern: tree.Pattern, low: Token, high: Token | None) -> tree.Repeat:
+        least = self.whole(low, least=0, what="A repetition")
+        most = None if high is None else self.whole(high, least=0, what="A repetition")
+        if most is not None and most < least:
+            hint = f"did you mean {{{high},{low}}}?"
+            raise self.error(f"{{{low},{high}}} ends before it begins", self.at_token(low), hint)
         if most == 0:
-            raise self.error(
-                "A pattern repeated zero times is nothing", self.at(meta), "leave it out, or write '?' or '*'"
-            )
-        return Repeat(pattern, least, most, "{}", span=self.at(meta))
+            hint = "leave it out, or write '?' or '*'"
+            raise self.error("A pattern repeated zero times is nothing", self.at(meta), hint)
+        return tree.Repeat(pattern, least, most, "{}", span=self.at(meta))
 
-    def named_repeat(self, meta: Meta, children: Children) -> Repeat:
+    def named_repeat(self, meta: Meta, children: Children) -> tree.Pattern:
         pattern, variable = children
-        return cast(Repeat, replace(self._bound(pattern, variable, meta), span=self.at(meta)))
+        return replace(self._bound(pattern, variable), span=self.at(meta))
 
-    def _bound(self, pattern: Pattern, variable: Word, meta: Meta) -> Pattern:
+    def _bound(self, pattern: tree.Pattern, variable: Word) -> tree.Pattern:
         """The repeated pattern with the variable given to its one event."""
-        if isinstance(pattern, Repeat):
-            return replace(pattern, pattern=self._bound(pattern.pattern, variable, meta))
-        if isinstance(pattern, Event) and pattern.variable is None and pattern.predicate is None:
+        if isinstance(pattern, tree.Repeat):
+            return replace(pattern, pattern=self._bound(pattern.pattern, variable))
+        if isinstance(pattern, tree.Event) and pattern.variable is None and pattern.predicate is None:
             return replace(pattern, variable=variable.text)
         raise self.error(
             f"'{variable.text}[]' must follow a plain type with its repetition",
@@ -404,7 +327,7 @@ class PatternBuilder(PlaceBuilder):
             f"Type+ {variable.text}[], or (Type {variable.text}: condition)+",
         )
 
-    def missing_brackets_mistake(self, meta: Meta, children: Children) -> Pattern:
+    def missing_brackets_mistake(self, meta: Meta, children: Children) -> tree.Pattern:
         variable = children[1]
         clause = closest_clause(variable.text)
         if clause:
@@ -417,7 +340,7 @@ class PatternBuilder(PlaceBuilder):
             f"a comma between {repeated} and {name}? Or {repeated} {name}[]?",
         )
 
-    def missing_repeat_mistake(self, meta: Meta, children: Children) -> Pattern:
+    def missing_repeat_mistake(self, meta: Meta, children: Children) -> tree.Pattern:
         type_, variable = (child.text for child in children)
         raise self.error(
             f"'{self.written(meta)}' has no repetition, so it is one event",

@@ -14,10 +14,10 @@ from lark import Token
 from lark.tree import Meta
 
 from trendloom.errors import ParseError, Span, did_you_mean
+from trendloom.frontend import tree
 from trendloom.frontend.tql.build_parts import Children, ExpressionBuilder, PatternBuilder
 from trendloom.frontend.tql.keywords import SEMANTICS
 from trendloom.frontend.tql.printer import write_expression
-from trendloom.frontend.tree import Call, Expression, Item, Length, Merge, Name, Query, RankBy, Within
 from trendloom.model.selection import Semantics, Trends
 
 MOST_RANKED = 1_000_000
@@ -44,11 +44,11 @@ class Clause:
 class Builder(PatternBuilder, ExpressionBuilder):
     """Builds the queries of one text."""
 
-    def one_query(self, meta: Meta, clauses: Children) -> tuple[Query, ...]:
+    def one_query(self, meta: Meta, clauses: Children) -> tuple[tree.Query, ...]:
         return (self._query(meta, clauses, None),)
 
-    def workload(self, meta: Meta, queries: Children) -> tuple[Query, ...]:
-        named: dict[str, list[Query]] = {}
+    def workload(self, meta: Meta, queries: Children) -> tuple[tree.Query, ...]:
+        named: dict[str, list[tree.Query]] = {}
         for query in queries:
             named.setdefault(query.name, []).append(query)
         alike = [self._namesakes(name, some) for name, some in named.items() if len(some) > 1]
@@ -58,19 +58,19 @@ class Builder(PatternBuilder, ExpressionBuilder):
             raise alike[0]
         return tuple(queries)
 
-    def _namesakes(self, name: str, queries: Sequence[Query]) -> ParseError:
+    def _namesakes(self, name: str, queries: Sequence[tree.Query]) -> ParseError:
         """What is wrong with queries of one name; it points at the second."""
         spans = [span for query in queries if (span := query.clause("QUERY")) is not None]
         others = " and ".join(f"in line {span.line}, column {span.column}" for span in (spans[0], *spans[2:]))
         count = "Two" if len(queries) == 2 else str(len(queries))
         return self.error(f"{count} queries are named '{name}': here, and {others}", spans[1], "give each its own name")
 
-    def named(self, meta: Meta, children: Children) -> Query:
+    def named(self, meta: Meta, children: Children) -> tree.Query:
         _, name, *clauses = children
         query = self._query(meta, clauses, name.text)
         return replace(query, spans=(("QUERY", name.span), *query.spans))
 
-    def _query(self, meta: Meta, clauses: Sequence[Clause], name: str | None) -> Query:
+    def _query(self, meta: Meta, clauses: Sequence[Clause], name: str | None) -> tree.Query:
         fields: dict[str, Any] = {}
         spans: dict[str, Span] = {}
         for clause in clauses:
@@ -86,29 +86,26 @@ class Builder(PatternBuilder, ExpressionBuilder):
             raise self.error(
                 f"{whose} has no PATTERN clause", self.at(meta), "add one, for example: PATTERN SEQ(A a, B b)"
             )
-        return Query(**fields, name=name, text=self.source.text, spans=tuple(spans.items()), span=self.at(meta))
+        return tree.Query(**fields, name=name, text=self.source.text, spans=tuple(spans.items()), span=self.at(meta))
 
     def _clause(self, keyword: str, token: Token, **fields: Any) -> Clause:
         return Clause(keyword, fields, ((keyword, self.at_token(token)),))
 
-    def return_all(self, meta: Meta, children: Children) -> Clause:
-        return self._clause("RETURN", children[0], returns=Trends.ALL)
-
-    def return_complete(self, meta: Meta, children: Children) -> Clause:
-        return self._clause("RETURN", children[0], returns=Trends.COMPLETE)
-
-    def return_collapsed(self, meta: Meta, children: Children) -> Clause:
-        return self._clause("RETURN", children[0], returns=Trends.COLLAPSED)
+    def return_trends(self, meta: Meta, children: Children) -> Clause:
+        keyword, kind, _ = children
+        return self._clause("RETURN", keyword, returns=Trends.ALL if kind is None else Trends(f"{kind.type} TRENDS"))
 
     def return_items(self, meta: Meta, children: Children) -> Clause:
         return self._clause("RETURN", children[0], returns=tuple(children[1:]))
 
-    def item(self, meta: Meta, children: Children) -> Item:
+    def item(self, meta: Meta, children: Children) -> tree.Item:
         expression, _, alias = children
-        return Item(expression, alias.text if alias else None, span=self.at(meta))
+        return tree.Item(expression, alias.text if alias else None, span=self.at(meta))
 
-    def pattern_clause(self, meta: Meta, children: Children) -> Clause:
-        return self._clause("PATTERN", children[0], pattern=children[1])
+    def plain_clause(self, meta: Meta, children: Children) -> Clause:
+        """PATTERN, WHERE and HAVING, whose one part is a field of that name."""
+        keyword, value = children
+        return self._clause(keyword.type, keyword, **{keyword.type.lower(): value})
 
     def semantics_clause(self, meta: Meta, children: Children) -> Clause:
         keyword, written = children
@@ -122,42 +119,36 @@ class Builder(PatternBuilder, ExpressionBuilder):
             raise self.error(f"Unknown semantics '{written}'", self.at_token(written), hint)
         return SEMANTICS[word]
 
-    def where_clause(self, meta: Meta, children: Children) -> Clause:
-        return self._clause("WHERE", children[0], where=children[1])
-
-    def having_clause(self, meta: Meta, children: Children) -> Clause:
-        return self._clause("HAVING", children[0], having=children[1])
-
     def group_clause(self, meta: Meta, children: Children) -> Clause:
         return self._clause("GROUP BY", children[0], group_by=tuple(attribute.text for attribute in children[1:]))
 
     def within_clause(self, meta: Meta, children: Children) -> Clause:
         keyword, within, slide_keyword, slide = children
-        clause = self._clause("WITHIN", keyword, within=Within(within, slide, span=self.at(meta)))
+        clause = self._clause("WITHIN", keyword, within=tree.Within(within, slide, span=self.at(meta)))
         if slide_keyword is None:
             return clause
         return replace(clause, spans=(*clause.spans, ("SLIDE", self.at_token(slide_keyword))))
 
-    def length(self, meta: Meta, children: Children) -> Length:
+    def length(self, meta: Meta, children: Children) -> tree.Length:
         amount, unit = self.exact(children[0]), children[1]
-        return self._positive(Length(amount, self.unit_of(unit) if unit else None, span=self.at(meta)))
+        return self._positive(tree.Length(amount, self.unit_of(unit) if unit else None, span=self.at(meta)))
 
-    def _positive(self, length: Length) -> Length:
+    def _positive(self, length: tree.Length) -> tree.Length:
         if length.amount == 0:
             place = length.span or Span(1, 1)
             raise self.error("Durations are positive, this one is zero", place, "write a length such as 10 min")
         return length
 
-    def interval_length(self, meta: Meta, children: Children) -> Length:
+    def interval_length(self, meta: Meta, children: Children) -> tree.Length:
         (duration,) = children
-        return self._positive(Length(duration.amount, duration.unit, span=self.at(meta)))
+        return self._positive(tree.Length(duration.amount, duration.unit, span=self.at(meta)))
 
-    def negative_length_mistake(self, meta: Meta, children: Children) -> Length:
+    def negative_length_mistake(self, meta: Meta, children: Children) -> tree.Length:
         raise self.error("Durations are positive, this one is negative", self.at(meta), "leave out the minus sign")
 
     def rank_clause(self, meta: Meta, children: Children) -> Clause:
         keyword, preference, direction, _, limit, overall = children
-        ranked = RankBy(
+        ranked = tree.RankBy(
             self._preference(preference),
             direction is not None and direction.lower() == "desc",
             self._limit(limit),
@@ -177,19 +168,19 @@ class Builder(PatternBuilder, ExpressionBuilder):
     def negative_limit_mistake(self, meta: Meta, children: Children) -> Token:
         raise self.error("LIMIT is at least 1", self.at(meta), "how many matches: LIMIT 10")
 
-    def _preference(self, preference: Expression) -> Expression | Merge:
-        if not (isinstance(preference, Call) and preference.name == "merge"):
+    def _preference(self, preference: tree.Expression) -> tree.Expression | tree.Merge:
+        if not (isinstance(preference, tree.Call) and preference.name == "merge"):
             return preference
         place = preference.span or Span(1, 1)
         first, *rest = preference.arguments or (None,)
-        if not (isinstance(first, Name) and first.name.lower() in ("avg", "min", "max", "sum")):
+        if not (isinstance(first, tree.Name) and first.name.lower() in ("avg", "min", "max", "sum")):
             raise self.error("MERGE starts with avg, min, max or sum", place, "for example MERGE(avg, a.x + b.x, c.x)")
         if not rest:
             raise self.error("MERGE has no preference to merge", place, "for example MERGE(avg, a.x + b.x, c.x)")
         if len(rest) == 1:
             only = write_expression(rest[0])
             raise self.error("MERGE needs two preferences or more", place, f"the one alone: RANK BY {only}")
-        return Merge(cast(Any, first.name.lower()), tuple(rest), span=place)
+        return tree.Merge(cast(Any, first.name.lower()), tuple(rest), span=place)
 
     def confidence_clause(self, meta: Meta, children: Children) -> Clause:
         keyword, sign, number = children

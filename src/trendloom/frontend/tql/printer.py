@@ -11,39 +11,9 @@ from decimal import Decimal
 from fractions import Fraction
 from math import gcd
 
+from trendloom.frontend import tree
 from trendloom.frontend.tql.keywords import AGGREGATES, PROBABILITY, write_name
-from trendloom.frontend.tree import (
-    And,
-    Between,
-    Binary,
-    Call,
-    DurationLiteral,
-    Equivalence,
-    Event,
-    Exists,
-    Expression,
-    In,
-    Index,
-    IsNull,
-    Item,
-    Length,
-    Like,
-    Literal,
-    Logical,
-    Merge,
-    Name,
-    Not,
-    OperandWithin,
-    Or,
-    Pattern,
-    Query,
-    RankBy,
-    Reference,
-    Repeat,
-    Seq,
-    Star,
-    Unary,
-)
+from trendloom.frontend.tree import Index
 from trendloom.model.selection import Semantics, Trends
 
 # How tightly an expression binds; an operand that binds less than its place asks for stands in brackets.
@@ -52,21 +22,21 @@ _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _MINUS, _ATOM = range(8)
 _ARITHMETIC = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
 
 
-def write(queries: Query | Sequence[Query]) -> str:
+def write(queries: tree.Query | Sequence[tree.Query]) -> str:
     """The canonical text of one query or of a workload."""
-    if isinstance(queries, Query):
+    if isinstance(queries, tree.Query):
         return _write_query(queries)
     return "\n\n".join(_write_query(query) for query in queries)
 
 
-def _write_query(query: Query) -> str:
+def _write_query(query: tree.Query) -> str:
     clauses = list(_clauses(query))
     if query.name is None:
         return "\n".join(clauses)
     return "\n  ".join([f"QUERY {write_name(query.name, reserved_allowed=True)}:", *clauses])
 
 
-def _clauses(query: Query) -> Iterable[str]:
+def _clauses(query: tree.Query) -> Iterable[str]:
     """The clauses in the order of the language's description; defaults are left out."""
     if query.returns is not Trends.ALL:
         yield "RETURN " + _returns(query.returns)
@@ -88,22 +58,22 @@ def _clauses(query: Query) -> Iterable[str]:
         yield f"CONFIDENCE >= {_decimal(query.confidence)}"
 
 
-def _returns(returns: Trends | tuple[Item, ...]) -> str:
+def _returns(returns: Trends | tuple[tree.Item, ...]) -> str:
     return returns.value if isinstance(returns, Trends) else ", ".join(_item(item) for item in returns)
 
 
-def _item(item: Item) -> str:
+def _item(item: tree.Item) -> str:
     text = write_expression(item.expression)
     return text if item.alias is None else f"{text} AS {write_name(item.alias, reserved_allowed=True)}"
 
 
-def write_length(length: Length | DurationLiteral) -> str:
+def write_length(length: tree.Length | tree.DurationLiteral) -> str:
     """The canonical text of a duration."""
     return _decimal(length.amount) + (f" {length.unit}" if length.unit else "")
 
 
-def _rank(rank: RankBy) -> str:
-    if isinstance(rank.preference, Merge):
+def _rank(rank: tree.RankBy) -> str:
+    if isinstance(rank.preference, tree.Merge):
         preferences = ", ".join(write_expression(preference) for preference in rank.preference.preferences)
         preference = f"MERGE({rank.preference.function}, {preferences})"
     else:
@@ -129,45 +99,45 @@ def _decimal(value: Fraction) -> str:
 # ---------------------------------------------------------------------------------------------- patterns
 
 
-def write_pattern(pattern: Pattern) -> str:
+def write_pattern(pattern: tree.Pattern) -> str:
     """The canonical text of a pattern."""
     match pattern:
-        case Event():
+        case tree.Event():
             return _event(pattern)
-        case Seq(parts):
+        case tree.Seq(parts):
             return f"SEQ({_patterns(parts)})"
-        case Or(parts):
+        case tree.Or(parts):
             return f"OR({_patterns(parts)})"
-        case And(parts):
+        case tree.And(parts):
             return f"AND({_patterns(parts)})"
-        case Not(inner):
+        case tree.Not(inner):
             return f"NOT {write_pattern(inner)}"
-        case Exists(variable, inner):
+        case tree.Exists(variable, inner):
             return f"EXISTS {write_name(variable)} ({_operand(inner)})"
-        case Repeat(inner):
+        case tree.Repeat(inner):
             text = write_pattern(inner)
-            return (f"({text})" if isinstance(inner, Not) else text) + _repetition(pattern)
-        case OperandWithin():
+            return (f"({text})" if isinstance(inner, tree.Not) else text) + _repetition(pattern)
+        case tree.OperandWithin():
             return f"({_operand(pattern)})"
 
 
-def _patterns(parts: Iterable[Pattern]) -> str:
+def _patterns(parts: Iterable[tree.Pattern]) -> str:
     return ", ".join(_operand(part) for part in parts)
 
 
-def _operand(pattern: Pattern) -> str:
+def _operand(pattern: tree.Pattern) -> str:
     """A pattern where its own WITHIN needs no brackets."""
-    if not isinstance(pattern, OperandWithin):
+    if not isinstance(pattern, tree.OperandWithin):
         return write_pattern(pattern)
     return f"{write_pattern(pattern.pattern)} WITHIN {write_length(pattern.within)}"
 
 
-def _event(event: Event) -> str:
+def _event(event: tree.Event) -> str:
     text = write_name(event.type) + (f" {write_name(event.variable)}" if event.variable is not None else "")
     return text if event.predicate is None else f"({text}: {write_expression(event.predicate)})"
 
 
-def _repetition(repeat: Repeat) -> str:
+def _repetition(repeat: tree.Repeat) -> str:
     if repeat.spelling != "{}":
         return repeat.spelling
     if repeat.most is None:
@@ -178,75 +148,75 @@ def _repetition(repeat: Repeat) -> str:
 # ------------------------------------------------------------------------------------------- expressions
 
 
-def write_expression(expression: Expression) -> str:
+def write_expression(expression: tree.Expression) -> str:
     """The canonical text of a condition or value."""
     return _write(expression, _OR)
 
 
-def _write(expression: Expression, place: int) -> str:
+def _write(expression: tree.Expression, place: int) -> str:
     """The text of an operand whose place asks for a binding at least as tight as `place`."""
     text, binding = _text(expression)
     return text if binding >= place else f"({text})"
 
 
-def _text(expression: Expression) -> tuple[str, int]:
+def _text(expression: tree.Expression) -> tuple[str, int]:
     """The text without outer brackets, and how tightly it binds."""
     match expression:
-        case Logical(operator, operands):
+        case tree.Logical(operator, operands):
             binding = _AND if operator == "and" else _OR
             return f" {operator.upper()} ".join(_write(operand, binding + 1) for operand in operands), binding
-        case Unary():
+        case tree.Unary():
             return _unary(expression)
-        case Binary(operator, left, right):
+        case tree.Binary(operator, left, right):
             # Comparisons do not chain, so both sides bind tighter; arithmetic groups to the left.
             binding = _ARITHMETIC.get(operator, _COMPARE)
             tighter = binding + 1
             first = _write(left, tighter if binding == _COMPARE else binding)
             return f"{first} {operator} {_write(right, tighter)}", binding
-        case In() | Between() | Like():
+        case tree.In() | tree.Between() | tree.Like():
             return _test(expression, ""), _COMPARE
-        case IsNull(operand, negated):
+        case tree.IsNull(operand, negated):
             return f"{_write(operand, _SUM)} IS {'NOT ' if negated else ''}NULL", _COMPARE
         case _:
             return _atom(expression), _ATOM
 
 
-def _unary(unary: Unary) -> tuple[str, int]:
+def _unary(unary: tree.Unary) -> tuple[str, int]:
     operand = unary.operand
     if unary.operator == "-":
         # `--` opens a comment, so a minus under a minus is bracketed.
         return f"-{_write(operand, _ATOM)}", _MINUS
-    if isinstance(operand, In | Between | Like):
+    if isinstance(operand, tree.In | tree.Between | tree.Like):
         return _test(operand, "NOT "), _COMPARE
     return f"NOT {_write(operand, _NOT)}", _NOT
 
 
-def _test(test: In | Between | Like, negation: str) -> str:
+def _test(test: tree.In | tree.Between | tree.Like, negation: str) -> str:
     operand = _write(test.operand, _SUM)
     match test:
-        case In(_, items):
+        case tree.In(_, items):
             return f"{operand} {negation}IN ({_expressions(items)})"
-        case Between(_, low, high):
+        case tree.Between(_, low, high):
             return f"{operand} {negation}BETWEEN {_write(low, _SUM)} AND {_write(high, _SUM)}"
-        case Like(_, pattern):
+        case tree.Like(_, pattern):
             return f"{operand} {negation}LIKE {_string(pattern)}"
 
 
-def _atom(expression: Expression) -> str:
+def _atom(expression: tree.Expression) -> str:
     match expression:
-        case Literal(value):
+        case tree.Literal(value):
             return _literal(value)
-        case DurationLiteral():
+        case tree.DurationLiteral():
             return write_length(expression)
-        case Name(name):
+        case tree.Name(name):
             return write_name(name)
-        case Reference():
+        case tree.Reference():
             return _reference(expression)
-        case Star():
+        case tree.Star():
             return "*"
-        case Call():
+        case tree.Call():
             return _call(expression)
-        case Equivalence(attributes):
+        case tree.Equivalence(attributes):
             return f"[{_attributes(attributes)}]"
         case _:
             raise TypeError(f"not an expression: {expression!r}")
@@ -264,7 +234,7 @@ def _string(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _reference(reference: Reference) -> str:
+def _reference(reference: tree.Reference) -> str:
     variable = write_name(reference.variable)
     match reference.index:
         case Index.EACH:
@@ -278,20 +248,20 @@ def _reference(reference: Reference) -> str:
     return text if reference.attribute is None else f"{text}.{write_name(reference.attribute, reserved_allowed=True)}"
 
 
-def _call(call: Call) -> str:
+def _call(call: tree.Call) -> str:
     name = write_name(call.name)
     return f"{name.upper() if _over_matches(call) else name}({_expressions(call.arguments)})"
 
 
-def _over_matches(call: Call) -> bool:
+def _over_matches(call: tree.Call) -> bool:
     """Whether a call aggregates over all matches, not inside one: then it is written in upper case."""
     if call.name not in (*AGGREGATES, PROBABILITY) or len(call.arguments) != 1:
         return False
     argument = call.arguments[0]
-    return isinstance(argument, Star) or (isinstance(argument, Reference) and argument.index is Index.EACH)
+    return isinstance(argument, tree.Star) or (isinstance(argument, tree.Reference) and argument.index is Index.EACH)
 
 
-def _expressions(expressions: Iterable[Expression]) -> str:
+def _expressions(expressions: Iterable[tree.Expression]) -> str:
     return ", ".join(write_expression(expression) for expression in expressions)
 
 
