@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trendloom.errors import Door, ParseError, at_door
-from trendloom.frontend.tql.foreign_signs import as_written_here, components, definitions
+from trendloom.frontend.tql.foreign_syntax import as_written_here, components, definitions
 from trendloom.frontend.tql.parser import parse
 
 SEQ = "PATTERN SEQ(A a, B+ b[])"

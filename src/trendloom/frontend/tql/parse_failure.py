@@ -1,7 +1,6 @@
 """Where a parse failed: the words around the place, what could have stood there, and an error that points at it.
 
-What the checks in `diagnosis` and `habits` look at. Everything is read from a rough scan of the text, so nothing here
-can fail in its turn. Cost: the scan, and one pass over it for each question.
+Everything is read from a rough scan of the text, so nothing here can fail in its turn.
 """
 
 from __future__ import annotations
@@ -13,47 +12,30 @@ from trendloom.errors import ParseError
 from trendloom.frontend.source import Lexeme, SourceText
 from trendloom.frontend.tql.keywords import CLAUSES
 
-# What could have stood where a parse failed, in plain words instead of names of terminals.
-
-
-def _terminals(names: str) -> frozenset[str]:
-    return frozenset(names.split())
-
-
-_GROUPS = (
-    # the words for a group, the terminals that show that it is meant, all terminals that the words stand for
-    ("a pattern", _terminals("SEQ NAME"), _terminals("SEQ NAME QUOTED LPAR EXISTS NOT BANG TILDE OR AND")),
+_GROUPS = [
+    # the words for a group, the terminals that show that it is meant, further terminals that the words stand for
+    ("a pattern", "SEQ NAME", "QUOTED LPAR EXISTS NOT BANG TILDE OR AND"),
     (
         "a value",
-        _terminals("STRING NUMBER NAME"),
-        _terminals(
-            "STRING NUMBER NAME QUOTED TRUE FALSE NEXT LPAR LSQB MINUS NOT STAR TRENDS COMPLETE COLLAPSED INTERVAL"
-        ),
+        "STRING NUMBER NAME",
+        "QUOTED TRUE FALSE NEXT LPAR LSQB MINUS NOT STAR TRENDS COMPLETE COLLAPSED INTERVAL",
     ),
-    ("a length such as 10 min", _terminals("MINUS NUMBER INTERVAL"), _terminals("MINUS NUMBER INTERVAL")),
-    ("a whole number", _terminals("MINUS NUMBER"), _terminals("MINUS NUMBER")),
-    ("i, i-1, first, last or ..i-1", _terminals("INDEX_MARK"), _terminals("INDEX_MARK NAME NUMBER")),
-    ("a name", _terminals("NAME QUOTED"), _terminals("NAME QUOTED")),
-    ("the name of a column", _terminals("ANY_NAME"), _terminals("ANY_NAME QUOTED")),
-    (
-        "one of skip-till-any-match, skip-till-next-match, contiguous",
-        _terminals("SEMANTICS_NAME"),
-        _terminals("SEMANTICS_NAME"),
-    ),
-    ("a unit of time", _terminals("NAME"), _terminals("NAME")),
-    ("a repetition (+, *, ?, {n})", _terminals("QMARK LBRACE"), _terminals("PLUS STAR QMARK LBRACE VBAR OR LSQB")),
-    (
-        "an operator",
-        _terminals("PLUS MINUS"),
-        _terminals("PLUS MINUS STAR SLASH PERCENT COMPARE IN NOT BETWEEN LIKE IS AND OR DOT LPAR LSQB"),
-    ),
-    ("AND, OR", _terminals("AND OR"), _terminals("AND OR")),
+    ("a length such as 10 min", "MINUS NUMBER INTERVAL", ""),
+    ("a whole number", "MINUS NUMBER", ""),
+    ("i, i-1, first, last or ..i-1", "INDEX_MARK", "NAME NUMBER"),
+    ("a name", "NAME QUOTED", ""),
+    ("the name of a column", "ANY_NAME", "QUOTED"),
+    ("one of skip-till-any-match, skip-till-next-match, contiguous", "SEMANTICS_NAME", ""),
+    ("a unit of time", "NAME", ""),
+    ("a repetition (+, *, ?, {n})", "QMARK LBRACE", "PLUS STAR VBAR OR LSQB"),
+    ("an operator", "PLUS MINUS", "STAR SLASH PERCENT COMPARE IN NOT BETWEEN LIKE IS AND OR DOT LPAR LSQB"),
+    ("AND, OR", "AND OR", ""),
     (
         "another clause",
-        _terminals("PATTERN WHERE WITHIN"),
-        _terminals("RETURN PATTERN SEMANTICS WHERE GROUP_BY HAVING WITHIN RANK_BY CONFIDENCE QUERY SEMICOLON $END"),
+        "PATTERN WHERE WITHIN",
+        "RETURN SEMANTICS GROUP_BY HAVING RANK_BY CONFIDENCE QUERY SEMICOLON $END",
     ),
-)
+]
 
 _SIGNS = {
     "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "LBRACE": "'{'", "RBRACE": "'}'", "COMMA": "','",
@@ -77,10 +59,10 @@ def expectation(accepted: frozenset[str], *, clause: str) -> str:
     if "PATTERN" not in rest:
         rest.discard("WITHIN")  # of an operand: rarely what somebody meant inside brackets
     words = ["AND"] if "AND" in rest and not {"OR", "SEQ"} & rest else []
-    for name, shown_by, covered in _GROUPS:
-        if shown_by <= rest:
+    for name, shown_by, others in _GROUPS:
+        if rest.issuperset(shown_by.split()):
             words.append(_SPECIAL.get((clause, name), name))
-            rest -= covered
+            rest -= {*shown_by.split(), *others.split()}
     signs = sorted({_SIGNS.get(terminal, terminal) for terminal in rest})
     return _joined([*signs, *words]) if signs or words else "something else"
 
@@ -109,6 +91,10 @@ class Failure:
     def before(self, distance: int = 1) -> Lexeme:
         """An earlier lexeme; an empty one where there is none."""
         return self.lexemes[self.number - distance] if self.number >= distance else Lexeme("start", "", 0)
+
+    def after(self, distance: int = 1) -> Lexeme:
+        """A later lexeme; the last one, which is empty, stands for all behind the end."""
+        return self.lexemes[min(self.number + distance, len(self.lexemes) - 1)]
 
     def word(self, number: int) -> str:
         """A lexeme in upper case; the last one, which is empty, stands for all behind the end."""

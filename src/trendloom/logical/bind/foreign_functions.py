@@ -10,49 +10,36 @@ from trendloom.frontend import tree
 from trendloom.frontend.tql.keywords import write_name
 from trendloom.frontend.tql.printer import write_expression
 
-_BEFORE = frozenset({"prev", "previous", "lag"})
-_ENDS = {"first": "first", "first_value": "first", "last": "last", "last_value": "last"}
-_AVERAGES = frozenset({"mean", "average"})
-_STATISTICS = frozenset(
-    {"median", "mode", "percentile", "percentile_cont", "percentile_disc", "approx_percentile", "quantile", "std",
-     "stdev", "stddev", "stddev_pop", "stddev_samp", "var", "variance", "var_pop", "var_samp", "corr", "listagg",
-     "array_agg", "collect_list", "string_agg", "count_distinct"}
-)  # fmt: skip
-_CLOCKS = frozenset({"now", "current_timestamp", "current_date", "today", "getdate", "sysdate", "localtimestamp"})
-_DIFFERENCES = frozenset({"datediff", "timestampdiff", "date_diff", "timestamp_diff", "age"})
-_OF_A_MATCH = frozenset({"match_number", "classifier"})
+_HABITS = {
+    "prev previous lag": "write {variable}[i-1].{attribute}, and {variable}[i].{attribute} for the event after it",
+    "lead following": "write NEXT({variable}).{attribute}",
+    "first first_value": "write {variable}[first].{attribute}",
+    "last last_value": "write {variable}[last].{attribute}",
+    "mean average": "write avg({variable}[].{attribute}) of one match, or AVG({variable}.{attribute}) over all matches",
+    "median mode percentile percentile_cont percentile_disc approx_percentile quantile std stdev stddev stddev_pop "
+    "stddev_samp var variance var_pop var_samp corr listagg array_agg collect_list string_agg count_distinct":
+        "there is count, min, max, sum and avg, as in avg({variable}[].{attribute}); for others, RETURN TRENDS and "
+        "compute them from the events",
+    "now current_timestamp current_date today getdate sysdate localtimestamp":
+        "write a time as text, '2024-01-31 12:00:00': a query gives the same whenever it is run",
+    "datediff timestampdiff date_diff timestamp_diff age": "subtract: b.time - a.time < 5 min",
+    "match_number classifier":
+        "RETURN TRENDS: every row is a match, and its events carry their variable in var",
+}  # fmt: skip
+_HINTS = {name: hint for names, hint in _HABITS.items() for name in names.split()}
 _ATTRIBUTES = frozenset({"same", "equal", "equals", "partition", "partition_by", "key"})
 
 
 def hint_for(call: tree.Call, functions: tuple[str, ...]) -> str | None:
     """The way out for a function that is not known."""
-    name, first = call.name, call.arguments[0] if call.arguments else None
-    variable, attribute = _event(first)
-    if name in _BEFORE:
-        return f"write {variable}[i-1].{attribute}, and {variable}[i].{attribute} for the event after it"
-    if name in ("lead", "following"):
-        return f"write NEXT({variable}).{attribute}"
-    if name in _ENDS:
-        return f"write {variable}[{_ENDS[name]}].{attribute}"
-    if name in _AVERAGES:
-        return f"write avg({variable}[].{attribute}) of one match, or AVG({variable}.{attribute}) over all matches"
-    if name in _STATISTICS:
-        known = f"there is count, min, max, sum and avg, as in avg({variable}[].{attribute})"
-        return f"{known}; for others, RETURN TRENDS and compute them from the events"
-    if name in _CLOCKS:
-        return "write a time as text, '2024-01-31 12:00:00': a query gives the same whenever it is run"
-    if name in _DIFFERENCES:
-        return "subtract: b.time - a.time < 5 min"
-    if name in _OF_A_MATCH:
-        return "RETURN TRENDS: every row is a match, and its events carry their variable in var"
-    if name in _ATTRIBUTES and isinstance(first, tree.Name):
+    first = call.arguments[0] if call.arguments else None
+    if call.name in _ATTRIBUTES and isinstance(first, tree.Name):
         return f"write [{write_name(first.name, reserved_allowed=True)}]"
-    return did_you_mean(name, functions)
-
-
-def _event(argument: tree.Expression | None) -> tuple[str, str]:
-    """The variable and attribute of an argument, or some."""
-    if isinstance(argument, tree.Reference):
-        attribute = argument.attribute or "x"
-        return write_name(argument.variable), write_name(attribute, reserved_allowed=True)
-    return (write_expression(argument), "x") if isinstance(argument, tree.Name) else ("b", "x")
+    if call.name not in _HINTS:
+        return did_you_mean(call.name, functions)
+    variable, attribute = "b", "x"
+    if isinstance(first, tree.Reference):
+        variable, attribute = write_name(first.variable), write_name(first.attribute or "x", reserved_allowed=True)
+    elif isinstance(first, tree.Name):
+        variable = write_expression(first)
+    return _HINTS[call.name].format(variable=variable, attribute=attribute)
