@@ -49,9 +49,9 @@ ONE_KEY = KeySpread(1.0, 1.0)
 class Statistics:
     """Figures of one stream, and of one query over it as far as they are about its pattern.
 
-    `events`: in the whole stream, of which so many were `looked_at`; `types`: events of each type; `first` and `last`:
+    `events`: in the whole stream; `types`: events of each type; `first` and `last`:
     the times they span, in ticks; `keys`: by the columns that make a key; `values`: distinct values by column, and
-    `domains` by type and column; `nulls`: events without a value by column.
+    `domains` by type and column.
 
     Of the query: `relevant` events are those that its kernel sees. `fitting`: how many events fit each position, by
     type and conditions on them alone. `passing`: of an event that fits one position and the next later one of its key
@@ -60,14 +60,12 @@ class Statistics:
 
     origin: Origin = Origin.NOTHING
     events: float | None = None
-    looked_at: int | None = None
     types: Mapping[str, float] = field(default_factory=dict)
     first: int | None = None
     last: int | None = None
     keys: Mapping[Attributes, KeySpread] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
     domains: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    nulls: Mapping[str, float] = field(default_factory=dict)
     relevant: float | None = None
     fitting: Mapping[int, float] = field(default_factory=dict)
     passing: Mapping[tuple[int, int], float] = field(default_factory=dict)
@@ -81,21 +79,11 @@ class Statistics:
         """How events spread over the values of these columns; all are of one key where there are none."""
         return self.keys.get(attributes) if attributes else ONE_KEY
 
-    def selectivity(self, position: int, kind: str) -> float | None:
-        """The share of the events of a type that pass the conditions on them alone at a position."""
-        fitting, of_type = self.fitting.get(position), self.types.get(kind)
-        return None if fitting is None or not of_type else fitting / of_type
-
     def share_of_time(self, window: Window) -> float | None:
         """How much of the stream's time a window holds, at most all of it."""
         if window.within is None:
             return 1.0
         return None if self.span is None else min(window.within / self.span, 1.0)
-
-    def events_per_window(self, window: Window) -> float | None:
-        """How many events a window that lies within the stream holds."""
-        share = self.share_of_time(window)
-        return None if share is None or self.events is None else self.events * share
 
     def windows(self, window: Window) -> float | None:
         """How many sliding windows overlap the time of the stream; 1 where windows do not slide."""

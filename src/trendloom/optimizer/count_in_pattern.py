@@ -21,20 +21,8 @@ from itertools import count
 from trendloom.expr.nodes import MIRRORED, Aggregate, Comparison, Constant, Expr, Junction, Total, with_totals
 from trendloom.logical.plan import Aggregation, Condition, Output, Plan
 from trendloom.model.selection import Semantics, Trends
-from trendloom.pattern.algebra import (
-    Atom,
-    Both,
-    Either,
-    Kleene,
-    Maybe,
-    Negation,
-    Pattern,
-    Round,
-    Sequence,
-    atoms,
-    parts,
-    walk,
-)
+from trendloom.pattern import algebra
+from trendloom.pattern.algebra import Atom, Kleene, Pattern, Round, Sequence
 from trendloom.pattern.template import build_template
 
 # Number the positions of a pattern anew, with everything in a plan that names them: the one place that does so.
@@ -66,7 +54,7 @@ def _numbered(pattern: Pattern, numbers: count[int], copies: Copies) -> Pattern:
             number = next(numbers)
             copies[pattern.position] = (*copies.get(pattern.position, ()), number)
             return replace(pattern, position=number)
-        case Sequence() | Either() | Both():
+        case Sequence() | algebra.Either() | algebra.Both():
             return replace(pattern, parts=tuple(_numbered(part, numbers, copies) for part in pattern.parts))
         case _:
             return replace(pattern, body=_numbered(pattern.body, numbers, copies))
@@ -115,15 +103,15 @@ def _repeated(pattern: Pattern, scope: int) -> Iterator[_Repeated]:
     if isinstance(pattern, Kleene):
         if isinstance(pattern.body, Atom):
             yield _Repeated(pattern.part, pattern.body, scope)
-    elif not isinstance(pattern, Round | Both):
-        inside = pattern.scope if isinstance(pattern, Negation) else scope
-        for part in parts(pattern):
+    elif not isinstance(pattern, Round | algebra.Both):
+        inside = pattern.scope if isinstance(pattern, algebra.Negation) else scope
+        for part in algebra.parts(pattern):
             yield from _repeated(part, inside)
 
 
 def _is_alone(one: _Repeated, plan: Plan) -> bool:
     """Whether its variable is nowhere else, and runs take the same events whatever their number."""
-    if sum(atom.variable == one.atom.variable for atom in atoms(plan.pattern)) > 1:
+    if sum(atom.variable == one.atom.variable for atom in algebra.atoms(plan.pattern)) > 1:
         return False
     if one.scope or plan.semantics is not Semantics.NEXT:
         return True
@@ -174,7 +162,7 @@ def _with_counts_of(one: _Repeated, plan: Plan) -> Plan:
     kept = [condition for condition in plan.conditions if condition not in counting]
     if most is None and least == 1:
         return replace(plan, conditions=tuple(kept))
-    unused = 1 + max(_part_of(node) for node in walk(plan.pattern))
+    unused = 1 + max(_part_of(node) for node in algebra.walk(plan.pattern))
     rounds = list(range(unused, unused + (least - 1 if most is None else most)))
     body = _unrolled(one, rounds, least, most)
     # a condition on one round is a condition on each of them
@@ -201,7 +189,7 @@ def _unrolled(one: _Repeated, rounds: list[int], least: int, most: int | None) -
         return Sequence((*copies, Kleene(one.part, one.atom)))
     optional: Pattern | None = None
     for copy in reversed(copies[least:]):
-        optional = Maybe(copy if optional is None else Sequence((copy, optional)))
+        optional = algebra.Maybe(copy if optional is None else Sequence((copy, optional)))
     required = copies[:least] + ([] if optional is None else [optional])
     return required[0] if len(required) == 1 else Sequence(tuple(required))
 
@@ -212,14 +200,14 @@ def _replaced(pattern: Pattern, part: int, body: Pattern) -> Pattern:
         return body
     if isinstance(pattern, Atom):
         return pattern
-    found = [_replaced(one, part, body) for one in parts(pattern)]
+    found = [_replaced(one, part, body) for one in algebra.parts(pattern)]
     if isinstance(pattern, Sequence):
         spliced = [one.parts if one is body and isinstance(one, Sequence) else (one,) for one in found]
         return Sequence(tuple(one for some in spliced for one in some))
-    if isinstance(pattern, Either | Both):
+    if isinstance(pattern, algebra.Either | algebra.Both):
         return replace(pattern, parts=tuple(found))
     return replace(pattern, body=found[0])
 
 
 def _part_of(pattern: Pattern) -> int:
-    return pattern.part if isinstance(pattern, Kleene | Round | Both) else -1
+    return pattern.part if isinstance(pattern, Kleene | Round | algebra.Both) else -1

@@ -27,7 +27,7 @@ from trendloom.expr.quantifiers import shape_of
 from trendloom.logical.plan import Condition, Decorrelated, Plan
 from trendloom.pattern import algebra
 from trendloom.pattern.algebra import Both, Either, Kleene, Maybe, Negation, Pattern, Round
-from trendloom.pattern.template import Crossing, Edge, Template, build_template
+from trendloom.pattern.template import Crossing, Edge, Template, build_template, closure
 
 Names = frozenset[str]
 
@@ -189,10 +189,9 @@ class _Around:
 
     def _binds_again(self, mine: frozenset[int], part: int | None) -> bool:
         """Whether a match can bind events at two of these states, or twice at one, in one round of the part."""
-        allowed, seen, todo = self._states_in(part), set[int](), list(mine)
-        while todo:
-            edges = [edge for edge in self.template.edges[todo.pop()] if part not in edge.rounds]
-            targets = {edge.target for edge in edges} & allowed - seen
-            seen |= targets
-            todo.extend(targets)
-        return bool(seen & mine)
+        allowed = self._states_in(part)
+
+        def following(state: int) -> set[int]:
+            return {edge.target for edge in self.template.edges[state] if part not in edge.rounds} & allowed
+
+        return bool(closure(set[int]().union(*map(following, mine)), following) & mine)

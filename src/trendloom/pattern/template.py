@@ -16,7 +16,7 @@ See Poppe, "Event Stream Analytics", 2.2 and 2.3.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -82,31 +82,20 @@ class Template:
             found[self.position_of[state]].update(edge.position for edge in edges)
         return {position: frozenset(after) for position, after in found.items()}
 
-    @cached_property
-    def reached(self) -> tuple[frozenset[int], ...]:
-        """The states that can come after each state, however much later."""
-        return tuple(map(self._reached_from, range(len(self.edges))))
+    def targets(self, state: int) -> set[int]:
+        """The states that can come right after a state."""
+        return {edge.target for edge in self.edges[state]}
 
-    def _reached_from(self, state: int) -> frozenset[int]:
-        seen: set[int] = set()
-        todo = [state]
-        while todo:
-            for edge in self.edges[todo.pop()]:
-                if edge.target not in seen:
-                    seen.add(edge.target)
-                    todo.append(edge.target)
-        return frozenset(seen)
+    @cached_property
+    def reached(self) -> tuple[set[int], ...]:
+        """The states that can come after each state, however much later."""
+        return tuple(closure(self.targets(state), self.targets) for state in range(len(self.edges)))
 
     def ends_without(self, positions: Collection[int]) -> bool:
         """Whether a match can do without an event at any of these positions."""
         allowed = {state for state, position in enumerate(self.position_of) if position not in positions}
-        seen = {edge.target for edge in self.starts} & allowed
-        todo = list(seen)
-        while todo:
-            more = {edge.target for edge in self.edges[todo.pop()]} & allowed - seen
-            seen |= more
-            todo.extend(more)
-        return any(self.accepts[state] for state in seen)
+        starts = {edge.target for edge in self.starts} & allowed
+        return any(self.accepts[state] for state in closure(starts, lambda state: self.targets(state) & allowed))
 
     def without_states(self, states: Collection[int]) -> Template:
         """The template without some states and the steps into and out of them.
@@ -131,8 +120,19 @@ class Template:
         """The least number of events of a match."""
         length, reached = 1, {edge.target for edge in self.starts}
         while not any(self.accepts[state] for state in reached):
-            length, reached = length + 1, reached | {edge.target for state in reached for edge in self.edges[state]}
+            length, reached = length + 1, reached.union(*map(self.targets, reached))
         return length
+
+
+def closure(states: Iterable[int], following: Callable[[int], Collection[int]]) -> set[int]:
+    """States and all that follow them, step by step."""
+    seen = set(states)
+    todo = list(seen)
+    while todo:
+        more = set(following(todo.pop())) - seen
+        seen |= more
+        todo.extend(more)
+    return seen
 
 
 def build_template(pattern: Pattern) -> Template:

@@ -14,7 +14,7 @@ from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Exp
 from trendloom.kernels.contract.measures import Test
 from trendloom.kernels.contract.pattern_spec import Compared, EmptyGap, NegationGuard, Pair, PatternSpec, Rule
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.pattern.template import Edge, Template
+from trendloom.pattern.template import Edge, Template, closure
 from trendloom.planner.request import Refusal, RefusalCode
 
 Move = tuple[int, int]  # from a state to a state
@@ -131,15 +131,12 @@ def _only_moves(rule: Rule, pattern_spec: PatternSpec, first: str, second: str) 
 
 
 def _reached_from(states: set[int], edges: list[tuple[int, Edge]]) -> set[int]:
-    seen: set[int] = set()
-    todo = list(states)
-    while todo:
-        state = todo.pop()
-        for source, edge in edges:
-            if source == state and edge.target not in seen:
-                seen.add(edge.target)
-                todo.append(edge.target)
-    return seen
+    """What comes after some states, they themselves where they come again."""
+    following: dict[int, set[int]] = {}
+    for source, edge in edges:
+        following.setdefault(source, set()).add(edge.target)
+    after = set[int]().union(*(following.get(state, set()) for state in states))
+    return closure(after, lambda state: following.get(state, set()))
 
 
 # Which conditions speak of two neighbours of a match, by the positions that these fit.

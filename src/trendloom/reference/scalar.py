@@ -14,56 +14,40 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import cast
 
-from trendloom.expr.nodes import (
-    Aggregate,
-    Arithmetic,
-    Attribute,
-    Comparison,
-    Constant,
-    Expr,
-    Extent,
-    Fold,
-    Function,
-    Group,
-    Inverse,
-    Junction,
-    Negate,
-    NullTest,
-    Total,
-    Wildcard,
-)
+from trendloom.expr import nodes
+from trendloom.expr.nodes import Expr
 from trendloom.model.schema import Kind
 from trendloom.reference.stream import Scalar
 
-Leaf = Attribute | Aggregate | Extent | Fold | Group | Total
+Leaf = nodes.Attribute | nodes.Aggregate | nodes.Extent | nodes.Fold | nodes.Group | nodes.Total
 Read = Callable[[Leaf], object]
 Number = int | float | Fraction
 
 
 def evaluate(expr: Expr, read: Read) -> Scalar:
     """The value of an expression."""
-    if isinstance(expr, Constant):
+    if isinstance(expr, nodes.Constant):
         return Fraction(expr.value) if isinstance(expr.value, Decimal) else expr.value
     if isinstance(expr, Leaf):
         return cast(Scalar, read(expr))
-    if isinstance(expr, Junction):
+    if isinstance(expr, nodes.Junction):
         return _junction(expr.operator, [_truth(evaluate(operand, read)) for operand in expr.operands])
-    if isinstance(expr, Inverse):
+    if isinstance(expr, nodes.Inverse):
         truth = _truth(evaluate(expr.operand, read))
         return None if truth is None else not truth
-    if isinstance(expr, NullTest):
+    if isinstance(expr, nodes.NullTest):
         return (evaluate(expr.operand, read) is None) != expr.negated
-    if isinstance(expr, Function):
+    if isinstance(expr, nodes.Function):
         return _function(expr, [evaluate(argument, read) for argument in expr.arguments])
-    if isinstance(expr, Wildcard):
+    if isinstance(expr, nodes.Wildcard):
         return _like(evaluate(expr.operand, read), expr.pattern)
-    if isinstance(expr, Negate):
+    if isinstance(expr, nodes.Negate):
         operand = evaluate(expr.operand, read)
         return None if operand is None else -cast(Number, operand)
     left, right = evaluate(expr.left, read), evaluate(expr.right, read)
     if left is None or right is None:
         return None
-    if isinstance(expr, Comparison):
+    if isinstance(expr, nodes.Comparison):
         return _compare(expr.operator, left, right)
     return _arithmetic(expr, cast(Number, left), cast(Number, right))
 
@@ -100,7 +84,7 @@ def _nearest(value: Scalar) -> Scalar:
         return None
 
 
-def _arithmetic(expr: Arithmetic, left: Number, right: Number) -> Number | None:
+def _arithmetic(expr: nodes.Arithmetic, left: Number, right: Number) -> Number | None:
     if expr.operator in ("/", "%") and right == 0:
         return None
     try:
@@ -139,7 +123,7 @@ def _like(value: Scalar, pattern: str) -> bool | None:
     return re.fullmatch(expression, str(value), re.DOTALL) is not None
 
 
-def _function(expr: Function, arguments: Sequence[Scalar]) -> Scalar:
+def _function(expr: nodes.Function, arguments: Sequence[Scalar]) -> Scalar:
     name = expr.name
     if expr.kind is Kind.FLOAT:
         arguments = [_nearest(value) for value in arguments]

@@ -123,7 +123,7 @@ def statistics_of_batches(plan: Plan, figures: Figures) -> Statistics:
     """Statistics for a bound query over the stream whose batches had these figures."""
     if not figures.events:
         return UNKNOWN
-    found = Statistics(Origin.BATCHES, figures.events, figures.events, types=dict(figures.types))
+    found = Statistics(Origin.BATCHES, figures.events, types=dict(figures.types))
     tick = plan.schema.axis.tick
     if figures.first is not None and figures.last is not None:
         found = replace(found, first=figures.first // tick, last=figures.last // tick)

@@ -13,16 +13,15 @@ def test_nothing_is_known_at_first() -> None:
     assert UNKNOWN.events is UNKNOWN.span is UNKNOWN.relevant is None
     assert UNKNOWN.spread(("k",)) is None
     assert UNKNOWN.spread(()) == ONE_KEY
-    assert UNKNOWN.selectivity(0, "A") is None
-    assert UNKNOWN.events_per_window(Window(10)) is None
+    assert UNKNOWN.share_of_time(Window(10)) is None
     assert UNKNOWN.windows(Window(10, 5)) is None
 
 
-def test_events_of_a_window() -> None:
-    known = Statistics(events=1000.0, first=0, last=99)
+def test_the_share_of_time_that_a_window_holds() -> None:
+    known = Statistics(first=0, last=99)
     assert known.span == 100
-    assert known.events_per_window(Window(10)) == 100
-    assert known.events_per_window(Window(500)) == known.events_per_window(Window()) == 1000
+    assert known.share_of_time(Window(10)) == 0.1
+    assert known.share_of_time(Window(500)) == known.share_of_time(Window()) == 1
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 0), (0, 9), (-7, 23), (5, 4 + 10)])
@@ -36,13 +35,6 @@ def test_windows_that_overlap_the_stream(first: int, last: int) -> None:
         else:
             assert known.windows(Window(within, slide)) == pytest.approx(len(overlapping), abs=1)
     assert known.windows(Window(10)) == 1
-
-
-def test_selectivity_is_of_a_type() -> None:
-    known = Statistics(types={"A": 200.0}, fitting={0: 50.0})
-    assert known.selectivity(0, "A") == 0.25
-    assert known.selectivity(0, "B") is None
-    assert known.selectivity(1, "A") is None
 
 
 def test_keys_by_size() -> None:

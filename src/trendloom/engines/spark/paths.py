@@ -223,10 +223,10 @@ def counted(rows: DataFrame, plan: Plan) -> Statistics:
     _refuse_missing(found)
     events = found["events"][0].as_py()
     if not events:
-        return Statistics(Origin.EVENTS, 0, 0)
+        return Statistics(Origin.EVENTS, 0)
     first, last = (int(ticks(found[name], plan.schema.axis)[0]) for name in ("first", "last"))
     keys = {plan.keys: KeySpread(found["keys"][0].as_py())} if plan.keys else {}
-    return Statistics(Origin.EVENTS, events, events, first=first, last=last, keys=keys)
+    return Statistics(Origin.EVENTS, events, first=first, last=last, keys=keys)
 
 
 def cores(df: DataFrame) -> int:

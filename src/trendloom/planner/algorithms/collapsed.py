@@ -20,7 +20,7 @@ from trendloom.kernels.trends.collapsed.kernel import SpinesKernel
 from trendloom.kernels.trends.collapsed.spec import Gap, Settled, Spine
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window
-from trendloom.pattern.template import NOTHING, Crossings, Edge, Template
+from trendloom.pattern.template import NOTHING, Crossings, Edge, Template, closure
 from trendloom.planner.adjacency import Move, adjacent
 from trendloom.planner.choice import COLLAPSED_ROWS
 from trendloom.planner.estimates import estimate_search
@@ -128,7 +128,7 @@ class _KleenePaths:
         kleene = [pattern_spec.places[p].variable in pattern_spec.plural for p in template.position_of]
         self.fixed = [state for state in states if not kleene[state]]
         self.kleene = [state for state in states if kleene[state]]
-        self.next = {state: {edge.target for edge in template.edges[state]} for state in states}
+        self.next = {state: template.targets(state) for state in states}
 
     def after(self, source: NODE) -> set[int]:
         """The states that can come next."""
@@ -141,21 +141,15 @@ class _KleenePaths:
 
     def between(self, source: NODE, target: NODE) -> list[int]:
         """The states of Kleene variables on the ways from source to target."""
-        reached = self._closure(self.after(source) & set(self.kleene), self.next)
+        kleene = set(self.kleene)
+        reached = closure(self.after(source) & kleene, lambda state: self.next[state] & kleene)
         ends = {state for state in self.kleene if self.direct(state, target)}
-        before = {state: {s for s in self.kleene if state in self.next[s]} for state in self.kleene}
-        return sorted(reached & self._closure(ends, before))
+        return sorted(
+            reached & closure(ends, lambda state: [before for before in self.kleene if state in self.next[before]])
+        )
 
     def passable(self, source: NODE, target: NODE) -> bool:
         return self.direct(source, target) or bool(self.between(source, target))
-
-    def _closure(self, states: set[int], following: dict[int, set[int]]) -> set[int]:
-        seen, todo = set(states), list(states)
-        while todo:
-            more = following[todo.pop()] & set(self.kleene) - seen
-            seen |= more
-            todo.extend(more)
-        return seen
 
 
 class _Planner:
@@ -182,16 +176,9 @@ class _Planner:
         paths = self.paths
         if paths.between(None, None):
             return True
-        todo = [node for node in paths.fixed if paths.between(None, node)]
-        seen = set(todo)
-        while todo:
-            node = todo.pop()
-            if paths.between(node, None):
-                return True
-            more = {other for other in paths.fixed if paths.passable(node, other)} - seen
-            seen |= more
-            todo.extend(more)
-        return False
+        first = [node for node in paths.fixed if paths.between(None, node)]
+        later = closure(first, lambda node: [other for other in paths.fixed if paths.passable(node, other)])
+        return any(paths.between(node, None) for node in later)
 
     def _nodes(self) -> list[int]:
         anchors = [state for state in self.paths.kleene if self.paths.direct(None, state)] if self.anchored else []

@@ -5,18 +5,8 @@ Conditions on the whole variable are tested on the complete trends, where that i
 
 from __future__ import annotations
 
-from trendloom.expr.nodes import (
-    Aggregate,
-    Arithmetic,
-    Attribute,
-    Comparison,
-    Expr,
-    Extent,
-    Junction,
-    Negate,
-    columns,
-    walk,
-)
+from trendloom.expr import nodes
+from trendloom.expr.nodes import Expr, columns, walk
 from trendloom.kernels.contract.measures import Test
 from trendloom.kernels.contract.pattern_spec import Pair, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
@@ -42,9 +32,9 @@ RISES = {"count": 1, "max": 1, "min": -1}
 
 def monotone(expr: Expr) -> bool:
     """Whether a conjunct stays true when events are added to the variables that it reads as a whole."""
-    if isinstance(expr, Junction):
+    if isinstance(expr, nodes.Junction):
         return all(monotone(operand) for operand in expr.operands)
-    if not isinstance(expr, Comparison) or expr.operator in ("=", "!="):
+    if not isinstance(expr, nodes.Comparison) or expr.operator in ("=", "!="):
         return False
     left, right = _rises(expr.left), _rises(expr.right)
     if left is None or right is None:
@@ -55,17 +45,17 @@ def monotone(expr: Expr) -> bool:
 
 def _rises(expr: Expr) -> int | None:
     """1: never falls when events are added; −1: never rises; 0: stays; None: undetermined."""
-    if not any(isinstance(node, Attribute | Aggregate | Extent) for node in walk(expr)):
+    if not any(isinstance(node, nodes.Attribute | nodes.Aggregate | nodes.Extent) for node in walk(expr)):
         return 0
     match expr:
-        case Aggregate():
+        case nodes.Aggregate():
             return None if expr.before else RISES.get(expr.function)
-        case Extent():
+        case nodes.Extent():
             return 1
-        case Negate():
+        case nodes.Negate():
             found = _rises(expr.operand)
             return None if found is None else -found
-        case Arithmetic(operator="+" | "-"):
+        case nodes.Arithmetic(operator="+" | "-"):
             left, right = _rises(expr.left), _rises(expr.right)
             if left is None or right is None:
                 return None

@@ -47,7 +47,7 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
     origin = Origin.EVENTS if whole else Origin.SAMPLE
     types = {name: count * scale for name, count in by_type(events.types.take(rows))}
     if events.ticks is None:
-        return Statistics(origin, total, len(rows), types)
+        return Statistics(origin, total, types)
     search = choose(_matching(optimize(plan)))
     stream = _stream(search.plan, plan, events, rows)
     block, _ = build_block(search, stream)
@@ -55,7 +55,6 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
     return Statistics(
         origin,
         total,
-        len(rows),
         types,
         first,
         last,
@@ -69,7 +68,6 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
             (kind, column): domain_of(kind, column, stream.table, events.types.take(rows), types, stream.kinds)
             for kind, column in compared_values(plan)
         },
-        nulls={name: stream.table[name].null_count * scale for name in stream.table.column_names},
         relevant=len(block) * scale,
         fitting={position: len(members) * scale for position, members in enumerate(block.members)},
         passing=dict(_passing(block, neighbours_of(search.pattern_spec).conditions)),
@@ -209,14 +207,14 @@ def statistics_of_stream(events: Events) -> StatisticsOf:
         keys = {attributes: spread(attributes)} if attributes else {}
         first, last = bounds()
         domains = {(kind, column): domain(kind, column) for kind, column in compared_values(plan)}
-        return Statistics(Origin.EVENTS, total, total, types(), first, last, keys, domains=domains)
+        return Statistics(Origin.EVENTS, total, types(), first, last, keys, domains=domains)
 
     return known
 
 
 # Statistics of Parquet files without reading a row: what the footers say of row groups.
 #
-# How many events there are is always known; times, NULLs and types only where every row group tells.
+# How many events there are is always known; times and types only where every row group tells.
 # Cost: O(row groups · columns), and nothing is read that opening the files has not read.
 
 
@@ -226,11 +224,9 @@ def statistics_of_footers(files: ParquetFiles, schema: Schema) -> Statistics:
     return Statistics(
         Origin.FOOTERS,
         files.rows,
-        0,
         _types(files, schema.type),
         first=None if bounds is None else bounds[0],
         last=None if bounds is None else bounds[1],
-        nulls={name: nulls for name in files.columns.names if (nulls := _nulls(files, name)) is not None},
     )
 
 
@@ -254,18 +250,6 @@ def _times(files: ParquetFiles, schema: Schema) -> tuple[int, int] | None:
     except pa.ArrowException:  # text, or not whole microseconds: whoever reads the rows says so better
         return None
     return first, last
-
-
-def _nulls(files: ParquetFiles, name: str) -> float | None:
-    """Events without a value in a column; None: some row group does not tell."""
-    if name in files.keys:
-        return float(
-            sum(f.num_rows for f, key in zip(files.footers, files.keys[name], strict=True) if not key.is_valid)
-        )
-    found = [statistics for _, statistics in _groups(files, name)]
-    if any(one is None or not one.has_null_count for one in found):
-        return None
-    return float(sum(one.null_count for one in found))
 
 
 def _types(files: ParquetFiles, name: str) -> dict[str, float]:
