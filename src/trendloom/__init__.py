@@ -144,7 +144,7 @@ def diagnose(
     done and the share that is behind. `save_as` keeps the reason in the archive as a monitor.
     """
     from trendloom.archive import Archive, open_archive
-    from trendloom.diagnosis.request import DiagnosisRequest, marked_intervals, names_in, unheard, windows_in
+    from trendloom.diagnosis.request import DiagnosisRequest, ignore_progress, marked_intervals, names_in, windows_in
     from trendloom.engines.diagnose import DiagnosisWatch, diagnose_archive
 
     request = DiagnosisRequest(
@@ -153,7 +153,7 @@ def diagnose(
         names_in(functions), dict(features or {}), engine, time_zone, master,
     )  # fmt: skip
     opened = archive if isinstance(archive, Archive) else open_archive(Path(archive))
-    return diagnose_archive(opened, request, watch=DiagnosisWatch(progress or unheard), save_as=save_as)
+    return diagnose_archive(opened, request, watch=DiagnosisWatch(progress or ignore_progress), save_as=save_as)
 
 
 __all__ = ["__version__", "check", "diagnose", "errors", "expand", "explain", "run"]

@@ -57,14 +57,14 @@ class Story:
         if self.awaited() and next(self.steps, self) is self:
             self.stop.set()
 
-    def hear_batch(self, metrics: Metrics) -> None:
+    def on_batch(self, metrics: Metrics) -> None:
         self.done = metrics.watermark or 0.0
         self.go_on()
 
-    def hear_refusal(self, error: TrendloomError) -> None:
+    def on_refusal(self, error: TrendloomError) -> None:
         self.refused.append(str(error))
 
-    def hear_warning(self, warning: QueryWarning, _: str | None) -> None:
+    def on_warning(self, warning: QueryWarning, _: str | None) -> None:
         self.said.append(str(warning))
 
     def is_due(self, figures: Figures) -> bool:
@@ -121,12 +121,12 @@ def test_queries_come_and_go_while_the_stream_runs(spark: Any, tmp_path: Path) -
     story.workload = ChangingWorkload(
         open_source(spark, parse_source(str(days))), Options(engine="spark"),
         StreamSettings(f"{DELAY} seconds", 2), state,
-        queries_of(file.read_text()), WorkloadWatch(story.hear_warning, story.hear_refusal),
+        queries_of(file.read_text()), WorkloadWatch(story.on_warning, story.on_refusal),
         look=partial(read_query, str(file)), heeded=file.read_text(),
     )  # fmt: skip
     rows = story.workload.first_rows()
     sink = to_sqlite(str(tmp_path / "rows.db"), "found")
-    end = serve(rows, sink, Service(state, retries=0), stop, StreamWatch(story.hear_batch), story)
+    end = serve(rows, sink, Service(state, retries=0), stop, StreamWatch(story.on_batch), story)
 
     broken, changed, unbound, missing = story.refused
     assert "(line 4" in broken

@@ -18,7 +18,7 @@ from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, windows_wi
 from trendloom.diagnosis.features import Feature, FeatureTable
 from trendloom.diagnosis.formula import Formula, Operator, Predicate
 from trendloom.diagnosis.monitors import Grade, Monitor, keep_monitor, run_monitor
-from trendloom.diagnosis.request import unheard
+from trendloom.diagnosis.request import ignore_progress
 from trendloom.engines.spark.diagnosis import features
 from trendloom.engines.spark.diagnosis.features import features_on_spark
 from trendloom.engines.spark.diagnosis.monitors import archive_alerts, panes_of
@@ -36,7 +36,7 @@ def both(
     spark: Any, archive: Archive, spans: Sequence[tuple[int, int]], window: int, space: FeatureSpace
 ) -> tuple[FeatureTable, FeatureTable]:
     asked = [WindowedSpace(window, windows_within(spans, window), space)]
-    (here,), (there,) = features_of_archive(archive, asked, unheard), features_on_spark(spark, archive, asked)
+    (here,), (there,) = features_of_archive(archive, asked, ignore_progress), features_on_spark(spark, archive, asked)
     return here, there
 
 
@@ -125,7 +125,7 @@ def test_several_sizes_functions_of_the_user_and_a_damaged_chunk(spark: Any, tmp
         for size in (30, 70)
     ]
     with pytest.warns(ArchiveWarning, match="is damaged and left out"):
-        here = features_of_archive(open_archive(archive.root), sizes, unheard)
+        here = features_of_archive(open_archive(archive.root), sizes, ignore_progress)
     with pytest.warns(ArchiveWarning, match="is damaged and left out") as told:
         there = features_on_spark(spark, archive, sizes)
     assert len(told) == 1, "however many tasks met it"

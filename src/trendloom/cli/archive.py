@@ -11,7 +11,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from trendloom.cli.console import Shown, output_console, progress, tell_note, warnings_told
+from trendloom.cli.console import Shown, output_console, progress, report_note, warnings_told
 from trendloom.cli.options import STANDARD_INPUT, Messages, SomeEvents, command_options, read_query
 from trendloom.errors import OptionError, option
 from trendloom.options import ARCHIVE, Options, columns_named, option_field
@@ -179,7 +179,7 @@ def archive(
         with progress(wanted=not messages.quiet) as shown:
             archived = _archived(request, events, options, shown, messages)
         if not messages.quiet:
-            tell_note(_told(archived, folder))
+            report_note(_told(archived, folder))
         if kept.compact:
             _look_after(root, compact=True, quiet=True)
 
@@ -229,4 +229,4 @@ def _look_after(root: Path, *, compact: bool, quiet: bool) -> None:
     open_archive(root)
     fewer = put_together(root)
     if not quiet:
-        tell_note(f"{fewer:,} files fewer in {root}" if fewer else f"there are no small files in {root}")
+        report_note(f"{fewer:,} files fewer in {root}" if fewer else f"there are no small files in {root}")

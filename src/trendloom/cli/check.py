@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from trendloom.cli.console import tell_warnings
+from trendloom.cli.console import report_warnings
 from trendloom.cli.options import Messages, QueryFile, SomeEvents, command_options, read_query
 from trendloom.errors import QueryNote
 from trendloom.options import Options
@@ -28,7 +28,7 @@ def check(query_file: QueryFile, *, events: SomeEvents = None, options: Options,
     warnings = check_text(text, events or None, options)
     if messages.quiet:
         return
-    tell_warnings(warnings)
+    report_warnings(warnings)
     doubts = sum(not isinstance(warning, QueryNote) for warning in warnings)
     typer.echo(_verdict(len(queries_of(text, options.query)), doubts, seen=bool(events) or options.schema is not None))
 

@@ -73,7 +73,7 @@ def reporting(*, debug: bool = False) -> Iterator[None]:
     except Exception as error:
         if debug:
             errors_console().print_exception()
-        tell_error(understood(error))
+        report_error(understood(error))
         raise typer.Exit(exit_status(error)) from None
 
 
@@ -102,11 +102,11 @@ def _forget_standard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def tell_error(error: TrendloomError) -> None:
+def report_error(error: TrendloomError) -> None:
     errors_console().print(_marked("error", "bold red", str(error)))
 
 
-def tell_refusal(error: TrendloomError, what: str) -> None:
+def report_refusal(error: TrendloomError, what: str) -> None:
     """Say that something was refused, and everything else goes on."""
     errors_console().print(_marked("refused", "bold yellow", f"{what}: {error}"))
 
@@ -114,11 +114,11 @@ def tell_refusal(error: TrendloomError, what: str) -> None:
 # ------------------------------------------------------------------------------------- warnings and notes
 
 
-def tell_warnings(warnings: Iterable[QueryWarning | str], query: str | None = None) -> None:
+def report_warnings(warnings: Iterable[QueryWarning | str], query: str | None = None) -> None:
     of = f" in query {query}" if query is not None else ""
     for warning in warnings:
         if isinstance(warning, QueryNote):
-            tell_note(str(warning))
+            report_note(str(warning))
         else:
             errors_console().print(_marked(f"warning{of}", "bold yellow", str(warning)))
 
@@ -133,10 +133,10 @@ def warnings_told(*, quiet: bool) -> Iterator[None]:
             yield
         finally:
             if not quiet:
-                tell_warnings(str(one.message) for one in told if one.category in (UserWarning, ArchiveWarning))
+                report_warnings(str(one.message) for one in told if one.category in (UserWarning, ArchiveWarning))
 
 
-def tell_note(text: str) -> None:
+def report_note(text: str) -> None:
     errors_console().print(_marked("note", "bold cyan", text))
 
 

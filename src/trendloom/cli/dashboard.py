@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from trendloom.cli.console import tell_note
+from trendloom.cli.console import report_note
 from trendloom.cli.options import Messages, command_options
 
 EPILOG = """
@@ -52,6 +52,6 @@ def dashboard(
 
     def ready(address: str) -> None:
         known = "" if token is None else "?token=..."
-        tell_note(f"the page is at {address}{known} (Ctrl+C ends it)")
+        report_note(f"the page is at {address}{known} (Ctrl+C ends it)")
 
     serve(archive, access, allowance, ready)

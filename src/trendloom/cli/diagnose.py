@@ -17,7 +17,7 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from trendloom.cli.archive import open_archive_at
-from trendloom.cli.console import output_console, progress, spark_prints_into, tell_note, warnings_told
+from trendloom.cli.console import output_console, progress, report_note, spark_prints_into, warnings_told
 from trendloom.cli.options import Messages, command_options
 from trendloom.cli.picture import check_target
 from trendloom.errors import OptionError
@@ -204,16 +204,16 @@ def diagnose(chosen: DiagnoseOptions, features: FeatureEngine, options: Options,
 
         draw_reasons(found, target, dated=opened.axis.timestamp)
     if not messages.quiet:
-        _tell(found, text, chosen.picture)
+        _report(found, text, chosen.picture)
 
 
-def _tell(found: Diagnosis, query: str | None, picture: str | None) -> None:
+def _report(found: Diagnosis, query: str | None, picture: str | None) -> None:
     for note in found.notes:
-        tell_note(note)
+        report_note(note)
     if query is not None:
-        tell_note("the language can say this monitor, too:\n" + query.rstrip())
+        report_note("the language can say this monitor, too:\n" + query.rstrip())
     if picture is not None:
-        tell_note(f"drawn: {picture}")
+        report_note(f"drawn: {picture}")
 
 
 # ------------------------------------------------------------------------------------------------- the table

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.text import Text
 
-from trendloom.cli.console import output_console, tell_note
+from trendloom.cli.console import output_console, report_note
 from trendloom.cli.options import Messages, QueryFile, SomeEvents, command_options, read_query
 from trendloom.cli.picture import check_target
 from trendloom.options import ENGINE, EVENTS, OUTPUT, Options, option_field
@@ -73,7 +73,7 @@ def _draw(explained: Explained, target: Path) -> None:
     from trendloom.viz.query import draw_explained
 
     draw_explained(explained.plans, explained.shared, target)
-    tell_note(f"drawn: {target}")
+    report_note(f"drawn: {target}")
 
 
 def _print(text: str) -> None:

@@ -20,10 +20,10 @@ from trendloom.cli.archive import open_archive_at
 from trendloom.cli.console import (
     INTERRUPTED,
     errors_console,
+    report_note,
+    report_refusal,
+    report_warnings,
     spark_prints_into,
-    tell_note,
-    tell_refusal,
-    tell_warnings,
     warnings_told,
 )
 from trendloom.cli.options import read_query
@@ -142,7 +142,7 @@ def serve_request(request: Request, report: Report) -> None:
     request.check()
     report.check()
     if not report.quiet:
-        tell_note("starting Spark")
+        report_note("starting Spark")
     voice = WorkloadVoice(request.watched, report.quiet)
     with warnings_told(quiet=report.quiet), spark_prints_into(report.log, debug=report.debug):
         workload, schema, spark = _opened(request, voice)
@@ -185,7 +185,7 @@ def serve_opened(opened: OpenedStream, name: str, target: Sink, service: Service
     if service.memory is not None:
         show_table(opened.spark.table(service.memory).toArrow(), opened.schema)
     if not report.quiet:
-        tell_note(_totals(end, stopped=stop.is_set()))
+        report_note(_totals(end, stopped=stop.is_set()))
     if show.broken:
         raise BrokenPipeError
 
@@ -233,7 +233,7 @@ class WorkloadVoice:
         if self.waiting is not None:
             self.waiting.append((warning, query))
         elif not self.quiet:
-            tell_warnings([warning], query)
+            report_warnings([warning], query)
 
     def begin(self) -> None:
         """Tell what has waited, and from now on everything at once."""
@@ -243,7 +243,7 @@ class WorkloadVoice:
 
     def refuse(self, error: TrendloomError) -> None:
         """Even those who want no notes hear of it: nothing else would tell that the file is not what runs."""
-        tell_refusal(error, f"a change of {self.file}")
+        report_refusal(error, f"a change of {self.file}")
 
 
 def stream_name(source: Source, target: Sink) -> str:
@@ -322,8 +322,8 @@ def serve_monitors(request: MonitorRequest, report: Report) -> None:
         monitors = [find_monitor(archive, name) for name in dict.fromkeys(request.names)]
     if not report.quiet:
         for one in monitors:
-            tell_note(f"{one.name}: {one.formula}")
-        tell_note("starting Spark")
+            report_note(f"{one.name}: {one.formula}")
+        report_note("starting Spark")
     with warnings_told(quiet=report.quiet), spark_prints_into(report.log, debug=report.debug):
         opened = _opened_monitors(request, archive, monitors)
     serve_opened(opened, stream_name(request.source, request.target), request.target, request.service, report)

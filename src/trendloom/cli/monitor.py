@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trendloom.cli.archive import open_archive_at
-from trendloom.cli.console import output_console, progress, spark_prints_into, tell_note, warnings_told
+from trendloom.cli.console import output_console, progress, report_note, spark_prints_into, warnings_told
 from trendloom.cli.diagnose import FeatureEngine
 from trendloom.cli.options import Format, Messages, command_options
 from trendloom.errors import OptionError
@@ -94,7 +94,7 @@ def monitor(
 
         write(alerts, delivery.format, delivery.path)
     if not messages.quiet:
-        _tell(found, opened, alerts)
+        _report(found, opened, alerts)
 
 
 def _alerts(
@@ -121,13 +121,13 @@ def _show(alerts: pa.Table, found: Monitor) -> None:
     show([Preview(found.name, Schema(()), shown.slice(0, MOST_ROWS), len(shown))], output_console())
 
 
-def _tell(found: Monitor, archive: Archive, alerts: pa.Table) -> None:
-    tell_note(f"{found.formula}; {found.grade} when it was made")
+def _report(found: Monitor, archive: Archive, alerts: pa.Table) -> None:
+    report_note(f"{found.formula}; {found.grade} when it was made")
     text = found.query(archive.axis)
     if text is not None:
-        tell_note("the language can say this monitor, too:\n" + text.rstrip())
+        report_note("the language can say this monitor, too:\n" + text.rstrip())
     if not len(alerts):
-        tell_note("no window is like that")
+        report_note("no window is like that")
 
 
 def _list(archive: Archive) -> None:

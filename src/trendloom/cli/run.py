@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from trendloom.cli.console import Shown, progress, spark_prints_into, tell_note, tell_warnings
+from trendloom.cli.console import Shown, progress, report_note, report_warnings, spark_prints_into
 from trendloom.cli.options import AllEvents, Format, Messages, QueryFile, command_options, read_query
 from trendloom.cli.picture import MatchPicture, check_target
 from trendloom.options import OUTPUT, Options, option_field
@@ -69,13 +69,13 @@ def run(query_file: QueryFile, events: AllEvents, options: Options, output: RowO
     if quiet:
         return
     if picture is not None:
-        tell_note(f"drawn: {picture.target}")
+        report_note(f"drawn: {picture.target}")
     for answer in (answer for answer, found in zip(rows, counts, strict=True) if not found):
-        tell_note(_of_query(answer) + answer.without_rows())
+        report_note(_of_query(answer) + answer.without_rows())
     if unsorted:
-        tell_note("rows are in the order in which they were found: sorted, they would not fit in memory")
+        report_note("rows are in the order in which they were found: sorted, they would not fit in memory")
     if output.output is not None:
-        tell_note(f"{count:,} row{'' if count == 1 else 's'} written to {output.output}")
+        report_note(f"{count:,} row{'' if count == 1 else 's'} written to {output.output}")
 
 
 def _counted(answer: Answer, counts: list[int], number: int) -> Answer:
@@ -99,11 +99,11 @@ def watch_of(shown: Shown, unsorted: list[bool], *, quiet: bool, debug: bool) ->
 
     def warn(warning: QueryWarning, query: str | None) -> None:
         if not quiet:
-            tell_warnings([warning], query)
+            report_warnings([warning], query)
 
     def beforehand(warning: str) -> None:
         shown.say("computing exact numbers")
-        tell_warnings([] if quiet else [warning])
+        report_warnings([] if quiet else [warning])
 
     @contextmanager
     def starting() -> Iterator[None]:

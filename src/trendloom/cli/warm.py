@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from trendloom.cli.console import progress, tell_note
+from trendloom.cli.console import progress, report_note
 from trendloom.cli.options import Messages, command_options
 
 EPILOG = """
@@ -47,4 +47,4 @@ def warm(
         run_all(wanted, processes or os.cpu_count() or 1, done)
     if not messages.quiet:
         did = f"{compiled:,} functions compiled" if compiled else "nothing to compile"
-        tell_note(f"{did}: {len(wanted)} kinds of queries are ready in {code_folder().written}")
+        report_note(f"{did}: {len(wanted)} kinds of queries are ready in {code_folder().written}")

@@ -20,7 +20,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from trendloom.cli.console import errors_console, output_console, tell_warnings
+from trendloom.cli.console import errors_console, output_console, report_warnings
 from trendloom.cli.output import MOST_ROWS, Preview, show
 from trendloom.engines.spark.streaming.metrics import Metrics, shown_watermark, write_prometheus
 from trendloom.engines.spark.streaming.service import StreamWatch
@@ -94,7 +94,7 @@ class Screen:
             try:
                 write_prometheus(metrics, Path(self.metrics), time.time())
             except OSError as problem:  # the stream matters more than its metrics
-                tell_warnings([f"{self.metrics} cannot be written: {problem.strerror or problem}"])
+                report_warnings([f"{self.metrics} cannot be written: {problem.strerror or problem}"])
 
 
 @contextmanager
@@ -114,11 +114,11 @@ def watching(screen: Screen) -> Iterator[StreamWatch]:
             yield StreamWatch(screen.write, lambda error, pause: _note_trouble(screen, error, pause))
         return
 
-    def tell(metrics: Metrics) -> None:
+    def report(metrics: Metrics) -> None:
         screen.write(metrics)
         typer.echo(line(metrics, time.time()), err=True)
 
-    yield StreamWatch(tell, lambda error, pause: tell_warnings([_trouble(error, pause)]))
+    yield StreamWatch(report, lambda error, pause: report_warnings([_trouble(error, pause)]))
 
 
 def status(screen: Screen, now: float) -> Table:

@@ -30,7 +30,7 @@ from typing import Any, Literal
 from trendloom.errors import DataError, OptionError, RunError, TrendloomError
 from trendloom.model.amounts import bytes_of
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 """How work says how far it is."""
 Work = Callable[..., Any]
 """A function of a module: `work(tell, folder, *given)`. What it returns must be picklable."""
@@ -257,11 +257,11 @@ def _carry_out(tells: Connection, allowance: Allowance, folder: Path, work: Work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever stops the page stops this too, and needs no traceback
     _limit(allowance)
 
-    def tell(said: str) -> None:
+    def report(said: str) -> None:
         tells.send(PageJob("running", said))
 
     try:
-        heard = PageJob("done", answer=work(tell, folder, *given))
+        heard = PageJob("done", answer=work(report, folder, *given))
     except TrendloomError as error:
         heard = PageJob("failed", error.message, error.hint)
     except MemoryError:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from trendloom.archive import Archive
 from trendloom.dashboard.app_state import opened_quietly
-from trendloom.dashboard.jobs import Allowance, Tell
+from trendloom.dashboard.jobs import Allowance, Report
 from trendloom.diagnosis.diagnosis import Diagnosis
 from trendloom.diagnosis.monitors import Grade
 from trendloom.diagnosis.request import DiagnosisRequest, MarkedInterval
@@ -81,7 +81,7 @@ class RunResult:
 # ------------------------------------------------------------------------------------------------- looking
 
 
-def look_at_query(tell: Tell, folder: Path, root: Path, text: str) -> QueryLook:
+def look_at_query(report: Report, folder: Path, root: Path, text: str) -> QueryLook:
     """A query over the columns of an archive, not run."""
     archive = opened_quietly(root).archive
     try:
@@ -132,19 +132,19 @@ def schema_of_archive(archive: Archive) -> Schema:
 
 
 def run_query(
-    tell: Tell, folder: Path, root: Path, text: str, stretch: tuple[int | None, int | None], allowance: Allowance
+    report: Report, folder: Path, root: Path, text: str, stretch: tuple[int | None, int | None], allowance: Allowance
 ) -> RunResult:
     """Run a query over an archive, or a stretch [from, to) of it in ticks; at most the allowed rows are kept."""
     archive = opened_quietly(root).archive
     (query,) = _one_query(text)
     plan = bind(query, schema_of_archive(archive))
-    tell("reading events")
+    report("reading events")
     began = time.perf_counter()
     events = events_for(archive, plan, stretch)
-    tell(f"looking for matches in {len(events):,} events")
+    report(f"looking for matches in {len(events):,} events")
     notes: list[str] = []
     options = _options(archive, limit=allowance.rows + 1, memory_limit=allowance.bytes)
-    found = answers(text, events, options, _watch(tell, notes))
+    found = answers(text, events, options, _watch(report, notes))
     rows = table_of(found)
     if not len(rows):
         notes.append(found[0].without_rows().partition("\n")[0])
@@ -169,15 +169,15 @@ def events_for(archive: Archive, plan: Plan, stretch: tuple[int | None, int | No
     return table
 
 
-def _watch(tell: Tell, notes: list[str]) -> Watch:
+def _watch(report: Report, notes: list[str]) -> Watch:
     def warn(warning: QueryWarning, query: str | None) -> None:
         notes.append(warning.message)  # hints name options, which a page has not
 
     def compiling(name: str | None) -> None:
-        tell("looking for matches" if name is None else f"compiling {name}, once")
+        report("looking for matches" if name is None else f"compiling {name}, once")
 
     return Watch(
-        progress=lambda found: tell(f"{found:,} matches so far"),
+        progress=lambda found: report(f"{found:,} matches so far"),
         unsorted=lambda: notes.append("rows are in the order in which they were found"),
         warn=warn,
         compiling=compiling,
@@ -215,15 +215,15 @@ class Reason:
     diagnosis: Diagnosis
 
 
-def find_reason(tell: Tell, folder: Path, question: Question) -> Reason:
+def find_reason(report: Report, folder: Path, question: Question) -> Reason:
     """The diagnosis of marked intervals."""
     archive = opened_quietly(question.root).archive
-    watch = DiagnosisWatch(progress=lambda what, share: tell(f"{what} ({share:.0%})"))
+    watch = DiagnosisWatch(progress=lambda what, share: report(f"{what} ({share:.0%})"))
     return Reason(question, diagnose_archive(archive, question.request(), watch=watch))
 
 
-def keep_reason(tell: Tell, folder: Path, reason: Reason, name: str) -> Grade:
+def keep_reason(report: Report, folder: Path, reason: Reason, name: str) -> Grade:
     """Keep a reason as a monitor; gives how well it tells the marked windows apart."""
     archive = opened_quietly(reason.question.root).archive
-    tell("precision and recall of the monitor")
+    report("precision and recall of the monitor")
     return save_diagnosis(archive, reason.diagnosis, name, query=reason.question.query).grade

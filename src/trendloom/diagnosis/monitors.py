@@ -25,7 +25,7 @@ from trendloom.diagnosis.feature_space import FeatureSpace, features_at, windows
 from trendloom.diagnosis.features import Feature, FeatureTable, Floats, Ticks, Truths
 from trendloom.diagnosis.formula import COMPARE, Formula, Predicate
 from trendloom.diagnosis.periods import Period
-from trendloom.diagnosis.request import Progress, unheard
+from trendloom.diagnosis.request import Progress, ignore_progress
 from trendloom.errors import DataError, OptionError, did_you_mean
 from trendloom.frontend.tql.keywords import write_name
 from trendloom.io.timestamps import ticks
@@ -188,7 +188,11 @@ def check_monitor_name(name: str | None) -> None:
 
 
 def run_monitor(
-    archive: Archive, monitor: Monitor, low: int | None = None, high: int | None = None, progress: Progress = unheard
+    archive: Archive,
+    monitor: Monitor,
+    low: int | None = None,
+    high: int | None = None,
+    progress: Progress = ignore_progress,
 ) -> pa.Table:
     """The windows of [low, high) in which the formula holds: `monitor`, `window_start`, `window_end`, the features."""
     first, last = archive.span
@@ -210,7 +214,9 @@ def run_monitor(
     return pa.table(columns)
 
 
-def graded(archive: Archive, formula: Formula, periods: Sequence[Period], progress: Progress = unheard) -> Grade:
+def graded(
+    archive: Archive, formula: Formula, periods: Sequence[Period], progress: Progress = ignore_progress
+) -> Grade:
     """How the formula, as a monitor runs it, labels the windows of labelled periods."""
     tables = formula_features(archive, formula, [(one.low, one.high) for one in periods], progress)
     finest = min(tables, key=lambda table: table.window)
@@ -239,7 +245,12 @@ def _times(starts: Ticks, archive: Archive) -> pa.Array:
 
 
 def formula_features(
-    archive: Archive, formula: Formula, spans: Sequence[Span], progress: Progress = unheard, *, whole: bool = True
+    archive: Archive,
+    formula: Formula,
+    spans: Sequence[Span],
+    progress: Progress = ignore_progress,
+    *,
+    whole: bool = True,
 ) -> tuple[FeatureTable, ...]:
     """The features of a formula over some stretches of time, a table for each window size.
 

@@ -60,20 +60,20 @@ def diagnose(
     `tables`: features over all these periods, one table per window size. `related`: labelled periods of related
     partitions (`related_periods`), None where there are none; features that do not hold there are false positives.
     """
-    tell = progress or (lambda _what, _share: None)
+    report = progress or (lambda _what, _share: None)
     check_periods(periods)
-    tell("rewards", 0.0)
+    report("rewards", 0.0)
     scene = _scene(tables, periods, related or ())
     candidates = _ranked(scene, settings)
-    tell("related partitions", 0.6)
+    report("related partitions", 0.6)
     candidates = _leap(candidates, settings)
     candidates = _validated(scene, candidates, settings) if related else candidates
-    tell("correlations", 0.8)
+    report("correlations", 0.8)
     candidates = _clustered(scene, candidates, settings)
-    tell("boundaries", 0.9)
+    report("boundaries", 0.9)
     ranges = _ranges(scene, [one.feature for one in candidates if one.kept], settings)
     found = _told(scene, candidates, ranges, settings)
-    tell("done", 1.0)
+    report("done", 1.0)
     notes = (*found.notes, *(() if related else (NO_RELATED if related is None else NONE_LABELLED,)))
     used = (*periods, *(related or ()))
     return replace(found, notes=notes, periods=used, related=None if related is None else len(related))

@@ -18,11 +18,11 @@ WINDOW = "30 s"
 """Smooths what is measured every few seconds, and loses few details: the choice of the thesis."""
 
 Progress = Callable[[str, float], None]
-"""Hears in words what is being done now, and the share of all work that is behind."""
+"""Callback invoked with what is being done now, in words, and the share of all work that is done."""
 
 
-def unheard(what: str, share: float) -> None:
-    """Where nobody listens."""
+def ignore_progress(what: str, share: float) -> None:
+    """The default callback."""
 
 
 @dataclass(frozen=True)

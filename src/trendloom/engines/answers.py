@@ -19,7 +19,7 @@ from trendloom.logical.plan import Aggregation, Plan
 from trendloom.options import Options
 from trendloom.runtime.reading import for_queries, is_spark_frame, queries_of
 from trendloom.runtime.result_columns import one_table
-from trendloom.runtime.warnings import Warn, tell_warnings, warn_in_python
+from trendloom.runtime.warnings import Warn, report_warnings, warn_in_python
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHE
     """The queries of a text over a stream; nothing has run yet when this returns, but everything is checked."""
     queries = queries_of(text, options.query)
     reading, found = _answers(queries, source, for_queries(options, queries), watch)
-    tell_warnings(reading, [answer.plan for answer in found], watch.warn)
+    report_warnings(reading, [answer.plan for answer in found], watch.warn)
     return [_warning_of_infinity(answer, watch) for answer in found] if options.numeric == "float" else found
 
 

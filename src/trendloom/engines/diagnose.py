@@ -25,7 +25,7 @@ from trendloom.diagnosis.periods import Period
 from trendloom.diagnosis.reasoning import NO_RELATED
 from trendloom.diagnosis.reasoning import diagnose as reason_of
 from trendloom.diagnosis.related_periods import RelatedPeriods, related_periods
-from trendloom.diagnosis.request import DiagnosisRequest, Progress, unheard
+from trendloom.diagnosis.request import DiagnosisRequest, Progress, ignore_progress
 from trendloom.diagnosis.series import monitored_series
 from trendloom.errors import DataError, OptionError, did_you_mean
 from trendloom.logical.display import show_duration
@@ -38,7 +38,7 @@ OF_READING = 0.85
 class DiagnosisWatch:
     """Callbacks: for progress, and a context around the start of Spark."""
 
-    progress: Progress = unheard
+    progress: Progress = ignore_progress
     starting: Callable[[], AbstractContextManager[None]] = nullcontext
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.expr.row_slices import in_context, side_by_side
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import Divisible, Expected, Failed, Hear, Kernel
+from trendloom.kernels.contract import Divisible, Expected, Failed, Kernel, OnProgress
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.totals import Totals
 
@@ -62,10 +62,10 @@ class Portion:
         """A state in which everything before was given out."""
         return kernel.start() if self.before is None else kernel.load(None, self.before)
 
-    def results(self, kernel: Kernel[Any, Any], state: Any, hear: Hear | None) -> Iterator[Any]:
+    def results(self, kernel: Kernel[Any, Any], state: Any, on_progress: OnProgress | None) -> Iterator[Any]:
         """What this part gives out, in numbers of the whole block."""
         if self.until is None:
-            found = kernel.finish(state, hear)
+            found = kernel.finish(state, on_progress)
         else:
             found, _ = kernel.step(self.start(kernel), self.block, self.until)
         return map(self._renumbered, found)
@@ -128,13 +128,13 @@ class Run:
             return replace(known[0], number=number, exact=False, least=max(one.least for one in known))
         return replace(known[0], number=number, least=sum(one.least for one in known))
 
-    def results(self, hear: Hear | None = None) -> Iterator[Any]:
+    def results(self, on_progress: OnProgress | None = None) -> Iterator[Any]:
         """All results, in the order of the parts."""
         if len(self.parts) == 1:
-            yield from self.parts[0].results(self.kernel, self.states[0], hear)
+            yield from self.parts[0].results(self.kernel, self.states[0], on_progress)
             return
         both = zip(self.parts, self.states, strict=True)
-        yield from _in_turn([_PortionJob(part, self.kernel, state, hear) for part, state in both], self.threads)
+        yield from _in_turn([_PortionJob(part, self.kernel, state, on_progress) for part, state in both], self.threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,10 +142,10 @@ class _PortionJob:
     part: Portion
     kernel: Kernel[Any, Any]
     state: Any
-    hear: Hear | None
+    on_progress: OnProgress | None
 
     def results(self) -> Iterator[Any]:
-        return self.part.results(self.kernel, self.state, self.hear)
+        return self.part.results(self.kernel, self.state, self.on_progress)
 
 
 class _Done:

@@ -13,7 +13,7 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Total
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.contract import Expected, Failed, Hear
+from trendloom.kernels.contract import Expected, Failed, OnProgress
 from trendloom.kernels.contract.matches import Matches, ResultColumn, join
 from trendloom.kernels.contract.totals import Totals, Widening
 from trendloom.logical.plan import Aggregation
@@ -139,20 +139,20 @@ def _counted(
     physical = shown.physical
     run = Run(physical.kernel, shown.block, threads)
 
-    def tell(beforehand: bool) -> None:
+    def check_expected(beforehand: bool) -> None:
         expected = run.expected(beforehand=beforehand)
         refuse_floods(physical, expected, limited=limit is not None)
         if expected is not None and foreseen is not None and limit is None and expected.stoppable:
             foreseen(expected)
 
-    tell(True)
+    check_expected(True)
     found = run.results()
     if limit is not None:
         yield from found
         return
     first, all_there = _up_to(found, FIRST_ENTRIES)
     if not all_there:
-        tell(False)
+        check_expected(False)
     count = 0
     for matches in _chained(first, found):
         count += len(matches)
@@ -183,8 +183,8 @@ class GroupResults:
     """The results of a group of queries over a stream, handed out by query.
 
     The events are read and sorted, and the kernel runs, when results of any query are first asked for; those of the
-    other queries wait. `hear` is called before long numbers are computed. `decimals`: results are Spark's, so a number
-    of matches that they cannot hold is refused before it is computed.
+    other queries wait. `on_progress` is called before long numbers are computed. `decimals`: results are Spark's, so a
+    number of matches that they cannot hold is refused before it is computed.
     """
 
     def __init__(
@@ -192,11 +192,11 @@ class GroupResults:
         group: QueryGroup,
         stream: Stream | Callable[[], Stream],
         *,
-        hear: Hear | None = None,
+        on_progress: OnProgress | None = None,
         decimals: bool = False,
     ) -> None:
         self.group, self._stream = group, stream
-        self._hear = self._refuse_wide if decimals else hear
+        self._on_progress = self._refuse_wide if decimals else on_progress
         self._sorted: tuple[Block, Keys] | None = None
         self._results: Iterator[Result] | None = None
         self._waiting: list[deque[Result]] = [deque() for _ in group.queries]
@@ -240,7 +240,7 @@ class GroupResults:
         try:
             if self._results is None:
                 block, _ = self.sorted
-                self._results = Run(self.group.kernel, block, self.stream.threads).results(self._hear)
+                self._results = Run(self.group.kernel, block, self.stream.threads).results(self._on_progress)
             return next(self._results, None)
         except Exception as error:
             self._error = error

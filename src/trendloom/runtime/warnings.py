@@ -23,7 +23,7 @@ def warn_in_python(warning: QueryWarning, query: str | None = None) -> None:
     warnings.warn(text, stacklevel=_frames_inside() + 1)
 
 
-def tell_warnings(reading: Iterable[QueryWarning], plans: Iterable[Plan], warn: Warn) -> None:
+def report_warnings(reading: Iterable[QueryWarning], plans: Iterable[Plan], warn: Warn) -> None:
     """All that is known before queries run."""
     for warning in reading:
         warn(warning, None)

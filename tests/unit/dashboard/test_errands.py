@@ -17,38 +17,38 @@ from trendloom.errors import DataError, OptionError, RunError
 SECOND_AND_MORE = 1.5
 
 
-def answer_at_once(tell: Any, folder: Path, number: int) -> int:
+def answer_at_once(report: Any, folder: Path, number: int) -> int:
     (folder / "left").write_text("behind")
     return number + 1
 
 
-def refuse(tell: Any, folder: Path) -> None:
+def refuse(report: Any, folder: Path) -> None:
     raise OptionError("this cannot be", hint="do that")
 
 
-def fail(tell: Any, folder: Path) -> None:
+def fail(report: Any, folder: Path) -> None:
     raise ZeroDivisionError("by nothing")
 
 
-def run_for_ever(tell: Any, folder: Path) -> None:
-    tell(f"process {os.getpid()}")
+def run_for_ever(report: Any, folder: Path) -> None:
+    report(f"process {os.getpid()}")
     while True:
         pass
 
 
-def start_a_child_for_ever(tell: Any, folder: Path) -> None:
+def start_a_child_for_ever(report: Any, folder: Path) -> None:
     child = os.fork()
     if child:
-        tell(f"process {child}")
+        report(f"process {child}")
     while True:
         time.sleep(1)
 
 
-def take_much_memory(tell: Any, folder: Path) -> float:
+def take_much_memory(report: Any, folder: Path) -> float:
     return float(np.ones(3 << 27).sum())  # three gigabytes
 
 
-def die(tell: Any, folder: Path) -> None:
+def die(report: Any, folder: Path) -> None:
     os._exit(3)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import KEY, PANE, Hear
+from trendloom.kernels.contract import KEY, PANE, OnProgress
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy
 from trendloom.kernels.contract.matches import Matches, ResultColumn
 from trendloom.kernels.contract.totals import Amounts, Totals
@@ -74,7 +74,7 @@ class Toy:
         found = list(self._ended(state, watermark)) if watermark is not None else []
         return iter(found), state | {"before": watermark if watermark is not None else state["before"]}
 
-    def finish(self, state: dict[str, Any], hear: Hear | None = None) -> Iterator[Totals]:
+    def finish(self, state: dict[str, Any], on_progress: OnProgress | None = None) -> Iterator[Totals]:
         return self._ended(state, None)
 
     def kept(self, state: dict[str, Any]) -> Array | None:

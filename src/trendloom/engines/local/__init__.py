@@ -50,13 +50,13 @@ def results_of(
     """
     warned: set[int] = set()
 
-    def hear(found: object) -> None:
+    def on_progress(found: object) -> None:
         warning = warning_of_digits(found) if isinstance(found, Widening) else None
         if isinstance(found, Widening) and warning and beforehand is not None and found.query not in warned:
             warned.add(found.query)
             beforehand(warning)
 
-    return GroupResults(with_memory(group), stream, hear=hear)
+    return GroupResults(with_memory(group), stream, on_progress=on_progress)
 
 
 def rows(

@@ -13,7 +13,7 @@ from trendloom.engines.answers import Answer, Watch
 from trendloom.errors import QueryWarning
 from trendloom.frontend.tree import Query
 from trendloom.io.events import Events
-from trendloom.kernels.jit.compiled import hearing
+from trendloom.kernels.jit.compiled import observe_compilations
 from trendloom.logical.statistics import UNKNOWN, StatisticsOf
 from trendloom.optimizer.nesting_costs import compared_values
 from trendloom.optimizer.split_by_equality import split_by_equality
@@ -68,7 +68,7 @@ def _results(group: QueryGroup, events: Events, options: Options, watch: Watch, 
 
 
 def _rows(results: GroupResults, query: int, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
-    with nullcontext() if watch.compiling is None else hearing(watch.compiling):
+    with nullcontext() if watch.compiling is None else observe_compilations(watch.compiling):
         yield from local.rows(
             results,
             query,

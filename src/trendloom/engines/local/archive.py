@@ -10,7 +10,7 @@ from trendloom.io.read import InMemory
 from trendloom.options import Options
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import for_queries, load, queries_of
-from trendloom.runtime.warnings import tell_warnings
+from trendloom.runtime.warnings import report_warnings
 
 
 def archive_locally(request: ArchiveRequest, source: object, options: Options, watch: Watch = UNWATCHED) -> Archived:
@@ -22,7 +22,7 @@ def archive_locally(request: ArchiveRequest, source: object, options: Options, w
     series = request.opened(events.schema, events.table.schema, workload, options)
     archiving = Archiving(request)
     if not queries:
-        tell_warnings(events.warnings, (), watch.warn)
+        report_warnings(events.warnings, (), watch.warn)
     with archiving.alone(series):
         found = answers(request.text, InMemory(events.table), options, watch) if queries else []
         archiving.commit_events(archiving.event_writer().events(events.table))

@@ -12,7 +12,7 @@ from trendloom.errors import OptionError, option
 from trendloom.frontend.tree import Query
 from trendloom.options import DetectArguments, Options, StreamOptions, keyword_options, keywords_at
 from trendloom.runtime.reading import for_queries, is_spark_frame, queries_of
-from trendloom.runtime.warnings import tell_warnings, warn_in_python
+from trendloom.runtime.warnings import report_warnings, warn_in_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -79,7 +79,7 @@ def _detect_batch(events: object, queries: tuple[Query, ...], options: Options) 
     frame = framed(queries, events, options)
     plans = bind_all(queries, frame)
     refuse_clashing_columns(plans)
-    tell_warnings(frame.warnings, plans, warn_in_python)
+    report_warnings(frame.warnings, plans, warn_in_python)
     workload = planned_together(plans, options.limits)
     if not workload.several:
         job = job_of(frame, options.numeric, workload.queries[0])

@@ -34,7 +34,7 @@ from trendloom.kernels.aggregate.type_grained.pieces import (
 )
 from trendloom.kernels.aggregate.widening import layout_of
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import ADDED_UP, KEY, PANE, Asked, Built, Divisible, Expected, Hear
+from trendloom.kernels.contract import ADDED_UP, KEY, PANE, Asked, Built, Divisible, Expected, OnProgress
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy
 from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.kernels.contract.measures import AggregationSpec
@@ -162,13 +162,13 @@ class AggregationKernel:
         """There is one result for a group and window: nobody has to be told."""
         return None
 
-    def finish(self, state: AggregationState, hear: Hear | None = None) -> Iterator[Totals]:
-        """All windows that are still open. `hear` is told of long numbers (`Widening`), if all events are here."""
+    def finish(self, state: AggregationState, on_progress: OnProgress | None = None) -> Iterator[Totals]:
+        """All windows still open; `on_progress` is called before long numbers (`Widening`) if no event is missing."""
         if state.block is None:
             return iter(())
         block = state.block
         if state.old is None and state.new is None and state.before is None:
-            return aggregate(self.spec, block, self.numeric, widening=hear)
+            return aggregate(self.spec, block, self.numeric, widening=on_progress)
         if self.summarised:
             state = self._reduced(state, block)
         return self._ended(state, block, None)

@@ -56,8 +56,8 @@ class Divisible(Flag):
     EITHER_WAY = BY_KEY | BY_TIME
 
 
-Hear = Callable[[object], None]
-"""Who hears of something that takes long, before it begins: kernels say what that can be."""
+OnProgress = Callable[[object], None]
+"""Callback invoked before an expensive computation; its argument says which."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class Kernel(Protocol[State, Result]):
         """
         ...
 
-    def finish(self, state: State, hear: Hear | None = None) -> Iterator[Result]:
+    def finish(self, state: State, on_progress: OnProgress | None = None) -> Iterator[Result]:
         """What was not given out yet, as if the stream ended here."""
         ...
 

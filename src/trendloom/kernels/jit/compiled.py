@@ -32,7 +32,7 @@ from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
 from trendloom.kernels.jit.code_cache import CodeFolder, fingerprint_of, package_sources, state_of
-from trendloom.kernels.jit.compiler_process import Hear, Name, listeners, tell
+from trendloom.kernels.jit.compiler_process import Name, OnCompile, listeners, report_compilation
 from trendloom.kernels.jit.interpreted import Interpretable
 
 INSIDE: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -125,7 +125,7 @@ class StoredCode(_Cache):
         target_context.refresh()
         name = self._file(sig)
         found = self._load(name, sig, target_context)
-        if found is None and not code_folder().claim(name, waiting=_tell_waiting):
+        if found is None and not code_folder().claim(name, waiting=_report_waiting):
             code_folder().release(name)
             found = self._load(name, sig, target_context)
         return found
@@ -172,20 +172,20 @@ class StoredCode(_Cache):
 
 
 @contextmanager
-def hearing(hear: Hear) -> Iterator[None]:
-    """Invoke `hear` at the start and the end of every compilation within the context."""
+def observe_compilations(on_compile: OnCompile) -> Iterator[None]:
+    """Invoke `on_compile` at the start and the end of every compilation within the context."""
     listener = _Outermost()
     event.register("numba:compile", listener)
-    listeners.append(hear)
+    listeners.append(on_compile)
     try:
         yield
     finally:
-        listeners.remove(hear)
+        listeners.remove(on_compile)
         event.unregister("numba:compile", listener)
 
 
-def _tell_waiting() -> None:
-    tell("what another process compiles as well")
+def _report_waiting() -> None:
+    report_compilation("what another process compiles as well")
 
 
 class _Outermost(event.Listener):
@@ -197,12 +197,12 @@ class _Outermost(event.Listener):
     def on_start(self, event: Any) -> None:
         self._depth += 1
         if self._depth == 1:
-            tell(event.data["dispatcher"].py_func.__name__)
+            report_compilation(event.data["dispatcher"].py_func.__name__)
 
     def on_end(self, event: Any) -> None:
         self._depth -= 1
         if self._depth == 0:
-            tell(None)
+            report_compilation(None)
 
 
 @contextmanager

@@ -23,18 +23,18 @@ from numba.core.serialize import dumps
 
 Name = tuple[str, str, str]
 """The module of a kernel, its name there, and how it is compiled."""
-Hear = Callable[[str | None], None]
+OnCompile = Callable[[str | None], None]
 """Callback invoked with the name of a function when its compilation starts, here or in another process, and with None
 when it ends."""
 
-listeners: list[Hear] = []
+listeners: list[OnCompile] = []
 """Callbacks of this process."""
 
 
-def tell(name: str | None) -> None:
+def report_compilation(name: str | None) -> None:
     """Invoke the callbacks."""
-    for hear in listeners:
-        hear(name and name.strip("_").replace("_", " "))
+    for on_compile in listeners:
+        on_compile(name and name.strip("_").replace("_", " "))
 
 
 class Compiler:

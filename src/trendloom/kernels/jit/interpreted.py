@@ -33,7 +33,7 @@ import numpy as np
 from numba.core.dispatcher import OmittedArg
 from numba.core.registry import CPUDispatcher
 
-from trendloom.kernels.jit.compiler_process import Compiler, Name, tell
+from trendloom.kernels.jit.compiler_process import Compiler, Name, report_compilation
 
 VARIABLE = "TRENDLOOM_COMPILE"
 LARGEST = 1 << 23
@@ -229,7 +229,7 @@ class Attempt:
             _here.role, _here.wraps = role, False
             _spent[self.kernel, self.signature] = self.spent
             if self.asked:
-                tell(None)
+                report_compilation(None)
 
     @property
     def spent(self) -> float:
@@ -246,7 +246,7 @@ class Attempt:
             if self.kernel.name is not None and not self.kernel.is_stored(self.signature):
                 self.question = _compiler.ask(self.kernel.name, self.signature)
             self.asked = True
-            tell(self.kernel.py_func.__name__)
+            report_compilation(self.kernel.py_func.__name__)
 
     def stop(self) -> None:
         """Stop when the kernel is compiled, or when nobody else has to compile it, or can."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import FOUND, Asked, Built, Divisible, Expected, Hear
+from trendloom.kernels.contract import FOUND, Asked, Built, Divisible, Expected, OnProgress
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy, between
 from trendloom.kernels.contract.matches import Matches, ResultColumn
 from trendloom.kernels.contract.pattern_spec import PatternSpec
@@ -129,7 +129,7 @@ class SearchKernel(ABC):
             return None
         return self.count.expected(state.block)
 
-    def finish(self, state: SearchState, hear: Hear | None = None) -> Iterator[Matches]:
+    def finish(self, state: SearchState, on_progress: OnProgress | None = None) -> Iterator[Matches]:
         """The matches that were not given out yet, in bounded chunks."""
         return iter(()) if state.block is None else self._found(state.block, state.before, None)
 

@@ -16,7 +16,7 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.measures import sortable
 from trendloom.kernels.aggregate.results import weights_of
 from trendloom.kernels.columns.block import WORD, Block
-from trendloom.kernels.contract import Asked, Built, Divisible, Expected, Failed, Hear, Kernel
+from trendloom.kernels.contract import Asked, Built, Divisible, Expected, Failed, Kernel, OnProgress
 from trendloom.kernels.contract.emission import EmissionPolicy, between, joint_emission
 from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.kernels.contract.measures import Measure
@@ -105,12 +105,12 @@ class ApartQuery:
     kernel: Kernel[Any, Any]
     letters: tuple[int, ...]
 
-    def results(self, block: Block, hear: Hear | None) -> Iterator[Totals]:
+    def results(self, block: Block, on_progress: OnProgress | None) -> Iterator[Totals]:
         """Its results over the block of the group, of which it reads the events that fit a position of its own."""
         bits = tuple(block.bits[letter] for letter in self.letters)
         mine = np.logical_or.reduce([_has_bit(block, bit) for bit in set(bits)])
         _, state = self.kernel.step(self.kernel.start(), replace(block, bits=bits).only(mine), None)
-        yield from self.kernel.finish(state, hear)
+        yield from self.kernel.finish(state, on_progress)
 
 
 def _has_bit(block: Block, bit: int) -> Array:
@@ -191,9 +191,9 @@ class SharedKernel:
         """None: there is one result for a group and window."""
         return None
 
-    def finish(self, state: SharedState, hear: Hear | None = None) -> Iterator[Tagged]:
+    def finish(self, state: SharedState, on_progress: OnProgress | None = None) -> Iterator[Tagged]:
         """The results of all queries, one query after the other."""
-        return self._ended(state, None, hear)
+        return self._ended(state, None, on_progress)
 
     def kept(self, state: SharedState) -> Array | None:
         return None
@@ -211,25 +211,25 @@ class SharedKernel:
     def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Tagged] | None:
         return None
 
-    def _ended(self, state: SharedState, watermark: int | None, hear: Hear | None) -> Iterator[Tagged]:
+    def _ended(self, state: SharedState, watermark: int | None, on_progress: OnProgress | None) -> Iterator[Tagged]:
         """The windows that end after the last step and not after the watermark."""
         if state.block is None:
             return
         for number, swept in enumerate(self.totals(state.block)):
             try:
-                for found in [swept] if swept is not None else self._apart(number, state.block, hear):
+                for found in [swept] if swept is not None else self._apart(number, state.block, on_progress):
                     end = found.start + (self.queries[number].window.within or FOREVER)
                     ended = between(end, state.before, watermark)
                     yield replace(found if ended.all() else found.take(np.flatnonzero(ended)), query=number)
             except TrendloomError as error:
                 yield Failed(number, error)
 
-    def _apart(self, number: int, block: Block, hear: Hear | None) -> Iterator[Totals]:
-        def hear_of_query(found: object) -> None:
-            if hear is not None:
-                hear(replace(found, query=number) if isinstance(found, Widening) else found)
+    def _apart(self, number: int, block: Block, on_progress: OnProgress | None) -> Iterator[Totals]:
+        def report_of_query(found: object) -> None:
+            if on_progress is not None:
+                on_progress(replace(found, query=number) if isinstance(found, Widening) else found)
 
-        return self.apart[number].results(block, hear_of_query)
+        return self.apart[number].results(block, report_of_query)
 
     def totals(self, block: Block) -> Sequence[Totals | None]:
         """The totals of every query, in their order; None: its numbers are too large for a sweep."""

@@ -25,7 +25,7 @@ from trendloom.kernels.jit.code_cache import (
     package_sources,
     wanted_root,
 )
-from trendloom.kernels.jit.compiled import counting_compilations, fingerprint, hearing, njit, receive_code
+from trendloom.kernels.jit.compiled import counting_compilations, fingerprint, njit, observe_compilations, receive_code
 
 COUNT = """
 import json
@@ -164,7 +164,7 @@ def test_whoever_listens_hears_what_is_compiled_and_when_it_is_over() -> None:
         return x + 1
 
     heard: list[str | None] = []
-    with hearing(heard.append), counting_compilations() as found:
+    with observe_compilations(heard.append), counting_compilations() as found:
         assert _add_one(1) == 2
         assert _add_one(2) == 3
     _add_one(1.5)

@@ -29,7 +29,7 @@ from trendloom.options import Options
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.planning import planned_together
 from trendloom.runtime.reading import for_queries, is_spark_frame, queries_of
-from trendloom.runtime.warnings import tell_warnings
+from trendloom.runtime.warnings import report_warnings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -50,7 +50,7 @@ def archive_on_spark(request: ArchiveRequest, source: object, options: Options, 
     with in_our_words():
         frame = inspect(frame, unit_given=options.time_unit is not None)
         plans = bind_all(queries, frame)
-    tell_warnings(frame.warnings, plans, watch.warn)
+    report_warnings(frame.warnings, plans, watch.warn)
     workload = planned_together(plans, options.limits) if plans else None
     series = request.opened(frame.schema, frame.arrow, workload, options)
     set_arrow_rows(frame.df.sparkSession)

@@ -20,7 +20,7 @@ from trendloom.logical.bind.workload import refuse_clashing_columns
 from trendloom.options import Options, StreamOptions
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.planning import planned
-from trendloom.runtime.warnings import tell_warnings, warn_in_python
+from trendloom.runtime.warnings import report_warnings, warn_in_python
 from trendloom.streaming.partition_groups import alone, bundles_of, names_together
 from trendloom.streaming.statistics import Figures, figures_at, statistics_of_batches
 from trendloom.streaming.streaming_query import StreamingQuery
@@ -36,7 +36,7 @@ def detect_live(df: DataFrame, queries: tuple[Query, ...], options: Options, str
     setting = StreamSettings(stream.watermark, stream.buckets, None if late_to is None else absolute(late_to))
     place = None if checkpoint is None else absolute(checkpoint)
     plan = plan_live(df, queries, options, Figures() if place is None else figures_at(place), early=early)
-    tell_warnings(plan.frame.warnings, plan.workload.bound, warn_in_python)
+    report_warnings(plan.frame.warnings, plan.workload.bound, warn_in_python)
     rows, news = open_live(plan, setting, place)
     for note in news:
         warn_in_python(note)

@@ -20,7 +20,7 @@ from trendloom.errors import QueryNote, TrendloomError
 from trendloom.options import Options
 from trendloom.planner.sharing.groups import SharingQuestion
 from trendloom.runtime.reading import for_queries
-from trendloom.runtime.warnings import Warn, tell_warnings
+from trendloom.runtime.warnings import Warn, report_warnings
 from trendloom.streaming.statistics import Figures, figures_at
 from trendloom.streaming.workload_diff import Queries, WorkloadDiff, take_queries
 
@@ -153,7 +153,7 @@ class ChangingWorkload:
         known = figures_at(self.checkpoint)
         self.drift = DriftWatch(known, known)
         plan = self._planned(self.queries, known)
-        tell_warnings(plan.frame.warnings, plan.workload.bound, self.watch.warn)
+        report_warnings(plan.frame.warnings, plan.workload.bound, self.watch.warn)
         return self._opened(plan)
 
     def is_due(self, figures: Figures) -> bool:
@@ -203,16 +203,16 @@ class ChangingWorkload:
             self.watch.refused(error)
         if taken.changes(self.queries):
             self.pending = self._planned(taken.queries, self.drift.known)
-            self._tell(taken, self.pending)
+            self._report_changes(taken, self.pending)
 
     def _check(self, queries: Queries) -> None:
         """Refuse queries that do not bind, cannot be served, or do not fit each other or the checkpoint."""
         plan = self._planned(queries, self.drift.known)
         agreement_of(self.checkpoint, plan.streaming_queries, self.setting.buckets, self.setting.delay)
 
-    def _tell(self, taken: WorkloadDiff, plan: LivePlan) -> None:
+    def _report_changes(self, taken: WorkloadDiff, plan: LivePlan) -> None:
         added = {query.name for query in taken.added_to(self.queries)}
-        tell_warnings((), [one for one in plan.workload.bound if one.name in added], self.watch.warn)
+        report_warnings((), [one for one in plan.workload.bound if one.name in added], self.watch.warn)
         for query in taken.removed_from(self.queries):
             whose = "the query" if query.name is None else f"query '{query.name}'"
             self.watch.warn(QueryNote(f"{whose} is removed: its open windows are not given out"), None)

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract import BYTES, RESULTS, SECONDS, Built, Expected, Figure, Hear
+from trendloom.kernels.contract import BYTES, RESULTS, SECONDS, Built, Expected, Figure, OnProgress
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.trends.complete.spec import Complete
@@ -120,8 +120,8 @@ class TrendGraphKernel(SearchKernel):
         tried = "there are {} complete trends without the conditions on the whole of them, too many to try"
         return Expected(state.trends.count(), not self.graph.whole, tried if self.graph.whole else None)
 
-    def finish(self, state: SearchState, hear: Hear | None = None) -> Iterator[Matches]:
-        return state.trends.matches() if isinstance(state, Graphed) else super().finish(state, hear)
+    def finish(self, state: SearchState, on_progress: OnProgress | None = None) -> Iterator[Matches]:
+        return state.trends.matches() if isinstance(state, Graphed) else super().finish(state, on_progress)
 
     def describe(self, state: SearchState) -> Built | None:
         """The graph, how it will be walked, and what that should take."""

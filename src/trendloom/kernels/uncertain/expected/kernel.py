@@ -24,7 +24,7 @@ from trendloom.kernels.aggregate.results import weights_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.columns.segments import first_at_least
-from trendloom.kernels.contract import ADDED_UP, Asked, Built, Divisible, Expected, Hear
+from trendloom.kernels.contract import ADDED_UP, Asked, Built, Divisible, Expected, OnProgress
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy
 from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.kernels.contract.measures import Measure
@@ -299,7 +299,7 @@ class ExpectedKernel:
         """There is one result for a group and window: nothing to announce."""
         return None
 
-    def finish(self, state: ExpectedState, hear: Hear | None = None) -> Iterator[Totals]:
+    def finish(self, state: ExpectedState, on_progress: OnProgress | None = None) -> Iterator[Totals]:
         """All windows that are still open."""
         return iter(()) if state.block is None else self.ended(state.block, state.before, None)
 
@@ -358,11 +358,11 @@ class LikelyMatchesKernel(ImpreciseKernel):
             return found, after
         return chain(found, self._probabilities(block, state.before, watermark)), after
 
-    def finish(self, state: SearchState, hear: Hear | None = None) -> Iterator[Any]:
+    def finish(self, state: SearchState, on_progress: OnProgress | None = None) -> Iterator[Any]:
         """Those of all windows that are still open."""
         if state.block is None:
             return iter(())
-        return chain(super().finish(state, hear), self._probabilities(state.block, state.before, None))
+        return chain(super().finish(state, on_progress), self._probabilities(state.block, state.before, None))
 
     def _probabilities(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Totals]:
         """As totals in which all sums are zero."""
