@@ -23,9 +23,8 @@ from trendloom.cli.console import output_console
 from trendloom.engines.answers import Answer, table_of
 from trendloom.errors import OptionError
 from trendloom.io.files import find_files, scheme_of
-from trendloom.io.text import json_cells, plain_cells
 from trendloom.io.timestamps import local_times
-from trendloom.io.write import check_destination, write
+from trendloom.io.write import check_destination, json_cells, plain_cells, write
 from trendloom.logical.bind.workload import refuse_clashing_columns
 from trendloom.model.schema import Schema
 

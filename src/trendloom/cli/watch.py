@@ -25,7 +25,7 @@ from trendloom.cli.output import MOST_ROWS, Preview, show
 from trendloom.engines.spark.streaming.metrics import Metrics, shown_watermark, write_prometheus
 from trendloom.engines.spark.streaming.service import StreamWatch
 from trendloom.errors import TrendloomError
-from trendloom.io.text import json_lines
+from trendloom.io.write import json_lines
 from trendloom.model.schema import Schema
 
 UNITS = ("B", "kB", "MB", "GB", "TB")

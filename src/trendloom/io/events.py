@@ -19,9 +19,8 @@ from pyarrow import types
 from trendloom.errors import DataError, OptionError, QueryNote, QueryWarning, did_you_mean, option
 from trendloom.expr.arrays import Coder
 from trendloom.expr.vectors import Vector, from_arrow, kind_of
-from trendloom.io import iso
 from trendloom.io.intervals import check_columns, intervals_of
-from trendloom.io.timestamps import Ticks, doubt_of_unit, sizes_of, with_zone
+from trendloom.io.timestamps import Ticks, Unparsable, doubt_of_unit, parse_iso, sizes_of, with_zone
 from trendloom.io.timestamps import ticks as ticks
 from trendloom.model.imprecision import Imprecision, Intervals
 from trendloom.model.schema import RESERVED, Column, Kind, Schema
@@ -286,8 +285,8 @@ def _with_time(table: pa.Table, name: str, role: str, unit: str, zone: str | Non
 def _timestamps(column: pa.ChunkedArray, name: str, role: str, zone: str | None) -> pa.ChunkedArray:
     kind = kind_of(column.type)
     if kind is Kind.STRING:
-        parsed = iso.parse(column, zone)
-        if isinstance(parsed, iso.Unparsable):
+        parsed = parse_iso(column, zone)
+        if isinstance(parsed, Unparsable):
             raise DataError(
                 f"column '{name}' holds text that is not a time: {parsed.text!r} in row {parsed.row + 1}"
                 + (f", and {parsed.count - 1} more" if parsed.count > 1 else ""),

@@ -43,6 +43,11 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _MAGIC = re.compile(r"[*?[]")
 _MAGIC_IN_URI = re.compile(r"[*[]")  # a question mark opens the options of the file system
 
+BLOCKS = (1 << 20, 1 << 26, 1 << 30)
+"""Bytes that are parsed at once: a row must fit, so a file with a longer one is read anew with the next."""
+UTF8_HINT = "save it as UTF-8; iconv -f LATIN1 -t UTF-8 does that for most Western texts"
+NOT_TEXT = "the file may be damaged, or not be what its name says"
+
 _Found = TypeVar("_Found")
 
 
@@ -279,6 +284,51 @@ def _names_in(system: fs.FileSystem, folder: str) -> list[str] | None:
         return sorted(info.base_name for info in system.get_file_info(fs.FileSelector(folder)))
     except OSError:
         return None
+
+
+# ----------------------------------------------------------------------------------- checks that readers share
+
+
+def refuse_other_encodings(file: File) -> None:
+    """Text is UTF-8; encodings of two or four bytes per character are recognised by their first bytes."""
+
+    def head() -> bytes:
+        with file.open() as stream:
+            return bytes(stream.read(4))
+
+    first = guarded(file.name, head, NOT_TEXT)
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")) or (len(first) > 1 and 0 in first):
+        raise DataError(
+            f"{file.name} is not text in UTF-8, but in UTF-16 or UTF-32, or no text at all",
+            hint="save it as UTF-8; iconv -f UTF-16 -t UTF-8 does that",
+        )
+
+
+def in_blocks(reader: Callable[[int], _Found]) -> _Found:
+    """Read with the smallest blocks that hold every row."""
+    for size in BLOCKS[:-1]:
+        try:
+            return reader(size)
+        except pa.ArrowInvalid as problem:
+            if "straddl" not in str(problem):
+                raise
+    return reader(BLOCKS[-1])
+
+
+def refuse_duplicates(names: Sequence[str], where: str) -> None:
+    """Refuse two columns of one name: which of them is meant would be ambiguous."""
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise DataError(f"{where} has more than one column '{twice[0]}'", hint="rename or drop all but one of them")
+
+
+def decode_names(columns: pa.Schema | pa.DataType) -> None:
+    """Decode every name, also of nested fields: Arrow raises at the first that is not UTF-8."""
+    fields = columns if isinstance(columns, pa.Schema) else [columns.field(at) for at in range(columns.num_fields)]
+    for field in fields:
+        field.name.encode()
+        if pa.types.is_nested(field.type):
+            decode_names(field.type)
 
 
 # Where a folder is: on this machine, or in a file system that its address names.

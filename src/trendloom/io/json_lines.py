@@ -17,10 +17,7 @@ import pyarrow.json
 from pyarrow import types
 
 from trendloom.errors import DataError, option
-from trendloom.io import iso
-from trendloom.io.delimited import UTF8_HINT, in_blocks
-from trendloom.io.files import File, guarded
-from trendloom.io.recognise import (
+from trendloom.io.convert import (
     EXACT,
     FileColumns,
     Form,
@@ -29,7 +26,8 @@ from trendloom.io.recognise import (
     form_of_numbers,
     form_of_times,
 )
-from trendloom.io.text import decode_names
+from trendloom.io.files import UTF8_HINT, File, decode_names, guarded, in_blocks
+from trendloom.io.timestamps import looks_like_time
 
 
 class Number(str):
@@ -131,7 +129,7 @@ def _form_of_strings(column: pa.ChunkedArray) -> Form:
     values = pc.drop_null(column)
     if len(values) == 0:
         return Form.NONE
-    if not all(map(iso.looks_like_time, values.slice(0, 64).to_pylist())):
+    if not all(map(looks_like_time, values.slice(0, 64).to_pylist())):
         return Form.TEXT
     return form_of_times(values) or Form.TEXT
 

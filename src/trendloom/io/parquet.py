@@ -17,10 +17,8 @@ import pyarrow.parquet as pq
 from pyarrow import types
 
 from trendloom.errors import DataError
-from trendloom.io.convert import ConversionFailure, convert, type_of
-from trendloom.io.files import File, guarded
-from trendloom.io.recognise import form_of_text
-from trendloom.io.text import decode_names, refuse_duplicates
+from trendloom.io.convert import ConversionFailure, convert, form_of_text, type_of
+from trendloom.io.files import File, decode_names, guarded, refuse_duplicates
 
 READERS = 8
 """Files that are read at the same time: storage answers slowly more often than it sends slowly."""

@@ -17,9 +17,8 @@ from pyarrow import types
 
 from trendloom.errors import DataError, OptionError, option
 from trendloom.io.convert import parse_schema
-from trendloom.io.files import SUPPORTED, find_files, places_of
+from trendloom.io.files import SUPPORTED, find_files, places_of, refuse_duplicates
 from trendloom.io.parquet import ParquetFiles, open_parquet
-from trendloom.io.text import refuse_duplicates
 from trendloom.io.text_files import TextFiles
 
 

@@ -1,34 +1,191 @@
-"""Text files as one table: every file is read for itself, then all of them together decide what a column is.
+"""Text files as one table: each file is read on its own, then all of them decide the type of each column.
 
-Columns of CSV must be the same in every file, in any order; JSON lines may leave members out, so their columns are the
-union. A schema says what some columns are; the others are recognised (`recognise`), over all files at once. Where one
-file has numbers and another text in a column, nobody can say which is right: that is an error that names both.
+In CSV an empty field is NULL, `""` is empty text. Arrow parses in parallel blocks; where it refuses, or where an
+unclosed quote may have swallowed rows, the file is parsed once more, slowly, to name the row.
+
+Columns of CSV must be the same in every file, in any order; JSON lines (`json_lines`) may leave members out, so their
+columns are the union. A schema says what some columns are; the others are recognised (`convert`), over all files at
+once. Numbers in one file and text in another are an error that names both.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 
 from trendloom.errors import DataError, did_you_mean, option
 from trendloom.io import json_lines
-from trendloom.io.convert import ConversionFailure, convert, type_of
-from trendloom.io.delimited import SEPARATORS, read_delimited, refuse_other_encodings
-from trendloom.io.files import File
-from trendloom.io.recognise import (
+from trendloom.io.convert import (
     FAMILIES,
     NUMBERS,
+    ConversionFailure,
     FileColumns,
     Form,
     RecognisedColumn,
+    convert,
     family_of,
     form_of_text,
     is_text,
+    type_of,
 )
+from trendloom.io.files import (
+    BLOCKS,
+    NOT_TEXT,
+    UTF8_HINT,
+    File,
+    guarded,
+    in_blocks,
+    refuse_duplicates,
+    refuse_other_encodings,
+)
+
+SEPARATORS = {"csv": ",", "tsv": "\t"}
+
+
+def read_delimited(file: File, separator: str) -> pa.Table:
+    """The columns as text, in the order of the file."""
+    refuse_other_encodings(file)
+    return guarded(file.name, lambda: _read(file, separator), NOT_TEXT)
+
+
+def refuse_bytes_that_are_not_utf8(file: File) -> None:
+    """Name the first line that is not text."""
+    with file.open() as stream:
+        for number, line in enumerate(io.BufferedReader(stream), 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as problem:
+                raise DataError(
+                    f"{file.name} is not text in UTF-8: byte 0x{line[problem.start]:02x} in line {number}",
+                    hint=UTF8_HINT,
+                ) from None
+
+
+# ------------------------------------------------------------------------------------------------------- reading
+
+
+def _read(file: File, separator: str) -> pa.Table:
+    parse = pa.csv.ParseOptions(newlines_in_values=True, delimiter=separator)
+    try:
+        names = in_blocks(lambda size: _header(file, parse, size))
+        refuse_duplicates(names, file.name)
+        table = in_blocks(lambda size: _texts(file, parse, names, size))
+    except (pa.ArrowInvalid, UnicodeDecodeError) as problem:
+        _explain(file, parse, str(problem))
+        raise
+    _refuse_open_quotes(file, separator, table)
+    _refuse_zero_bytes(file, table)
+    return table
+
+
+def _header(file: File, parse: pa.csv.ParseOptions, size: int) -> list[str]:
+    with (
+        file.open() as stream,
+        pa.csv.open_csv(stream, pa.csv.ReadOptions(block_size=size), parse) as reader,
+    ):
+        return list(reader.schema.names)
+
+
+def _texts(file: File, parse: pa.csv.ParseOptions, names: list[str], size: int) -> pa.Table:
+    convert = pa.csv.ConvertOptions(
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        column_types={name: pa.string() for name in names},
+    )
+    with file.open() as stream:
+        return pa.csv.read_csv(stream, pa.csv.ReadOptions(block_size=size), parse, convert)
+
+
+# ----------------------------------------------------------------------------------------------- what is wrong
+
+
+def _explain(file: File, parse: pa.csv.ParseOptions, problem: str) -> None:
+    """Raise a better error than Arrow's, if there is one."""
+    if "Empty CSV" in problem:
+        raise DataError(f"{file.name} is empty", hint="a CSV file begins with a line of column names")
+    refuse_bytes_that_are_not_utf8(file)
+    if "columns, got" in problem:
+        _refuse_first_bad_row(file, parse)
+
+
+def _refuse_first_bad_row(file: File, parse: pa.csv.ParseOptions) -> None:
+    bad: list[pa.csv.InvalidRow] = []
+
+    def remember(row: pa.csv.InvalidRow) -> str:
+        bad.append(row)
+        return "error" if row.number is None else "skip"
+
+    watching = pa.csv.ParseOptions(newlines_in_values=True, delimiter=parse.delimiter, invalid_row_handler=remember)
+    with file.open() as stream:
+        pa.csv.read_csv(stream, pa.csv.ReadOptions(use_threads=False, block_size=BLOCKS[1]), watching)
+    if bad and bad[0].number is not None:
+        first, text = bad[0], bad[0].text if len(bad[0].text) <= 60 else bad[0].text[:60] + "..."
+        more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+        raise DataError(
+            f"{file.name}: row {first.number - 1} has {_fields(first.actual_columns)}, "
+            f"but the header has {_fields(first.expected_columns)}: {text!r}{more}",
+            hint='fields that hold the separator, a quote or a line break stand in quotes: "a, b"',
+        )
+
+
+def _fields(count: int) -> str:
+    return f"{count} field" if count == 1 else f"{count} fields"
+
+
+def _refuse_open_quotes(file: File, separator: str, table: pa.Table) -> None:
+    """A quote that nobody closes takes the next rows into its field: a line break beside quotes, or at the very end."""
+    if table.num_rows == 0 or table.num_columns == 0:
+        return
+    last = table.column(table.num_columns - 1)[-1].as_py() or ""
+    suspicious = "\n" in last or "\r" in last
+    for column in () if suspicious else table.columns:
+        quoted = pc.match_substring(column, '"')
+        if pc.any(quoted).as_py():
+            texts = column.filter(quoted)
+            suspicious = suspicious or bool(pc.any(pc.match_substring_regex(texts, "[\r\n]")).as_py())
+    if suspicious:
+        _read_strictly(file, separator)
+
+
+def _read_strictly(file: File, separator: str) -> None:
+    with file.open() as stream:
+        lines = io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", newline="")
+        reader = csv.reader(lines, delimiter=separator, strict=True)
+        before = 0
+        try:
+            for _ in reader:
+                before = reader.line_num
+        except csv.Error as problem:
+            if "field larger" in str(problem):
+                return
+            raise DataError(
+                f"{file.name}: the row that begins in line {before + 1} has a quote that is not closed as it should be",
+                hint='after the quote that ends a field comes the separator; quotes inside are doubled: "a ""b"""',
+            ) from None
+
+
+def _refuse_zero_bytes(file: File, table: pa.Table) -> None:
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        zero = pc.match_substring(column, "\0")
+        if pc.any(zero).as_py():
+            row = pc.index(zero, pa.scalar(True)).as_py()
+            raise DataError(
+                f"{file.name}: a zero byte in row {row + 1}, column '{name}'",
+                hint="the file is damaged, or not text in UTF-8",
+            )
+
+
+# ----------------------------------------------------------------------------------------- several files as one table
+
 
 Named = Sequence[tuple[File, RecognisedColumn]]
 

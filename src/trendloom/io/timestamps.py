@@ -1,7 +1,8 @@
-"""Columns of local times become columns of moments, and back: by the definition in `model.zone`, a column at a time.
+"""Columns of times: local times of a zone to moments and back, ticks of an axis, units of whole numbers, ISO-8601 text.
 
-Offsets change on few hours of a year, so they are looked up once per distinct hour that occurs (twice: at its beginning
-and its end), and once per distinct second of the few hours in which they change. Cost: one hash pass over the column.
+By the definition in `model.zone`, a column at a time. Offsets change on few hours of a year, so they are looked up once
+per distinct hour that occurs (at its beginning and its end), and once per distinct second of those few hours. Cost: one
+hash pass over the column; text takes two vectorised passes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from trendloom.errors import QueryWarning, option
@@ -102,9 +104,9 @@ EPOCHS = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 
 SHORT = {"milliseconds": "ms", "microseconds": "us"}
 
-FIRST, LAST = 315_532_800, 4_102_444_800  # 1980 and 2100 in seconds
+FIRST_SECOND, LAST_SECOND = 315_532_800, 4_102_444_800  # 1980 and 2100 in seconds
 FIRST_DATE, LAST_DATE = 1900_01_01, 2100_12_31
-CLOCK = 10**6
+TIME_OF_DAY = 10**6
 """20240131120000: the digits of a time of day behind those of a date."""
 
 
@@ -123,9 +125,10 @@ def sizes_of(times: npt.NDArray[np.int64]) -> Sizes:
     if not len(times) or times.max() < FIRST_DATE:
         return Sizes(len(times), 0, {}, 0)
     epochs = {
-        name: int(np.count_nonzero((times >= FIRST * scale) & (times < LAST * scale))) for name, scale in EPOCHS.items()
+        name: int(np.count_nonzero((times >= FIRST_SECOND * scale) & (times < LAST_SECOND * scale)))
+        for name, scale in EPOCHS.items()
     }
-    date = np.where(times > LAST_DATE, times // CLOCK, times)
+    date = np.where(times > LAST_DATE, times // TIME_OF_DAY, times)
     month, day = date // 100 % 100, date % 100
     written = (date >= FIRST_DATE) & (date <= LAST_DATE) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
     return Sizes(len(times), int(times.max()), epochs, int(np.count_nonzero(written)))
@@ -142,7 +145,7 @@ def doubt_of_unit(column: str, sizes: Sizes) -> QueryWarning | None:
         )
     for name, count in sizes.epochs.items():
         if 2 * count > sizes.rows:
-            seconds = min(sizes.most // EPOCHS[name], LAST)
+            seconds = min(sizes.most // EPOCHS[name], LAST_SECOND)
             day = datetime.datetime.fromtimestamp(seconds, datetime.UTC).date()
             return QueryWarning(
                 f"the times in column '{column}' look like {name} since 1970 ({sizes.most} would be {day}), {but}",
@@ -155,3 +158,80 @@ def _way_out(name: str) -> str:
     if name != "nanoseconds":
         return f"write {option('time_unit', SHORT[name])}"
     return f"times are kept in microseconds: divide them by 1000 and write {option('time_unit', 'us')}"
+
+
+# ----------------------------------------------------------------------------------------------------- ISO-8601 text
+#
+# Arrow parses text with a zone only into a zoned type and text without one only into a plain type; a column may hold
+# both, so the two kinds are parsed apart and combined as UTC, or in a given zone. Single values are examined only where
+# something does not parse, to name it.
+
+
+PLAIN_TIME = pa.timestamp("us")
+ZONED_TIME = pa.timestamp("us", "UTC")
+
+ISO_ZONE = r"[0-9:.][ ]?(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)$"
+ISO_CLOCK = r"^[^T ]+[T ]"
+_LONG_FRACTION = r"(\.[0-9]{6})0+"  # nanoseconds that are whole microseconds
+
+
+@dataclass(frozen=True)
+class Unparsable:
+    """What did not parse: the first row (counted from 0), its text, and how many rows there are of the kind."""
+
+    row: int
+    text: str
+    count: int
+
+
+def looks_like_time(text: str) -> bool:
+    """A cheap test of one value, before a whole column is tried."""
+    return len(text) >= 10 and text[:4].isdigit() and text[4] == "-" and text[7] == "-"
+
+
+def parse_iso(column: pa.ChunkedArray, zone: str | None = None) -> pa.ChunkedArray | Unparsable:
+    """The column as timestamp[us]. NULL stays NULL.
+
+    With a zone: moments, and values that name none are local times of that zone. Without: zoned UTC where every value
+    names a zone, else plain, in UTC.
+    """
+    text = pc.replace_substring_regex(column.cast(pa.string()), _LONG_FRACTION, r"\1")
+    zoned = _names_zone(text)
+    try:
+        with_zone = _parsed(text, zoned, ZONED_TIME)
+        without = _parsed(text, pc.invert(zoned), PLAIN_TIME)
+    except pa.ArrowInvalid:
+        return _failures(column.cast(pa.string()))
+    if zone is not None:
+        return pc.coalesce(in_zone(without, zone), with_zone.cast(pa.timestamp("us", zone)))
+    if without.null_count == len(without) and with_zone.null_count < len(with_zone):
+        return with_zone
+    return pc.coalesce(without, with_zone.cast(PLAIN_TIME))
+
+
+def _names_zone(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.and_(pc.match_substring_regex(text, ISO_CLOCK), pc.match_substring_regex(text, ISO_ZONE))
+
+
+def _parsed(text: pa.ChunkedArray, selected: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    return pc.if_else(selected, text, pa.scalar(None, pa.string())).cast(target)
+
+
+def _failures(text: pa.ChunkedArray) -> Unparsable:
+    """Slow and exact: tries each distinct value by itself."""
+    distinct = [value for value in pc.unique(text).to_pylist() if value is not None]
+    bad = pa.array([value for value in distinct if not _parses(value)], pa.string())
+    rows = pc.is_in(text, value_set=bad)
+    first = pc.index(rows, pa.scalar(True)).as_py()
+    return Unparsable(first, text[first].as_py(), pc.sum(rows).as_py())
+
+
+def _parses(value: str) -> bool:
+    text = pc.replace_substring_regex(pa.array([value]), _LONG_FRACTION, r"\1")
+    for target in (PLAIN_TIME, ZONED_TIME):
+        try:
+            text.cast(target)
+        except pa.ArrowInvalid:
+            continue
+        return True
+    return False

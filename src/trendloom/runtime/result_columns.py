@@ -15,7 +15,7 @@ from pyarrow import types
 from trendloom.errors import DataError, OptionError, option
 from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Total
-from trendloom.io.text import EXACT, is_exact_text
+from trendloom.io.write import EXACT, is_exact_text
 from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.logical.plan import Aggregation, Plan, Value
 from trendloom.model.numbers import DECIMALS

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from trendloom.errors import TrendloomError
 from trendloom.io.events import prepare
 from trendloom.io.read import read
-from trendloom.io.text import json_lines
+from trendloom.io.write import json_lines
 
 CSV = [
     b'time,type,key,note\n1,A,007,"a, b"\n2,B,7,\n3,A,12345678901234567890,"two\nlines"\n4,B,-1.5e3,""\n',

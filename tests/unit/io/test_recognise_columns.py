@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trendloom.errors import DataError
-from trendloom.io import delimited
+from trendloom.io import files
 from trendloom.io.read import read
 
 
@@ -107,7 +107,7 @@ def test_numbers_of_many_digits_are_told_apart(tmp_path: Path) -> None:
 def test_a_value_late_in_the_file_changes_the_kind_of_the_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delimited, "BLOCKS", (1 << 12, 1 << 26))
+    monkeypatch.setattr(files, "BLOCKS", (1 << 12, 1 << 26))
     many = [str(number) for number in range(5000)]
     assert from_csv(tmp_path, many).type == pa.int64()
     assert from_csv(tmp_path, [*many, "0.5"]).type == pa.float64()

@@ -17,8 +17,7 @@ import pytest
 
 from trendloom.errors import OptionError, RunError
 from trendloom.io.read import read
-from trendloom.io.text import EXACT
-from trendloom.io.write import write
+from trendloom.io.write import EXACT, write
 
 MOMENT = datetime.datetime(2013, 7, 4)
 

@@ -9,7 +9,7 @@ import pytest
 import trendloom as tl
 from trendloom.engines.answers import Watch, answers, table_of
 from trendloom.errors import RunError
-from trendloom.io.text import json_lines
+from trendloom.io.write import json_lines
 from trendloom.options import Options
 from trendloom.runtime.match_rows import integers_as
 from trendloom.runtime.result_columns import EXACT_ON_SPARK

@@ -14,7 +14,7 @@ from trendloom.cli.output import Preview, show
 from trendloom.errors import BindError, DataError, RunError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
-from trendloom.io.text import csv_lines, json_lines
+from trendloom.io.write import csv_lines, json_lines
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.runtime.planning import plan_query

@@ -13,7 +13,7 @@ import pytest
 import trendloom as tl
 from trendloom.engines.spark.workload_table import aligned, joint_schema
 from trendloom.errors import OptionError
-from trendloom.io.text import is_exact_text
+from trendloom.io.write import is_exact_text
 from trendloom.runtime.result_columns import joint_schema_of, one_table, with_columns
 
 WIDE = 2**53 + 1

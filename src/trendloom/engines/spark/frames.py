@@ -26,7 +26,16 @@ from trendloom.io.events import Events, prepare, types_elsewhere
 from trendloom.io.files import ENDINGS, File, places_of, scheme_of
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import refuse_schema
-from trendloom.io.timestamps import CLOCK, EPOCHS, FIRST, FIRST_DATE, LAST, LAST_DATE, Sizes, doubt_of_unit
+from trendloom.io.timestamps import (
+    EPOCHS,
+    FIRST_DATE,
+    FIRST_SECOND,
+    LAST_DATE,
+    LAST_SECOND,
+    TIME_OF_DAY,
+    Sizes,
+    doubt_of_unit,
+)
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.zone import UTC
 from trendloom.runtime.reading import load, opened
@@ -320,11 +329,12 @@ def _sizes(time: SparkColumn) -> list[SparkColumn]:
     from pyspark.sql import functions as F
 
     number = time.cast("bigint")
-    date = F.when(number > LAST_DATE, F.floor(number / CLOCK)).otherwise(number)
+    date = F.when(number > LAST_DATE, F.floor(number / TIME_OF_DAY)).otherwise(number)
     month, day = F.floor(date / 100) % 100, date % 100
     written = date.between(FIRST_DATE, LAST_DATE) & month.between(1, 12) & day.between(1, 31)
     epochs = [
-        F.count_if((number >= FIRST * scale) & (number < LAST * scale)).alias(name) for name, scale in EPOCHS.items()
+        F.count_if((number >= FIRST_SECOND * scale) & (number < LAST_SECOND * scale)).alias(name)
+        for name, scale in EPOCHS.items()
     ]
     return [F.max(number).alias("most"), F.count_if(written).alias("dates"), *epochs]
 

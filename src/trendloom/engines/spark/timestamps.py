@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from trendloom.engines.spark.error_transport import complaint
 from trendloom.errors import DataError
-from trendloom.io import iso
+from trendloom.io.timestamps import ISO_CLOCK, ISO_ZONE
 from trendloom.model.zone import UTC
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def time_in_text(text: Column, zone: str | None) -> Column:
 
     from pyspark.sql import functions as F
 
-    zoned = text.rlike(iso.CLOCK) & text.rlike(iso.ZONE)
+    zoned = text.rlike(ISO_CLOCK) & text.rlike(ISO_ZONE)
     moment, local = F.try_to_timestamp(text), text.try_cast("timestamp_ntz")
     if zone is not None:
         return F.when(zoned, moment).otherwise(moment_of(local, zone))

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from trendloom.engines.spark.streaming.sinks import SINKS, BatchWriter, stream_of
 from trendloom.errors import OptionError
-from trendloom.io.text import json_cells, plain_cells
+from trendloom.io.write import json_cells, plain_cells
 from trendloom.streaming.connectors import check_file
 
 if TYPE_CHECKING:

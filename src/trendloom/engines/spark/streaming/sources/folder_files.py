@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 from trendloom.engines.spark.streaming.sources import MARKS
 from trendloom.engines.spark.timestamps import HINT
 from trendloom.errors import DataError, OptionError, did_you_mean, option
-from trendloom.io import iso
 from trendloom.io.convert import ConversionFailure, convert
-from trendloom.io.text import csv_lines
+from trendloom.io.timestamps import Unparsable, parse_iso
+from trendloom.io.write import csv_lines
 from trendloom.model.zone import UTC
 
 if TYPE_CHECKING:
@@ -279,10 +279,10 @@ def converted(
 def _cast(text: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
     column = pa.chunked_array([text])
     if pa.types.is_string(kind):
-        found: pa.ChunkedArray | iso.Unparsable | ConversionFailure = iso.parse(column)
+        found: pa.ChunkedArray | Unparsable | ConversionFailure = parse_iso(column)
     else:
         found = convert(column, kind, zone)
-    if isinstance(found, iso.Unparsable | ConversionFailure):
+    if isinstance(found, Unparsable | ConversionFailure):
         raise pa.ArrowInvalid("not of the type wanted")
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
