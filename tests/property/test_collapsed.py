@@ -17,8 +17,7 @@ from tests.property.strategies import ANY, Case, Knobs, cases, streams, to_table
 
 import trendloom as tl
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.trends.collapsed import merge
-from trendloom.kernels.trends.collapsed import spines as collapse
+from trendloom.kernels.trends.collapsed import kernel, spines
 
 COLLAPSED = {"semantics": (ANY,), "outputs": ("collapsed",)}
 KNOBS = {
@@ -36,8 +35,8 @@ WITH_ROWS = 0.2
 @contextmanager
 def in_small_pieces(size: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(collapse, "CHUNK", size)
-        patch.setattr(merge, "MOST_HELD", size)
+        patch.setattr(spines, "CHUNK", size)
+        patch.setattr(kernel, "MOST_HELD", size)
         yield
 
 

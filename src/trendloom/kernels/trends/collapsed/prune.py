@@ -1,10 +1,10 @@
 """Which events of a block are on a match at all, and at which positions, without building a match.
 
 Idea: an event is on a match at a position iff a partial match reaches it there and from there a match can be completed;
-the two have nothing to do with each other. So one sweep forwards and one backwards over each key decide it. What a step
-asks of the events before (after) it is one word where it compares nothing, and one extreme value where it asks for an
-order; only for other comparisons are the events themselves tried, the nearest first. Conditions on two events that are
-no comparison are evaluated by columns (see `tested_steps`), and only for what no other step decides.
+the two are independent, so one sweep forwards and one backwards over each key decide it. What a step requires of the
+events before (after) it is one word where it compares nothing, and one extreme value where it compares by an order;
+only for other comparisons are the events themselves tried, the nearest first. Conditions on two events that are not a
+comparison are evaluated by columns (see `Tested`), and only for what no other step decides.
 Cost: O(events · moves); with `=`, `!=` or two comparisons on a step O(events) more for an event that finds no partner.
 """
 
@@ -23,14 +23,6 @@ from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, checks_of, compare, moves_of, pairs_hold
 
-# Steps with conditions on two events that are not a comparison of columns: `abs(b[i].x - b[i-1].x) < 2`.
-#
-# A sweep decides most events by other steps (the first event of `b` is compared with none). Of what is left, pairs of
-# an event that is reached and one that is not are evaluated as columns; what that adds is swept again, until nothing
-# new is reached. No pair is evaluated twice. Cost: O(events reached · events left) evaluations in NumPy, in bounded
-# memory.
-
-
 Sweep = Callable[[Array], None]
 
 SLICE = 1 << 18
@@ -41,7 +33,13 @@ COMPARE = dict(
 
 
 class Tested:
-    """The moves of a pattern that have tests, over one block."""
+    """Moves with conditions on two events that are not a comparison of columns: `abs(b[i].x - b[i-1].x) < 2`.
+
+    A sweep decides most events by other moves (the first event of `b` is compared with none). Of what is left, pairs of
+    an event that is reached and one that is not are evaluated as columns; what that adds is swept again, until nothing
+    new is reached. No pair is evaluated twice. Cost: O(events reached · events left) evaluations in NumPy, in bounded
+    memory.
+    """
 
     def __init__(self, spec: AggregationSpec, block: Block, source: Array, moves: Moves, checks: Checks) -> None:
         self.block, self.source, self.target, self.checks = block, source, moves.target, checks
@@ -52,7 +50,7 @@ class Tested:
         self.moves = [move for move, tests in enumerate(self.tests) if tests]
 
     def closed(self, sweep: Sweep, allowed: Array, *, later: bool) -> Array:
-        """What a sweep and the tested moves reach together; `later`: moves are taken to the later event."""
+        """What a sweep and the tested moves reach; `later`: moves are taken to the later event."""
         reached = np.zeros(len(self.block), np.uint64)
         known = reached.copy()
         sweep(reached)
@@ -108,7 +106,7 @@ FIRST_ORDER, FIRST_DESCENDING = OPERATORS.index("<"), OPERATORS.index(">")
 class ComparingMoves(NamedTuple):
     """Moves that compare, seen from one end: those at position p are entries `begin[p]` to `begin[p + 1]`.
 
-    `other` is the position at the other end; `pair` the one comparison of a move if it asks for an order, else `SCAN`.
+    `other` is the position at the other end; `pair` the one comparison of a move if it is by an order, else `SCAN`.
     `free`: for each position a word with the positions at the other end of moves that compare nothing.
     """
 
@@ -117,6 +115,13 @@ class ComparingMoves(NamedTuple):
     other: Array
     pair: Array
     free: Array
+
+
+class ExtremeValues(NamedTuple):
+    """By entry of `ComparingMoves` the value that most partners can be compared with, where one was `seen`."""
+
+    best: Array
+    seen: Array
 
 
 def on_a_match(spec: AggregationSpec, block: Block) -> Array:
@@ -181,10 +186,10 @@ def _forwards(
     reached: Array, fits: Array, key_starts: Array, tie_end: Array, starts: int, into: ComparingMoves, checks: Checks
 ) -> None:
     """`reached[e]`: the positions at which a partial match can bind event e, besides those that are there already."""
-    best, seen = np.zeros(len(into.move), np.int64), np.zeros(len(into.move), np.bool_)
+    extremes = ExtremeValues(np.zeros(len(into.move), np.int64), np.zeros(len(into.move), np.bool_))
     for key in range(len(key_starts) - 1):
         earlier = np.uint64(0)
-        seen[:] = False
+        extremes.seen[:] = False
         at = key_starts[key]
         while at < key_starts[key + 1]:
             end = tie_end[at]
@@ -193,26 +198,26 @@ def _forwards(
                     if _has(fits[event], position) and (
                         _has(starts, position)
                         or into.free[position] & earlier
-                        or _follows(event, position, key_starts[key], at, reached, best, seen, into, checks)
+                        or _follows(event, position, key_starts[key], at, reached, extremes, into, checks)
                     ):
                         reached[event] |= np.uint64(1) << np.uint64(position)
             for event in range(at, end):
                 earlier |= reached[event]
-                _offer(event, reached[event], 0, best, seen, into, checks)
+                _offer(event, reached[event], 0, extremes, into, checks)
             at = end
 
 
 @njit(**INSIDE)
 def _follows(
-    event: int, position: int, low: int, high: int, reached: Array, best: Array, seen: Array, into: ComparingMoves,
+    event: int, position: int, low: int, high: int, reached: Array, extremes: ExtremeValues, into: ComparingMoves,
     checks: Checks,
 ) -> bool:  # fmt: skip
     """Whether an event from low to high stands where a move that compares leads on to this one."""
     for at in range(into.begin[position], into.begin[position + 1]):
         pair = into.pair[at]
         if pair != SCAN:
-            known = seen[at] and checks.known[1, pair, event]
-            if known and compare(checks.operators[pair], best[at], checks.right[pair, event]):
+            known = extremes.seen[at] and checks.known[1, pair, event]
+            if known and compare(checks.operators[pair], extremes.best[at], checks.right[pair, event]):
                 return True
             continue
         for before in range(high - 1, low - 1, -1):
@@ -226,10 +231,10 @@ def _backwards(
     found: Array, reached: Array, key_starts: Array, tie_start: Array, ends: int, out_of: ComparingMoves, checks: Checks
 ) -> None:
     """Of the positions that are reached, those from which a match can be completed."""
-    best, seen = np.zeros(len(out_of.move), np.int64), np.zeros(len(out_of.move), np.bool_)
+    extremes = ExtremeValues(np.zeros(len(out_of.move), np.int64), np.zeros(len(out_of.move), np.bool_))
     for key in range(len(key_starts) - 1):
         later = np.uint64(0)
-        seen[:] = False
+        extremes.seen[:] = False
         at = key_starts[key + 1]
         while at > key_starts[key]:
             first = tie_start[at - 1]
@@ -238,26 +243,26 @@ def _backwards(
                     if _has(reached[event], position) and (
                         _has(ends, position)
                         or out_of.free[position] & later
-                        or _leads(event, position, at, key_starts[key + 1], found, best, seen, out_of, checks)
+                        or _leads(event, position, at, key_starts[key + 1], found, extremes, out_of, checks)
                     ):
                         found[event] |= np.uint64(1) << np.uint64(position)
             for event in range(first, at):
                 later |= found[event]
-                _offer(event, found[event], 1, best, seen, out_of, checks)
+                _offer(event, found[event], 1, extremes, out_of, checks)
             at = first
 
 
 @njit(nogil=True)
 def _leads(
-    event: int, position: int, low: int, high: int, found: Array, best: Array, seen: Array, out_of: ComparingMoves,
+    event: int, position: int, low: int, high: int, found: Array, extremes: ExtremeValues, out_of: ComparingMoves,
     checks: Checks,
 ) -> bool:  # fmt: skip
     """Whether a move that compares leads from this event to one from low to high that is on a match."""
     for at in range(out_of.begin[position], out_of.begin[position + 1]):
         pair = out_of.pair[at]
         if pair != SCAN:
-            known = seen[at] and checks.known[0, pair, event]
-            if known and compare(checks.operators[pair], checks.left[pair, event], best[at]):
+            known = extremes.seen[at] and checks.known[0, pair, event]
+            if known and compare(checks.operators[pair], checks.left[pair, event], extremes.best[at]):
                 return True
             continue
         for after in range(low, high):
@@ -267,8 +272,9 @@ def _leads(
 
 
 @njit(**INSIDE)
-def _offer(event: int, word: int, side: int, best: Array, seen: Array, graph: ComparingMoves, checks: Checks) -> None:
+def _offer(event: int, word: int, side: int, extremes: ExtremeValues, graph: ComparingMoves, checks: Checks) -> None:
     """Keep the value that most partners can be compared with: the least on the side that must be less."""
+    best, seen = extremes.best, extremes.seen
     for at in range(len(graph.move)):
         pair = graph.pair[at]
         if pair == SCAN or not _has(word, graph.other[at]) or not checks.known[side, pair, event]:

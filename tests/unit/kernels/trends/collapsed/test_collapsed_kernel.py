@@ -11,11 +11,9 @@ from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches, join
-from trendloom.kernels.trends.collapsed.gaps import Asked, Filled, Filling
 from trendloom.kernels.trends.collapsed.kernel import SpinesKernel
-from trendloom.kernels.trends.collapsed.merge import distinct, packed
 from trendloom.kernels.trends.collapsed.prune import on_a_match
-from trendloom.kernels.trends.collapsed.spec import MATCHES
+from trendloom.kernels.trends.collapsed.spines import MATCHES, GapContents, GapFiller, GapInstances, distinct, packed
 from trendloom.logical.bind import bind
 from trendloom.model.limits import NO_LIMITS, Limits
 from trendloom.planner.plan import Physical
@@ -67,27 +65,27 @@ def test_products_of_gaps_are_exact() -> None:
 
 def test_work_grows_with_events_of_rows_not_with_matches(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    fill = Filling.fill
+    fill = GapFiller.fill
 
-    def counted(self: Filling, asked: Asked) -> Filled:
+    def counted(self: GapFiller, asked: GapInstances) -> GapContents:
         filled = fill(self, asked)
         seen.append(len(filled.events))
         return filled
 
-    monkeypatch.setattr(Filling, "fill", counted)
+    monkeypatch.setattr(GapFiller, "fill", counted)
     collapsed("SEQ(A a, B+ b[])", "A" + "B" * 1000)
     assert sum(seen) == 1000
 
 
 def test_a_gap_that_spines_share_is_filled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked_for: list[int] = []
-    fill = Filling.fill
+    fill = GapFiller.fill
 
-    def counted(self: Filling, asked: Asked) -> Filled:
+    def counted(self: GapFiller, asked: GapInstances) -> GapContents:
         asked_for.append(len(asked))
         return fill(self, asked)
 
-    monkeypatch.setattr(Filling, "fill", counted)
+    monkeypatch.setattr(GapFiller, "fill", counted)
     found = collapsed("SEQ(A a, B+ b[], C c, D d)", "ABBCDDDD")
     assert numbers(found) == [3] * 4
     assert asked_for == [1]
