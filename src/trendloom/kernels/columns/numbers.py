@@ -77,6 +77,14 @@ class Scaled(NamedTuple):
 Numbers = Doubles | Wides | Limbs | Scaled
 
 
+class Factor(NamedTuple):
+    """One number, an operand of a product."""
+
+    numbers: Numbers
+    row: int
+    lane: int
+
+
 class Combination(NamedTuple):
     """Terms of sums: numbers of row `source`, times `coefficient`, or times weight number `weight` (−1: none)."""
 
@@ -170,8 +178,8 @@ def add_lane(a: Numbers, i: int, lane: int, b: Numbers, j: int, other: int) -> N
 
 
 @operation
-def multiply_into(a: Numbers, i: int, lane: int, b: Numbers, j: int, left: int, c: Numbers, k: int, right: int) -> None:
-    """a[i] += b[j] · c[k], one lane of each."""
+def multiply_into(a: Numbers, i: int, lane: int, left: Factor, right: Factor) -> None:
+    """a[i] += left · right, in one lane."""
 
 
 @operation
@@ -355,19 +363,22 @@ def _add_lane(a: Any, i: Any, lane: Any, b: Any, j: Any, other: Any) -> Any:
 
 
 @implements(multiply_into, INLINE)
-def _multiply_into(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> Any:
-    def doubles(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> None:
-        a.value[i, lane] += b.value[j, left] * c.value[k, right]
+def _multiply_into(a: Any, i: Any, lane: Any, left: Any, right: Any) -> Any:
+    def doubles(a: Any, i: Any, lane: Any, left: Any, right: Any) -> None:
+        (b, j, x), (c, k, y) = left, right
+        a.value[i, lane] += b.value[j, x] * c.value[k, y]
 
-    def wides(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> None:
-        add_wide_product(a, i, lane, b.low[j, left], b.high[j, left], c.low[k, right], c.high[k, right])
+    def wides(a: Any, i: Any, lane: Any, left: Any, right: Any) -> None:
+        (b, j, x), (c, k, y) = left, right
+        add_wide_product(a, i, lane, b.low[j, x], b.high[j, x], c.low[k, y], c.high[k, y])
 
-    def limbs(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> None:
-        add_limbs_product(a, i, lane, b.words[j, left], c.words[k, right])
+    def limbs(a: Any, i: Any, lane: Any, left: Any, right: Any) -> None:
+        (b, j, x), (c, k, y) = left, right
+        add_limbs_product(a, i, lane, b.words[j, x], c.words[k, y])
 
-    def scaled(a: Any, i: Any, lane: Any, b: Any, j: Any, left: Any, c: Any, k: Any, right: Any) -> None:
-        exponent = b.exponent[j, left] + c.exponent[k, right]
-        add_scaled_product(a, i, lane, b.mantissa[j, left], exponent, c.mantissa[k, right])
+    def scaled(a: Any, i: Any, lane: Any, left: Any, right: Any) -> None:
+        (b, j, x), (c, k, y) = left, right
+        add_scaled_product(a, i, lane, b.mantissa[j, x], b.exponent[j, x] + c.exponent[k, y], c.mantissa[k, y])
 
     return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 

@@ -12,6 +12,7 @@ from numba import njit
 
 from trendloom.kernels.columns.numbers import (
     Doubles,
+    Factor,
     Limbs,
     Numbers,
     Scaled,
@@ -40,7 +41,7 @@ def operate(a: Numbers, operation: int, i: int, j: int, k: int, weight: int) -> 
     elif operation == 1:
         add_times(a, i, a, j, weight)
     elif operation == 2:
-        multiply_into(a, i, 0, a, j, 0, a, k, 0)
+        multiply_into(a, i, 0, Factor(a, j, 0), Factor(a, k, 0))
     elif operation == 3:
         add_unit(a, i, 0, weight)
     elif operation == 4:

@@ -21,6 +21,7 @@ from trendloom.kernels.aggregate.measures import ABSENT
 from trendloom.kernels.columns.numbers import (
     INLINE,
     LEAN,
+    Factor,
     Limbs,
     Numbers,
     add_lane,
@@ -80,9 +81,10 @@ def _compose(to: Any, later: Any, second: Any, earlier: Any, first: Any, shape: 
             for lane in range(lanes_of(to)):
                 for k in range(len(shape.columns)):
                     column = first + shape.columns[k]
-                    multiply_into(to, row, lane, later, second + row, k, earlier, column, lane)
+                    multiply_into(to, row, lane, Factor(later, second + row, k), Factor(earlier, column, lane))
                     if base > 0:
-                        multiply_into(to, row, lane, later, second + slot, k, earlier, base + column, lane)
+                        growth = Factor(later, second + slot, k)
+                        multiply_into(to, row, lane, growth, Factor(earlier, base + column, lane))
 
     return by_system(to, doubles=doubles, wides=others, limbs=others, scaled=others)
 
