@@ -144,7 +144,7 @@ write_environment() {
     } > .venv/env.sh
 }
 
-# What the usual kinds of queries need is compiled while you read on; whoever needs it sooner compiles it first. Builds
+# What the usual kinds of queries need is compiled while you read on; a process that needs it sooner compiles it first. Builds
 # that are thrown away (CI=true) do without.
 warm_up() {
     [ -n "$fresh" ] && [ -z "${CI:-}" ] || return 0

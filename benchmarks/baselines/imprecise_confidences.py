@@ -56,8 +56,8 @@ def enumerated(stream: Uncertain, events: Array, within: int, *, following: bool
 
 
 def latest_next(stream: Uncertain, following: bool) -> Array:
-    """Per component and event: the latest time of whoever follows it (NELT): the least end among the events of the next
-    component that begin after it is surely over. `FAR` where all follow.
+    """Per component and event: the latest time of the event that follows it (NELT): the least end among the events of
+    the next component that begin after it is surely over. `FAR` where all follow.
     """
     length = stream.of_key.shape[1]
     latest = np.full((length, len(stream.low) if following else 1), FAR)

@@ -145,10 +145,10 @@ def measure_curve(report: Report, sizes: tuple[int, ...], tries: int) -> None:
 
 
 def names_the_cause(found: Diagnosis) -> bool:
-    """Whether all that was kept, or speaks for what was moved, is what was moved, and all of it is told."""
+    """Whether the features that were kept, or that stand for others, are exactly those that were moved."""
     clusters = {one.cluster for one in found.candidates if one.feature.attribute in MOVED} - {None}
-    told = {one.feature.attribute for one in found.candidates if one.cluster is not None}
-    return told == MOVED and {one.cluster for one in found.kept} == clusters
+    reported = {one.feature.attribute for one in found.candidates if one.cluster is not None}
+    return reported == MOVED and {one.cluster for one in found.kept} == clusters
 
 
 def same_features(table: FeatureTable, plain: Mapping[Key, list[float | None]]) -> bool:

@@ -1,7 +1,7 @@
 """The local engine from an unsorted Arrow table to rows: rate, peak memory, and where the time goes.
 
 Memory is measured in a process of its own: the high-water mark of resident memory while the query runs, over what the
-process held before it read the table. Arrow is told to use the system's allocator, which gives memory back at once, so
+process held before it read the table. Arrow uses the system's allocator here, which gives memory back at once, so
 that the mark shows what is needed and not what is cached.
 
     python -m benchmarks.engines.end_to_end FILE QUERY    # what that process runs: prints its figures as JSON

@@ -70,7 +70,7 @@ class Thresholds:
 
 
 def best_thresholds(values: Array, abnormal: Array) -> Thresholds:
-    """By the mean of the shares of both classes that are told right."""
+    """Balanced accuracy: the mean share of each class that is predicted correctly."""
     order = np.argsort(values, axis=1)  # NaN last
     ordered = np.take_along_axis(values, order, axis=1)
     there = ~np.isnan(ordered)

@@ -36,7 +36,7 @@ VARIANTS = {
     "T-CET": WalkPlan.ALL_STORED,
     "H-CET": WalkPlan.BEST_CUTS,
 }
-"""The kernel chooses by its costs, the others are told."""
+"""The kernel chooses by its costs; the others are forced."""
 OUT = 0.45
 """Nanoseconds that an event of a trend takes to be given out, in any plan."""
 MOST_STORED = 40_000_000
@@ -158,7 +158,7 @@ def by_number(report: Report, depths: tuple[int, ...], tries: int) -> None:
 
 
 def by_stretch(report: Report, stretches: tuple[int, ...], branchings: int, tries: int) -> None:
-    """Trends that share long stretches: what graphlets store once is walked again by whoever stores nothing."""
+    """Trends that share long stretches: what graphlets store once is walked again by a search that stores nothing."""
     for stretch in stretches:
         fewer = branchings if stretch < 40 else branchings - 2
         case = kites(f"complete, stretches of {stretch}", check_kites(fewer * (stretch + 1), 3, 3, stretch=stretch))
@@ -204,13 +204,13 @@ def by_estimate(report: Report, branchings: int, tries: int) -> None:
             graph = case.trends(plan)
             (chosen,) = graph.plans()
             weights = weigh(graph.graph, graph.frames, graph.starts, len(graph.graph))
-            told = chosen.cpu if chosen.bounds is not None else weights.one_by_one
-            told += OUT * weights.events
+            estimate = chosen.cpu if chosen.bounds is not None else weights.one_by_one
+            estimate += OUT * weights.events
             timing = race(tries, {"": lambda graph=graph: taken(graph.matches())}, on_processor=True)[""]  # type: ignore[misc]
             good = timing.answer == (weights.trends, weights.events)
             name = f"complete, costs of {plan.value}, stretches of {stretch}"
             one = timing.result(name, len(case.table), rows=timing.answer[0], checked=good)
-            report.add(one.noting(f"{told / 1e6:.3g} ms estimated, {timing.best * 1e3:.3g} ms measured"))
+            report.add(one.noting(f"{estimate / 1e6:.3g} ms estimated, {timing.best * 1e3:.3g} ms measured"))
 
 
 def on_records(report: Report, *, quick: bool) -> None:

@@ -82,7 +82,7 @@ def is_truth(node: ast.expr) -> bool:
 
 
 def test_only_the_command_spells_its_flags() -> None:
-    """Python's users read the same messages: `errors.option` spells an option for whoever reads it."""
+    """Python's users read the same messages: `errors.option` spells an option for the reader."""
     rooms = [path for path in SOURCE if "cli" not in path.parts]
     spelled = {shown(path): found for path in rooms if (found := [text for text in texts(path) if FLAG.search(text)])}
     assert spelled == {}, "write option('time_unit', 'ms'); see trendloom.errors"

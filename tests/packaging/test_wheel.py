@@ -77,6 +77,6 @@ def test_the_installed_package_answers_queries(installed: Path, tmp_path: Path):
     found = run(command, "run", "quickstart.tql", "-e", "events.csv", "--engine", "local", "-f", "jsonl", cwd=tmp_path)
     (row,) = map(json.loads, found.splitlines())
     assert (row["tag_id"], row["shelf"], row["exit"]) == (18, "A3", "south")
-    counted, told = run(installed / "bin" / "python", "-c", PROGRAM, cwd=tmp_path).splitlines()
+    counted, hint = run(installed / "bin" / "python", "-c", PROGRAM, cwd=tmp_path).splitlines()
     assert counted == str(2**100 - 1)
-    assert "trendloom[spark]" in told
+    assert "trendloom[spark]" in hint

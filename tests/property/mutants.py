@@ -185,7 +185,7 @@ def _check(error: TrendloomError, text: str) -> None:
 
 
 def survey(count: int, seed: int, tell: Callable[[str, BaseException], None]) -> Counter[str]:
-    """How many mutants reach which stage; `tell` hears of each that breaks something."""
+    """How many mutants reach which stage; `tell` is called with each that breaks something."""
     stages: Counter[str] = Counter()
     for text, schema in mutants(count, seed):
         try:

@@ -42,9 +42,11 @@ def test_a_forecast_comes_true(kind: str, monkeypatch: pytest.MonkeyPatch) -> No
         except (BindError, PlanError):
             assume(False)
             raise
-        told: list[Expected] = []
-        rows = sum(len(b) for b in task.rows(task.show(physical, stream_of(physical, events)), foreseen=told.append))
-        for one in told:
+        forecasts: list[Expected] = []
+        rows = sum(
+            len(b) for b in task.rows(task.show(physical, stream_of(physical, events)), foreseen=forecasts.append)
+        )
+        for one in forecasts:
             assert rows == one.number if one.exact else rows <= one.number, f"{one}, {rows} rows: {case.query}"
             exact, bounds = exact + one.exact, bounds + (not one.exact)
 

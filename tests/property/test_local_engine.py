@@ -61,7 +61,7 @@ WITH_ROWS = 0.2
 
 
 def in_small_pieces(chunk: int) -> dict[str, Callable[..., object]]:
-    """The searches of the kernel, told to hold no more than a few entries at a time."""
+    """The searches of the kernel, limited to a few entries at a time."""
     return {
         "match.expansion.enumerate_matches": partial(enumerate_matches, chunk=chunk),
         "match.next.follow_runs": partial(follow_runs, chunk=chunk),

@@ -43,7 +43,7 @@ def write_report(folder: Path, outcome: Outcome, series: Series) -> None:
 
 
 def page(outcome: Outcome) -> str:
-    told = [
+    paragraphs = [
         f"# Soak: {outcome.minutes:g} minutes, {outcome.rate} events/s, {len(outcome.kills)} kills",
         f"A standalone cluster on a machine with {os.cpu_count()} cores: a master, two workers of one core and 1 GiB, "
         f"a driver. Seed {outcome.seed}. **{'Passed' if outcome.passed else 'FAILED'}.**",
@@ -67,7 +67,7 @@ def page(outcome: Outcome) -> str:
         "Upper quartiles of both halves of the run, without the first fifth.",
         table(["series", "first half", "second half", "ratio", "flat"], [verdict_row(one) for one in outcome.verdicts]),
     ]
-    return "\n\n".join(told) + "\n"
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def table(head: list[str], rows: list[list[object]]) -> str:

@@ -91,10 +91,10 @@ class Watch:
 def resident(pid: int) -> int:
     """Bytes of memory that a process holds; 0 if it is gone."""
     try:
-        told = Path(f"/proc/{pid}/status").read_text()
+        status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return 0
-    found = re.search(r"VmRSS:\s+(\d+) kB", told)
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
     return int(found[1]) * 1024 if found else 0
 
 

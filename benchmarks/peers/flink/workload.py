@@ -1,7 +1,7 @@
 """The events both systems read, and the answer both must give.
 
 Ties mean different things in the two systems (Flink needs an order, we relate events by time alone), and Flink's event
-time ends at milliseconds. So there is one event per millisecond: 1,000 keys hear from themselves every second or so.
+time ends at milliseconds. So there is one event per millisecond: each of 1,000 keys has an event every second or so.
 """
 
 from __future__ import annotations
