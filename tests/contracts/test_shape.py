@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
+import trendloom
+import trendloom.spark
+from trendloom.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = sorted((ROOT / "src").rglob("*.py"))
@@ -15,6 +20,7 @@ PYTHON = sorted(path for room in ("src", "tests", "benchmarks", "examples") for 
 
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "base2"}
 LINES = 500
+PARAMETERS = 8
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 MARKS = re.compile("|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", r"mark\.(sk" + "ip|xf" + r"ail)\b"]))
 
@@ -33,6 +39,43 @@ def test_module_says_why_it_exists(path: Path) -> None:
 def test_files_are_small() -> None:
     long = {shown(path): count for path in PYTHON if (count := len(path.read_text().splitlines())) > LINES}
     assert long == {}
+
+
+def doors() -> set[tuple[str, str]]:
+    """Functions that users call: of the public modules, and of commands, whose parameters are flags."""
+    public = [getattr(module, name) for module in (trendloom, trendloom.spark) for name in module.__all__]
+    commands = [one.callback for one in app.registered_commands]
+    found = filter(inspect.isfunction, [*public, *commands])
+    return {(inspect.getsourcefile(one) or "", one.__name__) for one in found}
+
+
+def parameters_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """The parameters that a caller gives."""
+    named = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    return named[1:] if named[:1] in (["self"], ["cls"]) else named
+
+
+def test_functions_take_few_parameters() -> None:
+    apart = doors()
+    assert len(apart) > 10
+    long = {
+        f"{shown(path)}:{node.lineno} {node.name}": len(parameters_of(node))
+        for path in SOURCE
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and len(parameters_of(node)) > PARAMETERS
+        if (str(path), node.name) not in apart
+    }
+    assert long == {}, "bundle what belongs together"
+
+
+def test_unit_tests_mirror_the_tree() -> None:
+    """A folder of tests is named like the folder that it tests, in the same place of its tree."""
+    rooms = (ROOT / "src" / "trendloom", ROOT, ROOT / "tests")
+    folders = {
+        path.parent.relative_to(ROOT / "tests" / "unit") for path in (ROOT / "tests" / "unit").rglob("test_*.py")
+    }
+    assert len(folders) > 20
+    assert [str(one) for one in folders if not any((room / one).is_dir() for room in rooms)] == []
 
 
 def test_names_mean_something() -> None:
