@@ -6,27 +6,55 @@ transitive reduction of the relation), and complete trends are its paths from an
 that nothing follows. See Poppe, "Event Stream Analytics", ch. 5.
 
 A path between two events of a window lies in that window, so one graph serves all windows: they differ in which events
-nothing precedes or follows (`frames`).
+nothing precedes or follows. A path from e to f is complete in a window that contains both if the latest event that may
+precede e and the earliest that may follow f lie outside. So it is complete in a range of windows, found once, whatever
+their overlap; `Frames` has the bounds of these ranges.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
+from trendloom.expr.nodes import Expr
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.measures import Test
+from trendloom.kernels.contract.pattern_spec import Pair
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.gap_thresholds import comparable
-from trendloom.kernels.trends.complete.edges import BELOW, EQUAL, NOT_ABOVE, OTHER, linked_edges, ordered_edges
-from trendloom.kernels.trends.complete.spec import Complete
+from trendloom.kernels.trends.complete.edges import BELOW, EQUAL, NOT_ABOVE, OTHER, Pairs, linked_edges, ordered_edges
 from trendloom.model.time import Window
 
 NEVER = 2**62
 CODES = {"=": EQUAL, "!=": OTHER, "<": BELOW, "<=": NOT_ABOVE, ">": BELOW, ">=": NOT_ABOVE}
+
+
+class WalkPlan(Enum):
+    """How trends are taken from the graph. AUTO lets costs decide; the others are for comparison."""
+
+    AUTO = "auto"
+    ONE_BY_ONE = "M-CET"  # one trend at a time, nothing stored
+    ALL_STORED = "T-CET"  # one graphlet: all trends are stored
+    BEST_CUTS = "H-CET"  # the cuts of least cost that fit the memory
+    GREEDY_CUTS = "H-CET, greedy"  # the first balanced cuts that fit
+
+
+@dataclass(frozen=True)
+class Complete:
+    """A flat Kleene pattern: event f may follow event e if all `pairs` and `tests` are true of them.
+
+    `whole`: conditions on a trend as a whole that hold for every trend around one for which they hold.
+    """
+
+    window: Window
+    pairs: tuple[Pair, ...] = ()
+    tests: tuple[Test, ...] = ()
+    plan: WalkPlan = WalkPlan.AUTO
+    whole: tuple[Expr, ...] = ()
 
 
 class EdgeLists(NamedTuple):
@@ -39,67 +67,76 @@ class EdgeLists(NamedTuple):
     source: Array
 
 
+class Frames(NamedTuple):
+    """By event, where complete trends can begin and end, window by window, as comparisons of numbers.
+
+    A trend from e to f is complete in some window if and only if least[f] ≤ to[e] and from_[e] ≤ most[f]:
+
+    - sliding windows: e begins trends of the windows number from_..to, f ends those of least..most;
+    - a bare WITHIN: e is preceded by nothing in reach of the end, f is followed by nothing in reach of the beginning;
+    - no window: e is preceded, f followed by nothing.
+
+    `begins`, `ends`: whether a trend can begin or end there at all; `limit[e]`: the first event that no trend which
+    begins at e includes.
+    """
+
+    begins: Array
+    ends: Array
+    from_: Array
+    to: Array
+    least: Array
+    most: Array
+    limit: Array
+
+
 @dataclass(frozen=True, eq=False)
 class TrendGraph:
-    """Events, and the edges between them as in `EdgeLists`."""
+    """Events, the edges between them, and the windows in which trends begin and end at them."""
 
     block: Block
-    begin: Array
-    target: Array
-    into: Array
-    source: Array
+    window: Window
+    lists: EdgeLists
+    frames: Frames
 
     def __len__(self) -> int:
         return len(self.block)
 
     @property
     def edges(self) -> int:
-        return len(self.target)
-
-    @property
-    def lists(self) -> EdgeLists:
-        """The edges, for compiled code."""
-        return EdgeLists(self.begin, self.target, self.into, self.source)
+        return len(self.lists.target)
 
     @property
     def bytes(self) -> int:
         return sum(one.nbytes for one in self.lists)
 
-    @cached_property
-    def before(self) -> Array:
-        """The time of the latest event that may precede each one; −NEVER where there is none."""
-        found = np.full(len(self), -NEVER)
-        some = np.flatnonzero(np.diff(self.into))
-        found[some] = self.block.time[self.source[self.into[some]]]
-        return found
+    def longest(self, starts: Array) -> int:
+        """The most events that a trend from one of `starts` can have."""
+        return int((self.frames.limit[starts] - starts).max(initial=0)) + 1
 
-    @cached_property
-    def after(self) -> Array:
-        """The time of the earliest event that may follow each one; NEVER where there is none."""
-        found = np.full(len(self), NEVER)
-        some = np.flatnonzero(np.diff(self.begin))
-        found[some] = self.block.time[self.target[self.begin[some]]]
-        return found
+    def windows(self, first: Array, last: Array) -> tuple[Array, Array]:
+        """For trends from `first` to `last` the sliding windows in which they are complete: the first, and how many."""
+        low = np.maximum(self.frames.from_[first], self.frames.least[last])
+        return low, np.minimum(self.frames.to[first], self.frames.most[last]) - low + 1
 
 
 def build_graph(spec: Complete, block: Block, memory: int) -> TrendGraph:
-    """All events of the block are vertices. Cost: see `ordered_edges` and `linked_edges`."""
-    low = companions(block, spec.window)
-    operator, left, right, known = _columns(spec, block)
-    if not spec.tests and _is_order(operator, left, right, known):
-        if len(operator):
-            into, source = ordered_edges(block, low, left[0], known[0, 0], bool(operator[0] == BELOW))
-        else:
-            into, source = ordered_edges(
-                block, low, np.zeros(len(block), np.int64), np.ones(len(block), np.bool_), False
-            )
+    """All events of the block are vertices. Cost: see `ordered_edges` and `linked_edges`; O(log events) for frames."""
+    low = _companions(block, spec.window)
+    pairs = _pairs(spec, block)
+    if not spec.tests and len(pairs.operator) == 0:
+        every = np.ones(len(block), np.bool_)
+        into, source = ordered_edges(block, low, np.zeros(len(block), np.int64), every, strict=False)
+    elif not spec.tests and _is_order(pairs):
+        strict = bool(pairs.operator[0] == BELOW)
+        into, source = ordered_edges(block, low, pairs.left[0], pairs.known[0, 0], strict=strict)
     else:
-        into, source = linked_edges(block, low, operator, left, right, known, spec.tests, memory)
+        into, source = linked_edges(block, low, pairs, spec.tests, memory)
     begin, target = _turned(into, source)
-    return TrendGraph(block, begin, target, into, source)
+    lists = EdgeLists(begin, target, into, source)
+    return TrendGraph(block, spec.window, lists, _frames(block, spec.window, lists))
 
 
-def companions(block: Block, window: Window) -> Array:
+def _companions(block: Block, window: Window) -> Array:
     """For each event the first one that some window holds together with it."""
     if window.within is None:
         return block.key_starts[block.key]
@@ -109,23 +146,47 @@ def companions(block: Block, window: Window) -> Array:
     return block.not_before(block.key, lowest * window.slide)
 
 
-def _columns(spec: Complete, block: Block) -> tuple[Array, Array, Array, Array]:
-    """Operators and columns of the pairs; what must fall is mirrored, so that it must grow."""
+def _pairs(spec: Complete, block: Block) -> Pairs:
+    """Operators and columns of the pairs; decreasing ones are mirrored, so that all are increasing."""
     left, right, known = comparable(spec.pairs, block)
     for number, pair in enumerate(spec.pairs):
         if pair.operator in (">", ">="):
             left[number], right[number] = ~left[number], ~right[number]
-    return np.array([CODES[pair.operator] for pair in spec.pairs], np.int64), left, right, known
+    return Pairs(np.array([CODES[pair.operator] for pair in spec.pairs], np.int64), left, right, known)
 
 
-def _is_order(operator: Array, left: Array, right: Array, known: Array) -> bool:
-    """Whether there is no condition, or one that compares a value with the next one of the same column."""
-    if len(operator) == 0:
-        return True
-    if len(operator) > 1 or operator[0] not in (BELOW, NOT_ABOVE):
+def _is_order(pairs: Pairs) -> bool:
+    """Whether the only condition compares a value with the next one of the same column."""
+    operator, left, right, known = pairs
+    if len(operator) != 1 or operator[0] not in (BELOW, NOT_ABOVE):
         return False
     same = np.array_equal(known[0, 0], known[1, 0])
     return same and bool((left[0] == right[0])[known[0, 0]].all())
+
+
+def _frames(block: Block, window: Window, lists: EdgeLists) -> Frames:
+    """`before`, `after`: the time of the latest event that may precede each one, the earliest that may follow it."""
+    time, none, every = block.time, np.zeros(len(block), np.int64), np.ones(len(block), np.bool_)
+    before, after = np.full(len(block), -NEVER), np.full(len(block), NEVER)
+    preceded, followed = (np.flatnonzero(np.diff(offsets)) for offsets in (lists.into, lists.begin))
+    before[preceded] = time[lists.source[lists.into[preceded]]]
+    after[followed] = time[lists.target[lists.begin[followed]]]
+    if window.within is None:
+        goes_on = (after < NEVER).astype(np.int64)
+        return Frames(
+            before == -NEVER, goes_on == 0, none, none, goes_on, none, block.key_starts[1:][block.key]
+        )  # fmt: skip
+    if window.slide is None:
+        from_ = np.where(before == -NEVER, -NEVER, before + window.within)
+        limit = block.not_before(block.key, time + window.within)
+        return Frames(every, every, from_, -(time + window.within), -after, time, limit)
+    lowest = np.floor_divide(time - window.within, window.slide) + 1
+    highest = np.floor_divide(time, window.slide)
+    from_ = np.maximum(lowest, np.floor_divide(before, window.slide) + 1)
+    most = np.floor_divide(after - window.within, window.slide)
+    limit = block.not_before(block.key, highest * window.slide + window.within)
+    ends = (lowest <= most) & (lowest <= highest)
+    return Frames(from_ <= highest, ends, from_, highest, np.where(ends, lowest, NEVER), most, limit)
 
 
 @njit(nogil=True)
