@@ -31,7 +31,6 @@ from trendloom.kernels.uncertain.signatures import (
     FAR,
     FollowerOrigin,
     Followers,
-    InOrder,
     OrderedPaths,
     PartialSignatures,
     PositionEvents,
@@ -164,12 +163,9 @@ class Extensions:
         """Without extensions that are in order too rarely: what is added to them, and all else, can only lower that."""
         if self.threshold is None or not len(grown):
             return grown
-        known = None if before.in_order is None else before.in_order.take(rows)
-        masses, base, sums = prefix_masses(
-            self.block, None if known is None else known.masses, None if known is None else known.base,
-            np.ascontiguousarray(grown.paths.events[:, -1]),
-        )  # fmt: skip
-        grown = replace(grown, in_order=InOrder(masses, base))
+        vectors = None if before.in_order is None else before.in_order.take(rows)
+        vectors, sums = prefix_masses(self.block, vectors, np.ascontiguousarray(grown.paths.events[:, -1]))
+        grown = replace(grown, in_order=vectors)
         below = surely_below(sums, self.threshold, prefix_error(self.block, grown.length))
         return grown.take(np.flatnonzero(~below)) if below.any() else grown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.contract.pattern_spec import PatternSpec
-from trendloom.kernels.uncertain.expected.kernel import PROBABILITY, ExpectedKernel, ExpectedOfSequence
+from trendloom.kernels.uncertain.expected import PROBABILITY, ExpectedKernel, ExpectedOfSequence
 from trendloom.logical.plan import Plan
 from trendloom.pattern.template import Template
 from trendloom.planner.algorithms.uncertain import overlapping

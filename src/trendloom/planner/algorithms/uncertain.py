@@ -13,8 +13,7 @@ from trendloom.expr.nodes import MIRRORED, Attribute, Comparison, Constant, Expr
 from trendloom.kernels.contract.pattern_spec import PatternPosition, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.uncertain.depth_first import suits_depth_first
-from trendloom.kernels.uncertain.kernel import ImpreciseKernel
-from trendloom.kernels.uncertain.search import check_supported
+from trendloom.kernels.uncertain.kernel import ImpreciseKernel, check_supported
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Plan
 from trendloom.model.selection import Semantics

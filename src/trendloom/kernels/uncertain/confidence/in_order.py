@@ -11,6 +11,7 @@ Processing for Decision Analytics*, chapter 3.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -33,7 +34,7 @@ LOW, HIGH, BEGIN, END = range(4)
 """Columns of `bounds`, and the first two of a box."""
 
 FAR = 1 << 61
-"""A point beyond all others, and a span that binds nobody."""
+"""A point beyond all others, and a span that any signature keeps."""
 
 
 class PointMasses(NamedTuple):
@@ -171,9 +172,8 @@ def fill_from(points: PointMasses, event: int, first: int, last: int, into: Arra
 # ------------------------------------------------------------------------------------------------------------------
 # Where the events of a signature can lie: for each a least and a greatest point, as tight as the order allows.
 #
-# A box is an array with a row for each event, or more: its `LOW` and `HIGH` point. What depends on the times of both
-# the first and the last event (a span, a NOT at either end under a bare WITHIN) is summed over boxes in which they are
-# fixed. Cost: O(length) per box.
+# What depends on the times of both the first and the last event (a span, a NOT at either end under a bare WITHIN) is
+# summed over boxes in which they are fixed. Cost: O(length) per box.
 
 
 class TimeLimits(NamedTuple):
@@ -186,6 +186,19 @@ class TimeLimits(NamedTuple):
     first: int
     last: int
     bare: bool
+
+
+class BoxedSignature(NamedTuple):
+    """The events of a signature, where they can lie at all (`whole`), and a part of that (`box`).
+
+    Both are arrays with a row for each event, or more: its `LOW` and `HIGH` point.
+    """
+
+    points: PointMasses
+    events: Array
+    limits: TimeLimits
+    whole: Array
+    box: Array
 
 
 @njit(**INSIDE, forceinline=True)
@@ -219,34 +232,41 @@ def in_order(box: Array, length: int) -> bool:
 
 
 @njit(**INSIDE, forceinline=True)
-def narrow(whole: Array, box: Array, length: int, starts: tuple[int, int], ends: tuple[int, int]) -> bool:
-    """Make `box` the part of another where the first and the last event lie between two points each."""
-    for j in range(length):
+def narrow(boxed: BoxedSignature, starts: tuple[int, int], ends: tuple[int, int]) -> bool:
+    """Make the box the part where the first and the last event lie between two points each; says if it is possible."""
+    whole, box, last = boxed.whole, boxed.box, len(boxed.events) - 1
+    for j in range(last + 1):
         box[j, LOW], box[j, HIGH] = whole[j, LOW], whole[j, HIGH]
     box[0, LOW], box[0, HIGH] = max(box[0, LOW], starts[0]), min(box[0, HIGH], starts[1])
-    last = length - 1
     box[last, LOW], box[last, HIGH] = max(box[last, LOW], ends[0]), min(box[last, HIGH], ends[1])
-    return in_order(box, length)
+    return in_order(box, last + 1)
 
 
-def prefix_masses(
-    block: IntervalBlock, previous: Array | None, base: Array | None, events: Array
-) -> tuple[Array, Array, Array]:
-    """One event more for many prefixes: the new forward vectors, their bases, and the probabilities of being in order.
+@dataclass(frozen=True, eq=False)
+class ForwardVectors:
+    """Of prefixes of signatures, a(t) of the last event: row r of `masses` has it for t from `base[r]` on."""
 
-    Row r of `previous` has a(t) of the last event so far for t from `base[r]` on, zero beyond its interval; None: these
-    events are the first. The sums only fall as prefixes grow, and no confidence is above that of its prefix: windows,
-    NOTs and runs can only lower it. Doubles, right up to `prefix_error`.
+    masses: Array
+    base: Array
+
+    def take(self, rows: Array | slice) -> ForwardVectors:
+        """Some of them."""
+        return ForwardVectors(self.masses[rows], self.base[rows])
+
+
+def prefix_masses(block: IntervalBlock, before: ForwardVectors | None, events: Array) -> tuple[ForwardVectors, Array]:
+    """The forward vectors of prefixes with one event more, and the probabilities that they are in order.
+
+    None: these events are the first. The sums only fall as prefixes grow, and no confidence is above that of its
+    prefix: windows, NOTs and runs can only lower it. Doubles, right up to `prefix_error`.
     Cost: O(points) per prefix.
     """
-    points = masses_of(block)
-    width = block.most_points
-    rows = np.zeros((len(events), width))
-    if previous is None or base is None:
-        previous, base = np.zeros((0, width)), np.zeros(0, np.int64)
-    sums = np.zeros(len(events))
-    _extend(points, previous, base, events, rows, sums)
-    return rows, points.bounds[events, LOW], sums
+    points, width = masses_of(block), block.most_points
+    rows, sums = np.zeros((len(events), width)), np.zeros(len(events))
+    if before is None:
+        before = ForwardVectors(np.zeros((0, width)), np.zeros(0, np.int64))
+    _extend(points, before.masses, before.base, events, rows, sums)
+    return ForwardVectors(rows, points.bounds[events, LOW]), sums
 
 
 def prefix_error(block: IntervalBlock, length: int) -> float:
@@ -292,8 +312,9 @@ def go_on(
 
 
 @njit(**INSIDE, forceinline=True)
-def mass_in_order(points: PointMasses, events: Array, box: Array, vector: Array, spare: Array) -> Any:
+def mass_in_order(boxed: BoxedSignature, vector: Array, spare: Array) -> Any:
     """The probability that events lie in order and in their box."""
+    points, events, box = boxed.points, boxed.events, boxed.box
     load_masses(points, events[0], box[0, LOW], box[0, HIGH], vector)
     for j in range(1, len(events)):
         before, now = (box[j - 1, LOW], box[j - 1, HIGH]), (box[j, LOW], box[j, HIGH])
@@ -307,15 +328,16 @@ def mass_in_order(points: PointMasses, events: Array, box: Array, vector: Array,
 
 
 @njit(**INSIDE, forceinline=True)
-def mass_of_sums(points: PointMasses, events: Array, box: Array, last: int, shared: int, sums: Array) -> Any:
-    """The probability that events lie in order from the lower ends of their box on, none after the point `last`.
+def mass_of_sums(boxed: BoxedSignature, shared: int, sums: Array) -> Any:
+    """The probability that events lie in order and in their window; the span does not bind.
 
     Row j of `sums` is for the j-th event, from its lower end on: how likely is it that all up to it are in order, and
     it lies at that point or before? Those of the first `shared` events are there already.
     """
+    points, events, whole = boxed.points, boxed.events, boxed.whole
     before = points.bounds[events[0], LOW], points.bounds[events[0], HIGH]
     for j in range(len(events)):
-        now = box[j, LOW], min(points.bounds[events[j], HIGH], last)
+        now = whole[j, LOW], min(points.bounds[events[j], HIGH], boxed.limits.last)
         if j == 0 and shared == 0:
             load_masses(points, events[0], now[0], now[1], sums[0])
             for place in range(1, now[1] - now[0] + 1):
