@@ -20,8 +20,8 @@ from card_purchases import card_purchases
 from cluster_load import cluster_log
 from taxi_trips import made_up_trips
 from trendloom.engines.measured_run import arranged
-from trendloom.kernels.trends.complete.graph import WalkPlan
-from trendloom.kernels.trends.complete.kernel import TrendGraphKernel, TrendsOfGraph, trends_of
+from trendloom.kernels.trends.complete import TrendGraphKernel, TrendsOfGraph, trends_of
+from trendloom.kernels.trends.graph import WalkPlan
 from trendloom.options import Options
 from trendloom.viz.aggregation import draw_panes, draw_running
 from trendloom.viz.confidences import draw_likely, likely_of

@@ -16,8 +16,8 @@ from benchmarks.baselines.trends import Array, exhaustive_partitioning
 from benchmarks.cases.trends import KITES, check_kites
 from benchmarks.harness.planned import planned
 from benchmarks.harness.report import Curve, Report, race
-from trendloom.kernels.trends.complete.kernel import TrendGraphKernel, trends_of
-from trendloom.kernels.trends.complete.partition import Costs, branch_and_bound, graphlet_costs, greedy, weigh
+from trendloom.kernels.trends.complete import TrendGraphKernel, trends_of
+from trendloom.kernels.trends.partition import Costs, branch_and_bound, graphlet_costs, greedy, weigh
 
 PICTURE = "plans by cuts"
 LIMITS = {"tight": 0.02, "middle": 0.3, "loose": 0.8}

@@ -23,9 +23,9 @@ from benchmarks.harness.planned import Planned, planned
 from benchmarks.harness.report import Curve, Report, Result, Timing, race
 from benchmarks.trends.partitioning import measure_partitioning
 from benchmarks.trends.postponing import measure_postponing
-from trendloom.kernels.trends.complete.graph import WalkPlan
-from trendloom.kernels.trends.complete.kernel import TrendGraphKernel, TrendsOfGraph, trends_of
-from trendloom.kernels.trends.complete.partition import weigh
+from trendloom.kernels.trends.complete import TrendGraphKernel, TrendsOfGraph, trends_of
+from trendloom.kernels.trends.graph import WalkPlan
+from trendloom.kernels.trends.partition import weigh
 
 GIBI = 1 << 30
 KERNEL, STACK, ALL_KEPT = "the kernel", "SASE stack", "all trends kept"

@@ -21,12 +21,12 @@ from tests.property.compare import rows_of
 
 import trendloom as tl
 from trendloom.engines.local import stream_of
-from trendloom.kernels.trends.complete import edges as linked_edges
-from trendloom.kernels.trends.complete import kernel as trends_kernel
-from trendloom.kernels.trends.complete.graph import WalkPlan
-from trendloom.kernels.trends.complete.kernel import TrendGraphKernel, TrendsOfGraph, trends_of
-from trendloom.kernels.trends.complete.partition import branch_and_bound, greedy
-from trendloom.kernels.trends.complete.walk import Chunks, one_by_one, pieces_of, stitched
+from trendloom.kernels.trends import complete as trends_kernel
+from trendloom.kernels.trends import edges as linked_edges
+from trendloom.kernels.trends.complete import TrendGraphKernel, TrendsOfGraph, trends_of
+from trendloom.kernels.trends.graph import WalkPlan
+from trendloom.kernels.trends.partition import branch_and_bound, greedy
+from trendloom.kernels.trends.walk import Chunks, one_by_one, pieces_of, stitched
 from trendloom.logical.bind import bind
 from trendloom.options import Options
 from trendloom.runtime.blocks import build_block

@@ -16,8 +16,8 @@ from trendloom.kernels.aggregate.type_grained.program import obstacle as program
 from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure, Test
 from trendloom.kernels.contract.pattern_spec import Pair, PatternPosition, PatternSpec, Rule, Scope
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.trends.collapsed.kernel import SpinesKernel
-from trendloom.kernels.trends.collapsed.spines import Gap, Settled, Spine
+from trendloom.kernels.trends.collapsed import SpinesKernel
+from trendloom.kernels.trends.spines import Gap, Settled, Spine
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window
 from trendloom.pattern.template import NOTHING, Crossings, Edge, Template, closure

@@ -23,7 +23,7 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.trends.complete.graph import EdgeLists, Frames, TrendGraph
+from trendloom.kernels.trends.graph import EdgeLists, Frames, TrendGraph
 
 Cuts = list[int]
 

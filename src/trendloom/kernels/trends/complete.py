@@ -30,8 +30,8 @@ from trendloom.kernels.contract import BYTES, RESULTS, SECONDS, Built, Expected,
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.matching.windows import in_each_window
-from trendloom.kernels.trends.complete.graph import Complete, TrendGraph, WalkPlan, build_graph
-from trendloom.kernels.trends.complete.partition import (
+from trendloom.kernels.trends.graph import Complete, TrendGraph, WalkPlan, build_graph
+from trendloom.kernels.trends.partition import (
     Costs,
     branch_and_bound,
     graphlet_costs,
@@ -40,7 +40,7 @@ from trendloom.kernels.trends.complete.partition import (
     rough_costs,
     weigh,
 )
-from trendloom.kernels.trends.complete.walk import Chunks, one_by_one, pieces_of, stitched
+from trendloom.kernels.trends.walk import Chunks, one_by_one, pieces_of, stitched
 from trendloom.model.amounts import show_bytes
 from trendloom.model.schema import Kind
 

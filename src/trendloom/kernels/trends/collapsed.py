@@ -22,7 +22,7 @@ from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.match.exists import without_hidden
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.kernels.match.search import CERTAIN_FROM, SearchKernel, SearchState
-from trendloom.kernels.trends.collapsed.spines import MATCHES, CollapsedRows, Spine, distinct, packed
+from trendloom.kernels.trends.spines import MATCHES, CollapsedRows, Spine, distinct, packed
 from trendloom.model.schema import Kind
 from trendloom.pattern.template import Edge, Template
 

@@ -40,7 +40,7 @@ from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.kernels.match.search import CERTAIN_FROM
 from trendloom.kernels.matching.windows import surroundings
-from trendloom.kernels.trends.collapsed.prune import on_a_match
+from trendloom.kernels.trends.prune import on_a_match
 
 MATCHES = "matches"
 """The column with the number of matches that a row represents."""

@@ -26,7 +26,7 @@ from trendloom.kernels.contract.measures import Test
 from trendloom.kernels.contract.pattern_spec import Pair
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.gap_thresholds import comparable
-from trendloom.kernels.trends.complete.edges import BELOW, EQUAL, NOT_ABOVE, OTHER, Pairs, linked_edges, ordered_edges
+from trendloom.kernels.trends.edges import BELOW, EQUAL, NOT_ABOVE, OTHER, Pairs, linked_edges, ordered_edges
 from trendloom.model.time import Window
 
 NEVER = 2**62

@@ -26,7 +26,7 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.segments import copy_entries
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.expansion import first_chunk
-from trendloom.kernels.trends.complete.graph import EdgeLists, Frames, TrendGraph
+from trendloom.kernels.trends.graph import EdgeLists, Frames, TrendGraph
 
 
 class TrendBuffer(NamedTuple):
