@@ -107,7 +107,7 @@ class MergedKernel(CollapsedKernel):
 
 
 def merged(found: Iterable[Matches], pattern_spec: PatternSpec, block: Block) -> Iterator[Matches]:
-    """One row for all matches, or rows that already stand for several, with the same spine; in one chunk."""
+    """One row for all matches (or rows that already represent several) with the same spine; in one chunk."""
     held: list[Matches] = []
     size, limit = 0, MOST_HELD
     for matches in found:

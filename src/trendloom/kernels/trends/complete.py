@@ -2,7 +2,7 @@
 
 The graph of a block is walked in *stretches*: a partition, or with windows a part of its time about as long as a
 window, with the events that trends from there can reach. Stretches with few trends are walked one trend at a time, all
-together. Of others the costs decide, each for itself: one at a time, or by graphlets that are cut to fit the memory.
+together. For each of the others costs decide: one at a time, or by graphlets that are cut to fit the memory.
 Graphlets serve all windows that overlap, because a trend is found once for all windows in which it is complete.
 
 Cost: that of the graph, then O(events of trends).
@@ -240,7 +240,7 @@ class TrendsOfGraph:
             yield Stretch(int(begins[at]), int(ends[to - 1]), few=bool(small[at]))
 
     def choose(self, stretch: Stretch) -> ChosenWalk:
-        """The cheapest way that fits the memory, or the one that the specification asks for."""
+        """The cheapest way that fits the memory, or the one in the specification."""
         plan = self.spec.plan
         starts = self.starts[stretch.first : stretch.last]
         if stretch.few or plan is WalkPlan.ONE_BY_ONE:

@@ -1,7 +1,7 @@
 """Where to cut the graph: the plan of least time among those that fit the memory.
 
-Costs of a plan are sums over its graphlets, so `cpu[i, j]` and `mem[i, j]` of the graphlet from cut i up to cut j say
-everything. *Branch and bound* goes through the cuts from left to right and keeps, for each, the plans up to there
+Costs of a plan are sums over its graphlets, so `cpu[i, j]` and `mem[i, j]` of the graphlet from cut i up to cut j are
+enough. *Branch and bound* goes through the cuts from left to right and keeps, for each, the plans up to there
 that can still lead to the best one. Three principles prune, as in Poppe, "Event Stream Analytics", 7.1:
 
 - infeasible: even the leanest way on would not fit the memory;

@@ -107,7 +107,7 @@ EARLIER, LATER = 0, 1
 class ComparingMoves(NamedTuple):
     """Moves that compare, seen from one end: those at position p are entries `begin[p]` to `begin[p + 1]`.
 
-    `partner` says which end is at the other position: the `EARLIER` event of a move, or the `LATER` one. `other` is
+    `partner`: which end is at the other position: the `EARLIER` event of a move, or the `LATER` one. `other` is
     that position; `pair` the one comparison of a move if it is by an order, else `SCAN`. `free`: for each position a
     word with the other positions of moves that compare nothing. `best`: of partners so far, the value that most events
     can be compared with, where one was `seen`.

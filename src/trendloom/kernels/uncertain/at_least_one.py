@@ -95,8 +95,8 @@ def _members(events: LikelyPoints, begin: int, end: int, place: int, first: int,
 
 @njit(**LEAN)
 def _list_points(events: LikelyPoints, members: Array, first: int, last: int, found: Array) -> int:
-    """Every point from `first` to `last` that an event can be at, once, rising; they are counted, and listed if `found`
-    has room.
+    """Every point from `first` to `last` that an event can be at, once, rising; they are counted, and listed in `found`
+    unless it is empty.
     """
     size, covered = 0, first - 1
     for number in range(len(members)):
@@ -150,13 +150,13 @@ def _follow_one(
                 count += 1
             following += 1
         steps += count
-        arrived, nobody, over = 0 * weight, weight, 0 * weight + 1
+        arrived, none, over = 0 * weight, weight, 0 * weight + 1
         number = 0
         while number < count:
             event, missed = waiting.active[number], waiting.missed[number]
             mass, later = mass_at(events, event, point), mass_after(events, event, point)
-            arrived = arrived * (missed + (later + mass)) + nobody * mass
-            nobody = nobody * (missed + later)
+            arrived = arrived * (missed + (later + mass)) + none * mass
+            none = none * (missed + later)
             if events.last[event] == point:
                 over = over * missed
                 count -= 1

@@ -145,12 +145,12 @@ def mass_until(events: LikelyPoints, event: int, point: int) -> Any:
 
 
 TINY = 2.0**-1000
-"""Products below this are near the end of what doubles can tell apart."""
+"""Products below this are near the end of the range of doubles."""
 NO_WINDOWS = 0
 
 
 class SlidingPoints(NamedTuple):
-    """Windows over points of `grain` ticks; only those numbered from `oldest` to `newest` are asked for.
+    """Windows over points of `grain` ticks; only those numbered from `oldest` to `newest` are computed.
 
     Window w is [w · slide, w · slide + within) in ticks; `within` NO_WINDOWS: everything is in one.
     """
@@ -171,7 +171,7 @@ class WeighedEvents(NamedTuple):
 
 
 class SweepWorkspace(NamedTuple):
-    """Numbers while a key is swept; `sums` and `density` say in which numbers everything is computed.
+    """Numbers while a key is swept; everything is computed in numbers of the type of `sums` and `density`.
 
     `density[place, lane]` at a point; `sums[window, place, lane]` of partial sequences that end before `place`, lane 0
     counts them. `reached`: there are some; `lost`: a number came too near to zero. Windows go round. `active`: events
@@ -270,7 +270,7 @@ def _sweep_key(
 
 @njit(**BORROWED)
 def _windows_at(windows: SlidingPoints, point: int) -> tuple[int, int]:
-    """The first and the last of the windows asked for that hold a point."""
+    """The first and the last of the computed windows that contain a point."""
     if windows.within == NO_WINDOWS:
         return 0, 0
     tick = point * windows.grain

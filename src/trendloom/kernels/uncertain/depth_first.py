@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
+from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.contract.pattern_spec import PatternSpec
-from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.uncertain.chunked import Extensions
 from trendloom.kernels.uncertain.confidence.in_order import BEGIN, END, PointMasses, masses_of, prefix_error
 from trendloom.kernels.uncertain.signatures import FAR, PartialSignatures, ordered_paths
@@ -153,8 +154,8 @@ def _tables(tests: Extensions) -> SearchTables:
         np.array([step.number for step in flat], np.int64),
         np.array([step.position for step in flat], np.int64),
         np.array([step.target for step in flat], np.int64),
-        np.array([tests.steps.repeats[step.number] for step in flat], np.bool_),
-        tests.steps.accepts,
+        np.array([tests.repeats[step.number] for step in flat], np.bool_),
+        tests.accepts,
         np.concatenate([one.events for one in tests.fitting]).astype(np.int64),
         np.stack(starts).astype(np.int64),
         np.concatenate([one.low for one in tests.fitting]).astype(np.int64),
@@ -182,7 +183,7 @@ def _beginning(tables: SearchTables, deepest: int, points: int) -> SearchPositio
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@njit(nogil=True)
+@njit(**LEAN)
 def search_from(tables: SearchTables, reached: SearchPosition, buffer: SignatureBuffer, points: PointMasses) -> int:
     """Go on until the buffer is full or all is done; returns how many signatures it holds. O(1) per candidate."""
     # names of their own: reading an array out of a bundle costs more than a candidate
@@ -249,7 +250,7 @@ def search_from(tables: SearchTables, reached: SearchPosition, buffer: Signature
     return rows
 
 
-@njit(**INSIDE)
+@njit(**BORROWED)
 def _first_above(rising: Array, least: int, low: int, high: int) -> int:
     """The first index in [low, high) whose value is above a number. O(log)."""
     while low < high:
@@ -261,7 +262,7 @@ def _first_above(rising: Array, least: int, low: int, high: int) -> int:
     return low
 
 
-@njit(**INSIDE)
+@njit(**BORROWED)
 def _is_bound(events: Array, depth: int, event: int) -> bool:
     bound = False
     for place in range(1, depth + 1):
@@ -269,7 +270,7 @@ def _is_bound(events: Array, depth: int, event: int) -> bool:
     return bound
 
 
-@njit(**INSIDE)
+@njit(**BORROWED)
 def _is_likely(tables: SearchTables, reached: SearchPosition, length: int, points: PointMasses) -> bool:
     """Whether the partial signature of this length is in order often enough: as `in_order.go_on`. O(points)."""
     event, masses, values = reached.event[length], reached.masses, points.values

@@ -143,11 +143,11 @@ class ExpectedKernel:
         return SearchState(before=before)
 
     def describe(self, state: SearchState) -> Built | None:
-        """Nothing: a batch is added up when it is asked for."""
+        """Nothing: a batch is added up when results are taken."""
         return None
 
     def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Totals] | None:
-        """Totals do not know their matches."""
+        """Totals do not contain their matches."""
         return None
 
     def ended(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Totals]:
@@ -227,9 +227,9 @@ class _BlockExpectation:
     expectation: ExpectedOfSequence
     block: IntervalBlock
 
-    def windows(self, asked: tuple[int, int]) -> tuple[Array, Array, list[Amounts]]:
+    def windows(self, numbered: tuple[int, int]) -> tuple[Array, Array, list[Amounts]]:
         """Keys and starts of the windows with a match, and their numbers: matches, then one per sum."""
-        found, totals = self.sweep(self.block, asked, exact=False)
+        found, totals = self.sweep(self.block, numbered, exact=False)
         numbers = [doubles_as_amounts(lane) for lane in totals.T]
         for row in np.flatnonzero((found[:, 2] > 0) | ~np.isfinite(totals).all(axis=1)).tolist():
             again = self._exactly(int(found[row, 0]), int(found[row, 1]))
@@ -237,9 +237,9 @@ class _BlockExpectation:
                 _put(lane, row, number)
         return found[:, 0], found[:, 1], numbers
 
-    def sweep(self, block: IntervalBlock, asked: tuple[int, int], *, exact: bool) -> tuple[Array, Array]:
+    def sweep(self, block: IntervalBlock, numbered: tuple[int, int], *, exact: bool) -> tuple[Array, Array]:
         """See `expect`."""
-        events, weighed, sliding = self._inputs(block, asked, exact=exact)
+        events, weighed, sliding = self._inputs(block, numbered, exact=exact)
         space = sweep_workspace(events, weighed, sliding, len(self.expectation.sequence))
         arguments = (events, weighed, sliding, space)
         found: tuple[Array, Array] = interpret(expect, *arguments) if exact else expect(*arguments)
@@ -256,7 +256,7 @@ class _BlockExpectation:
         return list(totals[0])
 
     def _inputs(
-        self, block: IntervalBlock, asked: tuple[int, int], *, exact: bool
+        self, block: IntervalBlock, numbered: tuple[int, int], *, exact: bool
     ) -> tuple[LikelyPoints, WeighedEvents, SlidingPoints]:
         sequence, window = self.expectation.sequence, self.expectation.window
         events, chosen = likely_points(block, sequence, exact=exact)
@@ -269,7 +269,7 @@ class _BlockExpectation:
                 rows.append(as_fractions(weight[chosen]) if exact else weight[chosen].astype(np.float64))
             weighs.append([position in (measure.positions or ()) for position in sequence])
         weights = np.stack(rows) if rows else np.zeros((0, 0), events.even.dtype)
-        sliding = SlidingPoints(block.grain, window.within or NO_WINDOWS, window.slide or 1, *asked)
+        sliding = SlidingPoints(block.grain, window.within or NO_WINDOWS, window.slide or 1, *numbered)
         if window.slide is None:
             sliding = sliding._replace(within=NO_WINDOWS)
         flags = np.array(weighs, np.bool_).reshape(len(weighs), len(sequence))

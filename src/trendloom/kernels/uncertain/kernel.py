@@ -9,7 +9,7 @@ On a live stream the watermark bounds the earliest times of events that are stil
   window.
 
 All these depend on the events of a match alone, so that every match is given out once, however the stream is cut.
-Cost: that of the search (`chunked`, `depth_first`), of rivals (`rivals`), and of confidences (`confidence.weigh`).
+Cost: that of the search (`chunked`, `depth_first`), of rivals (`rivals`), and of confidences (`confidence`).
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ class ImpreciseKernel(SearchKernel):
 
     @property
     def emission(self) -> EmissionPolicy:
-        known = super().emission
-        if known.certain is Certain.LAST and (self.pattern_spec.earliest or len(self.pattern_spec.scopes) > 1):
-            known = replace(known, certain=Certain.LATEST)
-        return replace(known, slack=self.slack)
+        policy = super().emission
+        if policy.certain is Certain.LAST and (self.pattern_spec.earliest or len(self.pattern_spec.scopes) > 1):
+            policy = replace(policy, certain=Certain.LATEST)
+        return replace(policy, slack=self.slack)
 
     def step(self, state: SearchState, block: Block, watermark: int | None) -> tuple[Iterator[Matches], SearchState]:
         """As in every search; events that are too early by their latest times are dropped."""
@@ -92,7 +92,7 @@ class ImpreciseKernel(SearchKernel):
         return found, replace(after, kept=np.flatnonzero(self._needed(block, watermark)))
 
     def _needed(self, block: IntervalBlock, watermark: int) -> Array:
-        """Which events may be part of a match that is not certain yet, or decide about one."""
+        """Which events may be part of a match that is not certain yet, or exclude one."""
         emission, within = self.emission, self.pattern_spec.window.within or 0
         if emission.window.sliding:
             needed: Array = block.high >= emission.first_open(watermark)

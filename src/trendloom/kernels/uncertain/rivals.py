@@ -60,10 +60,10 @@ class RivalSearch:
 
     def of(self, signatures: PartialSignatures) -> tuple[Rivals, Array]:
         """The rivals of complete signatures, and which of these can be matches in spite of them."""
-        asked = _SignaturesWithRivals(self, signatures)
-        found = _merged([*asked.forbidden_by_nots(), *asked.followers()])
+        rivals = _SignaturesWithRivals(self, signatures)
+        found = _merged([*rivals.forbidden_by_nots(), *rivals.followers()])
         good = np.ones(len(signatures), np.bool_)
-        good[found.row[asked.surely_in_gap(found) & found.forbidden & (found.excused_by == 0)]] = False
+        good[found.row[rivals.surely_in_gap(found) & found.forbidden & (found.excused_by == 0)]] = False
         found = found.take(np.flatnonzero(good[found.row]))
         kept = np.flatnonzero(good)
         row = np.searchsorted(kept, found.row)
@@ -91,7 +91,7 @@ class _SignaturesWithRivals:
     # ------------------------------------------------------------------------------------------------ NOTs
 
     def forbidden_by_nots(self) -> Iterator[_Found]:
-        """Events of the NOTs that each signature crosses, where its conditions let them count."""
+        """Events of the NOTs that each signature crosses, where its conditions hold."""
         for gap in range(self.length):
             for step in np.unique(self.paths.steps[:, gap]):
                 rows = np.flatnonzero(self.paths.steps[:, gap] == step)

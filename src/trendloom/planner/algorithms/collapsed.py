@@ -1,4 +1,4 @@
-"""How RETURN COLLAPSED TRENDS is computed: spine by spine without enumerating matches, or by putting matches together.
+"""How RETURN COLLAPSED TRENDS is computed: spine by spine without enumerating matches, or by merging matches.
 
 The first is right where, once the events outside Kleene variables are known (the spine), every gap between two of them
 can be filled by itself: no NOT, no AND, and every condition is about the spine alone, about one Kleene event and the
@@ -78,7 +78,7 @@ def _refusal(pattern_spec: PatternSpec) -> Refusal | None:
 
 @dataclass(frozen=True)
 class _Rules:
-    """The conditions, by what they speak of."""
+    """The conditions, by what they depend on."""
 
     spine: tuple[Rule, ...]
     settled: tuple[Settled, ...]

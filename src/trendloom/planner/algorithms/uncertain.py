@@ -129,7 +129,7 @@ def _refuse(request: PlanningRequest) -> None:
 
 
 def _has_rivals(pattern_spec: PatternSpec) -> bool:
-    """Whether other events decide about a match: the next that fits, or those that must not lie in between."""
+    """Whether a match depends on other events: the next that fits, or those that must not lie in between."""
     return pattern_spec.earliest or len(pattern_spec.scopes) > 1
 
 
@@ -177,7 +177,7 @@ def _pruned(request: PlanningRequest) -> Iterator[Branch]:
 
 
 def _rarest(request: PlanningRequest) -> str:
-    """Which component stops most partial matches, where statistics tell."""
+    """Which component stops most partial matches, if statistics are enough to decide."""
     types = request.statistics.types
     kinds = {place.type for place in request.pattern_spec.places if place.scope == 0}
     if not types or len(kinds) < 2:
@@ -196,7 +196,7 @@ def _weighed(request: PlanningRequest) -> str:
 
 
 def _in_one_gap(request: PlanningRequest) -> bool:
-    """Whether every event that decides about a match can lie in one of its gaps only: the types tell."""
+    """Whether every event that a match depends on can lie in one of its gaps only, by the types."""
     pattern_spec = request.pattern_spec
     if not pattern_spec.earliest:
         deciding = [position for position, place in enumerate(pattern_spec.places) if place.scope]

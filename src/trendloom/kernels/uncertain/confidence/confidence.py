@@ -26,9 +26,11 @@ import numpy as np
 from trendloom.errors import RunError, option
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
-from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.columns.numbers import BORROWED, LEAN
+from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.jit.interpreted import interpret
 from trendloom.kernels.uncertain.confidence.in_order import (
+    CALLED,
     FAR,
     HIGH,
     LOW,
@@ -67,7 +69,7 @@ from trendloom.kernels.uncertain.confidence.sweep import weigh_sweep
 from trendloom.kernels.uncertain.signatures import Rivals, Signatures
 
 SHAPES = 1 << 14
-"""Shapes whose exact confidences are remembered."""
+"""Shapes whose exact confidences are cached."""
 TINY = -900
 """The power of two below which a product of probabilities is left to fractions: doubles end at -1022."""
 
@@ -89,7 +91,7 @@ class MatchConfidence:
 
 
 class SignatureRows(NamedTuple):
-    """Signatures as `Signatures` has them; `window` has no rows if there are none. `span`: `FAR` if there is none."""
+    """`Signatures` for compiled code; `window` is empty if windows do not slide, `span` is `FAR` if there is none."""
 
     offsets: Array
     events: Array
@@ -161,13 +163,18 @@ def _weigh(points: PointMasses, signatures: SignatureRows, rivals: Rivals | None
     weights = WeighedSignatures(
         np.zeros(count, kind), np.zeros((count, 2), np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     )
+    longest = int(np.diff(signatures.offsets).max(initial=0))
+    boxes = np.zeros((2, longest, 2), np.int64)
     if rivals is None:
-        _run(_weigh_orders, points, signatures, width, weights)
+        vectors, sums = np.zeros((2, width), kind), np.zeros((longest, width), kind)
+        _run(_weigh_orders, points, signatures, boxes, vectors, sums, weights)
         return weights
-    _run(_weigh_rivals, points, signatures, rivals, width, weights)
+    space = workspace_for(width, longest - 1, kind)
+    table = empty_rival_table(int(np.diff(rivals.offsets).max(initial=0)), longest)
+    _run(_weigh_rivals, points, signatures, rivals, boxes, space, table, weights)
     swept = np.flatnonzero(weights.outcome == TO_SWEEP)
     if len(swept):  # apart, so that sweeps are compiled only if needed
-        _run(_weigh_sweeps, points, signatures, rivals, width, swept, weights)
+        _run(_weigh_sweeps, points, signatures, rivals, boxes, space, table, swept, weights)
     if (weights.outcome == TOO_MANY).any():
         raise RunError(
             f"more than {MOST_AT_ONCE} events that may lie in several gaps of one match are possible at the same point "
@@ -227,12 +234,12 @@ def _of_shape(shape: Shape) -> tuple[Fraction, int, int]:
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@njit(nogil=True)
-def _weigh_orders(points: PointMasses, signatures: SignatureRows, width: int, weights: WeighedSignatures) -> None:
+@njit(**LEAN)
+def _weigh_orders(
+    points: PointMasses, signatures: SignatureRows, boxes: Array, vectors: Array, sums: Array,
+    weights: WeighedSignatures,
+) -> None:  # fmt: skip
     """Those without rivals."""
-    boxes = _empty_boxes(signatures.offsets)
-    vectors = np.zeros((2, width), points.share.dtype)
-    sums = np.zeros((boxes.shape[1], width), points.share.dtype)
     summed = -1  # whose sums these are
     for number in range(len(signatures.offsets) - 1):
         boxed = _boxed(points, signatures, boxes, number)
@@ -245,7 +252,7 @@ def _weigh_orders(points: PointMasses, signatures: SignatureRows, width: int, we
             summed = number
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def _is_cut(boxed: BoxedSignature) -> bool:
     """Whether the span binds: the first event may be so early, and the last so late, that they are too far apart."""
     bounds, limits, events = boxed.points.bounds, boxed.limits, boxed.events
@@ -253,12 +260,13 @@ def _is_cut(boxed: BoxedSignature) -> bool:
     return min(bounds[last, HIGH], limits.last) - max(bounds[first, LOW], limits.first) >= limits.span
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def _shared(signatures: SignatureRows, one: int, other: int) -> int:
     """With how many equal events two signatures begin; none if they are in different windows, or there is no first."""
     if one < 0:
         return 0
-    if len(signatures.window) and np.any(signatures.window[one] != signatures.window[other]):
+    window = signatures.window
+    if len(window) and (window[one, 0] != window[other, 0] or window[one, 1] != window[other, 1]):
         return 0
     offsets, events, count = signatures.offsets, signatures.events, 0
     most = min(offsets[one + 1] - offsets[one], offsets[other + 1] - offsets[other])
@@ -267,7 +275,7 @@ def _shared(signatures: SignatureRows, one: int, other: int) -> int:
     return count
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def _set_order(boxed: BoxedSignature, mass: Any, weights: WeighedSignatures, number: int) -> None:
     """The confidence where no span binds; a first event that begins earlier is in order too."""
     points, events, _, whole, _ = boxed
@@ -278,21 +286,18 @@ def _set_order(boxed: BoxedSignature, mass: Any, weights: WeighedSignatures, num
         weights.times[number, HIGH] = last_point(points, events[last], whole[last, LOW], whole[last, HIGH])
 
 
-@njit(nogil=True)
+@njit(**LEAN)
 def _weigh_rivals(
-    points: PointMasses, signatures: SignatureRows, rivals: Rivals, width: int, weights: WeighedSignatures
-) -> None:
+    points: PointMasses, signatures: SignatureRows, rivals: Rivals, boxes: Array, space: Workspace, table: RivalTable,
+    weights: WeighedSignatures,
+) -> None:  # fmt: skip
     """Those with rivals, up to sweeps."""
-    boxes = _empty_boxes(signatures.offsets)
-    space = workspace_for(width, boxes.shape[1] - 1, points.share)
-    table = empty_rival_table(largest(rivals.offsets), boxes.shape[1])
     for number in range(len(signatures.offsets) - 1):
         boxed = _boxed(points, signatures, boxes, number)
         if not _frame(boxed):
             continue
         contested = ContestedSignature(boxed, number, rivals, table)
-        sort_rivals(contested)
-        if not has_work(table):
+        if not sort_rivals(contested):
             _weigh_order(boxed, space.vector, space.spare, weights, number)
             continue
         _note_precision(contested, weights)
@@ -300,15 +305,12 @@ def _weigh_rivals(
             _sum_boxes(weigh_quiet, contested, space, weights)
 
 
-@njit(nogil=True)
+@njit(**LEAN)
 def _weigh_sweeps(
-    points: PointMasses, signatures: SignatureRows, rivals: Rivals, width: int, numbers: Array,
-    weights: WeighedSignatures,
+    points: PointMasses, signatures: SignatureRows, rivals: Rivals, boxes: Array, space: Workspace, table: RivalTable,
+    numbers: Array, weights: WeighedSignatures,
 ) -> None:  # fmt: skip
     """Those of some numbers, by sweeps."""
-    boxes = _empty_boxes(signatures.offsets)
-    space = workspace_for(width, boxes.shape[1] - 1, points.share)
-    table = empty_rival_table(largest(rivals.offsets), boxes.shape[1])
     for number in numbers:
         boxed = _boxed(points, signatures, boxes, number)
         _frame(boxed)
@@ -318,22 +320,7 @@ def _weigh_sweeps(
         _sum_boxes(weigh_sweep, contested, space, weights)
 
 
-@njit(**INSIDE)
-def _empty_boxes(offsets: Array) -> Array:
-    """Two with space for every signature."""
-    return np.zeros((2, largest(offsets), 2), np.int64)
-
-
-@njit(**INSIDE)
-def largest(offsets: Array) -> int:
-    """The most entries of one."""
-    most = 0
-    for number in range(len(offsets) - 1):
-        most = max(most, offsets[number + 1] - offsets[number])
-    return most
-
-
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def _boxed(points: PointMasses, signatures: SignatureRows, boxes: Array, number: int) -> BoxedSignature:
     """A signature with space for its boxes."""
     span, events = signatures.span, signatures.events[signatures.offsets[number] : signatures.offsets[number + 1]]
@@ -343,9 +330,9 @@ def _boxed(points: PointMasses, signatures: SignatureRows, boxes: Array, number:
     return BoxedSignature(points, events, limits, boxes[0], boxes[1])
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def _frame(boxed: BoxedSignature) -> bool:
-    """Set where the events of a signature can lie at all; says whether it is possible."""
+    """Set where the events of a signature can lie at all; returns whether it is possible."""
     points, events, limits, whole, _ = boxed
     for j in range(len(events)):
         whole[j, LOW] = max(points.bounds[events[j], LOW], limits.first)
@@ -353,7 +340,7 @@ def _frame(boxed: BoxedSignature) -> bool:
     return tighten(whole, len(events), limits.span)
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def _weigh_order(boxed: BoxedSignature, vector: Array, spare: Array, weights: WeighedSignatures, number: int) -> None:
     """Confidence, least start and greatest end without rivals. What begins earlier or ends later is in order too."""
     points, events, limits, whole, box = boxed
@@ -380,7 +367,7 @@ def _weigh_order(boxed: BoxedSignature, vector: Array, spare: Array, weights: We
         weights.times[number, LOW], weights.times[number, HIGH] = low, high
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def _is_certain(boxed: BoxedSignature) -> bool:
     """Whether events are in order in all worlds, and in their window and span."""
     points, events, limits, whole, _ = boxed
@@ -394,9 +381,9 @@ def _is_certain(boxed: BoxedSignature) -> bool:
     return whole[last, HIGH] - whole[0, LOW] < limits.span
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def _is_fit(boxed: BoxedSignature, weights: WeighedSignatures, number: int) -> bool:
-    """Note how many roundings lie between the masses of events and a confidence at most; says if doubles are fit.
+    """Note how many roundings lie between the masses of events and a confidence at most. Returns whether doubles do.
 
     An event's masses are summed and divided, its vector is summed and multiplied, and so are boxes: at most four
     roundings per point and four per event.
@@ -410,13 +397,7 @@ def _is_fit(boxed: BoxedSignature, weights: WeighedSignatures, number: int) -> b
     return least >= TINY
 
 
-@njit(**INSIDE)
-def has_work(table: RivalTable) -> bool:
-    """Whether a rival matters."""
-    return bool(np.any(table.rivals[: table.tally[RIVALS], KIND] >= PLAIN))
-
-
-@njit(**INSIDE)
+@njit(**CALLED)
 def _note_precision(contested: ContestedSignature, weights: WeighedSignatures) -> None:
     """The same with rivals: each is rounded once more when it is multiplied into all else."""
     (points, events, _, _, _), number, _, table = contested
@@ -438,7 +419,7 @@ def _note_precision(contested: ContestedSignature, weights: WeighedSignatures) -
         weights.outcome[number] = TO_SWEEP
 
 
-@njit(**INSIDE, cache=False)
+@njit(**CALLED, cache=False)
 def _sum_boxes(box_mass: Any, contested: ContestedSignature, space: Workspace, weights: WeighedSignatures) -> None:
     """Confidence, least start and greatest end with rivals. `box_mass` weighs a box."""
     (points, events, limits, whole, _), number, _, table = contested
@@ -466,7 +447,7 @@ def _sum_boxes(box_mass: Any, contested: ContestedSignature, space: Workspace, w
         weights.times[number, LOW], weights.times[number, HIGH] = low, high
 
 
-@njit(**INSIDE, cache=False)
+@njit(**CALLED, cache=False)
 def _least_start(
     box_mass: Any, contested: ContestedSignature, space: Workspace, starts: tuple[int, int], ends: tuple[int, int]
 ) -> int:

@@ -20,6 +20,7 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.jit.compiled import INSIDE, njit
 
 # ------------------------------------------------------------------------------------------------------------------
@@ -29,6 +30,9 @@ from trendloom.kernels.jit.compiled import INSIDE, njit
 # objects, compute exactly. Only sums and products of what is not negative are taken, so doubles lose nothing but a
 # rounding per step.
 
+
+CALLED: Any = {**INSIDE, "_nrt": False}
+"""As `BORROWED`, for functions that are too large to be inlined: they allocate nothing, and return no array."""
 
 LOW, HIGH, BEGIN, END = range(4)
 """Columns of `bounds`, and the first two of a box."""
@@ -92,7 +96,7 @@ def exact_masses(intervals: tuple[tuple[int, int, tuple[float, ...]], ...]) -> P
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def mass_at(points: PointMasses, event: int, point: int) -> Any:
     """The probability that an event lies at a point. O(1)."""
     if point < points.bounds[event, LOW] or point > points.bounds[event, HIGH]:
@@ -103,7 +107,7 @@ def mass_at(points: PointMasses, event: int, point: int) -> Any:
     return points.values[begin + point - points.bounds[event, LOW]] * points.share[event]
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def load_masses(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
     """The probabilities that an event lies at each point from `first` to `last`. O(points)."""
     bounds, share, values = points.bounds, points.share[event], points.values
@@ -118,7 +122,7 @@ def load_masses(points: PointMasses, event: int, first: int, last: int, into: Ar
             into[point - first] = values[begin + point - low] * share
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def mass_within(points: PointMasses, event: int, first: int, last: int) -> Any:
     """The probability that an event lies at a point from `first` to `last`; exactly 1 if it must. O(points)."""
     bounds, share, values = points.bounds, points.share[event], points.values
@@ -136,7 +140,7 @@ def mass_within(points: PointMasses, event: int, first: int, last: int) -> Any:
     return total * share
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def mass_outside(points: PointMasses, event: int, begin: int, end: int) -> Any:
     """The probability that an event does not lie between two points, themselves not included. O(points)."""
     if points.bounds[event, HIGH] <= begin or points.bounds[event, LOW] >= end:
@@ -145,7 +149,7 @@ def mass_outside(points: PointMasses, event: int, begin: int, end: int) -> Any:
     return before + mass_within(points, event, end, points.bounds[event, HIGH])
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def fill_up_to(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
     """For each point from `first` to `last` the probability that an event lies there or before. O(points)."""
     load_masses(points, event, first, last, into)
@@ -157,7 +161,7 @@ def fill_up_to(points: PointMasses, event: int, first: int, last: int, into: Arr
         into[place] = 1
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def fill_from(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
     """For each point from `first` to `last` the probability that an event lies there or after. O(points)."""
     load_masses(points, event, first, last, into)
@@ -201,9 +205,9 @@ class BoxedSignature(NamedTuple):
     box: Array
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def tighten(box: Array, length: int, span: int) -> bool:
-    """Leave each event only the points that others leave it; says whether all have some.
+    """Leave each event only the points that others leave it; returns whether all have some.
 
     The lower bounds go forward, the upper ones backward; then the span raises the first lower bound and cuts the last
     upper one, and both go on once more. Cost: O(length).
@@ -218,7 +222,7 @@ def tighten(box: Array, length: int, span: int) -> bool:
     return in_order(box, length)
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def in_order(box: Array, length: int) -> bool:
     """The same without a span."""
     for j in range(1, length):
@@ -231,9 +235,9 @@ def in_order(box: Array, length: int) -> bool:
     return possible
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def narrow(boxed: BoxedSignature, starts: tuple[int, int], ends: tuple[int, int]) -> bool:
-    """Make the box the part where the first and the last event lie between two points each; says if it is possible."""
+    """Make the box the part where the first and the last event lie between two points each, if possible."""
     whole, box, last = boxed.whole, boxed.box, len(boxed.events) - 1
     for j in range(last + 1):
         box[j, LOW], box[j, HIGH] = whole[j, LOW], whole[j, HIGH]
@@ -270,7 +274,7 @@ def prefix_masses(block: IntervalBlock, before: ForwardVectors | None, events: A
 
 
 def prefix_error(block: IntervalBlock, length: int) -> float:
-    """How much larger than what `prefix_masses` says the sum of a prefix of so many events can be, relatively."""
+    """How much larger than in `prefix_masses` the sum of a prefix of so many events can be, relatively."""
     return length * (3 * block.most_points + 4) * 2.0**-52
 
 
@@ -282,7 +286,7 @@ def surely_below(sums: Array, threshold: Fraction, error: float) -> Array:
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@njit(nogil=True)
+@njit(**LEAN)
 def _extend(points: PointMasses, previous: Array, base: Array, events: Array, rows: Array, sums: Array) -> None:
     for row in range(len(events)):
         event = events[row]
@@ -296,7 +300,7 @@ def _extend(points: PointMasses, previous: Array, base: Array, events: Array, ro
             sums[row] += rows[row, point]
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def go_on(
     points: PointMasses, event: int, before: tuple[int, int], now: tuple[int, int], vector: Array, into: Array
 ) -> None:
@@ -311,7 +315,7 @@ def go_on(
             total += vector[point - before[0]]
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def mass_in_order(boxed: BoxedSignature, vector: Array, spare: Array) -> Any:
     """The probability that events lie in order and in their box."""
     points, events, box = boxed.points, boxed.events, boxed.box
@@ -327,7 +331,7 @@ def mass_in_order(boxed: BoxedSignature, vector: Array, spare: Array) -> Any:
     return total
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def mass_of_sums(boxed: BoxedSignature, shared: int, sums: Array) -> Any:
     """The probability that events lie in order and in their window; the span does not bind.
 
@@ -348,7 +352,7 @@ def mass_of_sums(boxed: BoxedSignature, shared: int, sums: Array) -> Any:
     return sums[len(events) - 1, before[1] - before[0]]
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def _sum_on(
     points: PointMasses, event: int, before: tuple[int, int], now: tuple[int, int], earlier: Array, into: Array
 ) -> None:
@@ -367,7 +371,7 @@ def _sum_on(
         into[place] = total
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def first_point(points: PointMasses, event: int, first: int, last: int) -> int:
     """The first point between two where an event can lie, or the one after them."""
     while first <= last and mass_at(points, event, first) == 0:
@@ -375,7 +379,7 @@ def first_point(points: PointMasses, event: int, first: int, last: int) -> int:
     return first
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def last_point(points: PointMasses, event: int, first: int, last: int) -> int:
     """The last point between two where an event can lie, or the one before them."""
     while last >= first and mass_at(points, event, last) == 0:

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.columns.numbers import BORROWED
+from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.uncertain.confidence.in_order import (
+    CALLED,
     FAR,
     HIGH,
     LOW,
@@ -47,7 +49,7 @@ IDLE, PLAIN, EXCUSABLE, TRACKED = range(4)
 
 RIVALS, BITS, FLAGS, NEEDS_START, NEEDS_END = range(5)
 """What `tally` holds: rivals, bits of tracked ones, sets of excuses; whether the first event, and also the last one,
-must be fixed since a gap ends where they say.
+must be fixed since it bounds a gap.
 """
 
 
@@ -63,15 +65,16 @@ would be of use.
 
 
 class RivalTable(NamedTuple):
-    """The rivals of a signature and its gaps, a row each, and their tally."""
+    """The rivals of a signature and its gaps, a row each, and their tally; by bit, where its last rival `ends`."""
 
     rivals: Array
     gaps: Array
     tally: Array
+    ends: Array
 
 
 class ContestedSignature(NamedTuple):
-    """A signature in a box, with its rivals: `number` says which rows of `rivals` are its own."""
+    """A signature in a box, with its rivals: `number` is that of its rows in `rivals`."""
 
     boxed: BoxedSignature
     number: int
@@ -79,16 +82,19 @@ class ContestedSignature(NamedTuple):
     table: RivalTable
 
 
-@njit(**INSIDE)
 def empty_rival_table(most: int, length: int) -> RivalTable:
-    """Workspace for the rivals of any signature."""
-    return RivalTable(np.zeros((most + 1, 6), np.int64), np.zeros((length + 1, 4), np.int64), np.zeros(5, np.int64))
+    """Space for so many rivals, of signatures of so many events."""
+    rivals, gaps = np.zeros((most + 1, 6), np.int64), np.zeros((length + 1, 4), np.int64)
+    return RivalTable(rivals, gaps, np.zeros(5, np.int64), np.zeros(MOST_AT_ONCE + 1, np.int64))
 
 
-@njit(**INSIDE)
-def sort_rivals(contested: ContestedSignature) -> None:
-    """Fill the table with the rivals of a signature, and its gaps, by where its events can lie at all."""
-    table, length = contested.table, len(contested.boxed.events)
+@njit(**CALLED)
+def sort_rivals(contested: ContestedSignature) -> bool:
+    """Fill the table with the rivals of a signature, and its gaps, by where its events can lie at all.
+
+    Returns whether some rival matters.
+    """
+    table, length, matters = contested.table, len(contested.boxed.events), False
     tally = table.tally
     _split_by_event(contested)
     _find_excuses(contested)
@@ -98,6 +104,7 @@ def sort_rivals(contested: ContestedSignature) -> None:
     for rival in range(tally[RIVALS]):
         kind, gap = _kind_of(contested, rival)
         table.rivals[rival, KIND] = kind
+        matters = matters or kind != IDLE
         if kind in (PLAIN, EXCUSABLE):
             head = FIRST_PLAIN if kind == PLAIN else FIRST_EXCUSABLE
             table.rivals[rival, LINK], table.gaps[gap, head] = table.gaps[gap, head], rival
@@ -105,9 +112,10 @@ def sort_rivals(contested: ContestedSignature) -> None:
         while table.gaps[gap, AVAILABLE] & table.gaps[gap, USEFUL] >= tally[FLAGS]:
             tally[FLAGS] *= 2
     _share_bits(table)
+    return matters
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def _split_by_event(contested: ContestedSignature) -> None:
     (offsets, rows), table, count = contested.rivals, contested.table, 0
     begin, end = offsets[contested.number], offsets[contested.number + 1]
@@ -119,7 +127,7 @@ def _split_by_event(contested: ContestedSignature) -> None:
     table.tally[RIVALS] = count
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def _reach_of(boxed: BoxedSignature, event: int, gap: int) -> tuple[int, int]:
     """The first and the last point of an event that can lie in a gap; the last is the lesser one if there are none."""
     whole, limits, length = boxed.whole, boxed.limits, len(boxed.events)
@@ -134,7 +142,7 @@ def _reach_of(boxed: BoxedSignature, event: int, gap: int) -> tuple[int, int]:
     return max(first, boxed.points.bounds[event, LOW]), min(last, boxed.points.bounds[event, HIGH])
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def _find_excuses(contested: ContestedSignature) -> None:
     (offsets, rows), gaps, length = contested.rivals, contested.table.gaps, len(contested.boxed.events)
     gaps[: length + 1, AVAILABLE:] = 0
@@ -148,7 +156,7 @@ def _find_excuses(contested: ContestedSignature) -> None:
                     gaps[gap, USEFUL] |= rows[row, EXCUSED_BY]
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def _kind_of(contested: ContestedSignature, rival: int) -> tuple[int, int]:
     """The kind of a rival and a gap where it matters; notes from where to where it does, and what must be fixed."""
     rows, table, length = contested.rivals.rows, contested.table, len(contested.boxed.events)
@@ -181,11 +189,11 @@ def _kind_of(contested: ContestedSignature, rival: int) -> tuple[int, int]:
     return EXCUSABLE if can_be_excused else PLAIN, gap
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def _share_bits(table: RivalTable) -> None:
     """Give tracked rivals bits, in order of their starts; more bits than there may be are counted, not given."""
-    tally, ends = table.tally, np.zeros(MOST_AT_ONCE + 1, np.int64)
-    last_start = -FAR
+    tally, ends, last_start = table.tally, table.ends, -FAR
+    ends[:] = 0
     while True:
         start = FAR
         for rival in range(tally[RIVALS]):
@@ -206,7 +214,7 @@ def _share_bits(table: RivalTable) -> None:
         last_start = start
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def is_blocked(contested: ContestedSignature, rival: int, gap: int, flags: int) -> bool:
     """Whether a rival must not lie in a gap after these excuses. Each of its rows must be excused by itself."""
     rows, starts = contested.rivals.rows, contested.table.rivals
@@ -216,7 +224,7 @@ def is_blocked(contested: ContestedSignature, rival: int, gap: int, flags: int) 
     return False
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def excuses_of(contested: ContestedSignature, rival: int, gap: int) -> int:
     """The excuses of use that a rival gives in a gap."""
     rows, starts, found = contested.rivals.rows, contested.table.rivals, 0
@@ -226,7 +234,7 @@ def excuses_of(contested: ContestedSignature, rival: int, gap: int) -> int:
     return found
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def rival_event(contested: ContestedSignature, rival: int) -> int:
     """The event that a rival is."""
     return contested.rivals.rows[contested.table.rivals[rival, ROW], EVENT]
@@ -249,29 +257,30 @@ class Workspace(NamedTuple):
     filled: Array
 
 
-@njit(**INSIDE)
-def workspace_for(width: int, gaps: int, share: Array) -> Workspace:
-    """Workspace for events of so many points and signatures of so many gaps, of the type of their shares."""
-    vectors = np.zeros((4, width), share.dtype)
+def workspace_for(width: int, gaps: int, kind: Any) -> Workspace:
+    """Workspace for events of so many points and signatures of so many gaps, with numbers of some type."""
+    vectors = np.zeros((4, width), kind)
     tables = gaps if 0 < gaps * width * width <= KEPT else 1
-    quiet = np.zeros((tables, width, width), share.dtype)
+    quiet = np.zeros((tables, width, width), kind)
     return Workspace(vectors[0], vectors[1], vectors[2], vectors[3], quiet, np.zeros(tables, np.bool_))
 
 
-@njit(**INSIDE)
-def quiet_table(contested: ContestedSignature, gap: int, space: Workspace) -> Array:
-    """For each pair of times, in the box, of the events around a gap: how likely its plain rivals are outside."""
+@njit(**CALLED)
+def quiet_table(contested: ContestedSignature, gap: int, space: Workspace) -> tuple[int, int, int]:
+    """Fill the table of a gap in `space.quiet`: for each pair of times of the events around it, how likely its plain
+    rivals are outside. Returns its number, and the row and column of the first times in the box.
+    """
     box, whole = contested.boxed.box, contested.boxed.whole
     if len(space.filled) == 1:
         _fill_quiet(contested, box, gap, space, space.quiet[0])
-        return space.quiet[0, 0:, 0:]
+        return 0, 0, 0
     if not space.filled[gap - 1]:
         _fill_quiet(contested, whole, gap, space, space.quiet[gap - 1])
         space.filled[gap - 1] = True
-    return space.quiet[gap - 1, box[gap - 1, LOW] - whole[gap - 1, LOW] :, box[gap, LOW] - whole[gap, LOW] :]
+    return gap - 1, box[gap - 1, LOW] - whole[gap - 1, LOW], box[gap, LOW] - whole[gap, LOW]
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def _fill_quiet(contested: ContestedSignature, box: Array, gap: int, space: Workspace, quiet: Array) -> None:
     """Fill the table of a gap in a box."""
     points, table = contested.boxed.points, contested.table
@@ -290,7 +299,7 @@ def _fill_quiet(contested: ContestedSignature, box: Array, gap: int, space: Work
         rival = table.rivals[rival, LINK]
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def quiet_at_end(contested: ContestedSignature, gap: int, begin: int, end: int) -> Any:
     """How likely no plain rival of a gap lies between two points."""
     points, table = contested.boxed.points, contested.table
@@ -302,7 +311,7 @@ def quiet_at_end(contested: ContestedSignature, gap: int, begin: int, end: int) 
     return found
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def weigh_quiet(contested: ContestedSignature, space: Workspace) -> tuple[Any, int]:
     """The probability of a signature in a box, and the last time of its last event in worlds where it matches.
 
@@ -319,7 +328,9 @@ def weigh_quiet(contested: ContestedSignature, space: Workspace) -> tuple[Any, i
             before, now = (box[j - 1, LOW], box[j - 1, HIGH]), (box[j, LOW], box[j, HIGH])
             go_on(points, events[j], before, now, vector, spare)
         else:
-            _go_on_quietly(contested.boxed, j, quiet_table(contested, j, space), space.onwards, vector, spare)
+            number, row, column = quiet_table(contested, j, space)
+            quiet = space.quiet[number, row:, column:]
+            _go_on_quietly(contested.boxed, j, quiet, space.onwards, vector, spare)
         vector, spare = spare, vector
     ends = table.gaps[last + 1, FIRST_PLAIN] >= 0 or table.gaps[0, FIRST_PLAIN] >= 0
     total, latest = points.share[0] * 0, box[last, LOW] - 1
@@ -333,10 +344,10 @@ def weigh_quiet(contested: ContestedSignature, space: Workspace) -> tuple[Any, i
     return total, latest
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def quiet_ends(contested: ContestedSignature, last: int) -> Any:
     """How likely plain rivals keep out of the gap after the last event, which lies at the point `last`, and of that
-    before the first event if the last one says how far back it goes.
+    before the first event if the last event bounds it.
     """
     limits, first, length = contested.boxed.limits, contested.boxed.box[0, LOW], len(contested.boxed.events)
     end = first + limits.span if limits.bare else limits.last + 1
@@ -346,7 +357,7 @@ def quiet_ends(contested: ContestedSignature, last: int) -> Any:
     return found
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def _go_on_quietly(boxed: BoxedSignature, j: int, quiet: Array, masses: Array, vector: Array, into: Array) -> None:
     box = boxed.box
     before, begin = box[j - 1, LOW], box[j, LOW]

@@ -1,4 +1,4 @@
-"""Rivals that matter in several gaps, or that excuse others: a sweep over time whose state says which have occurred.
+"""Rivals that matter in several gaps, or that excuse others: a sweep over time whose state is which have occurred.
 
 The state after the j-th event is its time and, of the tracked rivals that matter at that time, which have occurred:
 one bit each. From there the sweep walks through the points of the gap. At every point the gap can end, and then rivals
@@ -86,7 +86,8 @@ def weigh_sweep(contested: ContestedSignature, space: Workspace) -> tuple[Any, i
         _open(contested, tracked, point, layer[point - box[0, LOW] : point - box[0, LOW] + 1])
     for gap in range(1, length):
         later[: box[gap, HIGH] - box[gap, LOW] + 1] = 0
-        quiet = quiet_table(contested, gap, space)
+        number, row, column = quiet_table(contested, gap, space)
+        quiet = space.quiet[number, row:, column:]
         _enter_gap(contested, tracked, gap)
         for place in range(box[gap - 1, HIGH] - box[gap - 1, LOW] + 1):
             if _has_weight(layer[place]):
