@@ -69,7 +69,7 @@ class GapState(NamedTuple):
     leaving: Array
 
 
-@njit(**INSIDE)
+@njit(**INSIDE, _nrt=True)  # it allocates, as its callers do not
 def weigh_sweep(contested: ContestedSignature, space: Workspace) -> tuple[Any, int]:
     """The probability of a signature in a box, and the last time of its last event in worlds where it matches.
 
