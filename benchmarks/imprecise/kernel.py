@@ -35,12 +35,12 @@ class Prepared:
 
     def weigh(self, found: list[Signatures], threshold: Fraction | None = None) -> Expected:
         """The matches among them, and how likely they are."""
-        length = int(found[0].offsets[1]) if found else 1
+        length = int(found[0].matches.offsets[1]) if found else 1
         rows = [np.zeros((0, length), np.int64)]
         columns: list[list[Array]] = [[], [], []]
         for some in found:
             weighed, kept = confidences_of(some, self.block, threshold)
-            rows.append(self.id[some.events.reshape(-1, length)[kept]])
+            rows.append(self.id[some.matches.events.reshape(-1, length)[kept]])
             for column, values in zip(columns, (weighed.confidence, weighed.low, weighed.high), strict=True):
                 column.append(values[kept])
         return Expected(np.concatenate(rows), *(np.concatenate([np.zeros(0), *some]) for some in columns))

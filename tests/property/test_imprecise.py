@@ -93,10 +93,10 @@ def exact_signatures(physical: Physical, events: Events) -> Iterator[tuple[Any, 
     for some in signatures_of(physical.pattern_spec, block):
         for number in range(len(some)):
             confidence, low, high = exact_confidence(some, block, number)
-            entries = slice(some.offsets[number], some.offsets[number + 1])
-            rows = block.row[some.events[entries]].tolist()
-            names = [places[position].variable for position in some.positions[entries]]
-            start = None if some.window_start is None else int(some.window_start[number])
+            match = some.matches.part(number, number + 1)
+            rows = block.row[match.events].tolist()
+            names = [places[position].variable for position in match.positions]
+            start = None if match.window_start is None else int(match.window_start[0])
             if confidence and confidence >= (threshold or 0):
                 window = None if start is None else (start, start + (within or 0))
                 yield window, tuple(zip(rows, names, strict=True)), confidence, low * block.grain, high * block.grain

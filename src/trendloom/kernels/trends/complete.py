@@ -20,13 +20,12 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
-from trendloom.expr.nodes import Aggregate, Expr, Extent
-from trendloom.expr.vectors import Vector, is_true
-from trendloom.kernels.columns import segments
+from trendloom.expr.quantifiers import shape_of
+from trendloom.expr.vectors import is_true
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.segments import gather_segments
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract import BYTES, RESULTS, SECONDS, Built, Expected, Figure, OnProgress
+from trendloom.kernels.contract.match_values import MatchValues
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.matching.windows import in_each_window
@@ -42,7 +41,6 @@ from trendloom.kernels.trends.partition import (
 )
 from trendloom.kernels.trends.walk import Chunks, one_by_one, pieces_of, stitched
 from trendloom.model.amounts import show_bytes
-from trendloom.model.schema import Kind
 
 WORTH_PLANNING = 1e6
 """Nanoseconds of walking one by one from which it pays to look for a better plan."""
@@ -159,15 +157,18 @@ class TrendsOfGraph:
             else:
                 found = self._by_graphlets(group, chunks)
             for offsets, events in found:
-                yield from self._given_out(*self._passing(offsets, events), chunks.most)
+                trends = Matches(offsets, events, np.broadcast_to(np.int32(0), len(events)))
+                yield from self._in_windows(self._passing(trends), chunks.most)
 
-    def _passing(self, offsets: Array, events: Array) -> tuple[Array, Array]:
-        """The trends that pass the conditions on them as a whole."""
+    def _passing(self, trends: Matches) -> Matches:
+        """The trends that pass the conditions on them as a whole. O(their events) per aggregate in a condition."""
         if not self.spec.whole:
-            return offsets, events
-        rows = np.flatnonzero(passing(self.spec.whole, self.graph.block, offsets, events))
-        into = np.r_[0, np.cumsum(np.diff(offsets)[rows])].astype(np.int64)
-        return into, gather_segments(offsets, events, rows, into)
+            return trends
+        block = self.graph.block
+        binds = {name: np.ones(1, np.bool_) for expr in self.spec.whole for name in shape_of(expr).variables}
+        values = MatchValues(block, trends, binds, lambda column, events: block.columns[column].take(events))
+        passed = [is_true(evaluate(condition, values.leaf)) for condition in self.spec.whole]
+        return trends.take(np.flatnonzero(np.logical_and.reduce(passed)))
 
     def _by_graphlets(self, chosen: ChosenWalk, chunks: Chunks) -> Iterator[tuple[Array, Array]]:
         assert chosen.bounds is not None
@@ -176,13 +177,13 @@ class TrendsOfGraph:
         starts = self.starts[chosen.stretch.first : chosen.stretch.last]
         yield from stitched(self.graph, pieces, starts, chunks)
 
-    def _given_out(self, offsets: Array, events: Array, most: int) -> Iterator[Matches]:
-        bound = events if self.kept is None else self.kept[events]
-        found = Matches(offsets, bound, np.broadcast_to(np.int32(0), len(events)))
+    def _in_windows(self, trends: Matches, most: int) -> Iterator[Matches]:
+        """Each trend once per window in which it is complete, with the events of the whole block."""
+        found = trends if self.kept is None else replace(trends, events=self.kept[trends.events])
         if self.spec.window.slide is None:
             yield found
             return
-        low, count = self.graph.windows(events[offsets[:-1]], events[offsets[1:] - 1])
+        low, count = self.graph.windows(trends.first, trends.last)
         yield from in_each_window(found, low, count, self.spec.window.slide, most)
 
     def count(self) -> float:
@@ -286,43 +287,6 @@ def trends_of(spec: Complete, block: Block, memory: int | None = None) -> Trends
     memory = MEMORY if memory is None else memory
     graph = build_graph(spec, block, memory)
     return TrendsOfGraph(spec, graph, np.flatnonzero(graph.frames.begins), kept, memory)
-
-
-# ------------------------------------------------------------------------------- conditions on a trend as a whole
-#
-# Which complete trends pass conditions on the trend as a whole: `count(p[]) > 10`, `max(p[].x) - min(p[].x) > 3`.
-#
-# Cost: one pass over the events of the trends per aggregate, then one vectorised expression.
-
-
-def passing(conditions: tuple[Expr, ...], block: Block, offsets: Array, events: Array) -> Array:
-    """Per trend, `events[offsets[t]:offsets[t + 1]]`, whether all conditions are true."""
-    good = np.ones(len(offsets) - 1, np.bool_)
-
-    def leaf(expr: Expr) -> Vector:
-        if isinstance(expr, Extent):
-            return Vector(expr.kind, block.time[events[offsets[1:] - 1]] - block.time[events[offsets[:-1]]])
-        assert isinstance(expr, Aggregate)
-        return _aggregate(expr, None if expr.column is None else block.columns[expr.column], offsets, events)
-
-    for condition in conditions:
-        good &= is_true(evaluate(condition, leaf))
-    return good
-
-
-def _aggregate(expr: Aggregate, column: Vector | None, offsets: Array, events: Array) -> Vector:
-    if column is None:
-        return Vector(Kind.INT, np.diff(offsets))
-    known = np.ones(len(events), np.bool_) if column.valid is None else column.valid[events]
-    if expr.function == "count":
-        return Vector(Kind.INT, segments.count_where(offsets, known))
-    find = segments.min_where if expr.function == "min" else segments.max_where
-    if column.values.dtype == object:  # beyond 64 bits: compared by rank
-        values, ranks = np.unique(column.values, return_inverse=True)
-        least, found = find(offsets, ranks.reshape(-1)[events], known)
-        return replace(column, values=values[least], valid=found)
-    best, found = find(offsets, column.values[events], known)
-    return replace(column, values=best, valid=found)
 
 
 # ------------------------------------------------------------------------------------------- EXPLAIN

@@ -22,6 +22,7 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Expr
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.windows import horizons
 from trendloom.kernels.contract.measures import Test
 from trendloom.kernels.contract.pattern_spec import Pair
 from trendloom.kernels.jit.compiled import njit
@@ -173,18 +174,17 @@ def _frames(block: Block, window: Window, lists: EdgeLists) -> Frames:
     after[followed] = time[lists.target[lists.begin[followed]]]
     if window.within is None:
         goes_on = (after < NEVER).astype(np.int64)
-        return Frames(
-            before == -NEVER, goes_on == 0, none, none, goes_on, none, block.key_starts[1:][block.key]
-        )  # fmt: skip
+        key_ends = block.key_starts[1:][block.key]
+        return Frames(before == -NEVER, goes_on == 0, none, none, goes_on, none, key_ends)
+    limit = horizons(block, window)
+    assert limit is not None
     if window.slide is None:
         from_ = np.where(before == -NEVER, -NEVER, before + window.within)
-        limit = block.not_before(block.key, time + window.within)
         return Frames(every, every, from_, -(time + window.within), -after, time, limit)
     lowest = np.floor_divide(time - window.within, window.slide) + 1
     highest = np.floor_divide(time, window.slide)
     from_ = np.maximum(lowest, np.floor_divide(before, window.slide) + 1)
     most = np.floor_divide(after - window.within, window.slide)
-    limit = block.not_before(block.key, highest * window.slide + window.within)
     ends = (lowest <= most) & (lowest <= highest)
     return Frames(from_ <= highest, ends, from_, highest, np.where(ends, lowest, NEVER), most, limit)
 

@@ -26,7 +26,7 @@ from trendloom.errors import PlanError, option
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.interval_block import IntervalBlock
-from trendloom.kernels.columns.windows import check_range
+from trendloom.kernels.columns.windows import check_range, windows_of
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy, between
 from trendloom.kernels.contract.matches import Matches, ResultColumn
 from trendloom.kernels.contract.pattern_spec import PatternSpec
@@ -36,7 +36,7 @@ from trendloom.kernels.uncertain.chunked import CHUNK, ChunkedSearch, Extensions
 from trendloom.kernels.uncertain.confidence.confidence import confidences_of
 from trendloom.kernels.uncertain.depth_first import DepthFirstSearch, can_search_depth_first
 from trendloom.kernels.uncertain.rivals import CLASSES, RivalSearch, excuse_bits
-from trendloom.kernels.uncertain.signatures import PartialSignatures, Signatures
+from trendloom.kernels.uncertain.signatures import PartialSignatures, Rivals, Signatures
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window
 
@@ -65,7 +65,7 @@ class ImpreciseKernel(SearchKernel):
     def _weighed(self, signatures: Signatures, block: IntervalBlock) -> Matches:
         likely, kept = confidences_of(signatures, block, self.threshold)
         columns = {CONFIDENCE: likely.confidence, TIME_LOW: likely.low, TIME_HIGH: likely.high}
-        matches = Matches(signatures.offsets, signatures.events, signatures.positions, signatures.window_start, columns)
+        matches = replace(signatures.matches, columns=columns)
         return matches if kept.all() else matches.take(np.flatnonzero(kept))
 
     @property
@@ -182,33 +182,29 @@ def _with_rivals(complete: PartialSignatures, search: RivalSearch, window: Windo
         rivals, kept = search.of(complete)
         complete = complete.take(kept)
     rows, length = complete.paths.events.shape
-    signatures = Signatures(
-        np.arange(rows + 1, dtype=np.int64) * length,
-        complete.paths.events.reshape(-1),
-        complete.paths.automaton.position_of[complete.paths.steps].astype(np.int32).reshape(-1),
-        None,
-        span_in_points(window, grain) if window.spanning else None,
-        rivals,
-    )
-    return _in_windows(signatures, complete, window, grain) if window.sliding else signatures
+    positions = complete.paths.automaton.position_of[complete.paths.steps].astype(np.int32)
+    offsets = np.arange(rows + 1, dtype=np.int64) * length
+    matches = Matches(offsets, complete.paths.events.reshape(-1), positions.reshape(-1))
+    if window.sliding:
+        return _in_windows(matches, rivals, complete, window, grain)
+    return Signatures(matches, None, span_in_points(window, grain) if window.spanning else None, rivals)
 
 
-def _in_windows(signatures: Signatures, complete: PartialSignatures, window: Window, grain: int) -> Signatures:
+def _in_windows(
+    matches: Matches, rivals: Rivals | None, complete: PartialSignatures, window: Window, grain: int
+) -> Signatures:
     """Each signature once per window that may hold it, by signature and start.
 
     A window [s, e) in ticks has the points from ceil(s / grain) to ceil(e / grain) - 1. If the first event comes no
     earlier than a window, the last comes at max(least, first point + length - 1).
     """
     assert window.within is not None
-    assert window.slide is not None
-    lowest = np.floor_divide(complete.least * grain - window.within, window.slide) + 1
-    count = np.maximum(np.floor_divide(complete.latest * grain, window.slide) - lowest + 1, 0)
-    which = np.repeat(np.arange(len(complete)), count)
-    nth = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
-    start = (lowest[which] + nth) * window.slide
+    which, start = windows_of(complete.latest * grain, complete.least * grain, window)
     points = np.stack([-np.floor_divide(-start, grain), -np.floor_divide(-(start + window.within), grain) - 1], axis=1)
     fitting = np.flatnonzero(points[:, 1] - points[:, 0] >= complete.length - 1)
-    return replace(signatures.take(which[fitting]), window=points[fitting], window_start=start[fitting])
+    which, points = which[fitting], points[fitting]
+    found = replace(matches.take(which), window_start=start[fitting])
+    return Signatures(found, points, None, None if rivals is None else rivals.of(which))
 
 
 # ------------------------------------------------------------------------------------------ supported patterns

@@ -15,6 +15,7 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.columns.segments import first_at_least, gather_segments
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.partial_matches import Paths
@@ -45,36 +46,19 @@ class Rivals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Signatures:
-    """Signature s binds `events[offsets[s]:offsets[s + 1]]` (indices into the block) at `positions`, in order.
+    """What may be `matches`, with what their confidences depend on besides.
 
-    `window`: of each the first and the last point of its window, both included, and `window_start` in ticks; None:
-    there are no windows that slide.
+    `window`: of each the first and the last point of its window, both included; None: there are no windows that slide.
     `span`: in points, the last event comes less than this after the first; None: it may take any time.
     """
 
-    offsets: Array
-    events: Array
-    positions: Array
+    matches: Matches
     window: Array | None
     span: int | None
     rivals: Rivals | None
-    window_start: Array | None = None
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def take(self, rows: Array) -> Signatures:
-        """Some of the signatures, in the order given."""
-        offsets = np.r_[0, np.cumsum(np.diff(self.offsets)[rows])].astype(np.int64)
-        return Signatures(
-            offsets,
-            gather_segments(self.offsets, self.events, rows, offsets),
-            gather_segments(self.offsets, self.positions, rows, offsets),
-            None if self.window is None else self.window[rows],
-            self.span,
-            None if self.rivals is None else self.rivals.of(rows),
-            None if self.window_start is None else self.window_start[rows],
-        )
+        return len(self.matches)
 
 
 # ------------------------------------------------------------------------------------------------------------------
@@ -267,24 +251,13 @@ def nothing_bound(automaton: Automaton, block: IntervalBlock) -> PartialSignatur
 def times_allowed(block: IntervalBlock, events: Array, span: int | None) -> tuple[Array, Array]:
     """Of signatures as a matrix the least and the greatest point of each event, as far as order and span decide them.
 
-    Forward and backward once, and once more after the span has raised the first and lowered the last.
+    Each event is at least a point after the one before it: without these steps, least points never fall along a
+    signature, and greatest points never rise from its end on.
     """
-    low, high = block.first_point[events], block.last_point[events]
-    _rising(low)
-    _falling(high)
-    if span is not None and events.shape[1]:
-        low[:, 0] = np.maximum(low[:, 0], low[:, -1] - span + 1)
-        high[:, -1] = np.minimum(high[:, -1], high[:, 0] + span - 1)
-        _rising(low)
-        _falling(high)
-    return low, high
-
-
-def _rising(low: Array) -> None:
-    for column in range(1, low.shape[1]):
-        low[:, column] = np.maximum(low[:, column], low[:, column - 1] + 1)
-
-
-def _falling(high: Array) -> None:
-    for column in range(high.shape[1] - 2, -1, -1):
-        high[:, column] = np.minimum(high[:, column], high[:, column + 1] - 1)
+    length = events.shape[1]
+    steps = np.arange(length)
+    low = np.maximum.accumulate(block.first_point[events] - steps, axis=1)
+    high = np.minimum.accumulate((block.last_point[events] - steps)[:, ::-1], axis=1)[:, ::-1]
+    if span is not None and length:
+        low, high = np.maximum(low, low[:, -1:] + length - span), np.minimum(high, high[:, :1] + span - length)
+    return low + steps, high + steps

@@ -121,15 +121,15 @@ def as_names(
     """Signatures and rivals of a chunk."""
     rivals = signatures.rivals
     for at in range(len(signatures)):
-        own = slice(signatures.offsets[at], signatures.offsets[at + 1])
-        rows = block.row[signatures.events[own]].tolist()
-        variables = [spec.places[position].variable for position in signatures.positions[own]]
+        match = signatures.matches.part(at, at + 1)
+        rows = block.row[match.events].tolist()
+        variables = [spec.places[position].variable for position in match.positions]
         name = tuple(zip(rows, variables, strict=True))
         others = []
         if rivals is not None:
             theirs = rivals.rows[rivals.offsets[at] : rivals.offsets[at + 1]].tolist()
             others = [FoundRival(int(block.row[event]), gap, bool(no), *bits) for event, gap, no, *bits in theirs]
-        start = None if signatures.window_start is None else int(signatures.window_start[at])
+        start = None if match.window_start is None else int(match.window_start[0])
         yield (start, name), others
 
 

@@ -140,7 +140,7 @@ def rounding_error(roundings: Array) -> Array:
 
 def exact_confidence(signatures: Signatures, block: IntervalBlock, number: int) -> tuple[Fraction, int, int]:
     """The exact confidence of one of them, and the first and last point it covers."""
-    first = int(block.first_point[signatures.events[signatures.offsets[number]]])
+    first = int(block.first_point[signatures.matches.first[number]])
     confidence, low, high = _of_shape(_shape_of(signatures, block, number, first))
     return confidence, low + first, high + first
 
@@ -148,8 +148,8 @@ def exact_confidence(signatures: Signatures, block: IntervalBlock, number: int) 
 def _in_doubles(signatures: Signatures, block: IntervalBlock) -> WeighedSignatures:
     window = np.zeros((0, 2), np.int64) if signatures.window is None else signatures.window
     rows = SignatureRows(
-        np.ascontiguousarray(signatures.offsets, np.int64),
-        np.ascontiguousarray(signatures.events, np.int64),
+        np.ascontiguousarray(signatures.matches.offsets, np.int64),
+        np.ascontiguousarray(signatures.matches.events, np.int64),
         np.ascontiguousarray(window, np.int64),
         FAR if signatures.span is None else int(signatures.span),
     )
@@ -194,7 +194,7 @@ def _run(kernel: Any, points: PointMasses, *arguments: Any) -> None:
 
 def _shape_of(signatures: Signatures, block: IntervalBlock, number: int, origin: int) -> Shape:
     """All that a confidence depends on, in points from an origin: equal shapes are equally likely."""
-    bound = signatures.events[signatures.offsets[number] : signatures.offsets[number + 1]].tolist()
+    bound = signatures.matches.part(number, number + 1).events.tolist()
     events, rows = list(bound), []
     if signatures.rivals is not None:
         own = slice(*signatures.rivals.offsets[number : number + 2])

@@ -21,6 +21,7 @@ from tests.unit.kernels.uncertain.confidence.worlds_of_signatures import (
 
 from trendloom.errors import RunError
 from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.uncertain.confidence.confidence import _in_doubles as in_doubles
 from trendloom.kernels.uncertain.confidence.confidence import confidences_of, exact_confidence, rounding_error
 from trendloom.kernels.uncertain.confidence.in_order import prefix_error, prefix_masses, surely_below
@@ -107,10 +108,9 @@ def test_signatures_that_begin_alike_share_sums(
     numbers = [[place * count + one for place, one in enumerate(choice)] for choice in chosen]
     span = None if windows else span
     taken = [windows[number % len(windows)] if windows else None for number in range(len(chosen))]
-    together = Signatures(
-        np.arange(0, 3 * len(chosen) + 1, 3), np.concatenate(numbers), np.zeros(3 * len(chosen), np.int32),
-        np.array(taken) if windows else None, span, None,
-    )  # fmt: skip
+    positions = np.zeros(3 * len(chosen), np.int32)
+    matches = Matches(np.arange(0, 3 * len(chosen) + 1, 3), np.concatenate(numbers), positions)
+    together = Signatures(matches, np.array(taken) if windows else None, span, None)
     found, kept = confidences_of(together, block_of(list(itertools.chain.from_iterable(by_place))), None)
     for number, choice in enumerate(chosen):
         events = tuple(by_place[place][one] for place, one in enumerate(choice))

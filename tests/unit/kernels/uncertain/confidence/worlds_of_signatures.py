@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.interval_block import IntervalBlock, with_intervals
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.uncertain.signatures import Rivals, Signatures
 from trendloom.model.imprecision import Intervals, Masses
 
@@ -121,7 +122,7 @@ def signatures_of(cases: list[Case], grain: int = 1) -> tuple[Signatures, Interv
     window = None if cases[0].window is None else np.array([case.window for case in cases], np.int64)
     rivals = Rivals(np.array(counts, np.int64), np.array(rows, np.int64)) if rows else None
     positions = np.zeros(len(bound), np.int32)
-    signatures = Signatures(np.array(lengths), np.array(bound), positions, window, cases[0].span, rivals)
+    signatures = Signatures(Matches(np.array(lengths), np.array(bound), positions), window, cases[0].span, rivals)
     return signatures, block_of(events, grain)
 
 
