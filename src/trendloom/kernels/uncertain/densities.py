@@ -89,8 +89,10 @@ def _tables(masses: Masses | None, like: Array) -> tuple[Array, Array, Array]:
     if like.dtype == object:
         mass = as_fractions(mass)
     above, below = np.zeros_like(mass), np.zeros_like(mass)
-    arguments = (masses.offsets, mass, above, below)
-    interpret(_divide_and_sum, *arguments) if like.dtype == object else _divide_and_sum(*arguments)
+    if like.dtype == object:
+        interpret(_divide_and_sum, masses.offsets, mass, above, below)
+    else:
+        _divide_and_sum(masses.offsets, mass, above, below)
     return mass, above, below
 
 

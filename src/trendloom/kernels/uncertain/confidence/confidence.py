@@ -186,7 +186,10 @@ def _weigh(points: PointMasses, signatures: SignatureRows, rivals: Rivals | None
 
 def _run(kernel: Any, points: PointMasses, *arguments: Any) -> None:
     """Compiled for doubles, interpreted for fractions."""
-    interpret(kernel, points, *arguments) if points.share.dtype == object else kernel(points, *arguments)
+    if points.share.dtype == object:
+        interpret(kernel, points, *arguments)
+    else:
+        kernel(points, *arguments)
 
 
 # ------------------------------------------------------------------------------------------------ exactly
