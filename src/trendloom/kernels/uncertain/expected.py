@@ -281,7 +281,11 @@ class _BlockExpectation:
         stretches = self._stretches(events, key, start)
         found, refused = at_least_one(events, stretches, len(self.expectation.sequence), MOST_STEPS)
         if refused.any():
-            raise _too_many_steps()
+            raise RunError(
+                f"PROBABILITY(*) of one group and window takes more than {MOST_STEPS:,} steps: it compares every two "
+                "points at which neighbours of a match may be",
+                hint=f"use a smaller WITHIN, or a coarser {option('time_grain')}",
+            )
         numbers = doubles_as_amounts(np.minimum(found, 1.0))
         again = np.flatnonzero(found < TINY)
         if len(again):
@@ -311,14 +315,6 @@ class _BlockExpectation:
             first,
             last,
         )
-
-
-def _too_many_steps() -> RunError:
-    return RunError(
-        f"PROBABILITY(*) of one group and window takes more than {MOST_STEPS:,} steps: it compares every two points "
-        "at which neighbours of a match may be",
-        hint=f"use a smaller WITHIN, or a coarser {option('time_grain')}",
-    )
 
 
 def _put(amounts: Amounts, row: int, number: Fraction) -> None:

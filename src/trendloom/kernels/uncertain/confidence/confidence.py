@@ -76,7 +76,6 @@ TINY = -900
 DONE, DELICATE, TO_SWEEP, TOO_MANY = range(4)
 """What came of a signature: a number; numbers too small for doubles; it has tracked rivals; more than there may be."""
 
-
 Shape = tuple[int, tuple[Any, ...], tuple[tuple[int, ...], ...], tuple[int, ...], int | None]
 """The number of events, their intervals and those of rivals, the rows of rivals, the window and the span."""
 
