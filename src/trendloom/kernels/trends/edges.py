@@ -31,12 +31,12 @@ MOST_BITS = 1 << 15
 LEAST_BITS = 1 << 20
 """Bytes that ancestors may take in any case."""
 MOST_PAIRS = 1 << 21
-"""Pairs of events that tests are evaluated for at a time."""
+"""ComparedColumns of events that tests are evaluated for at a time."""
 EQUAL, OTHER, BELOW, NOT_ABOVE = range(4)
 WORD = 64
 
 
-class Pairs(NamedTuple):
+class ComparedColumns(NamedTuple):
     """Comparisons of columns, [pair, event]: `left` of the earlier event, `right` of the later one, where known."""
 
     operator: Array
@@ -88,7 +88,9 @@ class LinkingProgress(NamedTuple):
     mark: Array
 
 
-def linked_edges(block: Block, low: Array, pairs: Pairs, tests: tuple[Test, ...], memory: int) -> tuple[Array, Array]:
+def linked_edges(
+    block: Block, low: Array, pairs: ComparedColumns, tests: tuple[Test, ...], memory: int
+) -> tuple[Array, Array]:
     """For each event the events before it, latest first: (where each list begins, the lists one after another)."""
     shortcuts = _shortcuts(pairs)
     companions = Companions(low, block.tie_start, block.tie_end)
@@ -109,7 +111,7 @@ def linked_edges(block: Block, low: Array, pairs: Pairs, tests: tuple[Test, ...]
     return np.r_[0, np.cumsum(lengths)].astype(np.int64), sources
 
 
-def _shortcuts(pairs: Pairs) -> Shortcuts:
+def _shortcuts(pairs: ComparedColumns) -> Shortcuts:
     operator, left, right, known = pairs
     equal = np.flatnonzero(operator == EQUAL)
     below = np.flatnonzero((operator == BELOW) | (operator == NOT_ABOVE))
@@ -159,7 +161,7 @@ def _tested_parts(block: Block, low: Array, tests: tuple[Test, ...]) -> Iterator
 
 @njit(nogil=True)
 def _link(
-    companions: Companions, pairs: Pairs, shortcuts: Shortcuts, found: LinkingProgress, part: TestedPart
+    companions: Companions, pairs: ComparedColumns, shortcuts: Shortcuts, found: LinkingProgress, part: TestedPart
 ) -> tuple[Array, Array]:
     """Edges into the events of a part."""
     begin, end, truths, truths_at = part

@@ -27,7 +27,7 @@ from trendloom.kernels.contract.measures import Test
 from trendloom.kernels.contract.pattern_spec import Pair
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.gap_thresholds import comparable
-from trendloom.kernels.trends.edges import BELOW, EQUAL, NOT_ABOVE, OTHER, Pairs, linked_edges, ordered_edges
+from trendloom.kernels.trends.edges import BELOW, EQUAL, NOT_ABOVE, OTHER, ComparedColumns, linked_edges, ordered_edges
 from trendloom.model.time import Window
 
 NEVER = 2**62
@@ -147,16 +147,16 @@ def _companions(block: Block, window: Window) -> Array:
     return block.not_before(block.key, lowest * window.slide)
 
 
-def _pairs(spec: Complete, block: Block) -> Pairs:
+def _pairs(spec: Complete, block: Block) -> ComparedColumns:
     """Operators and columns of the pairs; decreasing ones are mirrored, so that all are increasing."""
     left, right, known = comparable(spec.pairs, block)
     for number, pair in enumerate(spec.pairs):
         if pair.operator in (">", ">="):
             left[number], right[number] = ~left[number], ~right[number]
-    return Pairs(np.array([CODES[pair.operator] for pair in spec.pairs], np.int64), left, right, known)
+    return ComparedColumns(np.array([CODES[pair.operator] for pair in spec.pairs], np.int64), left, right, known)
 
 
-def _is_order(pairs: Pairs) -> bool:
+def _is_order(pairs: ComparedColumns) -> bool:
     """Whether the only condition compares a value with the next one of the same column."""
     operator, left, right, known = pairs
     if len(operator) != 1 or operator[0] not in (BELOW, NOT_ABOVE):

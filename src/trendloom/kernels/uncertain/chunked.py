@@ -43,7 +43,7 @@ CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class CandidateEvents:
     """Extensions by one event each: row `rows[i]` of `prefixes` by `events[i]`.
 
     `least`: the least point of the new event; `latest`: the greatest one of the first event.
@@ -58,9 +58,9 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, kept: Array | slice) -> Candidates:
+    def take(self, kept: Array | slice) -> CandidateEvents:
         """Some of them."""
-        return Candidates(self.prefixes, self.rows[kept], self.events[kept], self.least[kept], self.latest[kept])
+        return CandidateEvents(self.prefixes, self.rows[kept], self.events[kept], self.least[kept], self.latest[kept])
 
 
 class Extensions:
@@ -112,7 +112,7 @@ class Extensions:
             limit = until if limit is None else np.minimum(limit, until)
         return self.fitting[step.position].between(prefixes.key[rows], prefixes.least[rows], limit)
 
-    def possible(self, prefixes: PartialSignatures, rows: Array, events: Array, step: Step) -> Candidates:
+    def possible(self, prefixes: PartialSignatures, rows: Array, events: Array, step: Step) -> CandidateEvents:
         """The extensions that times allow, without those that bind an event twice."""
         least = np.maximum(prefixes.least[rows] + 1, self.low[events])
         latest = np.minimum(prefixes.latest[rows], self.high[events] - prefixes.length)
@@ -121,14 +121,14 @@ class Extensions:
             good &= np.maximum(least - latest, prefixes.length) < self.span
         if self.repeats[step.number] and prefixes.length:
             good &= ~(prefixes.paths.events[rows] == events[:, None]).any(axis=1)
-        return Candidates(prefixes, rows, events, least, latest).take(np.flatnonzero(good))
+        return CandidateEvents(prefixes, rows, events, least, latest).take(np.flatnonzero(good))
 
-    def viable(self, found: Candidates, targets: Array | int) -> Array:
+    def viable(self, found: CandidateEvents, targets: Array | int) -> Array:
         """Which extensions can still become matches, as far as types, times and the span decide it."""
         ends = np.maximum(self.ends[targets, found.events], found.least)
         return ends < FAR if self.span is None else ends - found.latest < self.span
 
-    def unbroken(self, found: Candidates, step: Step) -> Array:
+    def unbroken(self, found: CandidateEvents, step: Step) -> Array:
         """The extensions in whose gap no event of a NOT without conditions lies for certain."""
         kept, prefixes = np.arange(len(found)), found.prefixes
         if not prefixes.length:
@@ -139,7 +139,7 @@ class Extensions:
             kept = kept[~self.fitting[position].surely_between(prefixes.key[mine], after, before)]
         return kept
 
-    def grown(self, found: Candidates, steps: Array, found_as: FollowerOrigin | None = None) -> PartialSignatures:
+    def grown(self, found: CandidateEvents, steps: Array, found_as: FollowerOrigin | None = None) -> PartialSignatures:
         """The extensions as partial signatures, each with its new event bound by a step."""
         before, rows = found.prefixes.paths, found.rows
         events = np.concatenate([before.events[rows], found.events[:, None]], axis=1)
@@ -157,7 +157,7 @@ class Extensions:
                 kept = kept[holds(rule, some, newest=True)]
         return kept
 
-    def likely(self, grown: PartialSignatures, found: Candidates) -> PartialSignatures:
+    def likely(self, grown: PartialSignatures, found: CandidateEvents) -> PartialSignatures:
         """Without extensions that are in order too rarely: whatever is added to them can only lower that."""
         if self.threshold is None or not len(grown):
             return grown
@@ -343,7 +343,7 @@ class _BatchFollowers:
             if len(grown):
                 yield grown
 
-    def _all(self) -> tuple[Candidates, Array]:
+    def _all(self) -> tuple[CandidateEvents, Array]:
         """All followers that may matter, by row, and by which of the steps each comes."""
         tests, last = self.tests, int(self.tests.low.max(initial=0))
         limit = np.full(len(self.prefixes), last)
@@ -353,7 +353,7 @@ class _BatchFollowers:
         begins = [tests.slices(self.prefixes, np.arange(len(limit)), step, None)[0] for step in self.steps]
         open_, stretch = np.arange(len(limit)), tests.block.most_points
         none = np.zeros(0, np.int64)
-        found, came_by = [Candidates(self.prefixes, none, none, none, none)], [0]
+        found, came_by = [CandidateEvents(self.prefixes, none, none, none, none)], [0]
         while len(open_):
             for which, step in enumerate(self.steps):
                 end = tests.slices(self.prefixes, open_, step, reach[open_])[1]
@@ -368,11 +368,11 @@ class _BatchFollowers:
             stretch *= 2
             reach[open_] = np.minimum(reach[open_] + stretch, limit[open_])
         columns = zip(*((one.rows, one.events, one.least, one.latest) for one in found), strict=True)
-        joined = Candidates(self.prefixes, *map(np.concatenate, columns))
+        joined = CandidateEvents(self.prefixes, *map(np.concatenate, columns))
         order = np.argsort(joined.rows, kind="stable")
         return joined.take(order), np.repeat(came_by, [len(one) for one in found])[order]
 
-    def _following(self, rows: Array, events: Array, which: int) -> Candidates:
+    def _following(self, rows: Array, events: Array, which: int) -> CandidateEvents:
         """Those of some pairs of row and event that are followers by a step."""
         tests, step = self.tests, self.steps[which]
         found = tests.possible(self.prefixes, rows, events, step)
