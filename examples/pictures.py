@@ -20,9 +20,8 @@ from card_purchases import card_purchases
 from cluster_load import cluster_log
 from taxi_trips import made_up_trips
 from trendloom.engines.measured_run import arranged
-from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
-from trendloom.kernels.trends.complete.spec import WalkPlan
-from trendloom.kernels.trends.complete.trends import TrendsOfGraph, trends_of
+from trendloom.kernels.trends.complete import TrendGraphKernel, TrendsOfGraph, trends_of
+from trendloom.kernels.trends.graph import WalkPlan
 from trendloom.options import Options
 from trendloom.viz.aggregation import draw_panes, draw_running
 from trendloom.viz.confidences import draw_likely, likely_of
@@ -93,7 +92,11 @@ def draw_complete_trends() -> None:
     series = metrics.filter(pc.equal(metrics["series"], SERIES)).sort_by("time")
     few, day = series.slice(500, 24), series.slice(500, 288)
     graph = trend_graph(COMPLETE, few, Options()).graph
-    edges = [(e, int(f)) for e in range(len(graph)) for f in graph.target[graph.begin[e] : graph.begin[e + 1]]]
+    edges = [
+        (e, int(f))
+        for e in range(len(graph))
+        for f in graph.lists.target[graph.lists.begin[e] : graph.lists.begin[e + 1]]
+    ]
     trends = [row["events"] for row in tl.run(COMPLETE, few).to_pylist()]
     times = few["time"].to_pylist()
     longest = [times.index(event["time"]) for event in max(trends, key=len)]

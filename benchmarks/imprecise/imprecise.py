@@ -10,6 +10,7 @@ growth with the stream, the engine from table to table, expected counts, and Spa
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -162,7 +163,7 @@ def measure_confidences(report: Report, count: int, tries: int) -> None:
     for within, cuts in ((3 * HALF, True), (2 * count, False)):
         case, stream = prepared(multiples_query(DENSE, within), events), multiples(events, DENSE)
         candidates = _uncertain_ones(case, SAMPLE)
-        rows = case.id[candidates.events.reshape(-1, len(DENSE))]
+        rows = case.id[candidates.matches.events.reshape(-1, len(DENSE))]
         contenders = {
             "enumeration": partial(enumerated, stream, rows, within),
             "dynamic programming": partial(case.weigh, [candidates]),
@@ -182,7 +183,8 @@ def _uncertain_ones(case: Prepared, most: int) -> Any:
     found = max(case.search(), key=len)
     weighed, kept = confidences_of(found, case.block, None)
     places = np.flatnonzero(kept & (weighed.confidence < 1))
-    return found.take(np.sort(np.random.default_rng(4).permutation(places)[:most]))
+    chosen = np.sort(np.random.default_rng(4).permutation(places)[:most])
+    return replace(found, matches=found.matches.take(chosen))
 
 
 def measure_growth(report: Report, sizes: tuple[int, ...], tries: int) -> None:

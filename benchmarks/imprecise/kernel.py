@@ -14,7 +14,7 @@ from benchmarks.harness.planned import planned
 from trendloom.kernels.columns.interval_block import IntervalBlock, with_intervals
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.uncertain.confidence.confidence import confidences_of
-from trendloom.kernels.uncertain.search import signatures_of
+from trendloom.kernels.uncertain.kernel import signatures_of
 from trendloom.kernels.uncertain.signatures import Signatures
 from trendloom.model.imprecision import Intervals
 
@@ -31,16 +31,16 @@ class Prepared:
 
     def search(self, threshold: Fraction | None = None) -> list[Signatures]:
         """Signatures that may be matches at least so likely."""
-        return [found.signatures for found in signatures_of(self.pattern_spec, self.block, threshold=threshold)]
+        return list(signatures_of(self.pattern_spec, self.block, threshold=threshold))
 
     def weigh(self, found: list[Signatures], threshold: Fraction | None = None) -> Expected:
         """The matches among them, and how likely they are."""
-        length = int(found[0].offsets[1]) if found else 1
+        length = int(found[0].matches.offsets[1]) if found else 1
         rows = [np.zeros((0, length), np.int64)]
         columns: list[list[Array]] = [[], [], []]
         for some in found:
             weighed, kept = confidences_of(some, self.block, threshold)
-            rows.append(self.id[some.events.reshape(-1, length)[kept]])
+            rows.append(self.id[some.matches.events.reshape(-1, length)[kept]])
             for column, values in zip(columns, (weighed.confidence, weighed.low, weighed.high), strict=True):
                 column.append(values[kept])
         return Expected(np.concatenate(rows), *(np.concatenate([np.zeros(0), *some]) for some in columns))

@@ -16,9 +16,8 @@ from benchmarks.baselines.trends import Array, exhaustive_partitioning
 from benchmarks.cases.trends import KITES, check_kites
 from benchmarks.harness.planned import planned
 from benchmarks.harness.report import Curve, Report, race
-from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
-from trendloom.kernels.trends.complete.partition import Costs, branch_and_bound, graphlet_costs, greedy, weigh
-from trendloom.kernels.trends.complete.trends import trends_of
+from trendloom.kernels.trends.complete import TrendGraphKernel, trends_of
+from trendloom.kernels.trends.partition import Costs, branch_and_bound, graphlet_costs, greedy, weigh
 
 PICTURE = "plans by cuts"
 LIMITS = {"tight": 0.02, "middle": 0.3, "loose": 0.8}
@@ -52,8 +51,8 @@ def costs_of(cuts: int) -> Costs:
     case = planned(KITES, check_kites(cuts, 6, 2, lag=2))
     assert isinstance(case.physical.kernel, TrendGraphKernel)
     trends = trends_of(case.physical.kernel.graph, case.block)
-    weights = weigh(trends.graph, trends.frames, trends.starts, len(trends.graph))
-    return graphlet_costs(trends.graph, trends.frames, weights, cuts)
+    weights = weigh(trends.graph, trends.starts, len(trends.graph))
+    return graphlet_costs(trends.graph, weights, cuts)
 
 
 def search(report: Report, costs: Costs, name: str, share: float, *, last: bool) -> dict[str, float]:

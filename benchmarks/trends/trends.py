@@ -23,10 +23,9 @@ from benchmarks.harness.planned import Planned, planned
 from benchmarks.harness.report import Curve, Report, Result, Timing, race
 from benchmarks.trends.partitioning import measure_partitioning
 from benchmarks.trends.postponing import measure_postponing
-from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
-from trendloom.kernels.trends.complete.partition import weigh
-from trendloom.kernels.trends.complete.spec import WalkPlan
-from trendloom.kernels.trends.complete.trends import TrendsOfGraph, trends_of
+from trendloom.kernels.trends.complete import TrendGraphKernel, TrendsOfGraph, trends_of
+from trendloom.kernels.trends.graph import WalkPlan
+from trendloom.kernels.trends.partition import weigh
 
 GIBI = 1 << 30
 KERNEL, STACK, ALL_KEPT = "the kernel", "SASE stack", "all trends kept"
@@ -203,7 +202,7 @@ def by_estimate(report: Report, branchings: int, tries: int) -> None:
         for plan in (WalkPlan.ONE_BY_ONE, WalkPlan.BEST_CUTS):
             graph = case.trends(plan)
             (chosen,) = graph.plans()
-            weights = weigh(graph.graph, graph.frames, graph.starts, len(graph.graph))
+            weights = weigh(graph.graph, graph.starts, len(graph.graph))
             estimate = chosen.cpu if chosen.bounds is not None else weights.one_by_one
             estimate += OUT * weights.events
             timing = race(tries, {"": lambda graph=graph: taken(graph.matches())}, on_processor=True)[""]  # type: ignore[misc]

@@ -17,7 +17,7 @@ from tests.property.strategies import ANY, Case, Knobs, cases, streams, to_table
 
 import trendloom as tl
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.trends.collapsed import kernel, spines
+from trendloom.kernels.trends import collapsed, spines
 
 COLLAPSED = {"semantics": (ANY,), "outputs": ("collapsed",)}
 KNOBS = {
@@ -36,7 +36,7 @@ WITH_ROWS = 0.2
 def in_small_pieces(size: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spines, "CHUNK", size)
-        patch.setattr(kernel, "MOST_HELD", size)
+        patch.setattr(collapsed, "MOST_HELD", size)
         yield
 
 

@@ -21,14 +21,12 @@ from tests.property.compare import rows_of
 
 import trendloom as tl
 from trendloom.engines.local import stream_of
-from trendloom.kernels.trends.complete import edges as linked_edges
-from trendloom.kernels.trends.complete import trends
-from trendloom.kernels.trends.complete.graphlets import pieces_of, stitched
-from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
-from trendloom.kernels.trends.complete.partition import branch_and_bound, greedy
-from trendloom.kernels.trends.complete.spec import WalkPlan
-from trendloom.kernels.trends.complete.trends import TrendsOfGraph, trends_of
-from trendloom.kernels.trends.complete.walk import Chunks, one_by_one
+from trendloom.kernels.trends import complete as trends_kernel
+from trendloom.kernels.trends import edges as linked_edges
+from trendloom.kernels.trends.complete import TrendGraphKernel, TrendsOfGraph, trends_of
+from trendloom.kernels.trends.graph import WalkPlan
+from trendloom.kernels.trends.partition import branch_and_bound, greedy
+from trendloom.kernels.trends.walk import Chunks, one_by_one, pieces_of, stitched
 from trendloom.logical.bind import bind
 from trendloom.options import Options
 from trendloom.runtime.blocks import build_block
@@ -107,8 +105,8 @@ def asked_for(plan: WalkPlan, memory: int, worth: float = 0.0) -> Iterator[None]
         return trends_of(replace(spec, plan=plan), block, memory)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trendloom.kernels.trends.complete.kernel.trends_of", planned)
-        patch.setattr(trends, "WORTH_PLANNING", worth)
+        patch.setattr(trends_kernel, "trends_of", planned)
+        patch.setattr(trends_kernel, "WORTH_PLANNING", worth)
         yield
 
 
@@ -156,13 +154,13 @@ def test_every_way_to_cut_gives_the_same_trends(query: str, events: pa.Table, da
     all_ = graph_of(query, events)
     if len(all_.starts) == 0:
         return
-    expected = listed(one_by_one(all_.graph, all_.frames, all_.starts, Chunks()))
+    expected = listed(one_by_one(all_.graph, all_.starts, Chunks()))
     low, high = int(all_.starts[0]), len(all_.graph)
     inner = range(low + 1, high)
     for count in range(len(inner) + 1):
         for cuts in data.draw(st.lists(st.sampled_from(list(combinations(inner, count))), min_size=1, max_size=3)):
-            pieces = pieces_of(all_.graph, all_.frames, np.array([low, *cuts, high]))
-            found = listed(stitched(all_.graph, all_.frames, pieces, all_.starts, Chunks(most=3, size=3)))
+            pieces = pieces_of(all_.graph, np.array([low, *cuts, high]))
+            found = listed(stitched(all_.graph, pieces, all_.starts, Chunks(most=3, size=3)))
             assert found == expected, cuts
 
 
@@ -196,8 +194,9 @@ def test_edges_are_those_that_no_longer_path_replaces(condition: str, events: pa
     related = {tuple(at[e["id"]] for e in row["events"]) for row in pairs if len(row["events"]) == 2}
     reached = reachable(related, len(numbers))
     kept = {(e, f) for e, f in related if not any((e, g) in related and (g, f) in reached for g in range(len(numbers)))}
-    sources = [(int(e), f) for f in range(len(graph)) for e in graph.source[graph.into[f] : graph.into[f + 1]]]
-    targets = [(e, int(f)) for e in range(len(graph)) for f in graph.target[graph.begin[e] : graph.begin[e + 1]]]
+    edges = graph.lists
+    sources = [(int(e), f) for f in range(len(graph)) for e in edges.source[edges.into[f] : edges.into[f + 1]]]
+    targets = [(e, int(f)) for e in range(len(graph)) for f in edges.target[edges.begin[e] : edges.begin[e + 1]]]
     assert sorted(sources) == sorted(targets) == sorted(kept)
 
 

@@ -18,7 +18,7 @@ from tests.property.strategies_imprecise import ANY, COLUMNS, NEXT
 
 import trendloom as tl
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.kernels.uncertain.expected.kernel import ExpectedKernel
+from trendloom.kernels.uncertain.expected import ExpectedKernel
 from trendloom.options import Options
 from trendloom.runtime.planning import planned_alone
 from trendloom.runtime.reading import load

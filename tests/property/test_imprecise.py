@@ -24,9 +24,8 @@ from trendloom.errors import BindError, PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import Events
 from trendloom.kernels.columns.interval_block import IntervalBlock
-from trendloom.kernels.uncertain.confidence.confidence import exact_confidences
-from trendloom.kernels.uncertain.kernel import ImpreciseKernel
-from trendloom.kernels.uncertain.search import signatures_of
+from trendloom.kernels.uncertain.confidence.confidence import exact_confidence
+from trendloom.kernels.uncertain.kernel import ImpreciseKernel, signatures_of
 from trendloom.logical.bind import bind
 from trendloom.options import Options
 from trendloom.planner.plan import Physical
@@ -91,16 +90,16 @@ def exact_signatures(physical: Physical, events: Events) -> Iterator[tuple[Any, 
     block, _ = build_block(physical, local.stream_of(physical, events))
     assert isinstance(block, IntervalBlock)
     places, within, threshold = physical.pattern_spec.places, physical.plan.window.within, physical.plan.confidence
-    for chunk in signatures_of(physical.pattern_spec, block):
-        some = chunk.signatures
-        for number, (confidence, low, high) in enumerate(exact_confidences(some, block)):
-            entries = slice(some.offsets[number], some.offsets[number + 1])
-            rows = block.row[some.events[entries]].tolist()
-            names = [places[position].variable for position in some.positions[entries]]
-            start = None if chunk.window_start is None else int(chunk.window_start[number])
+    for some in signatures_of(physical.pattern_spec, block):
+        for number in range(len(some)):
+            confidence, low, high = exact_confidence(some, block, number)
+            match = some.matches.part(number, number + 1)
+            rows = block.row[match.events].tolist()
+            names = [places[position].variable for position in match.positions]
+            start = None if match.window_start is None else int(match.window_start[0])
             if confidence and confidence >= (threshold or 0):
                 window = None if start is None else (start, start + (within or 0))
-                yield window, tuple(zip(rows, names, strict=True)), confidence, low, high
+                yield window, tuple(zip(rows, names, strict=True)), confidence, low * block.grain, high * block.grain
 
 
 def assert_rows_equal(found: pa.Table, expected: pa.Table) -> None:

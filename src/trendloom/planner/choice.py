@@ -59,14 +59,14 @@ def _returning(request: PlanningRequest, kernel: SearchKernel, matches: SearchKe
     pattern_spec, limits, output = kernel.pattern_spec, request.limits, request.plan.output
     match request.output:
         case OutputKind.COMPLETE:
-            from trendloom.kernels.trends.complete.by_comparison import MaximalKernel
+            from trendloom.kernels.trends.by_comparison import MaximalKernel
             from trendloom.planner.counting import count_of_tried
 
             tries, compares = count_of_tried(pattern_spec)
             maximal = MaximalKernel(pattern_spec, matches, limits.compared, tries, compares, count=kernel.count)
             return maximal, "find all matches, then drop those that another one contains"
         case OutputKind.COLLAPSED:
-            from trendloom.kernels.trends.collapsed.kernel import MergedKernel
+            from trendloom.kernels.trends.collapsed import MergedKernel
 
             how = f"{COLLAPSED_ROWS}: matches are enumerated and merged"
             return MergedKernel(pattern_spec, matches, limits.enumerated), how

@@ -48,7 +48,7 @@ from trendloom.planner.request import Estimate, PlanningRequest
 # are not neighbours: then the number is rather an upper bound.
 
 if TYPE_CHECKING:
-    from trendloom.kernels.trends.complete.spec import Complete
+    from trendloom.kernels.trends.graph import Complete
 
 
 MOST_STATES = 64

@@ -19,9 +19,8 @@ from trendloom.cli.main import app
 from trendloom.engines.estimates_compared import windows_with_events
 from trendloom.engines.measured_run import arranged
 from trendloom.errors import OptionError
-from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
-from trendloom.kernels.trends.complete.spec import WalkPlan
-from trendloom.kernels.trends.complete.trends import trends_of
+from trendloom.kernels.trends.complete import TrendGraphKernel, trends_of
+from trendloom.kernels.trends.graph import WalkPlan
 from trendloom.model.time import Window
 from trendloom.options import Options
 

@@ -11,8 +11,8 @@ from tests.property.strategies import SCHEMA
 from trendloom.errors import BindError, PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.contract.emission import Certain
-from trendloom.kernels.trends.collapsed.kernel import MergedKernel, SpinesKernel
-from trendloom.kernels.trends.collapsed.spines import Spine
+from trendloom.kernels.trends.collapsed import MergedKernel, SpinesKernel
+from trendloom.kernels.trends.spines import Spine
 from trendloom.logical.bind import bind
 from trendloom.logical.display import Branch, draw
 from trendloom.model.schema import Column, Kind

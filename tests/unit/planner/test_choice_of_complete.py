@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
+from trendloom.kernels.trends.complete import TrendGraphKernel
 from trendloom.logical.bind import bind
 from trendloom.options import Options
 from trendloom.planner.algorithms.complete import complete_of

@@ -7,7 +7,7 @@ import pytest
 
 from trendloom.errors import BindError
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.kernels.uncertain.expected.kernel import ExpectedKernel
+from trendloom.kernels.uncertain.expected import ExpectedKernel
 from trendloom.options import Options
 from trendloom.planner.plan import Physical
 from trendloom.runtime.planning import planned_alone

@@ -14,7 +14,7 @@ from trendloom.engines.answers import Watch, answers
 from trendloom.errors import OptionError, RunError
 from trendloom.kernels.aggregate.count_matches import Count
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.trends.complete import walk
+from trendloom.kernels.trends import walk
 from trendloom.model.amounts import bytes_of, free_memory
 from trendloom.options import Options
 

@@ -1,4 +1,4 @@
-"""Patterns over events whose times are only known to lie in an interval.
+"""Patterns over events whose times lie somewhere in an interval.
 
 After H. Zhang, *High-Performance Complex Event Processing for Decision Analytics*, chapter 3.
 """

@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
+from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.contract.pattern_spec import PatternSpec
-from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.uncertain.chunked import Extensions
 from trendloom.kernels.uncertain.confidence.in_order import BEGIN, END, PointMasses, masses_of, prefix_error
 from trendloom.kernels.uncertain.signatures import FAR, PartialSignatures, ordered_paths
@@ -148,17 +149,22 @@ def _tables(tests: Extensions) -> SearchTables:
     bar = 0.0
     if tests.threshold is not None:
         bar = float(tests.threshold) * (1 - 2.0**-50) / (1 + 2 * prefix_error(tests.block, _deepest(tests)))
+    number, position, target = np.array([(step.number, step.position, step.target) for step in flat], np.int64).T.copy()
+    members, low, highest = (
+        np.concatenate([getattr(one, name) for one in tests.fitting]).astype(np.int64)
+        for name in ("events", "low", "highest")
+    )
     return SearchTables(
         np.cumsum([0, *map(len, moves)]),
-        np.array([step.number for step in flat], np.int64),
-        np.array([step.position for step in flat], np.int64),
-        np.array([step.target for step in flat], np.int64),
-        np.array([tests.steps.repeats[step.number] for step in flat], np.bool_),
-        tests.steps.accepts,
-        np.concatenate([one.events for one in tests.fitting]).astype(np.int64),
+        number,
+        position,
+        target,
+        np.array([tests.repeats[step.number] for step in flat], np.bool_),
+        tests.accepts,
+        members,
         np.stack(starts).astype(np.int64),
-        np.concatenate([one.low for one in tests.fitting]).astype(np.int64),
-        np.concatenate([one.highest for one in tests.fitting]).astype(np.int64),
+        low,
+        highest,
         tests.low.astype(np.int64),
         tests.high.astype(np.int64),
         tests.block.key,
@@ -182,74 +188,68 @@ def _beginning(tables: SearchTables, deepest: int, points: int) -> SearchPositio
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@njit(nogil=True)
+@njit(**LEAN)
 def search_from(tables: SearchTables, reached: SearchPosition, buffer: SignatureBuffer, points: PointMasses) -> int:
     """Go on until the buffer is full or all is done; returns how many signatures it holds. O(1) per candidate."""
-    # names of their own: reading an array out of a bundle costs more than a candidate
-    begin, targets, positions, repeats = tables.begin, tables.target, tables.position, tables.repeats
-    accepts, all_ends, span, key, starts = tables.accepts, tables.ends, tables.span, tables.key, tables.starts
-    members, low, highest = tables.members, tables.low, tables.highest
-    first_point, last_point = tables.first_point, tables.last_point
-    events, leasts, latests, states = reached.event, reached.least, reached.latest, reached.state
-    moves, places, steps = reached.move, reached.at, reached.step
-    found_offsets, found_events, found_steps = buffer.offsets, buffer.events, buffer.steps
-    found_least, found_latest = buffer.least, buffer.latest
+    events, leasts, latests, moves, places = reached.event, reached.least, reached.latest, reached.move, reached.at
+    span, key = tables.span, tables.key
     depth, rows, used = reached.depth[0], 0, 0
     while depth >= 0:
         move = moves[depth]
-        if move == begin[states[depth] + 1]:
+        if move == tables.begin[reached.state[depth] + 1]:
             depth -= 1
             continue
-        target, position, at = targets[move], positions[move], places[depth]
+        target, at = tables.target[move], places[depth]
+        starts = tables.starts[tables.position[move]]
         if depth == 0:
-            end = starts[position, -1]
-            at = max(at, starts[position, 0])
+            end = starts[-1]
+            at = max(at, starts[0])
         else:
-            end = starts[position, key[events[depth]] + 1]
+            end = starts[key[events[depth]] + 1]
             if at < 0:
-                at = _first_above(highest, leasts[depth], starts[position, key[events[depth]]], end)
-        accepted, inner = accepts[target], begin[target] < begin[target + 1]
+                at = _first_above(tables.highest, leasts[depth], starts[key[events[depth]]], end)
+        accepted, inner = tables.accepts[target], tables.begin[target] < tables.begin[target + 1]
         after, latest, length = leasts[depth] + 1, latests[depth], depth + 1
         deeper = False
-        while at < end and low[at] - latest < span and depth < span and not deeper:
-            event = members[at]
-            least = max(after, first_point[event])
-            start = min(latest, last_point[event] - depth)
-            ended = max(least, all_ends[target, event])
-            if least > last_point[event] or ended >= FAR or ended - start >= span:
+        while at < end and tables.low[at] - latest < span and depth < span and not deeper:
+            event = tables.members[at]
+            least = max(after, tables.first_point[event])
+            start = min(latest, tables.last_point[event] - depth)
+            ended = max(least, tables.ends[target, event])
+            if least > tables.last_point[event] or ended >= FAR or ended - start >= span:
                 at += 1
                 continue
-            if repeats[move] and _is_bound(events, depth, event):
+            if tables.repeats[move] and _is_bound(events, depth, event):
                 at += 1
                 continue
-            if accepted and (rows == len(found_least) or used + length > len(found_events)):
+            if accepted and (rows == len(buffer.least) or used + length > len(buffer.events)):
                 places[depth], reached.depth[0] = at, depth
                 return rows
             at += 1
-            events[length], steps[length], states[length] = event, tables.step[move], target
+            events[length], reached.step[length], reached.state[length] = event, tables.step[move], target
             leasts[length], latests[length] = least, start
             if tables.bar > 0 and not _is_likely(tables, reached, length, points):
                 continue
             if accepted:
                 for place in range(length):
-                    found_events[used + place] = events[place + 1]
-                    found_steps[used + place] = steps[place + 1]
+                    buffer.events[used + place] = events[place + 1]
+                    buffer.steps[used + place] = reached.step[place + 1]
                 used += length
-                found_least[rows], found_latest[rows] = least, start
+                buffer.least[rows], buffer.latest[rows] = least, start
                 rows += 1
-                found_offsets[rows] = used
+                buffer.offsets[rows] = used
             deeper = inner
         if deeper:
             places[depth] = at
             depth += 1
-            moves[depth], places[depth] = begin[target], -1
+            moves[depth], places[depth] = tables.begin[target], -1
         else:
             moves[depth], places[depth] = move + 1, -1
     reached.depth[0] = depth
     return rows
 
 
-@njit(**INSIDE)
+@njit(**BORROWED)
 def _first_above(rising: Array, least: int, low: int, high: int) -> int:
     """The first index in [low, high) whose value is above a number. O(log)."""
     while low < high:
@@ -261,7 +261,7 @@ def _first_above(rising: Array, least: int, low: int, high: int) -> int:
     return low
 
 
-@njit(**INSIDE)
+@njit(**BORROWED)
 def _is_bound(events: Array, depth: int, event: int) -> bool:
     bound = False
     for place in range(1, depth + 1):
@@ -269,7 +269,7 @@ def _is_bound(events: Array, depth: int, event: int) -> bool:
     return bound
 
 
-@njit(**INSIDE)
+@njit(**BORROWED)
 def _is_likely(tables: SearchTables, reached: SearchPosition, length: int, points: PointMasses) -> bool:
     """Whether the partial signature of this length is in order often enough: as `in_order.go_on`. O(points)."""
     event, masses, values = reached.event[length], reached.masses, points.values

@@ -51,7 +51,7 @@ class RivalSearch:
         self.bits = excuse_bits(tests.automaton)
         self.bits_of_step = np.array(
             [sum(self.bits.get(scope, 0) for scope in scopes_crossed(step)) if step.scope == 0 else 0
-             for step in tests.automaton.steps], np.uint8)  # fmt: skip
+             for step in tests.automaton.steps], np.int64)  # fmt: skip
 
     @property
     def needed(self) -> bool:
@@ -60,14 +60,14 @@ class RivalSearch:
 
     def of(self, signatures: PartialSignatures) -> tuple[Rivals, Array]:
         """The rivals of complete signatures, and which of these can be matches in spite of them."""
-        asked = _SignaturesWithRivals(self, signatures)
-        found = _merged([*asked.forbidden_by_nots(), *asked.followers()])
+        rivals = _SignaturesWithRivals(self, signatures)
+        found = _merged([*rivals.forbidden_by_nots(), *rivals.followers()])
         good = np.ones(len(signatures), np.bool_)
-        good[found.row[asked.surely_in_gap(found) & found.forbidden & (found.excused_by == 0)]] = False
+        good[found.row[rivals.surely_in_gap(found) & found.forbidden & (found.excused_by == 0)]] = False
         found = found.take(np.flatnonzero(good[found.row]))
         kept = np.flatnonzero(good)
         row = np.searchsorted(kept, found.row)
-        return Rivals(np.searchsorted(row, np.arange(len(kept) + 1)), *found[1:]), kept
+        return Rivals(np.searchsorted(row, np.arange(len(kept) + 1)), np.column_stack(found[1:]).astype(np.int64)), kept
 
 
 def excuse_bits(automaton: Automaton) -> dict[int, int]:
@@ -91,7 +91,7 @@ class _SignaturesWithRivals:
     # ------------------------------------------------------------------------------------------------ NOTs
 
     def forbidden_by_nots(self) -> Iterator[_Found]:
-        """Events of the NOTs that each signature crosses, where its conditions let them count."""
+        """Events of the NOTs that each signature crosses, where its conditions hold."""
         for gap in range(self.length):
             for step in np.unique(self.paths.steps[:, gap]):
                 rows = np.flatnonzero(self.paths.steps[:, gap] == step)
@@ -119,9 +119,7 @@ class _SignaturesWithRivals:
                 for rule in scope.rules:
                     good &= holds(rule, with_event, newest=False)
                 some, events = some[good], events[good]
-            forbidden = np.full(len(some), not excuse)
-            nothing, bits = np.zeros(len(some), np.uint8), np.full(len(some), excuse, np.uint8)
-            yield _Found(some, events, np.full(len(some), gap, np.int32), forbidden, nothing, bits)
+            yield _Found(some, events, *(np.full(len(some), value) for value in (gap, not excuse, 0, excuse)))
 
     def _in_context(self, crossing: Crossing, rows: Array, events: Array, gap: int) -> Paths:
         """Events of a NOT, each behind the match around it: under skip-till-next-match what was bound before it."""
@@ -170,12 +168,11 @@ class _SignaturesWithRivals:
         bits = self.search.bits_of_step
         # what excuses it is forbidden itself where the signature crosses the same NOT
         excused_by = bits[followers.steps[place]] & ~bits[self.paths.steps[row, gap]]
-        some = np.ones(len(row), np.bool_)
-        return _Found(row, event, np.full(len(row), gap, np.int32), some, excused_by, np.zeros(len(row), np.uint8))
+        return _Found(row, event, np.full(len(row), gap), np.ones(len(row), np.bool_), excused_by, np.zeros_like(row))
 
     def _excuses(self, followers: _Found, gap: int) -> Iterator[_Found]:
         for scope, bit in self.search.bits.items():
-            rows = np.unique(followers.row[(followers.excused_by & np.uint8(bit)) != 0])
+            rows = np.unique(followers.row[(followers.excused_by & bit) != 0])
             if len(rows):
                 yield from self._of_not(Crossing(scope), rows, gap, bit)
 
@@ -200,10 +197,9 @@ def _merged(parts: list[_Found]) -> _Found:
 
     An event that is forbidden for two reasons is excused by what excuses both: one of them includes the other.
     """
+    nothing = np.zeros(0, np.int64)
     if not parts:
-        nothing = np.zeros(0, np.int64)
-        bits = np.zeros(0, np.uint8)
-        return _Found(nothing, nothing, nothing.astype(np.int32), np.zeros(0, np.bool_), bits, bits)
+        return _Found(nothing, nothing, nothing, nothing.astype(np.bool_), nothing, nothing)
     found = _Found(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     found = found.take(np.lexsort((found.gap, found.event, found.row)))
     if not len(found.row):
@@ -211,9 +207,7 @@ def _merged(parts: list[_Found]) -> _Found:
     same = (np.diff(found.row) == 0) & (np.diff(found.event) == 0) & (np.diff(found.gap) == 0)
     begin = np.flatnonzero(np.r_[True, ~same])
     forbidden = np.logical_or.reduceat(found.forbidden, begin)
-    excused_by = np.bitwise_and.reduceat(np.where(found.forbidden, found.excused_by, np.uint8(255)), begin)
+    excused_by = np.bitwise_and.reduceat(np.where(found.forbidden, found.excused_by, -1), begin)
     excuses = np.bitwise_or.reduceat(found.excuses, begin)
-    return _Found(
-        found.row[begin], found.event[begin], found.gap[begin], forbidden,
-        np.where(forbidden, excused_by, 0).astype(np.uint8), excuses,
-    )  # fmt: skip
+    row, event, gap = found.row[begin], found.event[begin], found.gap[begin]
+    return _Found(row, event, gap, forbidden, np.where(forbidden, excused_by, 0), excuses)

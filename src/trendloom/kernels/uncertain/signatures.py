@@ -1,6 +1,6 @@
 """Signatures as the search returns them: the events, their positions, and the events that must not lie in between.
 
-A signature is a list of events with positions that may be a match; how likely it is one, and when, `confidence` says.
+A signature is a list of events with positions that may be a match; `confidence` computes how likely it is, and when.
 All times are points. Flat arrays, one chunk at a time.
 """
 
@@ -15,73 +15,50 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.columns.segments import first_at_least, gather_segments
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.partial_matches import Paths
+from trendloom.kernels.uncertain.confidence.in_order import ForwardVectors
+
+EVENT, GAP, FORBIDDEN, EXCUSED_BY, EXCUSES = range(5)
+"""Columns of `Rivals.rows`."""
 
 
-@dataclass(frozen=True, eq=False)
-class Rivals:
-    """Events outside a signature that matter for it, sorted by signature, then event, then gap.
+class Rivals(NamedTuple):
+    """Events outside a signature that matter for it, by event, then gap: `rows[offsets[s]:offsets[s + 1]]`.
 
     Gap g of a signature is the open interval between its g-th event and the next: gap 1 is between the first and the
-    second, gap 0 before the first, gap n after the last. `forbidden`: the signature is no match if the event lies in
-    the gap, unless it is excused: `excused_by` are bits of excuses, and the event is harmless if another with one of
-    these bits in `excuses` lies in the same gap strictly before it.
+    second, gap 0 before the first, gap n after the last. `FORBIDDEN`: the signature is no match if the event lies in
+    the gap, unless it is excused: `EXCUSED_BY` are bits of excuses, and the event is harmless if another with one of
+    these bits in `EXCUSES` lies in the same gap strictly before it.
     """
 
     offsets: Array
-    event: Array
-    gap: Array
-    forbidden: Array
-    excused_by: Array
-    excuses: Array
+    rows: Array
 
-    def __len__(self) -> int:
-        """How many signatures it speaks of."""
-        return len(self.offsets) - 1
-
-    def take(self, rows: Array) -> Rivals:
+    def of(self, signatures: Array) -> Rivals:
         """Those of some signatures, in the order given."""
-        offsets = np.r_[0, np.cumsum(np.diff(self.offsets)[rows])].astype(np.int64)
-
-        def of(column: Array) -> Array:
-            return gather_segments(self.offsets, column, rows, offsets)
-
-        return Rivals(
-            offsets, of(self.event), of(self.gap), of(self.forbidden), of(self.excused_by), of(self.excuses)
-        )  # fmt: skip
+        offsets = np.r_[0, np.cumsum(np.diff(self.offsets)[signatures])].astype(np.int64)
+        kept = gather_segments(self.offsets, np.arange(len(self.rows)), signatures, offsets)
+        return Rivals(offsets, self.rows[kept])
 
 
 @dataclass(frozen=True, eq=False)
 class Signatures:
-    """Signature s binds `events[offsets[s]:offsets[s + 1]]` (indices into the block) at `positions`, in order.
+    """What may be `matches`, with what their confidences depend on besides.
 
     `window`: of each the first and the last point of its window, both included; None: there are no windows that slide.
     `span`: in points, the last event comes less than this after the first; None: it may take any time.
     """
 
-    offsets: Array
-    events: Array
-    positions: Array
+    matches: Matches
     window: Array | None
     span: int | None
     rivals: Rivals | None
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def take(self, rows: Array) -> Signatures:
-        """Some of the signatures, in the order given."""
-        offsets = np.r_[0, np.cumsum(np.diff(self.offsets)[rows])].astype(np.int64)
-        return Signatures(
-            offsets,
-            gather_segments(self.offsets, self.events, rows, offsets),
-            gather_segments(self.offsets, self.positions, rows, offsets),
-            None if self.window is None else self.window[rows],
-            self.span,
-            None if self.rivals is None else self.rivals.take(rows),
-        )
+        return len(self.matches)
 
 
 # ------------------------------------------------------------------------------------------------------------------
@@ -181,8 +158,8 @@ def least_from_here(values: Array, starts: Array) -> Array:
 # ------------------------------------------------------------------------------------------------------------------
 # Partial signatures of equal length, many at a time, with the times they allow.
 #
-# Of a partial signature e_1 .. e_j two numbers say all about its times: the least time of e_j, each event as early
-# as it goes, and the greatest time of e_1 that leaves room for the others:
+# Two numbers bound the times of a partial signature e_1 .. e_j: the least time of e_j, each event as early as
+# possible, and the greatest time of e_1 that leaves room for the others:
 #
 #     least_j  = max(least_{j-1} + 1, low_j)
 #     latest_j = min(latest_{j-1}, high_j - (j - 1))
@@ -218,16 +195,6 @@ class FollowerOrigin:
     origin: Array
 
 
-class InOrder(NamedTuple):
-    """Row r: `masses[r, i]` is how likely all events lie in order with the last one at point `base[r] + i`."""
-
-    masses: Array
-    base: Array
-
-    def take(self, rows: Array | slice) -> InOrder:
-        return InOrder(self.masses[rows], self.base[rows])
-
-
 @dataclass(frozen=True, eq=False)
 class PartialSignatures:
     """`found_as`: kept where other events that could extend them matter; `in_order`: where a threshold is given."""
@@ -236,7 +203,7 @@ class PartialSignatures:
     least: Array
     latest: Array
     found_as: FollowerOrigin | None = None
-    in_order: InOrder | None = None
+    in_order: ForwardVectors | None = None
 
     def __len__(self) -> int:
         return len(self.least)
@@ -284,24 +251,13 @@ def nothing_bound(automaton: Automaton, block: IntervalBlock) -> PartialSignatur
 def times_allowed(block: IntervalBlock, events: Array, span: int | None) -> tuple[Array, Array]:
     """Of signatures as a matrix the least and the greatest point of each event, as far as order and span decide them.
 
-    Forward and backward once, and once more after the span has raised the first and lowered the last.
+    Each event is at least a point after the one before it: without these steps, least points never fall along a
+    signature, and greatest points never rise from its end on.
     """
-    low, high = block.first_point[events], block.last_point[events]
-    _rising(low)
-    _falling(high)
-    if span is not None and events.shape[1]:
-        low[:, 0] = np.maximum(low[:, 0], low[:, -1] - span + 1)
-        high[:, -1] = np.minimum(high[:, -1], high[:, 0] + span - 1)
-        _rising(low)
-        _falling(high)
-    return low, high
-
-
-def _rising(low: Array) -> None:
-    for column in range(1, low.shape[1]):
-        low[:, column] = np.maximum(low[:, column], low[:, column - 1] + 1)
-
-
-def _falling(high: Array) -> None:
-    for column in range(high.shape[1] - 2, -1, -1):
-        high[:, column] = np.minimum(high[:, column], high[:, column + 1] - 1)
+    length = events.shape[1]
+    steps = np.arange(length)
+    low = np.maximum.accumulate(block.first_point[events] - steps, axis=1)
+    high = np.minimum.accumulate((block.last_point[events] - steps)[:, ::-1], axis=1)[:, ::-1]
+    if span is not None and length:
+        low, high = np.maximum(low, low[:, -1:] + length - span), np.minimum(high, high[:, :1] + span - length)
+    return low + steps, high + steps

@@ -1,4 +1,4 @@
-"""How RETURN COLLAPSED TRENDS is computed: spine by spine without enumerating matches, or by putting matches together.
+"""How RETURN COLLAPSED TRENDS is computed: spine by spine without enumerating matches, or by merging matches.
 
 The first is right where, once the events outside Kleene variables are known (the spine), every gap between two of them
 can be filled by itself: no NOT, no AND, and every condition is about the spine alone, about one Kleene event and the
@@ -16,8 +16,8 @@ from trendloom.kernels.aggregate.type_grained.program import obstacle as program
 from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure, Test
 from trendloom.kernels.contract.pattern_spec import Pair, PatternPosition, PatternSpec, Rule, Scope
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.trends.collapsed.kernel import SpinesKernel
-from trendloom.kernels.trends.collapsed.spines import Gap, Settled, Spine
+from trendloom.kernels.trends.collapsed import SpinesKernel
+from trendloom.kernels.trends.spines import Gap, Settled, Spine
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window
 from trendloom.pattern.template import NOTHING, Crossings, Edge, Template, closure
@@ -78,7 +78,7 @@ def _refusal(pattern_spec: PatternSpec) -> Refusal | None:
 
 @dataclass(frozen=True)
 class _Rules:
-    """The conditions, by what they speak of."""
+    """The conditions, by what they depend on."""
 
     spine: tuple[Rule, ...]
     settled: tuple[Settled, ...]

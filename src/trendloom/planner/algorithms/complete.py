@@ -10,8 +10,8 @@ from trendloom.expr.nodes import Expr, columns, walk
 from trendloom.kernels.contract.measures import Test
 from trendloom.kernels.contract.pattern_spec import Pair, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
-from trendloom.kernels.trends.complete.spec import Complete
+from trendloom.kernels.trends.complete import TrendGraphKernel
+from trendloom.kernels.trends.graph import Complete
 from trendloom.planner.adjacency import adjacent
 from trendloom.planner.estimates import estimate_graph
 from trendloom.planner.exists import HIDING

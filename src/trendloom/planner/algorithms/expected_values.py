@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.contract.pattern_spec import PatternSpec
-from trendloom.kernels.uncertain.expected.kernel import PROBABILITY, ExpectedKernel, ExpectedOfSequence
+from trendloom.kernels.uncertain.expected import PROBABILITY, ExpectedKernel, ExpectedOfSequence
 from trendloom.logical.plan import Plan
 from trendloom.pattern.template import Template
 from trendloom.planner.algorithms.uncertain import overlapping
@@ -47,7 +47,7 @@ def split_measures(plan: Plan) -> tuple[tuple[Measure, ...], tuple[Measure, ...]
 
 
 def kernel_of(request: PlanningRequest, measures: tuple[Measure, ...]) -> ExpectedKernel:
-    """The kernel for some measures that nothing stands in the way of."""
+    """The kernel for some measures that are not refused."""
     imprecision = request.plan.schema.imprecision
     assert imprecision is not None
     return ExpectedKernel(
@@ -56,7 +56,7 @@ def kernel_of(request: PlanningRequest, measures: tuple[Measure, ...]) -> Expect
 
 
 def refuse_probability(request: PlanningRequest) -> Refusal | None:
-    """What stands in the way of PROBABILITY(*)."""
+    """Why PROBABILITY(*) cannot be computed."""
     if set(request.plan.keys) != set(request.plan.group_by):
         return Refusal(RefusalCode.PATTERN, "a group has several partitions")
     if not _required(request.pattern_spec):
@@ -72,7 +72,7 @@ def _required(pattern_spec: PatternSpec) -> tuple[int, ...]:
 
 
 def _refusal(request: PlanningRequest) -> Refusal | None:
-    """Why nothing can be said without finding matches."""
+    """Why nothing can be computed without finding matches."""
     pattern_spec = request.pattern_spec
     if len(pattern_spec.scopes) > 1:
         return Refusal(RefusalCode.NEGATION, "the pattern has a NOT")
@@ -88,7 +88,7 @@ def _refusal(request: PlanningRequest) -> Refusal | None:
 
 
 def _refusal_of_sums(request: PlanningRequest) -> Refusal | None:
-    """Why numbers of matches are not to be had that way."""
+    """Why sums over matches cannot be computed that way."""
     pattern_spec = request.pattern_spec
     if pattern_spec.earliest or pattern_spec.adjacent:
         return Refusal(

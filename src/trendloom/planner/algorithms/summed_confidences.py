@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from trendloom.kernels.uncertain.expected.kernel import LikelyMatchesKernel
+from trendloom.kernels.uncertain.expected import LikelyMatchesKernel
 from trendloom.kernels.uncertain.kernel import ImpreciseKernel
 from trendloom.planner.algorithms import uncertain
 from trendloom.planner.algorithms.expected_values import (

@@ -13,8 +13,7 @@ from trendloom.expr.nodes import MIRRORED, Attribute, Comparison, Constant, Expr
 from trendloom.kernels.contract.pattern_spec import PatternPosition, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.uncertain.depth_first import suits_depth_first
-from trendloom.kernels.uncertain.kernel import ImpreciseKernel
-from trendloom.kernels.uncertain.search import check_supported
+from trendloom.kernels.uncertain.kernel import ImpreciseKernel, check_supported
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Plan
 from trendloom.model.selection import Semantics
@@ -130,7 +129,7 @@ def _refuse(request: PlanningRequest) -> None:
 
 
 def _has_rivals(pattern_spec: PatternSpec) -> bool:
-    """Whether other events decide about a match: the next that fits, or those that must not lie in between."""
+    """Whether a match depends on other events: the next that fits, or those that must not lie in between."""
     return pattern_spec.earliest or len(pattern_spec.scopes) > 1
 
 
@@ -178,7 +177,7 @@ def _pruned(request: PlanningRequest) -> Iterator[Branch]:
 
 
 def _rarest(request: PlanningRequest) -> str:
-    """Which component stops most partial matches, where statistics tell."""
+    """Which component stops most partial matches, if statistics are enough to decide."""
     types = request.statistics.types
     kinds = {place.type for place in request.pattern_spec.places if place.scope == 0}
     if not types or len(kinds) < 2:
@@ -197,7 +196,7 @@ def _weighed(request: PlanningRequest) -> str:
 
 
 def _in_one_gap(request: PlanningRequest) -> bool:
-    """Whether every event that decides about a match can lie in one of its gaps only: the types tell."""
+    """Whether every event that a match depends on can lie in one of its gaps only, by the types."""
     pattern_spec = request.pattern_spec
     if not pattern_spec.earliest:
         deciding = [position for position, place in enumerate(pattern_spec.places) if place.scope]

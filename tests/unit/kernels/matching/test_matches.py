@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trendloom.errors import RunError
 from trendloom.kernels.contract.matches import Matches, join
-from trendloom.kernels.trends.complete.by_comparison import complete_only
+from trendloom.kernels.trends.by_comparison import complete_only
 
 lists = st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=5, unique=True).map(sorted), max_size=12)
 

@@ -18,12 +18,13 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.contract.totals import Amounts, Totals
-from trendloom.kernels.uncertain.expected import kernel as results
-from trendloom.kernels.uncertain.expected.kernel import (
+from trendloom.kernels.uncertain import expected as results
+from trendloom.kernels.uncertain.expected import (
+    FAR,
     PROBABILITY,
     ExpectedKernel,
     ExpectedOfSequence,
-    exact_numbers,
+    _BlockExpectation,
     expected_totals,
 )
 from trendloom.model.imprecision import Masses
@@ -119,6 +120,15 @@ def in_order(timed: list[tuple[int, Seen]], places: int) -> list[list[Seen]]:
 
 def expectation_of(places: int, window: Window) -> ExpectedOfSequence:
     return ExpectedOfSequence(tuple(range(places)), MEASURES, window)
+
+
+def exact_numbers(expectation: ExpectedOfSequence, block: IntervalBlock) -> dict[tuple[int, int], list[Fraction]]:
+    """By key and start of the window, as fractions: the matches, the sums, and the probability."""
+    expected = _BlockExpectation(expectation, block)
+    found, totals = expected.sweep(block, (-FAR, FAR), exact=True)
+    chances = expected.exact_probabilities(found[:, 0], found[:, 1])
+    numbers = [[Fraction(number) for number in (*row, chance)] for row, chance in zip(totals, chances, strict=True)]
+    return {(int(place[0]), int(place[1])): row for place, row in zip(found, numbers, strict=True)}
 
 
 @st.composite

@@ -23,7 +23,7 @@ from trendloom.errors import BindError, PlanError
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.uncertain.chunked import ChunkedSearch, Extensions
 from trendloom.kernels.uncertain.depth_first import DepthFirstSearch, can_search_depth_first
-from trendloom.kernels.uncertain.search import check_supported, span_in_points
+from trendloom.kernels.uncertain.kernel import check_supported, span_in_points
 from trendloom.kernels.uncertain.signatures import PartialSignatures
 
 CALM = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

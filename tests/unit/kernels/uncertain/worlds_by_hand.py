@@ -18,7 +18,8 @@ from tests.property.strategies import SCHEMA, to_table
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.interval_block import IntervalBlock, with_intervals
 from trendloom.kernels.contract.pattern_spec import PatternSpec
-from trendloom.kernels.uncertain.search import FoundSignatures, signatures_of
+from trendloom.kernels.uncertain.kernel import signatures_of
+from trendloom.kernels.uncertain.signatures import Signatures
 from trendloom.logical.bind import bind
 from trendloom.model.imprecision import Intervals, Masses
 from trendloom.reference.matches import Search
@@ -115,22 +116,20 @@ def found_by_search(
 
 
 def as_names(
-    found: FoundSignatures, block: IntervalBlock, spec: PatternSpec
+    signatures: Signatures, block: IntervalBlock, spec: PatternSpec
 ) -> Iterator[tuple[Name, list[FoundRival]]]:
     """Signatures and rivals of a chunk."""
-    signatures, rivals = found.signatures, found.signatures.rivals
+    rivals = signatures.rivals
     for at in range(len(signatures)):
-        own = slice(signatures.offsets[at], signatures.offsets[at + 1])
-        rows = block.row[signatures.events[own]].tolist()
-        variables = [spec.places[position].variable for position in signatures.positions[own]]
+        match = signatures.matches.part(at, at + 1)
+        rows = block.row[match.events].tolist()
+        variables = [spec.places[position].variable for position in match.positions]
         name = tuple(zip(rows, variables, strict=True))
         others = []
         if rivals is not None:
-            theirs = slice(rivals.offsets[at], rivals.offsets[at + 1])
-            columns = (rivals.gap, rivals.forbidden, rivals.excused_by, rivals.excuses)
-            plain = zip(block.row[rivals.event[theirs]].tolist(), *(c[theirs].tolist() for c in columns), strict=True)
-            others = [FoundRival(*one) for one in plain]
-        start = None if found.window_start is None else int(found.window_start[at])
+            theirs = rivals.rows[rivals.offsets[at] : rivals.offsets[at + 1]].tolist()
+            others = [FoundRival(int(block.row[event]), gap, bool(no), *bits) for event, gap, no, *bits in theirs]
+        start = None if match.window_start is None else int(match.window_start[0])
         yield (start, name), others
 
 

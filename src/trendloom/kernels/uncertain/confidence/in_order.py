@@ -11,6 +11,7 @@ Processing for Decision Analytics*, chapter 3.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -19,6 +20,7 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.jit.compiled import INSIDE, njit
 
 # ------------------------------------------------------------------------------------------------------------------
@@ -29,11 +31,14 @@ from trendloom.kernels.jit.compiled import INSIDE, njit
 # rounding per step.
 
 
+CALLED: Any = {**INSIDE, "_nrt": False}
+"""As `BORROWED`, for functions that are too large to be inlined: they allocate nothing, and return no array."""
+
 LOW, HIGH, BEGIN, END = range(4)
 """Columns of `bounds`, and the first two of a box."""
 
 FAR = 1 << 61
-"""A point beyond all others, and a span that binds nobody."""
+"""A point beyond all others, and a span that any signature keeps."""
 
 
 class PointMasses(NamedTuple):
@@ -91,7 +96,7 @@ def exact_masses(intervals: tuple[tuple[int, int, tuple[float, ...]], ...]) -> P
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def mass_at(points: PointMasses, event: int, point: int) -> Any:
     """The probability that an event lies at a point. O(1)."""
     if point < points.bounds[event, LOW] or point > points.bounds[event, HIGH]:
@@ -102,7 +107,7 @@ def mass_at(points: PointMasses, event: int, point: int) -> Any:
     return points.values[begin + point - points.bounds[event, LOW]] * points.share[event]
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def load_masses(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
     """The probabilities that an event lies at each point from `first` to `last`. O(points)."""
     bounds, share, values = points.bounds, points.share[event], points.values
@@ -117,7 +122,7 @@ def load_masses(points: PointMasses, event: int, first: int, last: int, into: Ar
             into[point - first] = values[begin + point - low] * share
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def mass_within(points: PointMasses, event: int, first: int, last: int) -> Any:
     """The probability that an event lies at a point from `first` to `last`; exactly 1 if it must. O(points)."""
     bounds, share, values = points.bounds, points.share[event], points.values
@@ -135,7 +140,7 @@ def mass_within(points: PointMasses, event: int, first: int, last: int) -> Any:
     return total * share
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def mass_outside(points: PointMasses, event: int, begin: int, end: int) -> Any:
     """The probability that an event does not lie between two points, themselves not included. O(points)."""
     if points.bounds[event, HIGH] <= begin or points.bounds[event, LOW] >= end:
@@ -144,7 +149,7 @@ def mass_outside(points: PointMasses, event: int, begin: int, end: int) -> Any:
     return before + mass_within(points, event, end, points.bounds[event, HIGH])
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def fill_up_to(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
     """For each point from `first` to `last` the probability that an event lies there or before. O(points)."""
     load_masses(points, event, first, last, into)
@@ -156,7 +161,7 @@ def fill_up_to(points: PointMasses, event: int, first: int, last: int, into: Arr
         into[place] = 1
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def fill_from(points: PointMasses, event: int, first: int, last: int, into: Array) -> None:
     """For each point from `first` to `last` the probability that an event lies there or after. O(points)."""
     load_masses(points, event, first, last, into)
@@ -171,9 +176,8 @@ def fill_from(points: PointMasses, event: int, first: int, last: int, into: Arra
 # ------------------------------------------------------------------------------------------------------------------
 # Where the events of a signature can lie: for each a least and a greatest point, as tight as the order allows.
 #
-# A box is an array with a row for each event, or more: its `LOW` and `HIGH` point. What depends on the times of both
-# the first and the last event (a span, a NOT at either end under a bare WITHIN) is summed over boxes in which they are
-# fixed. Cost: O(length) per box.
+# What depends on the times of both the first and the last event (a span, a NOT at either end under a bare WITHIN) is
+# summed over boxes in which they are fixed. Cost: O(length) per box.
 
 
 class TimeLimits(NamedTuple):
@@ -188,9 +192,22 @@ class TimeLimits(NamedTuple):
     bare: bool
 
 
-@njit(**INSIDE, forceinline=True)
+class BoxedSignature(NamedTuple):
+    """The events of a signature, where they can lie at all (`whole`), and a part of that (`box`).
+
+    Both are arrays with a row for each event, or more: its `LOW` and `HIGH` point.
+    """
+
+    points: PointMasses
+    events: Array
+    limits: TimeLimits
+    whole: Array
+    box: Array
+
+
+@njit(**BORROWED)
 def tighten(box: Array, length: int, span: int) -> bool:
-    """Leave each event only the points that others leave it; says whether all have some.
+    """Leave each event only the points that others leave it; returns whether all have some.
 
     The lower bounds go forward, the upper ones backward; then the span raises the first lower bound and cuts the last
     upper one, and both go on once more. Cost: O(length).
@@ -205,7 +222,7 @@ def tighten(box: Array, length: int, span: int) -> bool:
     return in_order(box, length)
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def in_order(box: Array, length: int) -> bool:
     """The same without a span."""
     for j in range(1, length):
@@ -218,39 +235,46 @@ def in_order(box: Array, length: int) -> bool:
     return possible
 
 
-@njit(**INSIDE, forceinline=True)
-def narrow(whole: Array, box: Array, length: int, starts: tuple[int, int], ends: tuple[int, int]) -> bool:
-    """Make `box` the part of another where the first and the last event lie between two points each."""
-    for j in range(length):
+@njit(**BORROWED)
+def narrow(boxed: BoxedSignature, starts: tuple[int, int], ends: tuple[int, int]) -> bool:
+    """Make the box the part where the first and the last event lie between two points each, if possible."""
+    whole, box, last = boxed.whole, boxed.box, len(boxed.events) - 1
+    for j in range(last + 1):
         box[j, LOW], box[j, HIGH] = whole[j, LOW], whole[j, HIGH]
     box[0, LOW], box[0, HIGH] = max(box[0, LOW], starts[0]), min(box[0, HIGH], starts[1])
-    last = length - 1
     box[last, LOW], box[last, HIGH] = max(box[last, LOW], ends[0]), min(box[last, HIGH], ends[1])
-    return in_order(box, length)
+    return in_order(box, last + 1)
 
 
-def prefix_masses(
-    block: IntervalBlock, previous: Array | None, base: Array | None, events: Array
-) -> tuple[Array, Array, Array]:
-    """One event more for many prefixes: the new forward vectors, their bases, and the probabilities of being in order.
+@dataclass(frozen=True, eq=False)
+class ForwardVectors:
+    """Of prefixes of signatures, a(t) of the last event: row r of `masses` has it for t from `base[r]` on."""
 
-    Row r of `previous` has a(t) of the last event so far for t from `base[r]` on, zero beyond its interval; None: these
-    events are the first. The sums only fall as prefixes grow, and no confidence is above that of its prefix: windows,
-    NOTs and runs can only lower it. Doubles, right up to `prefix_error`.
+    masses: Array
+    base: Array
+
+    def take(self, rows: Array | slice) -> ForwardVectors:
+        """Some of them."""
+        return ForwardVectors(self.masses[rows], self.base[rows])
+
+
+def prefix_masses(block: IntervalBlock, before: ForwardVectors | None, events: Array) -> tuple[ForwardVectors, Array]:
+    """The forward vectors of prefixes with one event more, and the probabilities that they are in order.
+
+    None: these events are the first. The sums only fall as prefixes grow, and no confidence is above that of its
+    prefix: windows, NOTs and runs can only lower it. Doubles, right up to `prefix_error`.
     Cost: O(points) per prefix.
     """
-    points = masses_of(block)
-    width = block.most_points
-    rows = np.zeros((len(events), width))
-    if previous is None or base is None:
-        previous, base = np.zeros((0, width)), np.zeros(0, np.int64)
-    sums = np.zeros(len(events))
-    _extend(points, previous, base, events, rows, sums)
-    return rows, points.bounds[events, LOW], sums
+    points, width = masses_of(block), block.most_points
+    rows, sums = np.zeros((len(events), width)), np.zeros(len(events))
+    if before is None:
+        before = ForwardVectors(np.zeros((0, width)), np.zeros(0, np.int64))
+    _extend(points, before.masses, before.base, events, rows, sums)
+    return ForwardVectors(rows, points.bounds[events, LOW]), sums
 
 
 def prefix_error(block: IntervalBlock, length: int) -> float:
-    """How much larger than what `prefix_masses` says the sum of a prefix of so many events can be, relatively."""
+    """How much larger than in `prefix_masses` the sum of a prefix of so many events can be, relatively."""
     return length * (3 * block.most_points + 4) * 2.0**-52
 
 
@@ -262,7 +286,7 @@ def surely_below(sums: Array, threshold: Fraction, error: float) -> Array:
 # ------------------------------------------------------------------------------------------------ compiled
 
 
-@njit(nogil=True)
+@njit(**LEAN)
 def _extend(points: PointMasses, previous: Array, base: Array, events: Array, rows: Array, sums: Array) -> None:
     for row in range(len(events)):
         event = events[row]
@@ -276,7 +300,7 @@ def _extend(points: PointMasses, previous: Array, base: Array, events: Array, ro
             sums[row] += rows[row, point]
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def go_on(
     points: PointMasses, event: int, before: tuple[int, int], now: tuple[int, int], vector: Array, into: Array
 ) -> None:
@@ -291,9 +315,10 @@ def go_on(
             total += vector[point - before[0]]
 
 
-@njit(**INSIDE, forceinline=True)
-def mass_in_order(points: PointMasses, events: Array, box: Array, vector: Array, spare: Array) -> Any:
+@njit(**BORROWED)
+def mass_in_order(boxed: BoxedSignature, vector: Array, spare: Array) -> Any:
     """The probability that events lie in order and in their box."""
+    points, events, box = boxed.points, boxed.events, boxed.box
     load_masses(points, events[0], box[0, LOW], box[0, HIGH], vector)
     for j in range(1, len(events)):
         before, now = (box[j - 1, LOW], box[j - 1, HIGH]), (box[j, LOW], box[j, HIGH])
@@ -306,16 +331,17 @@ def mass_in_order(points: PointMasses, events: Array, box: Array, vector: Array,
     return total
 
 
-@njit(**INSIDE, forceinline=True)
-def mass_of_sums(points: PointMasses, events: Array, box: Array, last: int, shared: int, sums: Array) -> Any:
-    """The probability that events lie in order from the lower ends of their box on, none after the point `last`.
+@njit(**BORROWED)
+def mass_of_sums(boxed: BoxedSignature, shared: int, sums: Array) -> Any:
+    """The probability that events lie in order and in their window; the span does not bind.
 
     Row j of `sums` is for the j-th event, from its lower end on: how likely is it that all up to it are in order, and
     it lies at that point or before? Those of the first `shared` events are there already.
     """
+    points, events, whole = boxed.points, boxed.events, boxed.whole
     before = points.bounds[events[0], LOW], points.bounds[events[0], HIGH]
     for j in range(len(events)):
-        now = box[j, LOW], min(points.bounds[events[j], HIGH], last)
+        now = whole[j, LOW], min(points.bounds[events[j], HIGH], boxed.limits.last)
         if j == 0 and shared == 0:
             load_masses(points, events[0], now[0], now[1], sums[0])
             for place in range(1, now[1] - now[0] + 1):
@@ -326,7 +352,7 @@ def mass_of_sums(points: PointMasses, events: Array, box: Array, last: int, shar
     return sums[len(events) - 1, before[1] - before[0]]
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def _sum_on(
     points: PointMasses, event: int, before: tuple[int, int], now: tuple[int, int], earlier: Array, into: Array
 ) -> None:
@@ -345,7 +371,7 @@ def _sum_on(
         into[place] = total
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def first_point(points: PointMasses, event: int, first: int, last: int) -> int:
     """The first point between two where an event can lie, or the one after them."""
     while first <= last and mass_at(points, event, first) == 0:
@@ -353,7 +379,7 @@ def first_point(points: PointMasses, event: int, first: int, last: int) -> int:
     return first
 
 
-@njit(**INSIDE, forceinline=True)
+@njit(**BORROWED)
 def last_point(points: PointMasses, event: int, first: int, last: int) -> int:
     """The last point between two where an event can lie, or the one before them."""
     while last >= first and mass_at(points, event, last) == 0:

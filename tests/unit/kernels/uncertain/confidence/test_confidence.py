@@ -20,11 +20,19 @@ from tests.unit.kernels.uncertain.confidence.worlds_of_signatures import (
 )
 
 from trendloom.errors import RunError
+from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.uncertain.confidence.confidence import _in_doubles as in_doubles
-from trendloom.kernels.uncertain.confidence.confidence import confidences_of, exact_confidences, rounding_error
+from trendloom.kernels.uncertain.confidence.confidence import confidences_of, exact_confidence, rounding_error
 from trendloom.kernels.uncertain.confidence.in_order import prefix_error, prefix_masses, surely_below
 from trendloom.kernels.uncertain.confidence.quiet_gaps import MOST_AT_ONCE
 from trendloom.kernels.uncertain.signatures import Signatures
+
+
+def exact_confidences(signatures: Signatures, block: IntervalBlock) -> list[tuple[Fraction, int, int]]:
+    """The exact confidence of each signature, and the first and last point it covers."""
+    return [exact_confidence(signatures, block, number) for number in range(len(signatures))]
+
 
 KINDS = {
     "in order": some_cases(),
@@ -100,10 +108,9 @@ def test_signatures_that_begin_alike_share_sums(
     numbers = [[place * count + one for place, one in enumerate(choice)] for choice in chosen]
     span = None if windows else span
     taken = [windows[number % len(windows)] if windows else None for number in range(len(chosen))]
-    together = Signatures(
-        np.arange(0, 3 * len(chosen) + 1, 3), np.concatenate(numbers), np.zeros(3 * len(chosen), np.int32),
-        np.array(taken) if windows else None, span, None,
-    )  # fmt: skip
+    positions = np.zeros(3 * len(chosen), np.int32)
+    matches = Matches(np.arange(0, 3 * len(chosen) + 1, 3), np.concatenate(numbers), positions)
+    together = Signatures(matches, np.array(taken) if windows else None, span, None)
     found, kept = confidences_of(together, block_of(list(itertools.chain.from_iterable(by_place))), None)
     for number, choice in enumerate(chosen):
         events = tuple(by_place[place][one] for place, one in enumerate(choice))
@@ -206,11 +213,11 @@ def test_rivals_that_never_meet_share_a_bit() -> None:
 def test_prefixes_bound_what_grows_out_of_them(some: list[tuple[Imprecise, ...]]) -> None:
     events = list(itertools.chain.from_iterable(some))
     block = block_of(events)
-    vectors, base, sums = prefix_masses(block, None, None, np.arange(0, len(events), 3))
+    vectors, sums = prefix_masses(block, None, np.arange(0, len(events), 3))
     assert sums == pytest.approx(np.ones(len(some)))
     for length in (2, 3):
         before = sums
-        vectors, base, sums = prefix_masses(block, vectors, base, np.arange(length - 1, len(events), 3))
+        vectors, sums = prefix_masses(block, vectors, np.arange(length - 1, len(events), 3))
         expected = [answer[0] if (answer := Case(own[:length]).answer()) else Fraction(0) for own in some]
         error = prefix_error(block, length)
         assert all(abs(float(want) - got) <= error * float(want) for want, got in zip(expected, sums, strict=True))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.interval_block import IntervalBlock, with_intervals
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.uncertain.signatures import Rivals, Signatures
 from trendloom.model.imprecision import Intervals, Masses
 
@@ -118,13 +119,10 @@ def signatures_of(cases: list[Case], grain: int = 1) -> tuple[Signatures, Interv
         rows += own
         lengths.append(lengths[-1] + len(case.events))
         counts.append(counts[-1] + len(own))
-    columns = list(zip(*rows, strict=True)) if rows else [()] * 5
-    kinds = (np.int64, np.int64, np.bool_, np.uint8, np.uint8)
-    parts = [np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
     window = None if cases[0].window is None else np.array([case.window for case in cases], np.int64)
-    rivals = Rivals(np.array(counts, np.int64), *parts) if rows else None
+    rivals = Rivals(np.array(counts, np.int64), np.array(rows, np.int64)) if rows else None
     positions = np.zeros(len(bound), np.int32)
-    signatures = Signatures(np.array(lengths), np.array(bound), positions, window, cases[0].span, rivals)
+    signatures = Signatures(Matches(np.array(lengths), np.array(bound), positions), window, cases[0].span, rivals)
     return signatures, block_of(events, grain)
 
 

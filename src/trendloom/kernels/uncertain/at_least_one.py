@@ -5,7 +5,7 @@ place 2 after it, and so on: the sequence happens if this goes through. When the
 the time of the one before it, and on nothing else before. So the distribution of each such *first time* follows from
 the one of the place before:
 
-    P(first = t) = sum over t' < t of P(first before = t') · P(somebody is at t, nobody in between)
+    P(first = t) = sum over t' < t of P(first before = t') · P(some event is at t, none in between)
 
 With R_e(t) = P(e is not in (t', t]) = P(e <= t') + P(e > t), the last factor is the product of all R_e(t - 1) less that
 of all R_e(t). It is computed as a sum of positive numbers, event by event: nothing cancels.
@@ -25,7 +25,7 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.uncertain.expected.sweep import LikelyPoints, mass_after, mass_at, mass_until
+from trendloom.kernels.uncertain.densities import LikelyPoints, mass_after, mass_at, mass_until
 
 MOST_STEPS = 10_000_000_000
 """Events looked at for one probability: some ten seconds."""
@@ -95,8 +95,8 @@ def _members(events: LikelyPoints, begin: int, end: int, place: int, first: int,
 
 @njit(**LEAN)
 def _list_points(events: LikelyPoints, members: Array, first: int, last: int, found: Array) -> int:
-    """Every point from `first` to `last` that an event can be at, once, rising; they are counted, and listed if `found`
-    has room.
+    """Every point from `first` to `last` that an event can be at, once, rising; they are counted, and listed in `found`
+    unless it is empty.
     """
     size, covered = 0, first - 1
     for number in range(len(members)):
@@ -150,13 +150,13 @@ def _follow_one(
                 count += 1
             following += 1
         steps += count
-        arrived, nobody, over = 0 * weight, weight, 0 * weight + 1
+        arrived, none, over = 0 * weight, weight, 0 * weight + 1
         number = 0
         while number < count:
             event, missed = waiting.active[number], waiting.missed[number]
             mass, later = mass_at(events, event, point), mass_after(events, event, point)
-            arrived = arrived * (missed + (later + mass)) + nobody * mass
-            nobody = nobody * (missed + later)
+            arrived = arrived * (missed + (later + mass)) + none * mass
+            none = none * (missed + later)
             if events.last[event] == point:
                 over = over * missed
                 count -= 1

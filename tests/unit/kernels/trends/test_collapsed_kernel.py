@@ -11,9 +11,9 @@ from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches, join
-from trendloom.kernels.trends.collapsed.kernel import SpinesKernel
-from trendloom.kernels.trends.collapsed.prune import on_a_match
-from trendloom.kernels.trends.collapsed.spines import MATCHES, GapContents, GapFiller, GapInstances, distinct, packed
+from trendloom.kernels.trends.collapsed import SpinesKernel
+from trendloom.kernels.trends.prune import on_a_match
+from trendloom.kernels.trends.spines import MATCHES, GapContents, GapFiller, GapInstances, distinct, packed
 from trendloom.logical.bind import bind
 from trendloom.model.limits import NO_LIMITS, Limits
 from trendloom.planner.plan import Physical

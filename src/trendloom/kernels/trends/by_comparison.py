@@ -1,7 +1,7 @@
 """Complete trends by filtering: of all matches of a window and partition, those that no other match contains.
 
 The baseline of Poppe's "Complete Event Trend" chapter: enumerate, then compare. Containment of all pairs is one product
-of 0/1 matrices: |m ∩ n| = |m| says that m lies in n. Cost: O(matches² · events) per window and partition, so at most
+of 0/1 matrices: |m ∩ n| = |m| means that m lies in n. Cost: O(matches² · events) per window and partition, so at most
 `most` of them are compared; once there are more, no further ones are looked for.
 """
 
@@ -112,7 +112,7 @@ class MaximalKernel(SearchKernel):
         return iter([only_complete(block, self.search.all(block), self.most)])
 
     def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
-        """Refused where too many would be compared: what is tried is known, what comes of it is not."""
+        """Refused where too many would be compared; the number of matches tried is exact, that of results is not."""
         if not beforehand or self.tries is None or state.block is None:
             return super().expected(state, beforehand=beforehand)
         found = self.tries.by_window(state.block)

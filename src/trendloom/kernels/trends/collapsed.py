@@ -22,7 +22,7 @@ from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.match.exists import without_hidden
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.kernels.match.search import CERTAIN_FROM, SearchKernel, SearchState
-from trendloom.kernels.trends.collapsed.spines import MATCHES, CollapsedRows, Spine, distinct, packed
+from trendloom.kernels.trends.spines import MATCHES, CollapsedRows, Spine, distinct, packed
 from trendloom.model.schema import Kind
 from trendloom.pattern.template import Edge, Template
 
@@ -107,7 +107,7 @@ class MergedKernel(CollapsedKernel):
 
 
 def merged(found: Iterable[Matches], pattern_spec: PatternSpec, block: Block) -> Iterator[Matches]:
-    """One row for all matches, or rows that already stand for several, with the same spine; in one chunk."""
+    """One row for all matches (or rows that already represent several) with the same spine; in one chunk."""
     held: list[Matches] = []
     size, limit = 0, MOST_HELD
     for matches in found:

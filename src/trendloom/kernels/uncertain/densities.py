@@ -3,7 +3,7 @@
 Idea: a sequence of events at p_1 < p_2 < ... < p_k is in order with the product of their probabilities. If each event
 stands at one place of the sequence only, the sum over all sequences of events is the sum over all rising points of the
 products of *densities*: the density of a place at a point is the sum of the probabilities of its events to be there. So
-one running number per place is enough, as for precise times (`kernels.matrices`), and a sum over what events
+one running number per place is enough, as in type-grained aggregation of precise times, and a sum over what events
 hold is a number beside it: the weighed density times what came before, and the density times the sum before.
 
 Cost: O(points of events), and for every point that an event can be at, O(places · (1 + sums)) in each window over it.
@@ -67,7 +67,7 @@ def likely_points(
         place[members] = number
     events = np.flatnonzero(place >= 0)
     first, last = block.first_point[events], block.last_point[events]
-    even = _even(last - first + 1, exact)
+    even = 1 / as_fractions(last - first + 1) if exact else 1.0 / (last - first + 1)
     masses = None if block.masses is None else block.masses.take(events)
     offsets = np.zeros(len(events) + 1, np.int64) if masses is None else masses.offsets
     tables = _tables(masses, even)
@@ -75,12 +75,9 @@ def likely_points(
     return LikelyPoints(key_starts, first, last, place[events], even, offsets, *tables), events
 
 
-def _even(points: Array, exact: bool) -> Array:
-    if not exact:
-        return 1.0 / points
-    found = np.empty(len(points), object)
-    found[:] = [Fraction(1, number) for number in points.tolist()]
-    return found
+def as_fractions(values: Array) -> Array:
+    """The same numbers, exactly."""
+    return np.array([Fraction(value) for value in values.tolist()], object)
 
 
 def _tables(masses: Masses | None, like: Array) -> tuple[Array, Array, Array]:
@@ -88,13 +85,13 @@ def _tables(masses: Masses | None, like: Array) -> tuple[Array, Array, Array]:
     if masses is None:
         nothing = np.zeros(0, like.dtype)
         return nothing, nothing, nothing
-    given: Array = masses.values.astype(np.float64)
-    mass, above, below = (np.zeros(len(given), like.dtype) for _ in range(3))
+    mass: Array = masses.values.astype(np.float64)
     if like.dtype == object:
-        mass[:] = [Fraction(value) for value in given.tolist()]
+        mass = as_fractions(mass)
+    above, below = np.zeros_like(mass), np.zeros_like(mass)
+    if like.dtype == object:
         interpret(_divide_and_sum, masses.offsets, mass, above, below)
     else:
-        mass[:] = given
         _divide_and_sum(masses.offsets, mass, above, below)
     return mass, above, below
 
@@ -150,12 +147,12 @@ def mass_until(events: LikelyPoints, event: int, point: int) -> Any:
 
 
 TINY = 2.0**-1000
-"""Products below this are near the end of what doubles can tell apart."""
+"""Products below this are near the end of the range of doubles."""
 NO_WINDOWS = 0
 
 
 class SlidingPoints(NamedTuple):
-    """Windows over points of `grain` ticks; only those numbered from `oldest` to `newest` are asked for.
+    """Windows over points of `grain` ticks; only those numbered from `oldest` to `newest` are computed.
 
     Window w is [w · slide, w · slide + within) in ticks; `within` NO_WINDOWS: everything is in one.
     """
@@ -176,7 +173,7 @@ class WeighedEvents(NamedTuple):
 
 
 class SweepWorkspace(NamedTuple):
-    """Numbers while a key is swept; `sums` and `density` say in which numbers everything is computed.
+    """Numbers while a key is swept; everything is computed in numbers of the type of `sums` and `density`.
 
     `density[place, lane]` at a point; `sums[window, place, lane]` of partial sequences that end before `place`, lane 0
     counts them. `reached`: there are some; `lost`: a number came too near to zero. Windows go round. `active`: events
@@ -275,7 +272,7 @@ def _sweep_key(
 
 @njit(**BORROWED)
 def _windows_at(windows: SlidingPoints, point: int) -> tuple[int, int]:
-    """The first and the last of the windows asked for that hold a point."""
+    """The first and the last of the computed windows that contain a point."""
     if windows.within == NO_WINDOWS:
         return 0, 0
     tick = point * windows.grain
@@ -342,11 +339,8 @@ def _close(
     row, last = window % len(space.lost), space.sums.shape[1] - 1
     if not space.reached[row, last]:
         return count
-    found.place[count, 0], found.place[count, 1], found.place[count, 2] = (
-        key,
-        window * windows.slide,
-        space.lost[row],
-    )
+    found.place[count, 0], found.place[count, 1] = key, window * windows.slide
+    found.place[count, 2] = space.lost[row]
     for lane in range(space.sums.shape[2]):
         found.numbers[count, lane] = space.sums[row, last, lane]
     return count + 1
@@ -362,9 +356,5 @@ def _roomier(found: SweptWindows, count: int, needed: int) -> SweptWindows:
         np.empty((size, found.place.shape[1]), np.int64),
         np.empty((size, found.numbers.shape[1]), found.numbers.dtype),
     )
-    for row in range(count):
-        for column in range(found.place.shape[1]):
-            more.place[row, column] = found.place[row, column]
-        for lane in range(found.numbers.shape[1]):
-            more.numbers[row, lane] = found.numbers[row, lane]
+    more.place[:count], more.numbers[:count] = found.place[:count], found.numbers[:count]
     return more

@@ -40,7 +40,7 @@ from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.kernels.match.search import CERTAIN_FROM
 from trendloom.kernels.matching.windows import surroundings
-from trendloom.kernels.trends.collapsed.prune import on_a_match
+from trendloom.kernels.trends.prune import on_a_match
 
 MATCHES = "matches"
 """The column with the number of matches that a row represents."""
@@ -164,7 +164,7 @@ class GapContents:
 
 @dataclass(frozen=True, eq=False)
 class GapFiller:
-    """One kind of gap over one block."""
+    """One kind of gap over one block, not a free one."""
 
     pattern_spec: PatternSpec
     gap: Gap
@@ -192,8 +192,7 @@ class GapFiller:
         starts, events, fits = _lay_out(self.members, self.words, begin, end, gaps.source, gaps.target, bits)
         self._settle(events, fits, np.repeat(np.arange(len(gaps)), np.diff(starts)), gaps)
         inside = self._block_of(starts, events, fits)
-        if not self.gap.free:
-            inside = replace(inside, fits=(on_a_match(self.gap.ways, inside),))
+        inside = replace(inside, fits=(on_a_match(self.gap.ways, inside),))
         ways = self._count(inside, len(gaps))
         offsets, entries, positions = _listed(starts, inside.fits[0], *self._variables)
         return GapContents(offsets, events[entries], positions, ways)
@@ -248,8 +247,6 @@ class GapFiller:
         )
 
     def _count(self, inside: Block, gaps: int) -> Array:
-        if self.gap.free:
-            return np.ones(gaps, np.int64)
         ways = np.zeros(gaps, np.int64)
         for totals in aggregate(self.gap.ways, inside, "exact"):
             amounts = totals.values["matches"]
@@ -268,7 +265,7 @@ class CollapsedRows:
     def __init__(self, spine: Spine, pattern_spec: PatternSpec, block: Block) -> None:
         self.spine, self.pattern_spec, self.block = spine, pattern_spec, block
         self.fillers: dict[tuple[int, int], GapFiller] = {}
-        for gap in spine.gaps:
+        for gap in (one for one in spine.gaps if not one.free):
             names = {pattern_spec.places[position].variable for position in gap.positions}
             settled = tuple(one for one in spine.settled if one.variable in names)
             self.fillers[_number(gap.source), _number(gap.target)] = GapFiller(pattern_spec, gap, settled, block)
@@ -319,8 +316,8 @@ class CollapsedRows:
         target = spines.positions[:, column].astype(np.int64) if column < spines.events.shape[1] else none
         first, number = distinct([source + 1, target + 1])
         for kind, row in enumerate(first):
-            filler = self.fillers[int(source[row]), int(target[row])]
-            if not filler.gap.free:
+            filler = self.fillers.get((int(source[row]), int(target[row])))
+            if filler is not None:
                 yield filler, np.flatnonzero(number == kind)
 
     def _instances(

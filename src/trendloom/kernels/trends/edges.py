@@ -13,16 +13,15 @@ more than `MOST_BITS` events, ancestors are marked instead: O(edges of a window)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from trendloom.errors import RunError
 from trendloom.expr.arrays import Array
-from trendloom.expr.evaluate import evaluate
-from trendloom.expr.nodes import Attribute, Expr, Which
-from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.comparisons import tests_hold
 from trendloom.kernels.columns.segments import grown
 from trendloom.kernels.contract.measures import Test
 from trendloom.kernels.jit.compiled import INSIDE, njit
@@ -32,27 +31,52 @@ MOST_BITS = 1 << 15
 LEAST_BITS = 1 << 20
 """Bytes that ancestors may take in any case."""
 MOST_PAIRS = 1 << 21
-"""Pairs of events that tests are evaluated for at a time."""
+"""ComparedColumns of events that tests are evaluated for at a time."""
 EQUAL, OTHER, BELOW, NOT_ABOVE = range(4)
 WORD = 64
 
 
-class Conditions(NamedTuple):
-    """Comparisons of columns, [pair, event]: `left` of the earlier event, `right` of the later one, where known.
-
-    `chain`: the pair whose candidates are found by value (−1: none), with the codes of its values; `skip`: the pair by
-    which words are passed over (−1: none), with the least value of each word.
-    """
+class ComparedColumns(NamedTuple):
+    """Comparisons of columns, [pair, event]: `left` of the earlier event, `right` of the later one, where known."""
 
     operator: Array
     left: Array
     right: Array
     known: Array
+
+
+class Shortcuts(NamedTuple):
+    """How candidates are found faster than one after the other.
+
+    `chain`: the pair whose candidates are found by value (−1: none), with the codes of its values; `skip`: the pair by
+    which words are passed over (−1: none), with the least value of each word.
+    """
+
     chain: int
     left_code: Array
     right_code: Array
     skip: int
     least: Array
+
+
+class Companions(NamedTuple):
+    """By event: the first one that a window can hold together with it, and the events of its key and time."""
+
+    low: Array
+    tie_start: Array
+    tie_end: Array
+
+
+class TestedPart(NamedTuple):
+    """The events from `begin` up to `end`; `holds[at[f − begin] + e]`: whether the tests are true of e and f.
+
+    Without tests `holds` is empty.
+    """
+
+    begin: int
+    end: int
+    holds: Array
+    at: Array
 
 
 class LinkingProgress(NamedTuple):
@@ -65,31 +89,30 @@ class LinkingProgress(NamedTuple):
 
 
 def linked_edges(
-    block: Block, low: Array, operator: Array, left: Array, right: Array, known: Array, tests: tuple[Test, ...],
-    memory: int,
-) -> tuple[Array, Array]:  # fmt: skip
+    block: Block, low: Array, pairs: ComparedColumns, tests: tuple[Test, ...], memory: int
+) -> tuple[Array, Array]:
     """For each event the events before it, latest first: (where each list begins, the lists one after another)."""
-    conditions = _conditions(operator, left, right, known)
+    shortcuts = _shortcuts(pairs)
+    companions = Companions(low, block.tie_start, block.tie_end)
     reach = int((np.arange(len(block)) - low).max(initial=0)) + 1
     as_bits = reach <= MOST_BITS and (bool(tests) or reach * reach // 8 <= max(memory // 4, LEAST_BITS))
-    found = _nothing(block, conditions, reach, as_bits)
+    found = _nothing(block, shortcuts, reach, as_bits)
     if not tests:
-        return _link(
-            block.tie_start, block.tie_end, low, conditions, found, _EVERY, _NO_TRUTHS, 0, len(block)
-        )  # fmt: skip
+        every = TestedPart(0, len(block), np.zeros(0, np.bool_), np.zeros(0, np.int64))
+        return _link(companions, pairs, shortcuts, found, every)
     if not found.bits.size:
         raise RunError(
             f"{reach:,} events of one window and partition are too many to test each with all others",
             hint="use a smaller window, more partition attributes, or a comparison of one event's value with the next",
         )
-    return _tested(block, low, conditions, found, tests)
+    edges = [_link(companions, pairs, shortcuts, found, part) for part in _tested_parts(block, low, tests)]
+    lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(offsets) for offsets, _ in edges)])
+    sources = np.concatenate([np.zeros(0, np.int32), *(source for _, source in edges)])
+    return np.r_[0, np.cumsum(lengths)].astype(np.int64), sources
 
 
-_EVERY = np.zeros(0, np.bool_)
-_NO_TRUTHS = np.zeros(0, np.int64)
-
-
-def _conditions(operator: Array, left: Array, right: Array, known: Array) -> Conditions:
+def _shortcuts(pairs: ComparedColumns) -> Shortcuts:
+    operator, left, right, known = pairs
     equal = np.flatnonzero(operator == EQUAL)
     below = np.flatnonzero((operator == BELOW) | (operator == NOT_ABOVE))
     chain = int(equal[0]) if len(equal) else -1
@@ -102,12 +125,11 @@ def _conditions(operator: Array, left: Array, right: Array, known: Array) -> Con
     if skip >= 0:
         values = np.where(known[0, skip], left[skip], np.iinfo(np.int64).max)
         least = np.minimum.reduceat(values, np.arange(0, len(values), WORD)) if len(values) else values
-    return Conditions(operator, left, right, known, chain, codes[0], codes[1], skip, least)
+    return Shortcuts(chain, codes[0], codes[1], skip, least)
 
 
-def _nothing(block: Block, conditions: Conditions, reach: int, as_bits: bool) -> LinkingProgress:
-    values = int(conditions.left_code.max(initial=-1)) + 1
-    values = max(values, int(conditions.right_code.max(initial=-1)) + 1)
+def _nothing(block: Block, shortcuts: Shortcuts, reach: int, as_bits: bool) -> LinkingProgress:
+    values = max(int(codes.max(initial=-1)) + 1 for codes in (shortcuts.left_code, shortcuts.right_code))
     rows = reach if as_bits else 0
     words = (reach + 2 * WORD) // WORD + 1 if rows else 0
     marks = 0 if rows else len(block)
@@ -119,41 +141,19 @@ def _nothing(block: Block, conditions: Conditions, reach: int, as_bits: bool) ->
     )
 
 
-# ------------------------------------------------------------------------------------------------- tests
-
-
-def _tested(
-    block: Block, low: Array, conditions: Conditions, found: LinkingProgress, tests: tuple[Test, ...]
-) -> tuple[Array, Array]:
-    """The same, with truths of tests evaluated a part at a time."""
+def _tested_parts(block: Block, low: Array, tests: tuple[Test, ...]) -> Iterator[TestedPart]:
+    """The tests evaluated for all pairs of events that a window can hold, a part of the later events at a time."""
     wide = np.maximum(block.tie_start - low, 0)
     total = np.r_[0, np.cumsum(wide)]
-    counts, sources = [], []
     begin = 0
     while begin < len(block):
         end = int(np.searchsorted(total, total[begin] + MOST_PAIRS, side="right")) - 1
         end = min(max(end, begin + 1), len(block))
         later = np.repeat(np.arange(begin, end), wide[begin:end])
         earlier = low[later] + np.arange(len(later)) - (total[later] - total[begin])
-        truths = np.logical_and.reduce([_truths(test.expr, block, earlier, later) for test in tests])
-        where = total[begin:end] - total[begin] - low[begin:end]
-        part, source = _link(
-            block.tie_start, block.tie_end, low, conditions, found, truths, where, begin, end
-        )  # fmt: skip
-        counts.append(np.diff(part))
-        sources.append(source)
+        holds = tests_hold([test.expr for test in tests], block, earlier, later)
+        yield TestedPart(begin, end, holds, total[begin:end] - total[begin] - low[begin:end])
         begin = end
-    lengths = np.concatenate(counts) if counts else np.zeros(0, np.int64)
-    return np.r_[0, np.cumsum(lengths)].astype(np.int64), np.concatenate([*sources, np.zeros(0, np.int32)])
-
-
-def _truths(expr: Expr, block: Block, earlier: Array, later: Array) -> Array:
-    def leaf(node: Expr) -> Vector:
-        assert isinstance(node, Attribute)
-        is_later = node.which in (Which.NEXT, Which.CURRENT)
-        return block.columns[node.column].take(later if is_later else earlier)
-
-    return np.broadcast_to(is_true(evaluate(expr, leaf)), len(earlier))
 
 
 # ------------------------------------------------------------------------------------------------ compiled
@@ -161,16 +161,17 @@ def _truths(expr: Expr, block: Block, earlier: Array, later: Array) -> Array:
 
 @njit(nogil=True)
 def _link(
-    tie_start: Array, tie_end: Array, low: Array, conditions: Conditions, found: LinkingProgress,
-    truths: Array, truths_at: Array, begin: int, end: int,
-) -> tuple[Array, Array]:  # fmt: skip
-    """Edges into the events from `begin` up to `end`. `truths[truths_at[f − begin] + e]`: of tests on e and f."""
+    companions: Companions, pairs: ComparedColumns, shortcuts: Shortcuts, found: LinkingProgress, part: TestedPart
+) -> tuple[Array, Array]:
+    """Edges into the events of a part."""
+    begin, end, truths, truths_at = part
+    low, tie_start, tie_end = companions
+    operator, left, right, known = pairs
+    chain, left_code, right_code, skip, least = shortcuts
+    head, earlier, bits, mark = found
     offsets = np.zeros(end - begin + 1, np.int64)
     source = np.empty(max(end - begin, 16), np.int32)
     used = 0
-    operator, left, right, known = conditions.operator, conditions.left, conditions.right, conditions.known
-    chain, skip, least = conditions.chain, conditions.skip, conditions.least
-    head, earlier, bits, mark = found.head, found.earlier, found.bits, found.mark
     by_bits = len(bits) > 0
     alone = chain >= 0 and len(operator) == 1 and len(truths) == 0
     stack = np.empty(16, np.int64)
@@ -178,7 +179,7 @@ def _link(
         floor = low[f]
         if by_bits:
             _clear(bits, f, floor)
-        e = tie_start[f] - 1 if chain < 0 else head[conditions.right_code[f]]
+        e = tie_start[f] - 1 if chain < 0 else head[right_code[f]]
         for pair in range(len(operator)):
             if not known[1, pair, f]:
                 e = -1
@@ -211,7 +212,7 @@ def _link(
         if chain >= 0 and f == tie_end[f] - 1:
             for g in range(tie_start[f], tie_end[f]):
                 if known[0, chain, g]:
-                    code = conditions.left_code[g]
+                    code = left_code[g]
                     earlier[g] = head[code]
                     head[code] = g
     return offsets, source[:used].copy()
@@ -307,7 +308,7 @@ def _mark_ancestors(
 # this range". Cost: O(log events) per event and edge kept; nothing is compared that is not kept, ties aside.
 
 
-def ordered_edges(block: Block, low: Array, values: Array, known: Array, strict: bool) -> tuple[Array, Array]:
+def ordered_edges(block: Block, low: Array, values: Array, known: Array, *, strict: bool) -> tuple[Array, Array]:
     """For each event the events before it, latest first: (where each list begins, the lists one after another).
 
     `low[f]`: the first event that a window can hold together with f. `strict`: values must grow, not only not fall.

@@ -90,7 +90,7 @@ class Tested:
             yield left[which], known[begin[which] + pair - (ends[which] - count[which])]
 
     def _holds(self, move: int, earlier: Array, later: Array) -> Array:
-        """Whether all that a move asks is true of every pair."""
+        """Whether all conditions of a move are true of every pair."""
         hold, checks = tests_hold(self.tests[move], self.block, earlier, later), self.checks
         for pair in checks.pairs[checks.pairs_begin[move] : checks.pairs_begin[move + 1]]:
             compare = COMPARE[OPERATORS[checks.operators[pair]]]
@@ -101,27 +101,34 @@ class Tested:
 
 SCAN = -1
 FIRST_ORDER, FIRST_DESCENDING = OPERATORS.index("<"), OPERATORS.index(">")
+EARLIER, LATER = 0, 1
 
 
 class ComparingMoves(NamedTuple):
     """Moves that compare, seen from one end: those at position p are entries `begin[p]` to `begin[p + 1]`.
 
-    `other` is the position at the other end; `pair` the one comparison of a move if it is by an order, else `SCAN`.
-    `free`: for each position a word with the positions at the other end of moves that compare nothing.
+    `partner`: which end is at the other position: the `EARLIER` event of a move, or the `LATER` one. `other` is
+    that position; `pair` the one comparison of a move if it is by an order, else `SCAN`. `free`: for each position a
+    word with the other positions of moves that compare nothing. `best`: of partners so far, the value that most events
+    can be compared with, where one was `seen`.
     """
 
+    partner: int
     begin: Array
     move: Array
     other: Array
     pair: Array
     free: Array
-
-
-class ExtremeValues(NamedTuple):
-    """By entry of `ComparingMoves` the value that most partners can be compared with, where one was `seen`."""
-
     best: Array
     seen: Array
+
+
+class Instants(NamedTuple):
+    """Where keys begin, and by event the first and the end of those of its key and time."""
+
+    key_starts: Array
+    tie_start: Array
+    tie_end: Array
 
 
 def on_a_match(spec: AggregationSpec, block: Block) -> Array:
@@ -133,25 +140,19 @@ def on_a_match(spec: AggregationSpec, block: Block) -> Array:
     starts = _word(edge.target for edge in template.starts)
     ends = _word(state for state, ways in enumerate(template.accepts) if ways)
     tests = Tested(spec, block, source, moves, checks)
-    into = _graph(moves.target, source, moves, checks, tests.moves)
-    out_of = _graph(source, moves.target, moves, checks, tests.moves)
-
-    def forwards(reached: Array) -> None:
-        _forwards(reached, block.fits[0], block.key_starts, block.tie_end, starts, into, checks)
-
-    reached = tests.closed(forwards, block.fits[0], later=True)
-
-    def backwards(found: Array) -> None:
-        _backwards(found, reached, block.key_starts, block.tie_start, ends, out_of, checks)
-
-    return tests.closed(backwards, reached, later=False)
+    instants = Instants(block.key_starts, block.tie_start, block.tie_end)
+    into = _graph(EARLIER, moves.target, source, moves, checks, tests.moves)
+    out_of = _graph(LATER, source, moves.target, moves, checks, tests.moves)
+    fits = block.fits[0]
+    reached = tests.closed(lambda found: _sweep(found, fits, instants, starts, into, checks), fits, later=True)
+    return tests.closed(lambda found: _sweep(found, reached, instants, ends, out_of, checks), reached, later=False)
 
 
 def _word(bits: Iterable[int]) -> int:
     return sum(1 << bit for bit in set(bits))
 
 
-def _graph(here: Array, other: Array, moves: Moves, checks: Checks, tested: list[int]) -> ComparingMoves:
+def _graph(partner: int, here: Array, other: Array, moves: Moves, checks: Checks, tested: list[int]) -> ComparingMoves:
     positions = len(moves.begin) - 1
     swept = np.ones(len(moves.free), np.bool_)
     swept[tested] = False
@@ -161,11 +162,14 @@ def _graph(here: Array, other: Array, moves: Moves, checks: Checks, tested: list
     pairs = [checks.pairs[checks.pairs_begin[move] : checks.pairs_begin[move + 1]] for move in compared]
     ordered = [len(some) == 1 and checks.operators[some[0]] >= FIRST_ORDER for some in pairs]
     return ComparingMoves(
+        partner,
         np.searchsorted(here[compared], np.arange(positions + 1)).astype(np.int64),
         compared.astype(np.int64),
         other[compared].astype(np.int64),
         np.array([some[0] if alone else SCAN for some, alone in zip(pairs, ordered, strict=True)], np.int64),
         np.array(words, np.uint64),
+        np.zeros(len(compared), np.int64),
+        np.zeros(len(compared), np.bool_),
     )
 
 
@@ -182,105 +186,78 @@ def _has(word: int, position: int) -> bool:
 
 
 @njit(nogil=True)
-def _forwards(
-    reached: Array, fits: Array, key_starts: Array, tie_end: Array, starts: int, into: ComparingMoves, checks: Checks
+def _sweep(
+    reached: Array, allowed: Array, instants: Instants, first: int, graph: ComparingMoves, checks: Checks
 ) -> None:
-    """`reached[e]`: the positions at which a partial match can bind event e, besides those that are there already."""
-    extremes = ExtremeValues(np.zeros(len(into.move), np.int64), np.zeros(len(into.move), np.bool_))
-    for key in range(len(key_starts) - 1):
-        earlier = np.uint64(0)
-        extremes.seen[:] = False
-        at = key_starts[key]
-        while at < key_starts[key + 1]:
-            end = tie_end[at]
-            for event in range(at, end):
-                for position in range(len(into.free)):
-                    if _has(fits[event], position) and (
-                        _has(starts, position)
-                        or into.free[position] & earlier
-                        or _follows(event, position, key_starts[key], at, reached, extremes, into, checks)
+    """Add to `reached` the allowed positions that are in `first`, or have a move from one that is reached.
+
+    If partners are earlier events, those positions are reached by partial matches; if later, a match can be completed
+    from there.
+    """
+    forwards = graph.partner == EARLIER
+    for key in range(len(instants.key_starts) - 1):
+        low, high = instants.key_starts[key], instants.key_starts[key + 1]
+        passed = np.uint64(0)
+        graph.seen[:] = False
+        while low < high:
+            begin = low if forwards else instants.tie_start[high - 1]
+            end = instants.tie_end[low] if forwards else high
+            partners = (instants.key_starts[key], begin) if forwards else (end, instants.key_starts[key + 1])
+            for event in range(begin, end):
+                for position in range(len(graph.free)):
+                    if _has(allowed[event], position) and (
+                        _has(first, position)
+                        or graph.free[position] & passed
+                        or _has_partner(event, position, partners, reached, graph, checks)
                     ):
                         reached[event] |= np.uint64(1) << np.uint64(position)
-            for event in range(at, end):
-                earlier |= reached[event]
-                _offer(event, reached[event], 0, extremes, into, checks)
-            at = end
+            for event in range(begin, end):
+                passed |= reached[event]
+                _offer(event, reached[event], graph, checks)
+            if forwards:
+                low = end
+            else:
+                high = begin
 
 
 @njit(**INSIDE)
-def _follows(
-    event: int, position: int, low: int, high: int, reached: Array, extremes: ExtremeValues, into: ComparingMoves,
-    checks: Checks,
-) -> bool:  # fmt: skip
-    """Whether an event from low to high stands where a move that compares leads on to this one."""
-    for at in range(into.begin[position], into.begin[position + 1]):
-        pair = into.pair[at]
+def _has_partner(
+    event: int, position: int, partners: tuple[int, int], reached: Array, graph: ComparingMoves, checks: Checks
+) -> bool:
+    """Whether a move that compares connects this event with one of the partners that are reached."""
+    low, high = partners
+    forwards = graph.partner == EARLIER
+    own = checks.right if forwards else checks.left
+    for at in range(graph.begin[position], graph.begin[position + 1]):
+        pair = graph.pair[at]
         if pair != SCAN:
-            known = extremes.seen[at] and checks.known[1, pair, event]
-            if known and compare(checks.operators[pair], extremes.best[at], checks.right[pair, event]):
-                return True
+            if graph.seen[at] and checks.known[1 - graph.partner, pair, event]:
+                left, right = graph.best[at], own[pair, event]
+                if not forwards:
+                    left, right = right, left
+                if compare(checks.operators[pair], left, right):
+                    return True
             continue
-        for before in range(high - 1, low - 1, -1):
-            if _has(reached[before], into.other[at]) and pairs_hold(before, event, into.move[at], checks):
-                return True
-    return False
-
-
-@njit(nogil=True)
-def _backwards(
-    found: Array, reached: Array, key_starts: Array, tie_start: Array, ends: int, out_of: ComparingMoves, checks: Checks
-) -> None:
-    """Of the positions that are reached, those from which a match can be completed."""
-    extremes = ExtremeValues(np.zeros(len(out_of.move), np.int64), np.zeros(len(out_of.move), np.bool_))
-    for key in range(len(key_starts) - 1):
-        later = np.uint64(0)
-        extremes.seen[:] = False
-        at = key_starts[key + 1]
-        while at > key_starts[key]:
-            first = tie_start[at - 1]
-            for event in range(first, at):
-                for position in range(len(out_of.free)):
-                    if _has(reached[event], position) and (
-                        _has(ends, position)
-                        or out_of.free[position] & later
-                        or _leads(event, position, at, key_starts[key + 1], found, extremes, out_of, checks)
-                    ):
-                        found[event] |= np.uint64(1) << np.uint64(position)
-            for event in range(first, at):
-                later |= found[event]
-                _offer(event, found[event], 1, extremes, out_of, checks)
-            at = first
-
-
-@njit(nogil=True)
-def _leads(
-    event: int, position: int, low: int, high: int, found: Array, extremes: ExtremeValues, out_of: ComparingMoves,
-    checks: Checks,
-) -> bool:  # fmt: skip
-    """Whether a move that compares leads from this event to one from low to high that is on a match."""
-    for at in range(out_of.begin[position], out_of.begin[position + 1]):
-        pair = out_of.pair[at]
-        if pair != SCAN:
-            known = extremes.seen[at] and checks.known[0, pair, event]
-            if known and compare(checks.operators[pair], checks.left[pair, event], extremes.best[at]):
-                return True
-            continue
-        for after in range(low, high):
-            if _has(found[after], out_of.other[at]) and pairs_hold(event, after, out_of.move[at], checks):
-                return True
+        for number in range(high - low):
+            other = high - 1 - number if forwards else low + number
+            if _has(reached[other], graph.other[at]):
+                earlier, later = (other, event) if forwards else (event, other)
+                if pairs_hold(earlier, later, graph.move[at], checks):
+                    return True
     return False
 
 
 @njit(**INSIDE)
-def _offer(event: int, word: int, side: int, extremes: ExtremeValues, graph: ComparingMoves, checks: Checks) -> None:
-    """Keep the value that most partners can be compared with: the least on the side that must be less."""
-    best, seen = extremes.best, extremes.seen
+def _offer(event: int, word: int, graph: ComparingMoves, checks: Checks) -> None:
+    """Keep the value that most events can be compared with: the least on the side that must be less."""
+    best, seen = graph.best, graph.seen
+    values = checks.left if graph.partner == EARLIER else checks.right
     for at in range(len(graph.move)):
         pair = graph.pair[at]
-        if pair == SCAN or not _has(word, graph.other[at]) or not checks.known[side, pair, event]:
+        if pair == SCAN or not _has(word, graph.other[at]) or not checks.known[graph.partner, pair, event]:
             continue
-        value = checks.left[pair, event] if side == 0 else checks.right[pair, event]
-        wants_less = (checks.operators[pair] < FIRST_DESCENDING) == (side == 0)
-        if not seen[at] or (value < best[at] if wants_less else value > best[at]):
+        value = values[pair, event]
+        least = (checks.operators[pair] < FIRST_DESCENDING) == (graph.partner == EARLIER)
+        if not seen[at] or (value < best[at] if least else value > best[at]):
             best[at] = value
             seen[at] = True

@@ -1,7 +1,7 @@
 """Where to cut the graph: the plan of least time among those that fit the memory.
 
-Costs of a plan are sums over its graphlets, so `cpu[i, j]` and `mem[i, j]` of the graphlet from cut i up to cut j say
-everything. *Branch and bound* goes through the cuts from left to right and keeps, for each, the plans up to there
+Costs of a plan are sums over its graphlets, so `cpu[i, j]` and `mem[i, j]` of the graphlet from cut i up to cut j are
+enough. *Branch and bound* goes through the cuts from left to right and keeps, for each, the plans up to there
 that can still lead to the best one. Three principles prune, as in Poppe, "Event Stream Analytics", 7.1:
 
 - infeasible: even the leanest way on would not fit the memory;
@@ -9,9 +9,9 @@ that can still lead to the best one. Three principles prune, as in Poppe, "Event
 - dominated: another plan up to the same cut is no slower and takes no more memory (there the paper keeps balanced
   plans only, which is right for graphs that look alike everywhere; this is right for all).
 
-The result is the optimum. Cost: O(cuts² · plans kept); if more than `MOST_PLANS` would be kept at a cut, the search
-gives up and says so, and *greedy* serves: of the balanced plans, one for each number of graphlets, the fastest that
-fits. It is usually close: where pieces cost time to store, a few graphlets are best, not one.
+The result is the optimum. Cost: O(cuts² · plans kept); if more than `MOST_PLANS` would be kept at a cut, the result is
+that of *greedy*: of the balanced plans, one for each number of graphlets, the fastest that fits. It is usually close:
+where pieces cost time to store, a few graphlets are best, not one.
 """
 
 from __future__ import annotations
@@ -23,44 +23,41 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.trends.complete.frames import Frames
-from trendloom.kernels.trends.complete.graph import TrendGraph
+from trendloom.kernels.trends.graph import EdgeLists, Frames, TrendGraph
 
 Cuts = list[int]
 
 MOST_PLANS = 4096
 
 
-class TooManyPlans(Exception):
-    """Branch and bound would have to keep more plans than it may."""
-
-
 def branch_and_bound(cpu: Array, mem: Array, limit: float) -> Cuts | None:
-    """The inner cuts of the plan of least time within the memory limit; None if no plan fits."""
+    """The inner cuts of the plan of least time within the memory limit; None if no plan fits.
+
+    Those of `greedy` if more than `MOST_PLANS` would be kept at a cut.
+    """
     fastest, leanest = _ways_on(cpu), _ways_on(mem)
     if not leanest[0] <= limit:
         return None
     known = greedy(cpu, mem, limit)
-    best = _cost(cpu, known) if known is not None else np.inf
+    best = plan_cost(cpu, known) if known is not None else np.inf
     found = _search(cpu, mem, float(limit), fastest, leanest, best, MOST_PLANS)
-    if found[0] == -2:
-        raise TooManyPlans
-    return known if found[0] == -1 else [int(cut) for cut in found]
+    return known if found is None else [int(cut) for cut in found]
 
 
 def greedy(cpu: Array, mem: Array, limit: float) -> Cuts | None:
     """The inner cuts of the fastest balanced plan that fits; None if none does. O(cuts²)."""
     cuts = len(cpu) - 1
     plans = [_balanced(cuts, level) for level in range(1, cuts + 1)]
-    fitting = [plan for plan in plans if _cost(mem, plan) <= limit]
-    return min(fitting, key=lambda plan: _cost(cpu, plan), default=None)
+    fitting = [plan for plan in plans if plan_cost(mem, plan) <= limit]
+    return min(fitting, key=lambda plan: plan_cost(cpu, plan), default=None)
 
 
 def _balanced(cuts: int, graphlets: int) -> Cuts:
     return [round(cuts * number / graphlets) for number in range(1, graphlets)]
 
 
-def _cost(costs: Array, plan: Cuts) -> float:
+def plan_cost(costs: Array, plan: Cuts) -> float:
+    """The sum over the graphlets of a plan."""
     bounds = [0, *plan, len(costs) - 1]
     return float(sum(costs[a, b] for a, b in pairwise(bounds)))
 
@@ -78,8 +75,10 @@ def _ways_on(costs: Array) -> Array:
 
 
 @njit(nogil=True)
-def _search(cpu: Array, mem: Array, limit: float, fastest: Array, leanest: Array, best: float, most: int) -> Array:
-    """The inner cuts of the optimum; [−1] if nothing is better than `best`, [−2] if too many plans are open."""
+def _search(
+    cpu: Array, mem: Array, limit: float, fastest: Array, leanest: Array, best: float, most: int
+) -> Array | None:
+    """The inner cuts of the optimum; None if nothing is better than `best`, or too many plans are open."""
     cuts = len(cpu) - 1
     time, space = np.empty((cuts + 1, most)), np.empty((cuts + 1, most))
     from_cut, from_plan = np.empty((cuts + 1, most), np.int64), np.empty((cuts + 1, most), np.int64)
@@ -104,13 +103,13 @@ def _search(cpu: Array, mem: Array, limit: float, fastest: Array, leanest: Array
         for at in order:
             if new_space[at] < least:
                 if kept[j] == most:
-                    return np.full(1, -2, np.int64)
+                    return None
                 least = new_space[at]
                 time[j, kept[j]], space[j, kept[j]] = new_time[at], least
                 from_cut[j, kept[j]], from_plan[j, kept[j]] = origin[at, 0], origin[at, 1]
                 kept[j] += 1
     if kept[cuts] == 0:
-        return np.full(1, -1, np.int64)
+        return None
     found = np.empty(cuts, np.int64)
     size, cut, plan = 0, cuts, 0
     while from_cut[cut, plan] > 0:
@@ -127,8 +126,7 @@ def _search(cpu: Array, mem: Array, limit: float, fastest: Array, leanest: Array
 #
 # - time of M-CET: a step for each partial trend from a beginning to any event;
 # - time of a graphlet: a step for each partial trend inside it, a copy of the events of its pieces; and for each
-# partial
-#   trend of the whole graph that ends where trends leave the graphlet, one piece appended;
+#   partial trend of the whole graph that ends where trends leave the graphlet, one piece appended;
 # - memory of a graphlet: its pieces.
 #
 # Copying trends out costs the same in all plans and is left out.
@@ -157,31 +155,24 @@ class Weights:
         return STEP * float(self.partial.sum())
 
 
-def weigh(graph: TrendGraph, frames: Frames, starts: Array, high: int, sample: int | None = SAMPLE) -> Weights:
+def weigh(graph: TrendGraph, starts: Array, high: int, sample: int | None = SAMPLE) -> Weights:
     """Count the partial trends from `starts` that end before event `high`.
 
     Without a window all beginnings at once, exactly (in doubles); with windows of `sample` beginnings, scaled up, or of
     all (None). Cost: O(edges), times the beginnings counted one by one.
     """
-    low = int(starts[0])
-    together = frames.window.within is None
     some, scale = starts, 1.0
-    if not together and sample is not None and len(starts) > sample:
+    if graph.window.within is not None and sample is not None and len(starts) > sample:
         some = starts[np.linspace(0, len(starts) - 1, sample).astype(np.int64)]
         scale = len(starts) / sample
-    partial, totals = _weigh(
-        graph.begin, graph.target, some, frames.from_, frames.to, frames.least, frames.most, frames.limit,
-        frames.window.sliding, low, high, together,
-    )  # fmt: skip
-    return Weights(low, partial * scale, totals[0] * scale, totals[1] * scale)
+    windowless, sliding = graph.window.within is None, graph.window.sliding
+    partial, totals = _weigh(graph.lists, graph.frames, some, high, windowless, sliding)
+    return Weights(int(starts[0]), partial * scale, totals[0] * scale, totals[1] * scale)
 
 
-def rough_costs(graph: TrendGraph, frames: Frames, starts: Array, begins: Array, ends: Array) -> Array:
+def rough_costs(graph: TrendGraph, starts: Array, begins: Array, ends: Array) -> Array:
     """About the nanoseconds of M-CET for each group of `starts`, from number begins[g] up to ends[g]. O(edges)."""
-    steps = _rough(
-        graph.begin, graph.target, starts, begins, ends, frames.limit, frames.window.within is None, len(graph)
-    )
-    return STEP * steps
+    return STEP * _rough(graph.lists, graph.frames.limit, starts, begins, ends, graph.window.within is None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,22 +184,18 @@ class Costs:
     mem: Array
 
 
-def graphlet_costs(graph: TrendGraph, frames: Frames, weights: Weights, most_cuts: int = MOST_CUTS) -> Costs:
+def graphlet_costs(graph: TrendGraph, weights: Weights, most_cuts: int = MOST_CUTS) -> Costs:
     """Costs of all graphlets between some places to cut. Cost: O(cuts · edges)."""
-    high = weights.low + len(weights.partial)
-    bounds = _places_to_cut(graph, weights, high, most_cuts)
-    cpu, mem = _graphlet_costs(
-        graph.begin, graph.target, graph.into, graph.source, frames.begins, frames.ends, bounds, weights.partial
-    )
-    return Costs(bounds, cpu, mem)
+    bounds = _places_to_cut(graph, weights, most_cuts)
+    return Costs(bounds, *_graphlet_costs(graph.lists, graph.frames, bounds, weights.partial))
 
 
-def _places_to_cut(graph: TrendGraph, weights: Weights, high: int, most: int) -> Array:
+def _places_to_cut(graph: TrendGraph, weights: Weights, most: int) -> Array:
     """Evenly spread, each moved to where the fewest partial trends cross within its stretch."""
-    low = weights.low
+    low, high = weights.low, weights.low + len(weights.partial)
     if high - low <= most:
         return np.arange(low, high + 1)
-    crossing = _crossing(graph.begin, graph.target, weights.partial, low, high)
+    crossing = _crossing(graph.lists, weights.partial, low)
     even = np.linspace(low, high, most + 1).astype(np.int64)
     half = np.diff(even).min() // 2
     inner = [int(at - half + np.argmin(crossing[at - half - low : at + half - low + 1])) for at in even[1:-1]]
@@ -216,10 +203,11 @@ def _places_to_cut(graph: TrendGraph, weights: Weights, high: int, most: int) ->
 
 
 @njit(nogil=True)
-def _crossing(begin: Array, target: Array, partial: Array, low: int, high: int) -> Array:
+def _crossing(edges: EdgeLists, partial: Array, low: int) -> Array:
     """At each place the partial trends that a cut before that event would interrupt."""
-    change = np.zeros(high - low + 2)
-    for at in range(high - low):
+    begin, target, high = edges.begin, edges.target, low + len(partial)
+    change = np.zeros(len(partial) + 2)
+    for at in range(len(partial)):
         v = low + at
         if begin[v + 1] > begin[v]:
             last = min(int(target[begin[v + 1] - 1]), high)
@@ -229,11 +217,10 @@ def _crossing(begin: Array, target: Array, partial: Array, low: int, high: int) 
 
 
 @njit(nogil=True)
-def _rough(
-    begin: Array, target: Array, starts: Array, begins: Array, ends: Array, limit: Array, together: bool, events: int
-) -> Array:
+def _rough(edges: EdgeLists, limit: Array, starts: Array, begins: Array, ends: Array, together: bool) -> Array:
     """Partial trends of every group: of all its beginnings at once, or of a few, scaled up."""
-    found, paths = np.zeros(len(begins)), np.zeros(events)
+    begin, target = edges.begin, edges.target
+    found, paths = np.zeros(len(begins)), np.zeros(len(limit))
     for group in range(len(begins)):
         size = ends[group] - begins[group]
         step = 1 if together else max(1, size // 3)
@@ -260,10 +247,11 @@ def _rough(
 
 @njit(nogil=True)
 def _weigh(
-    begin: Array, target: Array, starts: Array, from_: Array, to: Array, least: Array, most: Array, limit: Array,
-    sliding: bool, low: int, high: int, together: bool,
-) -> tuple[Array, Array]:  # fmt: skip
+    edges: EdgeLists, frames: Frames, starts: Array, high: int, together: bool, sliding: bool
+) -> tuple[Array, Array]:
     """Partial trends per event; trends and their events (in every window that has them)."""
+    begin, target, low = edges.begin, edges.target, starts[0]
+    from_, to, least, most, limit = frames.from_, frames.to, frames.least, frames.most, frames.limit
     partial, totals = np.zeros(high - low), np.zeros(2)
     paths, steps = np.zeros(high - low), np.zeros(high - low)
     for number in range(len(starts)):
@@ -296,10 +284,9 @@ def _weigh(
 
 
 @njit(nogil=True)
-def _graphlet_costs(
-    begin: Array, target: Array, into: Array, source: Array, begins: Array, ends: Array, bounds: Array, partial: Array
-) -> tuple[Array, Array]:
-    cuts = len(bounds) - 1
+def _graphlet_costs(edges: EdgeLists, frames: Frames, bounds: Array, partial: Array) -> tuple[Array, Array]:
+    begin, target, into, source = edges
+    begins, ends, cuts = frames.begins, frames.ends, len(bounds) - 1
     low, high = bounds[0], bounds[cuts]
     cpu, mem = np.full((cuts + 1, cuts + 1), np.inf), np.full((cuts + 1, cuts + 1), np.inf)
     leaves_until = np.zeros(high - low, np.int64)  # the last bound that an edge from the event crosses
