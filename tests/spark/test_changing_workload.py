@@ -22,8 +22,8 @@ from trendloom.cli.main import app
 from trendloom.cli.options import read_query
 from trendloom.engines.spark.streaming.metrics import Metrics
 from trendloom.engines.spark.streaming.service import Service, StreamWatch, serve
-from trendloom.engines.spark.streaming.settings import StreamSettings
 from trendloom.engines.spark.streaming.sources import open_source, parse_source
+from trendloom.engines.spark.streaming.stream import StreamSettings
 from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, WorkloadWatch
 from trendloom.errors import QueryWarning, TrendloomError
 from trendloom.options import Options

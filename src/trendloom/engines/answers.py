@@ -70,7 +70,7 @@ def _answers(
 ) -> tuple[Sequence[QueryWarning], list[Answer]]:
     """What reading the events brought up, and the answers."""
     if options.engine == "spark":
-        from trendloom.engines.spark.prerequisites import require_spark
+        from trendloom.engines.spark.session import require_spark
 
         require_spark()
         from trendloom.engines.spark.answers import answers as on_spark

@@ -196,7 +196,7 @@ def _tables(
 ) -> tuple[FeatureTable, ...]:
     if request.engine == "local":
         return features_of_archive(archive, asked, _first_part(watch.progress))
-    from trendloom.engines.spark.diagnosis.features import features_on_spark
+    from trendloom.engines.spark.features import features_on_spark
     from trendloom.engines.spark.session import session
 
     watch.progress("starting Spark", 0.0)

@@ -236,8 +236,7 @@ def _with_events(plan: Plan, events: object, options: Options, analyze: bool) ->
     physical = _runnable(plan, options)
     if not analyze and (physical is None or not physical.chosen.builds):
         return []
-    from trendloom.engines.estimates_compared import describe_run
-    from trendloom.engines.measured_run import look_at
+    from trendloom.engines.measured_run import describe_run, look_at
     from trendloom.runtime.analysis.funnel import describe_funnel
 
     loaded = load_needed((plan.query,), events, for_queries(options, (plan.query,)))

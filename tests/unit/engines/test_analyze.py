@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 import trendloom as tl
 from trendloom.cli.main import app
-from trendloom.engines.estimates_compared import windows_with_events
-from trendloom.engines.measured_run import arranged
+from trendloom.engines.measured_run import arranged, windows_with_events
 from trendloom.errors import OptionError
 from trendloom.kernels.trends.complete.kernel import TrendGraphKernel
 from trendloom.kernels.trends.complete.spec import WalkPlan

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trendloom.engines.spark.streaming import workload_changes as changing
-from trendloom.engines.spark.streaming.settings import StreamSettings
+from trendloom.engines.spark.streaming.stream import StreamSettings
 from trendloom.engines.spark.streaming.workload_changes import (
     LEAST_BATCHES,
     LEAST_EVENTS,

@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from trendloom.engines.spark.error_transport import complaint
+from trendloom.engines.spark.errors import complaint, explained, is_lasting
 from trendloom.engines.spark.streaming import service
-from trendloom.engines.spark.streaming.failures import explained, is_lasting
 from trendloom.engines.spark.streaming.service import Service, StreamWatch, serve
 from trendloom.errors import DataError, OptionError, RunError, StateError, TrendloomError
 from trendloom.streaming.statistics import Figures

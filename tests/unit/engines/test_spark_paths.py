@@ -12,12 +12,10 @@ import pytest
 from tests.unit.engines.toy_kernel import Toy
 
 import trendloom as tl
-from trendloom.engines.spark.allowed_paths import Path, obstacle, ways
-from trendloom.engines.spark.direct_parquet import RowGroups, shares
-from trendloom.engines.spark.reduce import Reduce, multiplied
+from trendloom.engines.spark.plan_steps import Path, obstacle, ways
+from trendloom.engines.spark.reduce import InputPart, Reduce, RowGroups, Zones, contested, multiplied, shares
 from trendloom.engines.spark.tasks import Job
 from trendloom.engines.spark.time_cut import segments_of
-from trendloom.engines.spark.time_overlap import InputPart, Zones, contested
 from trendloom.errors import RunError
 from trendloom.kernels.contract import PANE
 from trendloom.logical.bind import bind

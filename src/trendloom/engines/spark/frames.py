@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from trendloom.engines.spark.columns import column, without_time
-from trendloom.engines.spark.error_transport import first_line
+from trendloom.engines.spark.errors import first_line
 from trendloom.engines.spark.timestamps import (
     in_utc,
     moment_of,

@@ -9,16 +9,17 @@ Finding out costs one small job over the needed rows, or nothing where Parquet's
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trendloom.engines.spark import direct_parquet, reduce, time_cut
-from trendloom.engines.spark.allowed_paths import Path, obstacle, summed, ways
+from trendloom.engines.spark import reduce, time_cut
 from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.plan_steps import Path, obstacle, summed, ways
+from trendloom.engines.spark.reduce import InputPart, Zones, contested
 from trendloom.engines.spark.tasks import Batches, Job, Partial, Task, by_key, mapped, needed, stream_of
-from trendloom.engines.spark.time_overlap import InputPart, Zones, contested
 from trendloom.errors import DataError, OptionError
 from trendloom.io.events import ticks
 from trendloom.logical.plan import Plan
@@ -104,14 +105,14 @@ def _direct(
         return "the events do not come from Parquet files of this machine"
     if not forced and not (df.sparkSession.conf.get("spark.master", "") or "").startswith("local"):
         return "tasks on other machines may not see the files"
-    groups = direct_parquet.row_groups(files, job)
+    groups = reduce.row_groups(files, job)
     if isinstance(groups, str):
         return groups
     tasks = 2 * cores(df)
-    parts = [direct_parquet.part_of(share) for share in direct_parquet.shares(groups, tasks)]
+    parts = [reduce.part_of(share) for share in reduce.shares(groups, tasks)]
     if not forced and contested(parts).share(parts) > MOST_CONTESTED:
         return "most times are in several row groups"
-    return direct_parquet.read_and_reduced(df.sparkSession, groups, job, tasks, partitions), reduce.multiplied
+    return reduce.read_and_reduced(df.sparkSession, groups, job, tasks, partitions), reduce.multiplied
 
 
 def _reduced(rows: DataFrame, job: Job, partitions: int | None, *, forced: bool) -> Spread | str:
@@ -129,8 +130,8 @@ def _zones(rows: DataFrame, job: Job, *, forced: bool) -> Zones | str:
             return "the input has one part"
         found = mapped(rows, Task(job, _range), _RANGE).toArrow()
     _refuse_missing(found)
-    for at, name in enumerate(direct_parquet.exact_columns(job)):
-        if f"min {at}" in found.column_names and direct_parquet.any_near_bounds(found[f"min {at}"], found[f"max {at}"]):
+    for at, name in enumerate(reduce.exact_columns(job)):
+        if f"min {at}" in found.column_names and reduce.any_near_bounds(found[f"min {at}"], found[f"max {at}"]):
             return f"column '{name}' has integers near the bounds of 64 bits"
     bounds = zip(*(_ticks(found[name], job) for name in ("first", "last")), strict=True)
     events = found["events"].to_pylist()
@@ -159,7 +160,7 @@ def _parts_by_number(rows: DataFrame, job: Job) -> pa.Table:
 
     time = column(job.plan.schema.time)
     wanted = [*_first_last(time), *(F.count(column(name)).alias(f"count {at}") for at, name in enumerate(rows.columns))]
-    for at, name in enumerate(direct_parquet.exact_columns(job)):
+    for at, name in enumerate(reduce.exact_columns(job)):
         wanted += [F.min(column(name)).alias(f"min {at}"), F.max(column(name)).alias(f"max {at}")]
     return rows.groupBy(F.spark_partition_id().alias("part")).agg(*wanted).toArrow()
 
@@ -209,7 +210,7 @@ def _cut(rows: DataFrame, job: Job, partitions: int | None, *, forced: bool) -> 
     segments = time_cut.segments_of(plan.window, known.first, known.last, SEGMENTS_PER_CORE * width)
     if not forced and segments.count < 2:
         return "a window is as long as the stream"
-    return time_cut.spread_by_segment(rows, job, segments, partitions), time_cut.CutPartial(segments)
+    return time_cut.spread_by_segment(rows, job, segments, partitions), partial(time_cut.cut_aggregates, segments)
 
 
 def counted(rows: DataFrame, plan: Plan) -> Statistics:

@@ -10,19 +10,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
+from math import ceil
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trendloom.engines.spark.error_transport import complaint
+from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.errors import complaint
 from trendloom.errors import DataError
 from trendloom.io.timestamps import ISO_CLOCK, ISO_ZONE
+from trendloom.model.imprecision import Imprecision
+from trendloom.model.schema import Schema
 from trendloom.model.zone import UTC
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+
+SECOND = 1_000_000
+"""Microseconds."""
 
 
 def moment_of(local: Column, zone: str = UTC) -> Column:
@@ -45,6 +54,43 @@ def time_in_text(text: Column, zone: str | None) -> Column:
         return F.when(zoned, moment).otherwise(moment_of(local, zone))
     epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
     return F.when(zoned, F.timestamp_add("MICROSECOND", F.unix_micros(moment), epoch)).otherwise(local)
+
+
+def clock_of(df: DataFrame, schema: Schema) -> Column:
+    """The earliest time of an event as a timestamp, for Spark's watermark, which all events move.
+
+    So the watermark promises that no event comes that may have happened earlier. What is less than a tick is rounded
+    so that a clock is never ahead of its event.
+    """
+    from pyspark.sql import functions as F
+
+    time, kinds = column(schema.times), dict(df.dtypes)
+    how = schema.imprecision if schema.bounds is None else None
+    if not schema.axis.timestamp:
+        number = time.cast("long") if how is None else time.cast("long") - _error(how, schema, kinds)
+        return F.timestamp_micros(F.try_multiply(number, F.lit(int(schema.axis.tick))))
+    moment = time if kinds[schema.times] == "timestamp" else moment_of(time)
+    if how is None:
+        return moment
+    if how.error_column is not None and kinds[how.error_column].startswith("interval"):
+        return moment - column(how.error_column)
+    return F.timestamp_micros(F.unix_micros(moment) - _error(how, schema, kinds))
+
+
+def _error(how: Imprecision, schema: Schema, kinds: dict[str, str]) -> Column:
+    """How many ticks an event may be earlier than its time, rounded up."""
+    from pyspark.sql import functions as F
+
+    if how.error_column is None:
+        given = F.lit(ceil(how.error))
+        kind = column(schema.type)
+        return reduce(lambda rest, one: F.when(kind == one[0], F.lit(ceil(one[1]))).otherwise(rest), how.by_type, given)
+    number = column(how.error_column)
+    if not schema.axis.timestamp:
+        return F.ceil(number).cast("long")
+    if kinds[how.error_column] in ("tinyint", "smallint", "int", "bigint"):
+        return number.cast("long") * SECOND
+    return F.ceil(number * SECOND).cast("long")
 
 
 # ----------------------------------------------------------------------------------------------- Arrow types
@@ -134,8 +180,6 @@ def epoch_plus(microseconds: Column) -> Column:
 
 def _time(name: str, in_utc: bool) -> Column:
     from pyspark.sql import functions as F
-
-    from trendloom.engines.spark.columns import column
 
     number = column(name)
     micros = F.call_function("div", number, F.lit(1000))

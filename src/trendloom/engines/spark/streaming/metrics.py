@@ -10,22 +10,34 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from trendloom.engines.spark.streaming.batch_figures import FIGURES, figures_of
+from trendloom.logical.plan import Plan
+from trendloom.model.schema import Schema
+from trendloom.optimizer.nesting_costs import compared_values
+from trendloom.pattern.algebra import atoms
+from trendloom.streaming.partition_groups import StreamPartitionGroup
 from trendloom.streaming.statistics import Figures
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
-EVENTS, RESULTS, READ = "trendloom_events", "trendloom_results", "trendloom_read"
-"""Names under which a stream reports what it counted: see `stream`, and `files` for events out of files."""
+
+EVENTS, RESULTS, READ, FIGURES = "trendloom_events", "trendloom_results", "trendloom_read", "trendloom_figures"
+"""Names of Spark's observations of a stream: of steps, of rows given out, of events out of files, and figures."""
+COUNT, FIRST, LAST, TYPE, KEYS, FITTING, DOMAIN = "events", "first", "last", "type", "keys", "fitting", "domain"
+"""How the names of figures begin."""
+MOST = 50
+"""Figures of one kind."""
 
 COUNTED_FROM_1970 = 1e9
 """Watermarks before 2001 belong to whole numbers that count from some other time: there is no lag to report."""
@@ -108,7 +120,7 @@ def reports_of(query: StreamingQuery, seen: int) -> list[dict[str, Any]]:
     return [json.loads(each.json) for each in query.recentProgress]
 
 
-# ------------------------------------------------------------------------------------------------ ledgers
+# ------------------------------------------------------------------------------------------------- totals
 
 
 @dataclass
@@ -198,6 +210,72 @@ def shown_watermark(metrics: Metrics) -> str:
         return "none yet"
     moment = datetime.fromtimestamp(metrics.watermark, UTC)
     return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
+
+
+# ------------------------------------------------------------------------------------------------ figures
+
+
+def observed_figures(
+    df: DataFrame, partition_groups: tuple[StreamPartitionGroup, ...], schema: Schema, clock: str
+) -> list[Column]:
+    """The counts to observe of the events, for the statistics of later plans; `clock`: the column of their timestamps.
+
+    Each is under a name that says what it counts. Cost: a comparison for each event and type, set of keys, tested
+    position and compared column; there are at most `MOST` of each.
+    """
+    from pyspark.sql import functions as F
+
+    from trendloom.engines.spark.columns import column
+    from trendloom.engines.spark.tasks import key_columns
+
+    def named(found: Column, *what: object) -> Column:
+        return found.alias(json.dumps(what))
+
+    plans = [(query.name, query.physical.plan) for group in partition_groups for query in group.streaming_queries]
+    moment, kind = F.unix_micros(column(clock)), column(schema.type)
+    types = sorted({atom.type for _, plan in plans for atom in atoms(plan.pattern)})
+    sets = sorted({group.attributes for group in partition_groups if group.attributes})
+    fitting = [one for name, plan in plans for one in _position_tests(name, plan, df.schema)]
+    compared = sorted({one for _, plan in plans for one in compared_values(plan)})
+    return [
+        named(F.count(F.lit(1)), COUNT),
+        named(F.min(moment), FIRST),
+        named(F.max(moment), LAST),
+        *(named(F.count_if(kind == name), TYPE, name) for name in types[:MOST]),
+        *(named(F.approx_count_distinct(F.xxhash64(*key_columns(df, one))), KEYS, one) for one in sets[:MOST]),
+        *(named(F.count_if((kind == name) & test), FITTING, *which) for which, name, test in fitting[:MOST]),
+        *(
+            named(F.approx_count_distinct(F.when(kind == of, column(name))), DOMAIN, of, name)
+            for of, name in compared[:MOST]
+        ),
+    ]
+
+
+def _position_tests(name: str, plan: Plan, schema: StructType) -> Iterator[tuple[tuple[str, int], str, Column]]:
+    """The positions of a query with conditions that Spark can test: which, of which type, the test."""
+    from trendloom.engines.spark.columns import exact_test
+
+    for atom in atoms(plan.pattern):
+        tests = [exact_test(expr, schema) for position, expr in plan.filters if position == atom.position]
+        known = [test for test in tests if test is not None]
+        if tests and len(known) == len(tests):
+            yield (name, atom.position), atom.type, reduce(and_, known)
+
+
+def figures_of(batch: int, observed: dict[str, Any]) -> Figures:
+    """The figures of one batch, as Spark reports them."""
+    counts = [(json.loads(name), value) for name, value in observed.items()]
+    plain = {what[0]: value for what, value in counts if len(what) == 1}
+    return Figures(
+        batch,
+        int(plain.get(COUNT) or 0),
+        plain.get(FIRST),
+        plain.get(LAST),
+        {what[1]: int(value) for what, value in counts if what[0] == TYPE},
+        {tuple(what[1]): int(value) for what, value in counts if what[0] == KEYS},
+        {(what[1], what[2]): int(value) for what, value in counts if what[0] == FITTING},
+        {(what[1], what[2]): int(value) for what, value in counts if what[0] == DOMAIN},
+    )
 
 
 # --------------------------------------------------------------------------------------------- Prometheus

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from trendloom.engines.spark.error_transport import COMPLAINT
+from trendloom.engines.spark.errors import COMPLAINT
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

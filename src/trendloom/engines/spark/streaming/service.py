@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol
 
-from trendloom.engines.spark.streaming.failures import explained, is_lasting
+from trendloom.engines.spark.errors import explained, is_lasting
 from trendloom.engines.spark.streaming.metrics import Metrics, MetricsTotal, reports_of
 from trendloom.engines.spark.streaming.sinks import BatchWriter
 from trendloom.errors import OptionError, RunError, TrendloomError, option

@@ -1,7 +1,13 @@
-"""What the stateful operator does: one columnar step per query and bucket, the state of a bundle in Spark's store.
+"""What tasks of a live stream do: pack events into parcels, and step the state of a bundle of queries in a bucket.
 
-State is a map from numbers to chunks of bytes, and an index. A timer in event time calls a bucket whose windows end
-though nothing arrives; when nothing is left to wait for, everything of the bucket is removed.
+A parcel holds all events of one bundle and bucket in an input task, as one row of Arrow bytes: the columns and rows
+that any query of the bundle needs, and a bit for each query and row, whether it needs it. So Spark shuffles a few large
+rows instead of many small ones, and what leaves the shuffle is columns already.
+Cost: one stable sort by bucket and one copy of the columns, per batch and bundle.
+
+The stateful operator makes one columnar step per query and bucket. State is a map from numbers to chunks of bytes, and
+an index, in Spark's store. A timer in event time wakes a bucket whose windows end though no event arrives; when there
+is nothing left to wait for, all state of the bucket is removed.
 """
 
 from __future__ import annotations
@@ -10,14 +16,18 @@ import hashlib
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import Row
 
-from trendloom.engines.spark.error_transport import COMPLAINT, complaint
-from trendloom.engines.spark.streaming.packing import events_for
+from trendloom.engines.spark.errors import COMPLAINT, complaint
+from trendloom.engines.spark.tasks import Batches
 from trendloom.errors import DataError, Door, StateError, TrendloomError, at_door, option
 from trendloom.io.files import place
 from trendloom.model.time import TimeAxis
@@ -39,52 +49,94 @@ if TYPE_CHECKING:
     from trendloom.engines.spark.streaming.processor import Processor
 
 
-# Events that came after the watermark had passed them: counted, and written to a side table if there is one.
-#
-# A task writes them itself, into a file that is named by batch, query and bucket: a batch that is done again writes the
-# same file again, so every late event is in the table once.
+# ------------------------------------------------------------------------------------------- parcels of events
 
 
-def refuse_untimed(count: int, late_to: str | None) -> None:
-    """Events without a time belong nowhere: without a side table to put them in, the stream stops."""
-    if count and late_to is None:
-        raise DataError(
-            f"{count} events have no time", hint=f"give {option('late_to', 'FOLDER')}: they are put there, and counted"
-        )
+BUNDLE, BUCKET, PAYLOAD = "query", "bucket", "payload"
+PARCEL = pa.schema([(BUNDLE, pa.string()), (BUCKET, pa.int32()), (PAYLOAD, pa.binary())])
+
+FLAG = " for query "
+"""How the columns begin that say which events a query of the bundle needs."""
+MOST_ROWS = 1 << 20
+"""Events that are packed at a time."""
 
 
-def write_late(events: pa.Table, late_to: str | None, query: str, bucket: int) -> None:
-    """Put late events into the side table: a folder of Parquet files."""
-    if late_to is None:
+@dataclass(frozen=True)
+class Label:
+    """How the events of one bundle are packed: its name, which columns, and the columns that say into which bucket.
+
+    `wanted`: the column that says which events a query needs, for each query of the bundle; None: all.
+    """
+
+    partition_group: str
+    columns: tuple[str, ...]
+    bucket: str
+    wanted: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How an input task packs its events."""
+
+    labels: tuple[Label, ...]
+    probes: tuple[str, ...] = ()  # bundles that must not have any state
+    buckets: int = 1
+
+
+def packed(packing: Packing, batches: Batches) -> Batches:
+    """Task function: events as parcels."""
+    for table in _large_tables(batches):
+        parcels = [parcel for label in packing.labels for parcel in _parcels(table, label)]
+        parcels += [(name, bucket, b"") for name in packing.probes for bucket in range(packing.buckets)]
+        if parcels:
+            columns = zip(*parcels, strict=True)
+            arrays = [pa.array(values, one.type) for values, one in zip(columns, PARCEL, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=PARCEL)
+
+
+def _large_tables(batches: Batches) -> Iterator[pa.Table]:
+    """Batches together, up to so many rows."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+        if sum(one.num_rows for one in held) >= MOST_ROWS:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _parcels(table: pa.Table, label: Label) -> Iterator[tuple[str, int, bytes]]:
+    tests = [name for name in label.wanted if name is not None]
+    if len(tests) == len(label.wanted):
+        table = table.filter(reduce(pc.or_, [table[name] for name in tests]))
+    if not len(table):
         return
-    system, folder = place(late_to)
-    system.create_dir(folder, recursive=True)
-    name = f"{folder}/{_batch():09d}-{hashlib.sha256(query.encode()).hexdigest()[:8]}-{bucket:05d}"
-    if query:
-        events = events.append_column("query", pa.array([query] * len(events), pa.string()))
-    unfinished = f"{folder}/.{uuid.uuid4().hex}"
-    with system.open_output_stream(unfinished) as sink:
-        pq.write_table(events, sink)
-    system.move(unfinished, f"{name}.parquet")
+    bucket = table[label.bucket].to_numpy()
+    order = np.argsort(bucket, kind="stable")
+    bounds = np.flatnonzero(np.diff(bucket[order], prepend=-1, append=-1))
+    events = table.select(list(label.columns))
+    for number, name in enumerate(label.wanted):
+        if name is not None and len(label.wanted) > 1:
+            events = events.append_column(_flag(number), table[name])
+    events = events.take(pa.array(order)) if len(bounds) > 2 else events
+    for begin, end in pairwise(bounds):
+        yield label.partition_group, int(bucket[order[begin]]), pack(events.slice(begin, end - begin), compress=False)
 
 
-def _batch() -> int:
-    """The number of the micro-batch that this task belongs to."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    told = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
-    return int(told) if told is not None else 0
+def events_for(number: int, arrived: pa.Table) -> pa.Table:
+    """The events of a parcel that a query of its bundle needs."""
+    name = _flag(number)
+    events = arrived.filter(arrived[name]) if name in arrived.column_names else arrived
+    return events.drop_columns([one for one in events.column_names if one.startswith(FLAG)])
 
 
-def ticks_of(axis: TimeAxis, milliseconds: int) -> int | None:
-    """The watermark in ticks: no event before it is expected. Spark's is 0 as long as it has none."""
-    return -(-milliseconds * 1000 // int(axis.tick)) if milliseconds > 0 else None
+def _flag(number: int) -> str:
+    return f"{FLAG}{number}"
 
 
-def milliseconds_of(axis: TimeAxis, ticks: int) -> int:
-    """The least watermark of Spark's that is at least so many ticks; there is none before 1970."""
-    return max((ticks - 1) * int(axis.tick) // 1000 + 1, 1)
+# --------------------------------------------------------------------------------------------------- steps
 
 
 @dataclass(frozen=True)
@@ -98,26 +150,26 @@ class Stepping:
     probes: tuple[str, ...] = ()  # bundles that must not have any state
 
     def rows(self, at: Processor, key: Any, payloads: list[bytes], timers: TimerValues) -> Iterator[Row]:
-        """What the queries of a bundle give out in a bucket when events have arrived, or time has passed."""
+        """The results of a bundle in a bucket after events have arrived, or time has passed."""
         name, bucket = str(key[0]), int(key[1])
-        partition_group = next((one for one in self.partition_groups if one.name == name), None)
-        if partition_group is None:
+        group = next((one for one in self.partition_groups if one.name == name), None)
+        if group is None:
             yield from self._unknown(name, Store(at.handle, at.indexes, at.chunks, None))
             return
         arrived = pa.concat_tables([unpack(one) for one in payloads]) if payloads else None
-        store = Store(at.handle, at.indexes, at.chunks, partition_group.streaming_queries[0].physical.plan.schema.axis)
-        if not partition_group.shared:
-            yield from self._heard(partition_group.streaming_queries[0], store, bucket, arrived, timers)
+        store = Store(at.handle, at.indexes, at.chunks, group.streaming_queries[0].physical.plan.schema.axis)
+        if not group.shared:
+            yield from self._step(group.streaming_queries[0], store, bucket, arrived, timers)
             return
         namespaces = NamespacedState(store)
-        namespaces.keep_only([_drawer(taker) for taker in partition_group.takers])
-        for number, taker in enumerate(partition_group.takers):
+        namespaces.keep_only([_namespace(taker) for taker in group.takers])
+        for number, taker in enumerate(group.takers):
             events = None if arrived is None else events_for(number, arrived)
-            yield from self._heard(taker, namespaces.of(_drawer(taker)), bucket, events, timers)
+            yield from self._step(taker, namespaces.of(_namespace(taker)), bucket, events, timers)
         namespaces.close()
 
     def _unknown(self, name: str, store: Store) -> Iterator[Row]:
-        """Clear the state of a bundle all of whose queries were removed; complain of one that must not be there."""
+        """Clear the state of a bundle all of whose queries were removed; refuse that of one that must not exist."""
         if name not in self.probes:
             store.clear()
         elif store.index() is not None:
@@ -126,9 +178,9 @@ class Stepping:
                     "the checkpoint holds states of queries that travel together, as it was named when it was made",
                     hint=f"name it again: {option('checkpoint', 'FOLDER')}",
                 )
-                yield _told(complaint(error))
+                yield _row(None, 0, **{COMPLAINT: complaint(error)})
 
-    def _heard(
+    def _step(
         self,
         taker: StreamingQuery | StreamQueryGroup,
         memory: Memory,
@@ -136,54 +188,43 @@ class Stepping:
         arrived: pa.Table | None,
         timers: TimerValues,
     ) -> Iterator[Row]:
-        """The rows of a step; what it refuses leaves it as a row, too."""
+        """The rows of a step; an error of ours leaves it as a row, too."""
         first = flows_of_taker(taker)[0]
         try:
             with at_door(self.door):
                 watermark = ticks_of(first.physical.plan.schema.axis, timers.getCurrentWatermarkInMs())
+                step: GroupStep | QueryStep
                 if isinstance(taker, StreamQueryGroup):
-                    group = GroupStep(taker, memory, watermark, self.buckets)
-                    for streaming_query, batch in group.rows(arrived):
-                        yield _of_rows(streaming_query, bucket, batch)
-                    yield self._counted(group, first, taker.named(), bucket)
+                    step, name = GroupStep(taker, memory, watermark, self.buckets), taker.named()
+                    found = step.rows(arrived)
                 else:
-                    step = QueryStep(taker, memory, watermark, self.buckets)
-                    for batch in step.rows(arrived):
-                        yield _of_rows(taker, bucket, batch)
-                    yield self._counted(step, first, taker.name, bucket)
+                    step, name = QueryStep(taker, memory, watermark, self.buckets), taker.name
+                    found = ((taker, batch) for batch in step.rows(arrived))
+                for query, batch in found:
+                    yield _row(query, bucket, payload=pack(pa.Table.from_batches([batch]), compress=False))
+                yield _row(first, bucket, **self._counts(step, name, bucket))
         except TrendloomError as error:
-            yield _given_out(first, bucket, told=complaint(error))
+            yield _row(first, bucket, **{COMPLAINT: complaint(error)})
 
-    def _counted(self, step: EventBuffer, streaming_query: StreamingQuery, name: str, bucket: int) -> Row:
-        """What a step has kept; late events are put aside."""
+    def _counts(self, step: EventBuffer, name: str, bucket: int) -> dict[str, int]:
+        """How many events a step has kept, and how many were late, which are put aside."""
+        late = 0
         if step.late is not None:
             refuse_untimed(step.untimed, self.late_to)
             write_late(step.late, self.late_to, name, bucket)
-        late = 0 if step.late is None else len(step.late) - step.untimed
-        return _given_out(streaming_query, bucket, kept=step.kept, late=late, untimed=step.untimed)
+            late = len(step.late) - step.untimed
+        return {"kept": step.kept, "late": late, "untimed": step.untimed}
 
 
-def _drawer(taker: StreamingQuery | StreamQueryGroup) -> str:
+def _namespace(taker: StreamingQuery | StreamQueryGroup) -> str:
     return TOGETHER if isinstance(taker, StreamQueryGroup) else taker.name
 
 
-def _of_rows(streaming_query: StreamingQuery, bucket: int, batch: pa.RecordBatch) -> Row:
-    return _given_out(streaming_query, bucket, payload=pack(pa.Table.from_batches([batch]), compress=False))
-
-
-def _given_out(
-    streaming_query: StreamingQuery, bucket: int, *, payload: bytes | None = None, kept: int = 0, late: int = 0,
-    untimed: int = 0, told: str | None = None,
-) -> Row:  # fmt: skip
-    """A row that leaves the operator: results, counts, or a complaint, after which there is nothing more."""
-    route = 0 if streaming_query.in_parts else bucket
-    counts = {"kept": kept, "late": late, "untimed": untimed}
-    return Row(query=streaming_query.name, route=route, payload=payload, **counts, **{COMPLAINT: told})
-
-
-def _told(told: str) -> Row:
-    """A complaint that is not of a query."""
-    return Row(query="", route=0, payload=None, kept=0, late=0, untimed=0, **{COMPLAINT: told})
+def _row(query: StreamingQuery | None, bucket: int, **given: Any) -> Row:
+    """A row that leaves the operator: results, counts, or an error, after which there is nothing more."""
+    name, route = ("", 0) if query is None else (query.name, 0 if query.in_parts else bucket)
+    rest = {"payload": None, "kept": 0, "late": 0, "untimed": 0, COMPLAINT: None} | given
+    return Row(query=name, route=route, **rest)
 
 
 @dataclass
@@ -226,3 +267,52 @@ class Store:
                 self.handle.deleteTimer(timer)
         if wanted not in there:
             self.handle.registerTimer(wanted)
+
+
+def ticks_of(axis: TimeAxis, milliseconds: int) -> int | None:
+    """The watermark in ticks: no event before it is expected. Spark's is 0 as long as it has none."""
+    return -(-milliseconds * 1000 // int(axis.tick)) if milliseconds > 0 else None
+
+
+def milliseconds_of(axis: TimeAxis, ticks: int) -> int:
+    """The least watermark of Spark's that is at least so many ticks; there is none before 1970."""
+    return max((ticks - 1) * int(axis.tick) // 1000 + 1, 1)
+
+
+# ----------------------------------------------------------------------------------------------- late events
+
+
+def refuse_untimed(count: int, late_to: str | None) -> None:
+    """Events without a time belong nowhere: without a side table to put them in, the stream stops."""
+    if count and late_to is None:
+        raise DataError(
+            f"{count} events have no time", hint=f"give {option('late_to', 'FOLDER')}: they are put there, and counted"
+        )
+
+
+def write_late(events: pa.Table, late_to: str | None, query: str, bucket: int) -> None:
+    """Put late events into the side table: a folder of Parquet files.
+
+    A file is named by batch, query and bucket: a batch that is done again writes the same file again, so every late
+    event is in the table once.
+    """
+    if late_to is None:
+        return
+    system, folder = place(late_to)
+    system.create_dir(folder, recursive=True)
+    name = f"{folder}/{_batch():09d}-{hashlib.sha256(query.encode()).hexdigest()[:8]}-{bucket:05d}"
+    if query:
+        events = events.append_column("query", pa.array([query] * len(events), pa.string()))
+    unfinished = f"{folder}/.{uuid.uuid4().hex}"
+    with system.open_output_stream(unfinished) as sink:
+        pq.write_table(events, sink)
+    system.move(unfinished, f"{name}.parquet")
+
+
+def _batch() -> int:
+    """The number of the micro-batch that this task belongs to."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    told = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+    return int(told) if told is not None else 0

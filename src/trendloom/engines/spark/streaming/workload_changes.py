@@ -13,9 +13,8 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol
 
 from trendloom.engines.spark.streaming.checkpoint import agreement_of
-from trendloom.engines.spark.streaming.detect import LivePlan, open_live, plan_live
-from trendloom.engines.spark.streaming.settings import StreamSettings
 from trendloom.engines.spark.streaming.sinks import BatchWriter
+from trendloom.engines.spark.streaming.stream import LivePlan, StreamSettings, open_live, plan_live
 from trendloom.errors import QueryNote, TrendloomError
 from trendloom.options import Options
 from trendloom.planner.sharing.groups import SharingQuestion

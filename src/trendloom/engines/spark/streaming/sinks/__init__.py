@@ -10,13 +10,17 @@ A writer asks for the rows once: asking twice would compute the batch twice.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from trendloom.errors import OptionError
+import pyarrow as pa
+
+from trendloom.errors import OptionError, option
 from trendloom.streaming.connectors import Registry, Sink, any_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
 
 BatchWriter: TypeAlias = "Callable[[DataFrame, int], None]"
 """What `foreachBatch` calls with the rows of a batch and its number."""
@@ -61,3 +65,56 @@ def stream_of(rows: DataFrame) -> str:
             hint='name it: to_parquet(folder, stream="trips"), and give every new checkpoint a new name',
         )
     return stream
+
+
+@SINKS.register
+@dataclass(frozen=True)
+class ConsoleSink:
+    """`console`."""
+
+    scheme: ClassVar[str] = "console"
+    form: ClassVar[str] = "console"
+    help: ClassVar[str] = ""
+    exactly_once: ClassVar[str] = "is printed again"
+    on_console: ClassVar[bool] = True
+    in_memory: ClassVar[bool] = False
+
+    place: str = ""
+
+    def check(self) -> None:
+        if self.place:
+            raise OptionError("the console needs no place", hint=option("sink", "console"))
+
+    def writer(self, show: Callable[[pa.Table, int], None]) -> BatchWriter:
+        return to_call(show)
+
+
+@SINKS.register
+@dataclass(frozen=True)
+class MemorySink:
+    """`memory:NAME`: a table of the session."""
+
+    scheme: ClassVar[str] = "memory"
+    form: ClassVar[str] = "memory:NAME"
+    help: ClassVar[str] = "shown at the end"
+    exactly_once: ClassVar[str] = "cannot go on from a checkpoint"
+    on_console: ClassVar[bool] = False
+    in_memory: ClassVar[bool] = True
+
+    place: str
+
+    def check(self) -> None:
+        if not self.place.isidentifier():
+            raise OptionError(f"'{self.place}' is not a name of a table", hint="letters, digits and _: memory:matches")
+
+    def writer(self, show: Callable[[pa.Table, int], None]) -> BatchWriter:
+        return to_call(show)
+
+
+def to_call(function: Callable[[pa.Table, int], None]) -> BatchWriter:
+    """Rows as an Arrow table to a function of the user; a batch that is done again calls it again."""
+
+    def call(rows: DataFrame, batch: int) -> None:
+        function(rows.toArrow(), batch)
+
+    return call

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.fs as fs
 
-from trendloom.engines.spark.error_transport import first_line
+from trendloom.engines.spark.errors import first_line
 from trendloom.errors import OptionError, StateError, did_you_mean, option
 from trendloom.io.convert import parse_schema
 from trendloom.io.files import place

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trendloom.engines.spark.error_transport import first_line
+from trendloom.engines.spark.errors import first_line
 from trendloom.engines.spark.streaming.sources import (
     FILE,
     SOME_COLUMNS,

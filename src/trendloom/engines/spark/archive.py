@@ -1,12 +1,15 @@
-"""A live stream into an archive: every event of the source and every row of the queries, exactly once.
+"""A batch of events, or a live stream, into an archive by Spark: tasks write files, the driver commits them.
 
-Events and rows pass tasks that keep a copy: they write files and leave a note of them beside the archive. When the sink
-has taken the rows of a batch, one commit lists what the notes say. A batch that is done again, after a crash or in the
-same process, has the same name, and its commit replaces the one before; notes and files of earlier attempts are of
-another attempt, and count for nothing.
+A batch: events move once, to bring those of a type and chunk together, so that there are few files; a task writes what
+it receives in pieces, so it need not hold it all. Rows of queries are found by the jobs that `detect` runs and written
+by the tasks that find them. Nothing is collected but the names of files and the dimensions of partitions.
 
-So one source is read once, and all events of it are kept: of types that no query wants, and those that come late, too.
-Old chunks are dropped and small files are put together beside the stream, by a thread of the driver.
+A live stream: every event of the source and every row of the queries, exactly once. Events and rows pass tasks that
+keep a copy: they write files and leave a note of them beside the archive. When the sink has taken the rows of a batch,
+one commit lists the files of the notes. A batch that is done again, after a crash or in the same process, has the same
+name, and its commit replaces the one before; notes and files of earlier attempts belong to another attempt, and count
+for nothing. So one source is read once, and all events of it are kept: of types that no query names, and late ones,
+too. Old chunks are dropped and small files are put together beside the stream, by a thread of the driver.
 Cost: each event goes through one more Python worker; a file for each task, type and chunk in a batch.
 """
 
@@ -16,6 +19,7 @@ import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -26,29 +30,49 @@ import pyarrow.compute as pc
 from trendloom.archive.commits import stream_commit, write_whole
 from trendloom.archive.partitions import PartitionRows, merged_dimensions, news_of_partitions
 from trendloom.archive.queries import refuse_other_query, save_query
+from trendloom.archive.requests import Archived, ArchiveRequest, Archiving
 from trendloom.archive.result_series import ArchivedSeries, series_of
 from trendloom.archive.settings import ArchiveSettings, agree_on_settings, refuse_other_settings, settings_for
-from trendloom.archive.task_commits import TaskEventWriter, TaskReport, alike, joined_reports, partition_files
+from trendloom.archive.task_commits import (
+    REPORT,
+    TaskEventWriter,
+    TaskReport,
+    alike,
+    dimensions_by_query,
+    joined_reports,
+    partition_files,
+)
 from trendloom.archive.upkeep import compact, keep_to_retention
 from trendloom.archive.writing import ArchiveWriter, commit_files
+from trendloom.engines.answers import UNWATCHED, Watch
+from trendloom.engines.spark.answers import bind_all, framed, job_of
+from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.errors import in_our_words
+from trendloom.engines.spark.frames import Frame, inspect
+from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.streaming.sinks import STREAM_ID, BatchWriter, stream_of
 from trendloom.engines.spark.streaming.sources import MARKS
-from trendloom.engines.spark.tasks import Batches, Task, mapped, task_number
+from trendloom.engines.spark.tasks import QUERY, Batches, Task, mapped, task_number
 from trendloom.engines.spark.timestamps import in_utc
-from trendloom.engines.spark.workload_table import QUERY
-from trendloom.errors import RunError
+from trendloom.engines.spark.workload_job import Member, meeting, members_of, opened, parcels, partition_groups_of
+from trendloom.errors import OptionError, RunError
 from trendloom.frontend.tree import Query
 from trendloom.io.events import prepare
 from trendloom.model.schema import Schema
 from trendloom.model.zone import UTC
 from trendloom.options import Options
-from trendloom.runtime.planning import planned
-from trendloom.runtime.reading import for_queries
+from trendloom.planner.workload import PhysicalWorkload
+from trendloom.runtime.planning import planned, planned_together
+from trendloom.runtime.reading import for_queries, is_spark_frame, queries_of
+from trendloom.runtime.warnings import report_warnings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-    from trendloom.engines.spark.streaming.detect import LivePlan
+    from trendloom.engines.spark.streaming.stream import LivePlan
+
+
+CHUNK = " chunk"
 
 ATTEMPT = "trendloom.archive.attempt"
 BATCH = "streaming.sql.batchId"
@@ -57,6 +81,95 @@ BATCH = "streaming.sql.batchId"
 NOTES = ".notes"
 COMPACT_EVERY = 64
 """Batches between two looks for small files."""
+
+
+def archive_on_spark(request: ArchiveRequest, source: object, options: Options, watch: Watch = UNWATCHED) -> Archived:
+    """Put the events of a DataFrame or of files, and the rows of queries over them, into an archive."""
+    if is_spark_frame(source) and getattr(source, "isStreaming", False):
+        raise OptionError(
+            "a streaming DataFrame has no last event, so it cannot be archived at once",
+            hint="`trendloom stream` archives a stream while it runs; see its option for an archive",
+        )
+    queries = queries_of(request.text, options.query) if request.text else ()
+    options = for_queries(options, queries)
+    frame = framed(queries, source, options, watch)
+    with in_our_words():
+        frame = inspect(frame, unit_given=options.time_unit is not None)
+        plans = bind_all(queries, frame)
+    report_warnings(frame.warnings, plans, watch.warn)
+    workload = planned_together(plans, options.limits) if plans else None
+    series = request.opened(frame.schema, frame.arrow, workload, options)
+    set_arrow_rows(frame.df.sparkSession)
+    archiving = Archiving(request)
+    with archiving.alone(series):
+        with in_our_words():
+            found = _findings(_events_written(frame, archiving.event_writer(), series))
+            archiving.commit_events(found.files)
+            rows = (
+                TaskReport()
+                if workload is None
+                else _findings(_rows_written(frame, workload, options, archiving, series))
+            )
+        dimensions = dimensions_by_query(series, found.dimensions)
+        for one in series:
+            partitions = archiving.row_writer(one).partitions(one.query, dimensions[one.query.name])
+            archiving.commit_rows(one, [*(file for file in rows.files if file.of == one.query.name), *partitions])
+        return archiving.end()
+
+
+def _findings(told: DataFrame) -> TaskReport:
+    return joined_reports(told.toArrow().to_batches())
+
+
+def _events_written(frame: Frame, writer: ArchiveWriter, series: tuple[ArchivedSeries, ...]) -> DataFrame:
+    settings = writer.settings
+    df = frame.df.withColumn(CHUNK, chunk_of(frame.df, settings))
+    moved = df.repartition(column(settings.type), column(CHUNK))
+    moved = moved.sortWithinPartitions(column(settings.type), column(settings.time)).drop(CHUNK)
+    return mapped(moved, Task((writer, series), _write_events), REPORT)
+
+
+def chunk_of(df: DataFrame, settings: ArchiveSettings) -> Column:
+    """About the number of the chunk of each event: it brings events together, and the writer goes by their times."""
+    from pyspark.sql import functions as F
+
+    time = column(settings.time)
+    if settings.unit is None:
+        kind = dict(df.dtypes)[settings.time]
+        time = F.unix_micros(time if kind == "timestamp" else time.cast("timestamp"))
+    return F.floor(time.cast("bigint") / F.lit(settings.chunk))
+
+
+def _rows_written(
+    frame: Frame, workload: PhysicalWorkload, options: Options, archiving: Archiving,
+    series: tuple[ArchivedSeries, ...],
+) -> DataFrame:  # fmt: skip
+    partition_groups = partition_groups_of(workload, workload.key_sets, partial(job_of, frame, options.numeric))
+    members = members_of(partition_groups)
+    writers = tuple(archiving.row_writer(one) for one in series)
+    found = meeting(parcels(frame.df, partition_groups), members)
+    return mapped(found, Task((members, writers, series), _write_rows), REPORT)
+
+
+def _write_events(given: tuple[ArchiveWriter, tuple[ArchivedSeries, ...]], batches: Batches) -> Batches:
+    """Task function: write the events of a task."""
+    keeper = TaskEventWriter(*given)
+    for batch in batches:
+        keeper.take(batch)
+    yield keeper.flush().to_batch()
+
+
+def _write_rows(
+    given: tuple[tuple[Member, ...], tuple[ArchiveWriter, ...], tuple[ArchivedSeries, ...]], batches: Batches
+) -> Batches:
+    """Task function: write the rows in parcels; parts of the same rows are in one task."""
+    members, writers, all_series = given
+    for member, rows in opened(members, batches):
+        series, writer = all_series[member.number], writers[member.number]
+        yield TaskReport(writer.results(series.query, series.placed(rows))).to_batch()
+
+
+# ----------------------------------------------------------------------------------------- a live stream
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,14 @@ from trendloom.archive import Archive
 from trendloom.diagnosis.archived_features import WindowedSpace, spans_of_windows, type_features
 from trendloom.diagnosis.feature_parts import FeaturePart, joined_in_time
 from trendloom.diagnosis.features import FeatureTable
-from trendloom.engines.spark.error_transport import in_our_words
+from trendloom.engines.spark.errors import in_our_words
 from trendloom.engines.spark.paths import cores_of
 from trendloom.engines.spark.tasks import Batches, Task, mapped
 from trendloom.errors import RunError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 PIECES_PER_CORE = 3
 """More than one, so that cores that finish early have work left."""
