@@ -40,10 +40,9 @@ from trendloom.streaming.connectors import Sink, Source, check_file, check_folde
 
 if TYPE_CHECKING:
     from trendloom.archive import Archive
-    from trendloom.engines.spark.archive import LiveArchive
+    from trendloom.engines.spark.archive import LiveArchive, LiveArchiver
     from trendloom.engines.spark.streaming.metrics import Metrics
-    from trendloom.engines.spark.streaming.service import PlannedRestart
-    from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, StreamArchiver
+    from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload
     from trendloom.model.schema import Schema
 
 
@@ -161,8 +160,8 @@ class OpenedStream:
     rows: Any
     schema: Schema
     spark: Any
-    restart: PlannedRestart | None = None
-    archiver: StreamArchiver | None = None
+    restart: ChangingWorkload | None = None
+    archiver: LiveArchiver | None = None
 
 
 def serve_opened(opened: OpenedStream, name: str, target: Sink, service: Service, report: Report) -> None:

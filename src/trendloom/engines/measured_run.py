@@ -1,7 +1,9 @@
-"""EXPLAIN with events at hand: what a kernel builds of them, and what a run takes.
+"""EXPLAIN with events at hand: what a kernel builds of them, and what a run takes, beside what was estimated.
 
-`look_at` asks the kernel (`Kernel.describe`) and gives out no result. `measure` runs the query in this process and
-watches the processor's time and the memory it holds. `compared` shows both beside what was estimated.
+`look_at` runs a kernel up to its results (`Kernel.describe`) and gives out none. `measure` runs the query in this
+process and samples the processor's time and the memory it holds. `describe_run` shows both beside the estimates, figure
+by figure: these come from statistics, from the candidate that was chosen, and, where its kernel builds something of the
+events first, from the kernel, whose numbers are better.
 """
 
 from __future__ import annotations
@@ -41,13 +43,11 @@ from trendloom.runtime.limits import with_memory
 from trendloom.runtime.planning import planned_alone
 from trendloom.runtime.reading import for_queries, load_needed, queries_of
 
+# Queries that one kernel answers, run to see what that takes beside what was estimated.
 
-def arranged(text: str, source: object, options: Options) -> tuple[Physical, Block]:
-    """How one query would run over a stream, and the events as its kernel sees them: for whoever looks closer."""
-    (query,) = queries_of(text, options.query)
-    events = load_needed((query,), source, for_queries(options, (query,)))
-    physical = with_memory(planned_alone(query, events.schema, options.limits))
-    return physical, build_block(physical, local.stream_of(physical, events))[0]
+
+ROUNDS = 3
+"""The least of so many runs counts; the first of them may have to wait for the compiler."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +84,12 @@ def look_at(physical: Physical, events: Events) -> Look:
     return Look(kernel, block, keys, state)
 
 
-def _branch(figure: Figure) -> Branch:
-    return Branch(figure.name, figure.text, tuple(map(_branch, figure.below)))
-
-
-# ------------------------------------------------------------------------------------------------ measured
+def arranged(text: str, source: object, options: Options) -> tuple[Physical, Block]:
+    """How one query would run over a stream, and the events as its kernel sees them: for whoever looks closer."""
+    (query,) = queries_of(text, options.query)
+    events = load_needed((query,), source, for_queries(options, (query,)))
+    physical = with_memory(planned_alone(query, events.schema, options.limits))
+    return physical, build_block(physical, local.stream_of(physical, events))[0]
 
 
 @dataclass(frozen=True)
@@ -113,44 +114,6 @@ def measure(physical: Physical, events: Events) -> Measured:
                 entries += len(batch.column("events").flatten())
         seconds, used = time.perf_counter() - begin, time.process_time() - used
     return Measured(rows, entries, seconds, used, memory.most)
-
-
-class _MemoryWatch:
-    """How much more memory this process holds than at the beginning, looked at every few milliseconds."""
-
-    def __init__(self) -> None:
-        self.most = 0
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> _MemoryWatch:
-        self._begin = resident()
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._done.wait(0.005):
-            self.most = max(self.most, resident() - self._begin)
-
-
-def resident() -> int:
-    """Bytes of memory that this process holds."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    except OSError:
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024
-
-
-# Queries that one kernel answers, run to see what that takes beside what was estimated.
-
-
-ROUNDS = 3
-"""The least of so many runs counts; the first of them may have to wait for the compiler."""
 
 
 def measured(workload: PhysicalWorkload, events: Events) -> tuple[Considered, ...]:
@@ -209,6 +172,41 @@ def describe_run(physical: Physical, events: Events, statistics: Statistics, loo
     width = max(len(one.guess) for one in figures)
     told = f"one run in this process, after reading the events; estimated from {statistics.origin.value}"
     return Branch("Measured", told, tuple(one.branch(width) for one in figures))
+
+
+def _branch(figure: Figure) -> Branch:
+    return Branch(figure.name, figure.text, tuple(map(_branch, figure.below)))
+
+
+class _MemoryWatch:
+    """How much more memory this process holds than at the beginning, looked at every few milliseconds."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> _MemoryWatch:
+        self._begin = resident()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._done.wait(0.005):
+            self.most = max(self.most, resident() - self._begin)
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
 
 
 def _of_events(physical: Physical, events: Events, statistics: Statistics, look: Look) -> Iterator[Compared]:

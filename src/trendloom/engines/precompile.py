@@ -1,7 +1,10 @@
-"""Compile what queries will need while something else takes its time: another process runs them over made-up events.
+"""Compile what queries will need before they run: usual queries (`trendloom warm`), or given ones while Spark starts.
 
-Numba compiles under a lock, so a thread would not help. The process leaves its code in the folder that all processes of
-this machine share; one that needs a function which is being compiled waits for it instead of compiling it too.
+A kernel is compiled for types and layouts of columns, not for a query: a query of the same kind over other events needs
+the same code. So queries are run over made-up events, in other processes, because Numba compiles under a lock and a
+thread would not help. A process leaves its code in the folder that all processes of this machine share; one that needs
+a function which is being compiled waits for it instead of compiling it too.
+
 `python -m trendloom.engines.precompile` reads a `Precompilation` from its standard input. If it fails, nothing is lost.
 """
 
@@ -27,108 +30,10 @@ from trendloom.kernels.jit.interpreted import compiled_first
 from trendloom.options import Options
 from trendloom.runtime.planning import planned_alone
 
-ROWS = 200
-"""Made-up events, enough for all that is done with few of them."""
-
-_running: list[subprocess.Popen[bytes]] = []
-
-
-@dataclass(frozen=True)
-class Precompilation:
-    """Queries over columns of these types."""
-
-    queries: tuple[Query, ...]
-    columns: pa.Schema
-    options: Options
-
-    def run(self) -> None:
-        """Find the matches of made-up events: of a few, and of many."""
-        from trendloom.engines import local
-
-        for rows in (ROWS, MANY + ROWS):
-            for query in self.queries:
-                events = prepare(made_up(query, self.columns, rows, self.options), **self.options.columns())
-                physical = planned_alone(query, events.schema, self.options.limits)
-                for _ in local.run(physical, events, numeric=self.options.numeric, limit=self.options.limit):
-                    pass
-
-
-def begin(queries: tuple[Query, ...], source: object, options: Options) -> None:
-    """Start to compile what these queries will need over this source, and return at once.
-
-    For few events nothing is: tasks interpret their kernels, and a compiler would only take a processor from them.
-    """
-    columns, rows = _known(source)
-    if columns is None or rows <= MANY:
-        return
-    command = [sys.executable, "-m", "trendloom.engines.precompile"]
-    with suppress(OSError):
-        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, **quiet)
-        _running.append(process)
-        assert process.stdin is not None
-        with process.stdin as to:
-            pickle.dump(Precompilation(queries, columns, options), to)
-
-
-def _known(source: object) -> tuple[pa.Schema | None, int]:
-    """The columns and the number of events, as far as they are known before the events are read."""
-    if isinstance(source, ParquetFiles):
-        return source.columns, source.rows
-    table = getattr(source, "table", None)
-    return (table.schema, len(table)) if isinstance(table, pa.Table) else (None, 0)
-
-
-def wait() -> None:
-    """Return when everything that was begun has ended."""
-    while _running:
-        _running.pop().wait()
-
-
-def made_up(query: Query, columns: pa.Schema, rows: int, options: Options) -> pa.Table:
-    """Events of these columns and of the types that the query names; some have equal times, most do not."""
-    types = _types(query, columns, options)
-    found = {}
-    for field in columns:
-        if field.name in (options.time, options.time_low, options.time_high):
-            found[field.name] = _times(rows, field.type)
-        elif field.name == options.type:
-            found[field.name] = pa.array([types[at % len(types)] for at in range(rows)]).cast(field.type)
-        else:
-            found[field.name] = _values(rows, field.type)
-    return pa.table(found, schema=columns)
-
-
-def _types(query: Query, columns: pa.Schema, options: Options) -> list[str]:
-    events = prepare(columns.empty_table(), **options.columns())
-    physical = planned_alone(query, events.schema)
-    return sorted({place.type for place in physical.pattern_spec.places}) or [""]
-
-
-def _times(rows: int, kind: pa.DataType) -> pa.Array:
-    at = np.arange(rows, dtype=np.int64)
-    seconds = np.where(at < rows // 4, at // 2, at)
-    if pa.types.is_integer(kind):
-        return pa.array(seconds).cast(kind)
-    moments = pa.array(seconds * 1_000_000).cast(pa.timestamp("us"))
-    return moments.cast(pa.string()).cast(kind) if pa.types.is_string(kind) else moments.cast(kind)
-
-
-def _values(rows: int, kind: pa.DataType) -> pa.Array:
-    """Some values of a type; NULL where none are easy to make."""
-    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.array(np.arange(rows) // 2 * 7 % 13).cast(kind)
-    return pa.nulls(rows, kind)
-
-
-if __name__ == "__main__":
-    with suppress(Exception), compiled_first():
-        pickle.load(sys.stdin.buffer).run()
-
-
 MANY = 1 << 15
 """Events up to which nothing is compiled ahead of time: interpreting them takes less than starting a compiler."""
-
+ROWS = 200
+"""Made-up events, enough for all that is done with few of them."""
 SLIDING = "WITHIN 10 minutes SLIDE 1 minute"
 USUAL = {
     "rows, any": "RETURN a.id, b.id, c.id PATTERN SEQ(A a, B b, C c) WHERE [key] AND a.price < c.price WITHIN 20 s",
@@ -145,7 +50,6 @@ USUAL = {
     "WITHIN 1 minute SLIDE 1 minute",
 }
 """The eight kinds that first answers are measured by."""
-
 MORE = {
     "all pairs": "RETURN a.id, b.id PATTERN SEQ(A a, NOT C c, B b) WHERE [key] WITHIN 20 s",
     "sums and extremes": "RETURN key, COUNT(*), SUM(b.id), MIN(b.price), AVG(b.price) PATTERN SEQ(A a, B b) "
@@ -156,6 +60,7 @@ MORE = {
     "RANK BY a.price + b.price + c.price DESC LIMIT 10",
 }
 """Kinds that are compiled ahead as well."""
+_running: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True)
@@ -205,3 +110,96 @@ def usual_events(count: int, keys: int = 20, seed: int = 3) -> pa.Table:
             "price": random.integers(0, 10_000, count) / 100,
         }
     )
+
+
+@dataclass(frozen=True)
+class Precompilation:
+    """Queries over columns of these types."""
+
+    queries: tuple[Query, ...]
+    columns: pa.Schema
+    options: Options
+
+    def run(self) -> None:
+        """Find the matches of made-up events: of a few, and of many."""
+        from trendloom.engines import local
+
+        for rows in (ROWS, MANY + ROWS):
+            for query in self.queries:
+                events = prepare(made_up(query, self.columns, rows, self.options), **self.options.columns())
+                physical = planned_alone(query, events.schema, self.options.limits)
+                for _ in local.run(physical, events, numeric=self.options.numeric, limit=self.options.limit):
+                    pass
+
+
+def begin(queries: tuple[Query, ...], source: object, options: Options) -> None:
+    """Start to compile what these queries will need over this source, and return at once.
+
+    For few events nothing is: tasks interpret their kernels, and a compiler would only take a processor from them.
+    """
+    columns, rows = _known(source)
+    if columns is None or rows <= MANY:
+        return
+    command = [sys.executable, "-m", "trendloom.engines.precompile"]
+    with suppress(OSError):
+        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, **quiet)
+        _running.append(process)
+        assert process.stdin is not None
+        with process.stdin as to:
+            pickle.dump(Precompilation(queries, columns, options), to)
+
+
+def wait() -> None:
+    """Return when everything that was begun has ended."""
+    while _running:
+        _running.pop().wait()
+
+
+def _known(source: object) -> tuple[pa.Schema | None, int]:
+    """The columns and the number of events, as far as they are known before the events are read."""
+    if isinstance(source, ParquetFiles):
+        return source.columns, source.rows
+    table = getattr(source, "table", None)
+    return (table.schema, len(table)) if isinstance(table, pa.Table) else (None, 0)
+
+
+def made_up(query: Query, columns: pa.Schema, rows: int, options: Options) -> pa.Table:
+    """Events of these columns and of the types that the query names; some have equal times, most do not."""
+    types = _types(query, columns, options)
+    found = {}
+    for field in columns:
+        if field.name in (options.time, options.time_low, options.time_high):
+            found[field.name] = _times(rows, field.type)
+        elif field.name == options.type:
+            found[field.name] = pa.array([types[at % len(types)] for at in range(rows)]).cast(field.type)
+        else:
+            found[field.name] = _values(rows, field.type)
+    return pa.table(found, schema=columns)
+
+
+def _types(query: Query, columns: pa.Schema, options: Options) -> list[str]:
+    events = prepare(columns.empty_table(), **options.columns())
+    physical = planned_alone(query, events.schema)
+    return sorted({place.type for place in physical.pattern_spec.places}) or [""]
+
+
+def _times(rows: int, kind: pa.DataType) -> pa.Array:
+    at = np.arange(rows, dtype=np.int64)
+    seconds = np.where(at < rows // 4, at // 2, at)
+    if pa.types.is_integer(kind):
+        return pa.array(seconds).cast(kind)
+    moments = pa.array(seconds * 1_000_000).cast(pa.timestamp("us"))
+    return moments.cast(pa.string()).cast(kind) if pa.types.is_string(kind) else moments.cast(kind)
+
+
+def _values(rows: int, kind: pa.DataType) -> pa.Array:
+    """Some values of a type; NULL where none are easy to make."""
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.array(np.arange(rows) // 2 * 7 % 13).cast(kind)
+    return pa.nulls(rows, kind)
+
+
+if __name__ == "__main__":
+    with suppress(Exception), compiled_first():
+        pickle.load(sys.stdin.buffer).run()

@@ -17,7 +17,7 @@ from trendloom.engines.answers import UNWATCHED, Answer
 from trendloom.engines.introspection import schema_of
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.batch import FIRST, LAST
-from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.columns import column, shown_in
 from trendloom.engines.spark.errors import in_our_words
 from trendloom.engines.spark.frames import (
     Frame,
@@ -31,7 +31,6 @@ from trendloom.engines.spark.frames import (
 from trendloom.engines.spark.plan_steps import Path, joined, requested_path
 from trendloom.engines.spark.session import is_started, session
 from trendloom.engines.spark.tasks import Batches, Job, Task, mapped
-from trendloom.engines.spark.timestamps import shown_in
 from trendloom.engines.spark.workload_job import (
     by_query,
     in_one_table,

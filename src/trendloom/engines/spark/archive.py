@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import functions as F
 
 from trendloom.archive.commits import stream_commit, write_whole
 from trendloom.archive.partitions import PartitionRows, merged_dimensions, news_of_partitions
@@ -46,14 +47,13 @@ from trendloom.archive.upkeep import compact, keep_to_retention
 from trendloom.archive.writing import ArchiveWriter, commit_files
 from trendloom.engines.answers import UNWATCHED, Watch
 from trendloom.engines.spark.answers import bind_all, framed, job_of
-from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.columns import column, in_utc
 from trendloom.engines.spark.errors import in_our_words
 from trendloom.engines.spark.frames import Frame, inspect
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.streaming.sinks import STREAM_ID, BatchWriter, stream_of
 from trendloom.engines.spark.streaming.sources import MARKS
 from trendloom.engines.spark.tasks import QUERY, Batches, Task, mapped, task_number
-from trendloom.engines.spark.timestamps import in_utc
 from trendloom.engines.spark.workload_job import Member, meeting, members_of, opened, parcels, partition_groups_of
 from trendloom.errors import OptionError, RunError
 from trendloom.frontend.tree import Query
@@ -71,13 +71,10 @@ if TYPE_CHECKING:
 
     from trendloom.engines.spark.streaming.stream import LivePlan
 
-
 CHUNK = " chunk"
-
 ATTEMPT = "trendloom.archive.attempt"
 BATCH = "streaming.sql.batchId"
 """Properties of Spark's jobs that tasks can see."""
-
 NOTES = ".notes"
 COMPACT_EVERY = 64
 """Batches between two looks for small files."""
@@ -131,8 +128,6 @@ def _events_written(frame: Frame, writer: ArchiveWriter, series: tuple[ArchivedS
 
 def chunk_of(df: DataFrame, settings: ArchiveSettings) -> Column:
     """About the number of the chunk of each event: it brings events together, and the writer goes by their times."""
-    from pyspark.sql import functions as F
-
     time = column(settings.time)
     if settings.unit is None:
         kind = dict(df.dtypes)[settings.time]
@@ -167,9 +162,6 @@ def _write_rows(
     for member, rows in opened(members, batches):
         series, writer = all_series[member.number], writers[member.number]
         yield TaskReport(writer.results(series.query, series.placed(rows))).to_batch()
-
-
-# ----------------------------------------------------------------------------------------- a live stream
 
 
 @dataclass(frozen=True)
@@ -236,9 +228,6 @@ class LiveArchiver:
     def close(self) -> None:
         if self.committing is not None:
             self.committing.close()
-
-
-# ------------------------------------------------------------------------------------------ inside a task
 
 
 @dataclass(frozen=True)
@@ -326,9 +315,6 @@ def _leave_note(found: TaskReport, path: Path) -> None:
         with pa.ipc.new_stream(sink, batch.schema) as stream:
             stream.write_batch(batch)
         write_whole(path, sink.getvalue().to_pybytes())
-
-
-# ------------------------------------------------------------------------------------------ on the driver
 
 
 @dataclass

@@ -1,8 +1,13 @@
-"""Errors of ours on their way from a task to whoever asked for rows: plain text, and an error again where we catch it.
+"""Errors on Spark: how ours leave a task, and what Spark's own mean, in our words.
 
 What a task raises, PySpark shows as a traceback of the worker. So a task does not raise: it gives out a row that holds
 the text of the error, and Spark itself raises that text (`raise_error`), message first and nothing else. `unwrap` makes
 the error of the text again, wherever Spark has put it. Cost: one more column of NULLs, dropped at once.
+
+Spark names most failures of a live stream: by an error condition, which its exceptions have as an attribute, or by the
+Java class that was thrown. These decide. A cause that comes as text alone (from a task, or from a server) begins with
+the same names. What is left for words (`*_WORDS`) has no name in Spark, or a number that its next version may change.
+Anything else keeps Spark's own first line.
 """
 
 from __future__ import annotations
@@ -20,15 +25,17 @@ from trendloom.errors import DataError, OptionError, QueryError, RunError, State
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-
 COMPLAINT = "_trendloom_complaint"
 """The column of a task's results that holds the text of an error; NULL: all is well."""
-
+WHOLE_MICROSECONDS = "round the times to microseconds first, or give whole numbers"
+"""The hint of errors about times in nanoseconds."""
 _TOLD = re.compile(
     r"trendloom\.errors\.(?P<kind>\w+): (?P<message>.*?)(?:\nhint: (?P<hint>[^\n]*?))?"
     r"(?:\s*SQLSTATE: \w{5}|\s*JVM stacktrace:|\n\s*at |\n===|\s*$)",
     flags=re.DOTALL,
 )
+PLAN = "=== Streaming Query ==="
+STACK = "JVM stacktrace:"
 
 
 def complaint(error: TrendloomError) -> str:
@@ -58,12 +65,6 @@ def raised(text: Column) -> Column:
     from pyspark.sql import functions as F
 
     return F.when(text.isNotNull(), F.raise_error(text).cast("boolean"))
-
-
-# ------------------------------------------------------------------------------------------ what Spark says
-
-PLAN = "=== Streaming Query ==="
-STACK = "JVM stacktrace:"
 
 
 @contextmanager
@@ -102,6 +103,9 @@ def cause(error: object) -> str:
     return first_line(text) or type(error).__name__
 
 
+# ------------------------------------------------------------------------------------------------------- a live stream
+
+
 BROKEN_CHECKPOINT = (
     "BATCH_METADATA_NOT_FOUND",
     "CANNOT_LOAD_STATE_STORE",
@@ -120,7 +124,6 @@ OTHER_TYPE = ("FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH", "PARQUET_TYP
 GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST",)
 LOST_OFFSETS = ("KAFKA_DATA_LOSS",)
 NO_SUCH_FILE = "java.io.FileNotFoundException"
-
 FULL_WORDS = re.compile(r"No space left on device|disk is full|Disk quota exceeded", re.IGNORECASE)
 """Java and SQLite report a full disk by these words alone; an error of Python has a number."""
 BROKEN_CHECKPOINT_WORDS = re.compile(
@@ -134,7 +137,6 @@ NO_RECOVERY_WORDS = re.compile(r"does not support recovering from checkpoint")
 """An `AnalysisException` whose condition is a number that is going to be replaced by a name."""
 ASSERTION = "assertion failed"
 """All that Spark says where its notes in a checkpoint contradict each other, as when files of it are missing."""
-
 CONDITION = re.compile(r"\[([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:\.[A-Z0-9_]+)?)\]")
 THROWN = re.compile(r"(?:^|: |Caused by: )((?:\w+\.){2,}\w*(?:Exception|Error))\b", re.MULTILINE)
 

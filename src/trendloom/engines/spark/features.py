@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from trendloom.archive import Archive
 from trendloom.diagnosis.archived_features import WindowedSpace, spans_of_windows, type_features
@@ -71,8 +72,6 @@ def features_on_spark(
     spark: SparkSession, archive: Archive, asked: Sequence[WindowedSpace]
 ) -> tuple[FeatureTable, ...]:
     """A table for each window size, as `diagnosis.archived_features.features_of_archive` makes them in one process."""
-    from pyspark.sql import functions as F
-
     work = FeatureWork(replace(archive, root=archive.root.resolve()), tuple(asked))
     shares = shared_out(list(pieces_of(work, PIECES_PER_CORE * cores_of(spark))), cores_of(spark))
     rows = [(number, one.type, one.low, one.high) for number, share in enumerate(shares) for one in share]

@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 
-from trendloom.engines.spark.columns import column, without_time
-from trendloom.engines.spark.errors import first_line
-from trendloom.engines.spark.timestamps import (
+from trendloom.engines.spark.columns import (
+    column,
     in_utc,
     moment_of,
     nanosecond_columns,
     schema_with_numbers,
     time_in_text,
     with_times,
+    without_time,
 )
+from trendloom.engines.spark.errors import first_line
 from trendloom.errors import DataError, OptionError, QueryWarning
 from trendloom.io.convert import parse_schema
 from trendloom.io.events import Events, prepare, types_elsewhere
@@ -262,8 +264,6 @@ def _as_described(df: DataFrame, arrow: pa.Schema, events: Events, options: Colu
     Text and dates in the time column become times (unreadable text becomes NULL and is refused later), local times
     become moments of the zone that was named, and a column of the only type is added where there is none.
     """
-    from pyspark.sql import functions as F
-
     zone = options["time_zone"]
     for field in events.table.schema:
         if field.name not in arrow.names:
@@ -285,8 +285,6 @@ def inspect(frame: Frame, *, unit_given: bool) -> Frame:
 
     Whole numbers of time whose unit is not given are doubted where they hardly count seconds.
     """
-    from pyspark.sql import functions as F
-
     time, kind = column(frame.schema.times), column(frame.schema.type)
     counted = not unit_given and not frame.schema.axis.timestamp
     found = frame.df.agg(
@@ -326,8 +324,6 @@ def _maybe_types(frame: Frame) -> list[str]:
 
 def _sizes(time: SparkColumn) -> list[SparkColumn]:
     """What `io.timestamps` asks of the times, as sums."""
-    from pyspark.sql import functions as F
-
     number = time.cast("bigint")
     date = F.when(number > LAST_DATE, F.floor(number / TIME_OF_DAY)).otherwise(number)
     month, day = F.floor(date / 100) % 100, date % 100
@@ -341,8 +337,6 @@ def _sizes(time: SparkColumn) -> list[SparkColumn]:
 
 def with_null_columns(frame: Frame) -> Frame | None:
     """The frame with columns that hold nothing but NULL known as such (they fit everywhere); None if there are none."""
-    from pyspark.sql import functions as F
-
     names = frame.schema.names
     found = frame.df.agg(*(F.count(column(name)).alias(str(at)) for at, name in enumerate(names))).first()
     rows = frame.df.limit(1).count()

@@ -1,7 +1,7 @@
-"""A monitor on Spark: the features of its formula in one aggregation by window, then the formula as a column.
+"""Monitors on Spark: the features of a formula in one aggregation by window, then the formula as a column.
 
 Events of all types stream through one `groupBy(window).agg(...)`: every feature is an aggregate over the events that it
-speaks of, so a window without such events counts 0 of them and has no mean. Features over longer windows than others
+counts, so a window without such events counts 0 of them and has no mean. Features over longer windows than others
 need windows of several sizes at once. They are grouped by a *pane*, the least stretch that holds whole windows of each
 size, in which every window has aggregates of its own; so there is still one aggregation, which a live stream can keep
 in its state, and alerts are certain once the watermark has passed their pane. Then output mode append gives each once.
@@ -13,32 +13,30 @@ Cost: one partial aggregation per task, and a shuffle of one row per pane and ta
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from math import lcm
 from operator import and_, or_
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.fs as fs
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from trendloom.archive import Archive, ArchivedFile
+from trendloom.archive import Archive
 from trendloom.archive.schemas import read_schema
 from trendloom.diagnosis.feature_space import is_number
 from trendloom.diagnosis.features import BITS, Feature
 from trendloom.diagnosis.formula import COMPARE, Formula, Predicate
 from trendloom.diagnosis.monitors import Monitor
-from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.columns import clock_of, column, epoch_plus
 from trendloom.engines.spark.frames import Frame, describe
+from trendloom.engines.spark.streaming.checkpoint import has_offsets, read_note, write_note
 from trendloom.engines.spark.streaming.metrics import RESULTS
 from trendloom.engines.spark.streaming.stream import StreamSettings, without_marks
-from trendloom.engines.spark.timestamps import clock_of
 from trendloom.errors import DataError, OptionError, StateError, did_you_mean, option
-from trendloom.io.files import place
 from trendloom.io.timestamps import ticks
 from trendloom.logical.display import show_duration
 from trendloom.model.schema import Kind, Schema
@@ -49,43 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
-# The events of an archive as DataFrames: files of one type with the same columns are read together.
-
-
-@dataclass(frozen=True)
-class ParquetGroup:
-    """Files of one type with the same columns."""
-
-    type: str
-    files: tuple[ArchivedFile, ...]
-    columns: pa.Schema
-
-    def read(self, spark: SparkSession, root: Path) -> DataFrame:
-        """Their rows; with given columns, Spark need not look for them."""
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        paths = [str((root / file.path).resolve()) for file in self.files]
-        return spark.read.schema(from_arrow_schema(self.columns)).parquet(*paths)
-
-
-def sources_of(archive: Archive, wanted: Callable[[ArchivedFile], bool]) -> Iterator[ParquetGroup]:
-    """The wanted files of events, by type and columns."""
-    found: dict[tuple[str, str], list[ArchivedFile]] = {}
-    for file in archive.files:
-        if file.kind == "events" and wanted(file):
-            found.setdefault((file.of, file.schema), []).append(file)
-    for (type_, _), files in sorted(found.items()):
-        yield ParquetGroup(type_, tuple(files), read_schema(archive.root, files[0].schema))
-
-
-def union_of(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows; halved again and again, because a chain of hundreds is too deep for Spark's optimizer."""
-    if len(frames) == 1:
-        return frames[0]
-    middle = len(frames) // 2
-    return union_of(frames[:middle]).unionByName(union_of(frames[middle:]))
-
-
+NOTE = "trendloom_monitors.json"
 CLOCK, PANE, HAPPENED = "_trendloom_clock", "_trendloom_pane", "_trendloom_happened"
 MOST_WINDOWS = 240
 """Windows in one pane: each has aggregates of its own, and Spark makes code for all of them at once."""
@@ -128,30 +90,116 @@ def archive_alerts(
     return found.filter(pa.array((starts >= begin) & (starts < end)))
 
 
+def live_alerts(
+    df: DataFrame,
+    monitors: Sequence[Monitor],
+    axis: TimeAxis,
+    options: Options,
+    *,
+    watermark: str | None,
+    checkpoint: str | None,
+) -> tuple[DataFrame, Frame]:
+    """The alerts of monitors over a batch or a streaming DataFrame, and the meaning of its columns.
+
+    `axis`: that of the archive which keeps the monitors. `watermark` None: a batch, not a stream. `checkpoint`: where
+    the stream will be started.
+    """
+    if watermark is not None:
+        StreamSettings(watermark, 1)  # refuses what is not a delay
+    frame = without_marks(describe(df, options.columns()))
+    formulas = {one.name: _on_axis(one.formula, axis, frame.schema.axis) for one in monitors}
+    for name, formula in formulas.items():
+        _refuse_missing_columns(name, formula, frame)
+    if checkpoint is not None:
+        _agree(checkpoint, {name: formula.to_json() for name, formula in formulas.items()})
+    rows = [alerts(frame, formula, name, watermark=watermark) for name, formula in formulas.items()]
+    found = reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), rows)
+    return (found if watermark is None else found.observe(RESULTS, F.count(F.lit(1)).alias("rows"))), frame
+
+
 def _archived_events(spark: SparkSession, archive: Archive, formula: Formula, low: int, high: int) -> DataFrame:
-    """Events of all types, each with the columns that the formula needs of it."""
+    """Events of all types, each with the columns that the formula needs of it.
+
+    Files of one type with the same columns are read together; with given columns, Spark need not look for them.
+    """
     time = column(archive.time)
     tick = F.unix_micros(time) if archive.axis.timestamp else time
+    groups: dict[tuple[str, str], list[str]] = {}
+    for file in archive.files:
+        if file.kind == "events" and file.overlaps(low, high):
+            groups.setdefault((file.of, file.schema), []).append(str((archive.root / file.path).resolve()))
     frames = []
-    for source in sources_of(archive, lambda file: file.overlaps(low, high)):
-        needed = [name for name in _needed(formula, source.type) if name in source.columns.names]
-        kinds = {name: "double" if is_number(source.columns.field(name).type) else "string" for name in needed}
-        df = source.read(spark, archive.root).where((tick >= low) & (tick < high))
-        casts = [column(name).cast(kind).alias(name) for name, kind in kinds.items()]
-        frames.append((df.select(time, F.lit(source.type).alias(archive.type), *casts), kinds))
-    every = {name: kind for _, kinds in frames for name, kind in kinds.items()}
-    whole = [
-        df.select("*", *(F.lit(None).cast(every[name]).alias(name) for name in every if name not in kinds))
-        for df, kinds in frames
-    ]
-    return union_of(whole)
+    for (type_, schema), paths in sorted(groups.items()):
+        columns = read_schema(archive.root, schema)
+        needed = [columns.field(name) for name in _needed(formula, type_) if name in columns.names]
+        casts = [column(one.name).cast("double" if is_number(one.type) else "string").alias(one.name) for one in needed]
+        df = spark.read.schema(from_arrow_schema(columns)).parquet(*paths).where((tick >= low) & (tick < high))
+        frames.append(df.select(time, F.lit(type_).alias(archive.type), *casts))
+    return _union(frames)
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all frames, NULL in columns that a frame lacks; a balanced tree, so that the plan is not deep."""
+    if len(frames) == 1:
+        return frames[0]
+    middle = len(frames) // 2
+    return _union(frames[:middle]).unionByName(_union(frames[middle:]), allowMissingColumns=True)
 
 
 def _needed(formula: Formula, type_: str) -> list[str]:
-    """The columns that the features of a type speak of."""
+    """The columns that the features of a type need."""
     some = [one for one in formula.features if one.type == type_]
     names = [one.attribute for one in some] + [one.category[0] for one in some if one.category is not None]
     return list(dict.fromkeys(name for name in names if name is not None))
+
+
+def _on_axis(formula: Formula, archived: TimeAxis, live: TimeAxis) -> Formula:
+    """The formula with its windows in ticks of the live events."""
+    if archived.tick == live.tick:
+        return formula
+
+    def rescaled(window: int) -> int:
+        ticks = window * Fraction(archived.tick) / live.tick
+        if ticks.denominator != 1:
+            raise DataError(
+                f"a window of {show_duration(window, archived)} is not a whole number of the live events' time units",
+                hint=f"say what their times count: {option('time_unit')}",
+            )
+        return int(ticks)
+
+    clauses = tuple(
+        tuple(replace(one, feature=replace(one.feature, window=rescaled(one.feature.window))) for one in clause)
+        for clause in formula.clauses
+    )
+    return Formula(clauses)
+
+
+def _refuse_missing_columns(name: str, formula: Formula, frame: Frame) -> None:
+    """A column that is not there would never have a value, and the monitor never an alert."""
+    for feature in formula.features:
+        wanted = [feature.attribute, None if feature.category is None else feature.category[0]]
+        for one in wanted:
+            if one is not None and frame.schema.column(one) is None:
+                hint = did_you_mean(one, frame.schema.names)
+                raise OptionError(f"monitor '{name}' needs a column '{one}', which the events do not have", hint=hint)
+
+
+def _agree(checkpoint: str, formulas: dict[str, Any]) -> None:
+    """Note for which monitors a checkpoint is, or refuse one that is for others.
+
+    What Spark's state means is said by the formula alone: another formula under the same name would read the old
+    numbers as its own.
+    """
+    there = read_note(checkpoint, NOTE)
+    if there is None:
+        if has_offsets(checkpoint):
+            raise StateError(f"the checkpoint {checkpoint} is of another stream", hint="give monitors one of their own")
+        write_note(checkpoint, NOTE, json.dumps(formulas))
+    elif json.loads(there) != json.loads(json.dumps(formulas)):
+        raise StateError(
+            f"the checkpoint {checkpoint} is of monitors with other formulas ({', '.join(sorted(json.loads(there)))})",
+            hint="start with a new checkpoint: what this one has counted is of no use to another formula",
+        )
 
 
 @dataclass(frozen=True)
@@ -197,7 +245,7 @@ def _features(frame: Frame, formula: Formula, panes: Panes, watermark: str | Non
         for number in range(panes.count)
     ]
     for at, number, feature in _aggregated(formula, panes):
-        test = _in_window(inside, feature.window, number) & _speaks_of(feature, frame.schema)
+        test = _in_window(inside, feature.window, number) & _counts_for(feature, frame.schema)
         found.append(aggregate(feature, frame.schema, tick, test).alias(f"{at} {number}"))
     return df.groupBy(F.window(column(CLOCK), length).alias(PANE)).agg(*found)
 
@@ -213,8 +261,8 @@ def _in_window(inside: Column, window: int, number: int) -> Column:
     return (inside >= number * window) & (inside < (number + 1) * window)
 
 
-def _speaks_of(feature: Feature, schema: Schema) -> Column:
-    """Which events a feature is about."""
+def _counts_for(feature: Feature, schema: Schema) -> Column:
+    """Which events a feature counts."""
     test = column(schema.type) == F.lit(feature.type)
     if feature.category is None:
         return test
@@ -297,91 +345,5 @@ def _time(micros: Column, frame: Frame) -> Column:
     axis = frame.schema.axis
     if not axis.timestamp:
         return (micros / F.lit(int(axis.tick))).cast("long")
-    moment = F.timestamp_micros(micros)
     local = dict(frame.df.dtypes)[frame.schema.time] == "timestamp_ntz"
-    return F.timestamp_add("MICROSECOND", micros, F.lit("1970-01-01").cast("timestamp_ntz")) if local else moment
-
-
-NOTE = "trendloom_monitors.json"
-
-
-def live_alerts(
-    df: DataFrame,
-    monitors: Sequence[Monitor],
-    axis: TimeAxis,
-    options: Options,
-    *,
-    watermark: str | None,
-    checkpoint: str | None,
-) -> tuple[DataFrame, Frame]:
-    """The alerts of monitors over a DataFrame, and what its columns are.
-
-    `axis`: that of the archive which keeps the monitors. `watermark` None: a batch, not a stream. `checkpoint`: where
-    the stream will be started.
-    """
-    if watermark is not None:
-        StreamSettings(watermark, 1)  # refuses what is not a delay
-    frame = without_marks(describe(df, options.columns()))
-    formulas = [_on_axis(one.formula, axis, frame.schema.axis) for one in monitors]
-    for one, formula in zip(monitors, formulas, strict=True):
-        _refuse_missing_columns(one.name, formula, frame)
-    if checkpoint is not None:
-        _agree(checkpoint, {one.name: formula.to_json() for one, formula in zip(monitors, formulas, strict=True)})
-    rows = [
-        alerts(frame, formula, one.name, watermark=watermark) for one, formula in zip(monitors, formulas, strict=True)
-    ]
-    found = rows[0]
-    for more in rows[1:]:
-        found = found.unionByName(more, allowMissingColumns=True)
-    return (found if watermark is None else found.observe(RESULTS, F.count(F.lit(1)).alias("rows"))), frame
-
-
-def _on_axis(formula: Formula, archived: TimeAxis, live: TimeAxis) -> Formula:
-    """The formula with its windows in ticks of the live events."""
-    if archived.tick == live.tick:
-        return formula
-
-    def rescaled(window: int) -> int:
-        ticks = window * Fraction(archived.tick) / live.tick
-        if ticks.denominator != 1:
-            raise DataError(
-                f"a window of {show_duration(window, archived)} is not a whole number of the live events' time units",
-                hint=f"say what their times count: {option('time_unit')}",
-            )
-        return int(ticks)
-
-    clauses = tuple(
-        tuple(replace(one, feature=replace(one.feature, window=rescaled(one.feature.window))) for one in clause)
-        for clause in formula.clauses
-    )
-    return Formula(clauses)
-
-
-def _refuse_missing_columns(name: str, formula: Formula, frame: Frame) -> None:
-    """A column that is not there would never have a value, and the monitor never an alert."""
-    for feature in formula.features:
-        wanted = [feature.attribute, None if feature.category is None else feature.category[0]]
-        for one in wanted:
-            if one is not None and frame.schema.column(one) is None:
-                hint = did_you_mean(one, frame.schema.names)
-                raise OptionError(f"monitor '{name}' needs a column '{one}', which the events do not have", hint=hint)
-
-
-def _agree(checkpoint: str, told: dict[str, Any]) -> None:
-    """Note for which monitors a checkpoint is, or refuse one that is for others."""
-    system, folder = place(checkpoint)
-    path = f"{folder}/{NOTE}"
-    if system.get_file_info(path).type is fs.FileType.File:
-        with system.open_input_stream(path) as source:
-            there = json.loads(source.read())
-        if there != json.loads(json.dumps(told)):
-            raise StateError(
-                f"the checkpoint {checkpoint} is of monitors with other formulas ({', '.join(sorted(there))})",
-                hint="start with a new checkpoint: what this one has counted is of no use to another formula",
-            )
-        return
-    if system.get_file_info(f"{folder}/offsets").type is fs.FileType.Directory:
-        raise StateError(f"the checkpoint {checkpoint} is of another stream", hint="give monitors one of their own")
-    system.create_dir(folder, recursive=True)
-    with system.open_output_stream(path) as sink:
-        sink.write(json.dumps(told).encode())
+    return epoch_plus(micros) if local else F.timestamp_micros(micros)

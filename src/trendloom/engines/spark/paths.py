@@ -14,6 +14,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from trendloom.engines.spark import reduce, time_cut
 from trendloom.engines.spark.columns import column
@@ -108,11 +109,12 @@ def _direct(
     groups = reduce.row_groups(files, job)
     if isinstance(groups, str):
         return groups
-    tasks = 2 * cores(df)
-    parts = [reduce.part_of(share) for share in reduce.shares(groups, tasks)]
-    if not forced and contested(parts).share(parts) > MOST_CONTESTED:
+    divided = reduce.shares(groups, 2 * cores(df))
+    parts = [reduce.part_of(share) for share in divided]
+    zones = contested(parts)
+    if not forced and zones.share(parts) > MOST_CONTESTED:
         return "most times are in several row groups"
-    return reduce.read_and_reduced(df.sparkSession, groups, job, tasks, partitions), reduce.multiplied
+    return reduce.read_and_reduced(df.sparkSession, divided, job, zones, partitions), reduce.multiplied
 
 
 def _reduced(rows: DataFrame, job: Job, partitions: int | None, *, forced: bool) -> Spread | str:
@@ -156,8 +158,6 @@ def _parts_by_number(rows: DataFrame, job: Job) -> pa.Table:
     All columns are read, so that Spark divides the rows as it will when they are reduced. Rows that Spark holds in the
     driver seem to be one part, because it then numbers parts before it divides the rows.
     """
-    from pyspark.sql import functions as F
-
     time = column(job.plan.schema.time)
     wanted = [*_first_last(time), *(F.count(column(name)).alias(f"count {at}") for at, name in enumerate(rows.columns))]
     for at, name in enumerate(reduce.exact_columns(job)):
@@ -177,8 +177,6 @@ def _range(job: Job, batches: Batches) -> Batches:
 
 
 def _first_last(time: Column) -> list[Column]:
-    from pyspark.sql import functions as F
-
     return [
         F.min(time).alias("first"),
         F.max(time).alias("last"),
@@ -215,8 +213,6 @@ def _cut(rows: DataFrame, job: Job, partitions: int | None, *, forced: bool) -> 
 
 def counted(rows: DataFrame, plan: Plan) -> Statistics:
     """What one small job over the needed rows tells: how many there are, their times, about how many keys."""
-    from pyspark.sql import functions as F
-
     wanted = _first_last(column(plan.schema.time))
     if plan.keys:
         wanted.append(F.approx_count_distinct(F.struct(*map(column, plan.keys))).alias("keys"))

@@ -1,7 +1,10 @@
-"""A Spark session that fits Trendloom: every setting with its reason.
+"""A Spark session that fits Trendloom, every setting with its reason; and what Spark needs on this machine.
 
 One session per process; asking again returns it. The first result of a fresh local session takes about ten seconds, so
 the local engine is the one for the impatient.
+
+PySpark, pandas and Java are looked for before anything starts: without them the first thing that fails is an import or
+a process of Java's, with words that lead nowhere. Java is run for its version only where its folder does not show it.
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ from trendloom.errors import OptionError, RunError, option
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
 ARROW_ROWS = 100_000
 """Rows per Arrow batch: three times the rate of Spark's default of 10,000."""
-
 WORKER_DAEMON = "trendloom.engines.spark.worker_daemon"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+PACKAGES = {"pyspark": "PySpark", "py4j": "Py4J", "pandas": "pandas"}
+LEAST_JAVA = 17
+INSTALL_JAVA = f"install Java {LEAST_JAVA} or later (Debian: apt-get install openjdk-{LEAST_JAVA}-jre-headless)"
 
 
 def session(
@@ -54,21 +58,6 @@ def session(
     return _started(builder, master)
 
 
-def _started(builder: SparkSession.Builder, master: str | None) -> SparkSession:
-    """The session; what Spark says where it cannot start becomes one sentence."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkException
-
-    try:
-        return builder.getOrCreate()
-    except (PySparkException, Py4JError, OSError) as problem:
-        reason = str(problem).strip().partition("\n")[0]
-        raise RunError(
-            f"Spark could not be started{'' if master is None else f' on {master}'}: {reason}",
-            hint=f"check {option('master')} and the settings of Spark, or use {option('engine', 'local')}",
-        ) from problem
-
-
 def is_started(master: str | None = None) -> bool:
     """Whether a session answers at once: one of this process, or a server's."""
     require_spark()
@@ -81,43 +70,6 @@ def set_arrow_rows(spark: SparkSession) -> None:
     """Larger Arrow batches than Spark's default, unless the user chose a size."""
     if spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == "10000":
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ARROW_ROWS))
-
-
-def _settings(master: str | None) -> dict[str, str]:
-    chosen = {
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
-        # Times without a zone are UTC everywhere in Trendloom.
-        "spark.sql.session.timeZone": "UTC",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
-    if master is None or master.startswith("local"):
-        if not _has_log_settings():  # what a cluster loses and finds again is worth a line; here there is none
-            chosen["spark.driver.defaultJavaOptions"] = f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
-        chosen |= {
-            # One process holds driver and executors; the default of 1 GiB is small for columns.
-            "spark.driver.memory": "4g",
-            # The machine's host name may not resolve; nothing leaves it anyway.
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            # Workers that have loaded everything when they start.
-            "spark.python.daemon.module": WORKER_DAEMON,
-            # Two waves of tasks keep all cores busy; Spark's default of 200 is made for clusters.
-            "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
-        }
-    return chosen
-
-
-def _has_log_settings() -> bool:
-    """Whether the user says what Spark is to log: then that holds, and nothing of ours."""
-    home, folder = os.environ.get("SPARK_HOME"), os.environ.get("SPARK_CONF_DIR")
-    folders = [Path(folder)] if folder else [Path(home, "conf")] if home else []
-    return any(True for one in folders for file in one.glob("log4j2.*") if file.suffix != ".template")
-
-
-PACKAGES = {"pyspark": "PySpark", "py4j": "Py4J", "pandas": "pandas"}
-LEAST_JAVA = 17
-INSTALL_JAVA = f"install Java {LEAST_JAVA} or later (Debian: apt-get install openjdk-{LEAST_JAVA}-jre-headless)"
 
 
 def require_spark() -> None:
@@ -155,6 +107,53 @@ def java_version(java: Path) -> int | None:
         told = _told_by(java)
     found = re.search(r'(?:JAVA_VERSION="|version ")(?:1\.)?(\d+)', told)
     return int(found[1]) if found else None
+
+
+def _started(builder: SparkSession.Builder, master: str | None) -> SparkSession:
+    """The session; what Spark says where it cannot start becomes one sentence."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, Py4JError, OSError) as problem:
+        reason = str(problem).strip().partition("\n")[0]
+        raise RunError(
+            f"Spark could not be started{'' if master is None else f' on {master}'}: {reason}",
+            hint=f"check {option('master')} and the settings of Spark, or use {option('engine', 'local')}",
+        ) from problem
+
+
+def _settings(master: str | None) -> dict[str, str]:
+    chosen = {
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
+        # Times without a zone are UTC everywhere in Trendloom.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if master is None or master.startswith("local"):
+        if not _has_log_settings():  # what a cluster loses and finds again is worth a line; here there is none
+            chosen["spark.driver.defaultJavaOptions"] = f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
+        chosen |= {
+            # One process holds driver and executors; the default of 1 GiB is small for columns.
+            "spark.driver.memory": "4g",
+            # The machine's host name may not resolve; nothing leaves it anyway.
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            # Workers that have loaded everything when they start.
+            "spark.python.daemon.module": WORKER_DAEMON,
+            # Two waves of tasks keep all cores busy; Spark's default of 200 is made for clusters.
+            "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+        }
+    return chosen
+
+
+def _has_log_settings() -> bool:
+    """Whether the user says what Spark is to log: then that holds, and nothing of ours."""
+    home, folder = os.environ.get("SPARK_HOME"), os.environ.get("SPARK_CONF_DIR")
+    folders = [Path(folder)] if folder else [Path(home, "conf")] if home else []
+    return any(True for one in folders for file in one.glob("log4j2.*") if file.suffix != ".template")
 
 
 def _java() -> Path | None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import functions as F
 
-from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.columns import column, moment_of
 from trendloom.engines.spark.tasks import Batches, Job, key_columns, keyed_by, stream_of
-from trendloom.engines.spark.timestamps import moment_of
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.keys import Keys, encode_keys
 from trendloom.kernels.contract.matches import Matches
@@ -72,8 +72,6 @@ def regular_segments(window: Window, tasks: int) -> Segments:
 
 def spread_by_segment(df: DataFrame, job: Job, segments: Segments, partitions: int | None) -> DataFrame:
     """Every event once for each segment that needs it; those of one key and segment in one task."""
-    from pyspark.sql import functions as F
-
     plan = job.plan
     bounds = _segment_bounds(_ticks(df, plan.schema.time, plan.schema.axis), plan.window, segments)
     low, high = (F.coalesce(bound, F.lit(0)) for bound in bounds)  # an event without a time is for a task to refuse
@@ -90,8 +88,6 @@ def spread_by_segment(df: DataFrame, job: Job, segments: Segments, partitions: i
 
 def _ticks(df: DataFrame, name: str, axis: TimeAxis) -> Column:
     """The time column as whole ticks."""
-    from pyspark.sql import functions as F
-
     time = column(name)
     if not axis.timestamp:
         return time.cast("bigint")
@@ -102,7 +98,6 @@ def _ticks(df: DataFrame, name: str, axis: TimeAxis) -> Column:
 
 def _segment_bounds(ticks: Column, window: Window, segments: Segments) -> tuple[Column, Column]:
     """The first and last segment that has a window with a tick in it; first > last: no window has."""
-    from pyspark.sql import functions as F
 
     def floored(numbers: Column, by: int | None) -> Column:
         return F.call_function("div", numbers - F.pmod(numbers, F.lit(by)), F.lit(by))

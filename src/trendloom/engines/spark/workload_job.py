@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from trendloom.engines.spark.batch import aggregates_of, joined, rows_of, rows_schema
 from trendloom.engines.spark.columns import column, needed_by_any, without_time
@@ -119,8 +120,6 @@ def _any_needs(plans: tuple[Plan, ...], df: DataFrame) -> Column | None:
 
 def _groups(tests: list[Column | None]) -> Column:
     """The numbers of the groups that need a row, a row for each."""
-    from pyspark.sql import functions as F
-
     numbers = [F.lit(n) if test is None else F.when(test, F.lit(n)) for n, test in enumerate(tests)]
     return F.explode(F.array_compact(F.array(*numbers))).alias(GROUP)
 
@@ -129,8 +128,6 @@ def _by_keys_of_all(
     tagged: DataFrame, partition_groups: tuple[PartitionGroup, ...], partitions: int | None
 ) -> DataFrame:
     """The rows of one group with equal keys in one task."""
-    from pyspark.sql import functions as F
-
     place = F.lit(0).cast("bigint")
     for number, group in enumerate(partition_groups):
         if group.attributes:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from trendloom.engines.spark.errors import explained, is_lasting
 from trendloom.engines.spark.streaming.metrics import Metrics, MetricsTotal, reports_of
@@ -27,6 +27,8 @@ from trendloom.streaming.statistics import Figures, figures_at, keep_figures
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload
 
 AVAILABLE_NOW = "available-now"
 INTERVAL = re.compile(r"\s*\d+(\.\d+)?\s+(millisecond|second|minute|hour)s?\s*", re.IGNORECASE)
@@ -65,18 +67,6 @@ class StreamWatch:
 
 
 UNWATCHED = StreamWatch()
-
-
-class PlannedRestart(Protocol):
-    """Decides when a stream stops to go on with other rows: a changed workload, or a better plan of the same one."""
-
-    def is_due(self, figures: Figures) -> bool:
-        """Whether to stop after the batch under way; asked at every look. `figures`: of the batches so far."""
-        ...
-
-    def rows_after_restart(self) -> DataFrame:
-        """The rows to go on with; called when the stream is stopped and its checkpoint at rest."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -122,7 +112,7 @@ def serve(
     service: Service,
     stop: Event,
     watch: StreamWatch = UNWATCHED,
-    restart: PlannedRestart | None = None,
+    restart: ChangingWorkload | None = None,
 ) -> Metrics:
     """Run a stream until it ends or `stop` is set; its metrics at the end. An error is one of ours."""
     ours = hasattr(rows, "_jdf")  # a server of Spark Connect has its own disk, and gets a copy of the sink
@@ -164,7 +154,7 @@ def _follow(
     total: MetricsTotal,
     stoppable: _StoppableSink,
     reporter: _BatchReporter,
-    restart: PlannedRestart | None,
+    restart: ChangingWorkload | None,
 ) -> bool:
     """Report every batch until the query ends; return whether to restart it, or raise its error."""
     stop, renew = stoppable.stop, stoppable.renew

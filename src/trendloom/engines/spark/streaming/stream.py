@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from trendloom.engines.spark.columns import column, needed_by_any, without_time
+from trendloom.engines.spark.columns import clock_of, column, needed_by_any, without_time
 from trendloom.engines.spark.errors import heeded
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.session import set_arrow_rows
@@ -32,7 +32,6 @@ from trendloom.engines.spark.streaming.processor import OUTPUT, Processor
 from trendloom.engines.spark.streaming.sources import MARKS
 from trendloom.engines.spark.streaming.stepping import BUCKET, BUNDLE, PARCEL, PAYLOAD, Label, Packing, Stepping, packed
 from trendloom.engines.spark.tasks import QUERY, Batches, Task, aligned, joint_schema, key_columns, mapped
-from trendloom.engines.spark.timestamps import clock_of
 from trendloom.errors import OptionError, QueryNote, open_door, option
 from trendloom.frontend.tree import Query
 from trendloom.io.events import prepare

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from trendloom.engines.spark.streaming.checkpoint import agreement_of
-from trendloom.engines.spark.streaming.sinks import BatchWriter
 from trendloom.engines.spark.streaming.stream import LivePlan, StreamSettings, open_live, plan_live
 from trendloom.errors import QueryNote, TrendloomError
 from trendloom.options import Options
@@ -25,6 +24,8 @@ from trendloom.streaming.workload_diff import Queries, WorkloadDiff, take_querie
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from trendloom.engines.spark.archive import LiveArchiver
 
 
 # When what a stream's plan was made with no longer holds: the types of its events come at other rates.
@@ -107,26 +108,6 @@ class WorkloadWatch:
     refused: Callable[[TrendloomError], None]
 
 
-class StreamArchiver(Protocol):
-    """Copies the events and rows of a stream on their way, and passes them on unchanged."""
-
-    def of_events(self, plan: LivePlan) -> DataFrame:
-        """The events of a planned workload; raises what makes the workload impossible, before anything is touched."""
-        ...
-
-    def of_rows(self, rows: DataFrame) -> DataFrame:
-        """The rows of the workload whose events passed last."""
-        ...
-
-    def sink(self, sink: BatchWriter) -> BatchWriter:
-        """The sink of the stream, which also commits the copies of a batch."""
-        ...
-
-    def close(self) -> None:
-        """The stream has ended."""
-        ...
-
-
 @dataclass
 class ChangingWorkload:
     """Queries over a stream of events. `look`: reads their text anew, where it may change."""
@@ -145,7 +126,7 @@ class ChangingWorkload:
     waiting: str | None = None  # a text that is taken if the next look finds the same
     pending: LivePlan | None = None
     searching: Thread | None = None
-    archiver: StreamArchiver | None = None
+    archiver: LiveArchiver | None = None
 
     def first_rows(self) -> DataFrame:
         """Plan the workload and note it down in its checkpoint."""

@@ -21,12 +21,9 @@ from trendloom.streaming.connectors import Registry, Sink, any_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
 BatchWriter: TypeAlias = "Callable[[DataFrame, int], None]"
 """What `foreachBatch` calls with the rows of a batch and its number."""
-
 SINKS: Registry[type[Sink]] = Registry("sink", __name__)
-
 STREAM_ID = "sql.streaming.queryId"
 
 

@@ -129,8 +129,8 @@ class ParquetFolder(FolderSource):
             raise _unreadable(file, problem) from problem
 
     def open(self, spark: SparkSession, settings: ReadSettings) -> DataFrame:
+        from trendloom.engines.spark.columns import schema_with_numbers, with_times
         from trendloom.engines.spark.streaming.sources.folder_files import Dialect
-        from trendloom.engines.spark.timestamps import schema_with_numbers, with_times
 
         nanoseconds = self._nanoseconds() if self.is_local else {}
         schema = self.schema(settings)
@@ -143,7 +143,7 @@ class ParquetFolder(FolderSource):
 
     def _nanoseconds(self) -> dict[str, bool]:
         """The columns in nanoseconds of the files that are there."""
-        from trendloom.engines.spark.timestamps import nanosecond_columns
+        from trendloom.engines.spark.columns import nanosecond_columns
 
         found: dict[str, bool] = {}
         for file in self.files()[:MOST_FILES]:

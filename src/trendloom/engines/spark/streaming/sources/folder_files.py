@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from trendloom.engines.spark.errors import WHOLE_MICROSECONDS
 from trendloom.engines.spark.streaming.sources import MARKS
-from trendloom.engines.spark.timestamps import HINT
 from trendloom.errors import DataError, OptionError, did_you_mean, option
 from trendloom.io.convert import ConversionFailure, convert
 from trendloom.io.timestamps import Unparsable, parse_iso
@@ -129,7 +129,7 @@ class FileReader:
         try:
             return batch.column(wanted.name).cast(wanted.type)
         except pa.ArrowInvalid as problem:
-            raise DataError(f"{name}: column '{wanted.name}': {problem}", hint=HINT) from problem
+            raise DataError(f"{name}: column '{wanted.name}': {problem}", hint=WHOLE_MICROSECONDS) from problem
 
     # -------------------------------------------------------------------------------------------------- CSV
 
