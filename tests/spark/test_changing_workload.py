@@ -122,7 +122,7 @@ def test_queries_come_and_go_while_the_stream_runs(spark: Any, tmp_path: Path) -
         open_source(spark, parse_source(str(days))), Options(engine="spark"),
         StreamSettings(f"{DELAY} seconds", 2), state,
         queries_of(file.read_text()), WorkloadWatch(story.on_warning, story.on_refusal),
-        look=partial(read_query, str(file)), heeded=file.read_text(),
+        look=partial(read_query, str(file)), last_seen=file.read_text(),
     )  # fmt: skip
     rows = story.workload.first_rows()
     sink = to_sqlite(str(tmp_path / "rows.db"), "found")

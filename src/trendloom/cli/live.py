@@ -210,7 +210,7 @@ def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, A
         queries_of(request.text, options.query),
         WorkloadWatch(voice.warn, voice.refuse),
         look=None if file is None else partial(read_query, file),
-        heeded=request.text,
+        last_seen=request.text,
         archiver=None if request.archive is None else LiveArchiver(request.archive, options.numeric),
     )
     workload.first_rows()

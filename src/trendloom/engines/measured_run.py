@@ -52,7 +52,7 @@ ROUNDS = 3
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """The events of a stream as the kernel of a query sees them, and what it builds of them."""
+    """The events of a stream as the kernel of a query receives them, and what it builds of them."""
 
     kernel: Kernel[Any, Any]
     block: Block
@@ -64,19 +64,19 @@ class Look:
         return self.kernel.describe(self.state)
 
     def seconds(self) -> float:
-        """What giving out all results takes on the processor, if nothing is made of them."""
+        """Seconds of the processor for all results, without making rows of them."""
         used = time.process_time()
         for _ in self.kernel.finish(self.state):
             pass
         return time.process_time() - used
 
     def describe(self) -> Branch | None:
-        """What is built, for EXPLAIN; None where nothing is."""
+        """The built structure, for EXPLAIN; None where there is none."""
         return None if self.built is None else Branch(self.built.name, below=tuple(map(_branch, self.built.figures)))
 
 
 def look_at(physical: Physical, events: Events) -> Look:
-    """Sort the events and let the kernel build what it builds; no result is given out."""
+    """Sort the events and run the kernel up to its results, of which none is given out."""
     physical = with_memory(physical)
     block, keys = build_block(physical, local.stream_of(physical, events))
     kernel = physical.kernel
@@ -85,7 +85,7 @@ def look_at(physical: Physical, events: Events) -> Look:
 
 
 def arranged(text: str, source: object, options: Options) -> tuple[Physical, Block]:
-    """How one query would run over a stream, and the events as its kernel sees them: for whoever looks closer."""
+    """The plan of one query over a stream, and the events as its kernel receives them."""
     (query,) = queries_of(text, options.query)
     events = load_needed((query,), source, for_queries(options, (query,)))
     physical = with_memory(planned_alone(query, events.schema, options.limits))
@@ -117,12 +117,12 @@ def measure(physical: Physical, events: Events) -> Measured:
 
 
 def measured(workload: PhysicalWorkload, events: Events) -> tuple[Considered, ...]:
-    """What was weighed for each group of queries, and how many seconds the way took that was chosen, on one core."""
+    """The alternatives for each group of queries that share work, and the seconds of the chosen one, on one core."""
     found = []
     shared = {group.members: group for group in workload.groups}
     for swept in workload.shared_groups:
         group = shared[swept.members]
-        block, _ = build_block(group, local.stream_of_columns(group.scanned, group.plan, events))
+        block, _ = build_block(group, local.stream_of(group, events))
         seconds = []
         with compiled_first():
             for _ in range(ROUNDS):
@@ -163,15 +163,15 @@ class Compared:
 
 
 def describe_run(physical: Physical, events: Events, statistics: Statistics, look: Look) -> Branch:
-    """What a run came to beside what was estimated; or why there is none: a refused query is still to be explained."""
+    """The figures of a run beside their estimates, or why there is none: a refused query is still explained."""
     try:
         run = measure(physical, events)
     except RunError as refusal:
         return Branch("Measured", f"nothing: {refusal.message}")
     figures = [*_of_events(physical, events, statistics, look), *_of_run(physical.chosen.estimate, look, run)]
     width = max(len(one.guess) for one in figures)
-    told = f"one run in this process, after reading the events; estimated from {statistics.origin.value}"
-    return Branch("Measured", told, tuple(one.branch(width) for one in figures))
+    basis = f"one run in this process, after reading the events; estimated from {statistics.origin.value}"
+    return Branch("Measured", basis, tuple(one.branch(width) for one in figures))
 
 
 def _branch(figure: Figure) -> Branch:
@@ -179,7 +179,7 @@ def _branch(figure: Figure) -> Branch:
 
 
 class _MemoryWatch:
-    """How much more memory this process holds than at the beginning, looked at every few milliseconds."""
+    """How much more memory this process holds than at the beginning, sampled every few milliseconds."""
 
     def __init__(self) -> None:
         self.most = 0

@@ -73,7 +73,7 @@ class UsualRun:
     numeric: str = "exact"
 
     def run(self) -> int:
-        """Run it, for its side effect; says how many functions it has compiled."""
+        """Run the query for its side effect; returns how many functions were compiled."""
         with compiled_first(), counting_compilations() as found:
             table_of(answers(self.query, usual_events(self.events), Options(numeric=self.numeric)))
         return sum(found.values())
@@ -88,7 +88,7 @@ def usual_runs() -> list[UsualRun]:
 
 
 def run_all(found: list[UsualRun], processes: int, done: Callable[[UsualRun, int], None]) -> None:
-    """Run them in processes of their own; `done` hears of each and how many functions it compiled."""
+    """Run them in other processes; `done` receives each, and how many functions it compiled."""
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
 
@@ -133,9 +133,9 @@ class Precompilation:
 
 
 def begin(queries: tuple[Query, ...], source: object, options: Options) -> None:
-    """Start to compile what these queries will need over this source, and return at once.
+    """Start to compile the kernels that queries will need over a source, and return at once.
 
-    For few events nothing is: tasks interpret their kernels, and a compiler would only take a processor from them.
+    For few events nothing is compiled: tasks interpret their kernels, and a compiler would take a processor from them.
     """
     columns, rows = _known(source)
     if columns is None or rows <= MANY:
@@ -157,7 +157,7 @@ def wait() -> None:
 
 
 def _known(source: object) -> tuple[pa.Schema | None, int]:
-    """The columns and the number of events, as far as they are known before the events are read."""
+    """The columns and the number of events that are known before the events are read."""
     if isinstance(source, ParquetFiles):
         return source.columns, source.rows
     table = getattr(source, "table", None)

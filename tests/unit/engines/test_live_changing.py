@@ -94,7 +94,7 @@ def started(trial: Trial, text: str, place: Any, *texts: str | TrendloomError) -
     watch = WorkloadWatch(lambda note, _: trial.said.append(str(note)), lambda error: trial.refused.append(str(error)))
     workload = ChangingWorkload(
         None, Options(), StreamSettings("1 second", 1), str(place), parse(text), watch,  # type: ignore[arg-type]
-        look=trial.look if texts else None, heeded=text,
+        look=trial.look if texts else None, last_seen=text,
     )  # fmt: skip
     assert workload.first_rows() == "rows 1"  # type: ignore[comparison-overlap]
     return workload

@@ -132,7 +132,7 @@ def checked(queries: tuple[Query, ...], source: object, options: Options) -> obj
         return events
     try:
         planned(queries, schema_of_columns(found.columns, options), options.limits)
-    except BindError:  # columns that are NULL everywhere fit everywhere, and the footers know them
+    except BindError:  # columns that are NULL everywhere, as the footers show, fit everywhere
         _, schema = schema_of(found, options)
         planned(queries, schema, options.limits)
     return found

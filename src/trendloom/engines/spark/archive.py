@@ -100,12 +100,12 @@ def archive_on_spark(request: ArchiveRequest, source: object, options: Options, 
     archiving = Archiving(request)
     with archiving.alone(series):
         with in_our_words():
-            found = _findings(_events_written(frame, archiving.event_writer(), series))
+            found = _collected(_events_written(frame, archiving.event_writer(), series))
             archiving.commit_events(found.files)
             rows = (
                 TaskReport()
                 if workload is None
-                else _findings(_rows_written(frame, workload, options, archiving, series))
+                else _collected(_rows_written(frame, workload, options, archiving, series))
             )
         dimensions = dimensions_by_query(series, found.dimensions)
         for one in series:
@@ -114,8 +114,8 @@ def archive_on_spark(request: ArchiveRequest, source: object, options: Options, 
         return archiving.end()
 
 
-def _findings(told: DataFrame) -> TaskReport:
-    return joined_reports(told.toArrow().to_batches())
+def _collected(reports: DataFrame) -> TaskReport:
+    return joined_reports(reports.toArrow().to_batches())
 
 
 def _events_written(frame: Frame, writer: ArchiveWriter, series: tuple[ArchivedSeries, ...]) -> DataFrame:
@@ -256,10 +256,10 @@ def attempt_of_task() -> BatchAttempt:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    told = [context.getLocalProperty(name) for name in (STREAM_ID, BATCH, ATTEMPT)] if context is not None else [None]
-    if None in told:
+    values = [context.getLocalProperty(name) for name in (STREAM_ID, BATCH, ATTEMPT)] if context is not None else [None]
+    if None in values:
         raise RunError("events for an archive passed outside of its stream", hint="give them to the archive's sink")
-    stream, batch, attempt = map(str, told)
+    stream, batch, attempt = map(str, values)
     return BatchAttempt(stream[:8], int(batch), attempt)
 
 

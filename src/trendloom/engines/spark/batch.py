@@ -131,7 +131,7 @@ def _segments(rows: DataFrame, job: Job, path: Path | None) -> Segments | None:
     plan = job.plan
     if plan.ranking is None or obstacle(job.physical, Path.CUT) is not None or (plan.keys and path is not Path.CUT):
         return None
-    wanted = paths.SEGMENTS_PER_CORE * paths.cores(rows)
+    wanted = paths.SEGMENTS_PER_CORE * paths.cores(rows.sparkSession)
     if path is Path.GENERAL:
         return regular_segments(plan.window, wanted)
     known = paths.counted(rows, plan)

@@ -49,7 +49,7 @@ def column(name: str) -> Column:
 
 
 def without_time(schema: Schema) -> Column:
-    """Which rows lack a time, or a part of what says when it was."""
+    """Which rows lack a time, or a part of it."""
     return reduce(or_, [column(name).isNull() for name in schema.said_in])
 
 
@@ -98,7 +98,7 @@ def exact_test(expr: Expr, schema: StructType) -> Column | None:
 
 
 def _lowered(expr: Expr, schema: StructType) -> Column | None:
-    """The expression as a Spark column that is true at least wherever the expression is; None: cannot say."""
+    """The expression as a Spark column that is true at least wherever the expression is; None: there is none."""
     if isinstance(expr, Comparison):
         return _comparison(expr, schema)
     if isinstance(expr, NullTest) and isinstance(expr.operand, Attribute) and expr.operand.kind is not Kind.FLOAT:
@@ -259,15 +259,15 @@ def nanosecond_columns(stored: pq.ParquetSchema, file: str) -> dict[str, bool]:
     """The columns of a Parquet file with times in nanoseconds, and whether they count from 1970 in UTC."""
     found = {}
     for leaf in (stored.column(number) for number in range(len(stored))):
-        told = json.loads(leaf.logical_type.to_json())
-        if leaf.physical_type == "INT64" and told["Type"] == "Timestamp" and told["timeUnit"] == "nanoseconds":
+        kind = json.loads(leaf.logical_type.to_json())
+        if leaf.physical_type == "INT64" and kind["Type"] == "Timestamp" and kind["timeUnit"] == "nanoseconds":
             if leaf.path != leaf.name:
                 raise DataError(
                     f"{file}: column '{leaf.path.partition('.')[0]}' has times in nanoseconds inside lists or structs, "
                     "which Spark does not read",
                     hint='write microseconds: coerce_timestamps="us" of pandas and pyarrow',
                 )
-            found[leaf.name] = bool(told["isAdjustedToUTC"])
+            found[leaf.name] = bool(kind["isAdjustedToUTC"])
     return found
 
 
@@ -293,10 +293,10 @@ def _time(name: str, in_utc: bool) -> Column:
 
     number = column(name)
     micros = F.call_function("div", number, F.lit(1000))
-    told = complaint(
+    message = complaint(
         DataError(f"column '{name}' has times that are not whole microseconds: \0 ns", hint=WHOLE_MICROSECONDS)
     )
-    text = F.replace(F.lit(told), F.lit("\0"), number.cast("string"))
+    text = F.replace(F.lit(message), F.lit("\0"), number.cast("string"))
     whole = F.timestamp_micros(micros) if in_utc else epoch_plus(micros)
     broken = F.raise_error(text).cast("timestamp" if in_utc else "timestamp_ntz")
     return F.when(F.pmod(number, F.lit(1000)) != 0, broken).otherwise(whole)

@@ -29,7 +29,7 @@ COMPLAINT = "_trendloom_complaint"
 """The column of a task's results that holds the text of an error; NULL: all is well."""
 WHOLE_MICROSECONDS = "round the times to microseconds first, or give whole numbers"
 """The hint of errors about times in nanoseconds."""
-_TOLD = re.compile(
+_COMPLAINT_TEXT = re.compile(
     r"trendloom\.errors\.(?P<kind>\w+): (?P<message>.*?)(?:\nhint: (?P<hint>[^\n]*?))?"
     r"(?:\s*SQLSTATE: \w{5}|\s*JVM stacktrace:|\n\s*at |\n===|\s*$)",
     flags=re.DOTALL,
@@ -44,17 +44,16 @@ def complaint(error: TrendloomError) -> str:
 
 
 def unwrap(error: Exception) -> Exception:
-    """The error that a task complained of, out of what Spark made of it; any other error as it is."""
-    told = _TOLD.search(str(error))
-    if told is None:
+    """The error of a task, out of what Spark made of it; any other error as it is."""
+    found = _COMPLAINT_TEXT.search(str(error))
+    if found is None:
         return error
-    known = getattr(errors, told["kind"], RunError)
-    found: Exception = known(told["message"], hint=told["hint"])
-    return found
+    kind: type[TrendloomError] = getattr(errors, found["kind"], RunError)
+    return kind(found["message"], hint=found["hint"])
 
 
-def heeded(df: DataFrame) -> DataFrame:
-    """The rows without the column of complaints; the first complaint ends the action that asks for rows."""
+def raise_complaints(df: DataFrame) -> DataFrame:
+    """The rows without the column of complaints; the first complaint fails the action that computes rows."""
     from pyspark.sql import functions as F
 
     return df.filter(F.coalesce(raised(F.col(COMPLAINT)), F.lit(True))).drop(COMPLAINT)
@@ -69,7 +68,7 @@ def raised(text: Column) -> Column:
 
 @contextmanager
 def in_our_words() -> Iterator[None]:
-    """Ask Spark for rows in this block: what fails there is an error of ours, with no Java in it."""
+    """A block in which Spark computes rows: its failures become errors of ours, with no Java in them."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -89,13 +88,13 @@ def first_line(error: object) -> str:
 
 
 def said(error: BaseException) -> str:
-    """What Spark says, without the plan of the query, in which anything may be written."""
+    """The text of Spark's error, without the plan of the query, in which anything may be written."""
     message, _, rest = str(error).partition(PLAN)
     return message + rest.partition(STACK)[2]
 
 
 def cause(error: object) -> str:
-    """The line of a long message that says most: the last cause in it."""
+    """The most specific line of a long message: the last cause in it."""
     text = (said(error) if isinstance(error, BaseException) else str(error)).strip()
     causes = re.findall(r"^(?:: |Caused by: )?(?:[\w$.]+\.)?(\w*(?:Exception|Error)): (.+)$", text, flags=re.MULTILINE)
     if causes:
@@ -136,7 +135,7 @@ LOST_OFFSETS_WORDS = re.compile(r"failOnDataLoss|some data may have been lost", 
 NO_RECOVERY_WORDS = re.compile(r"does not support recovering from checkpoint")
 """An `AnalysisException` whose condition is a number that is going to be replaced by a name."""
 ASSERTION = "assertion failed"
-"""All that Spark says where its notes in a checkpoint contradict each other, as when files of it are missing."""
+"""Spark's whole message where its notes in a checkpoint contradict each other, as when files of it are missing."""
 CONDITION = re.compile(r"\[([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:\.[A-Z0-9_]+)?)\]")
 THROWN = re.compile(r"(?:^|: |Caused by: )((?:\w+\.){2,}\w*(?:Exception|Error))\b", re.MULTILINE)
 

@@ -24,7 +24,7 @@ from trendloom.diagnosis.archived_features import WindowedSpace, spans_of_window
 from trendloom.diagnosis.feature_parts import FeaturePart, joined_in_time
 from trendloom.diagnosis.features import FeatureTable
 from trendloom.engines.spark.errors import in_our_words
-from trendloom.engines.spark.paths import cores_of
+from trendloom.engines.spark.paths import cores
 from trendloom.engines.spark.tasks import Batches, Task, mapped
 from trendloom.errors import RunError
 
@@ -38,12 +38,12 @@ FEW_EVENTS = 20_000
 """As many events take a task about as long as Spark takes to start it."""
 MOST_WINDOWS = 4_096
 """Of one piece: what it gives out must fit into a cell of Arrow's."""
-MADE = pa.schema([("asked", pa.int32()), ("part", pa.binary()), ("damaged", pa.binary())])
+MADE = pa.schema([("space", pa.int32()), ("part", pa.binary()), ("damaged", pa.binary())])
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What one task does at a time: the windows of all sizes that start in [low, high), of the events of one type."""
+    """A unit of work of a task: the windows of all sizes that start in [low, high), of the events of one type."""
 
     type: str
     low: int
@@ -56,12 +56,12 @@ class FeatureWork:
     """The input of all tasks."""
 
     archive: Archive
-    asked: tuple[WindowedSpace, ...]
+    spaces: tuple[WindowedSpace, ...]
 
     def of(self, piece: Piece) -> dict[int, WindowedSpace]:
-        """The windows of a piece, by the number of what was asked; sizes without any are left out."""
+        """The windows of a piece, by the number of their size; sizes without any are left out."""
         some = {}
-        for number, one in enumerate(self.asked):
+        for number, one in enumerate(self.spaces):
             begin, end = np.searchsorted(one.starts, [piece.low, piece.high])
             if begin < end:
                 some[number] = replace(one, starts=one.starts[begin:end])
@@ -69,22 +69,22 @@ class FeatureWork:
 
 
 def features_on_spark(
-    spark: SparkSession, archive: Archive, asked: Sequence[WindowedSpace]
+    spark: SparkSession, archive: Archive, spaces: Sequence[WindowedSpace]
 ) -> tuple[FeatureTable, ...]:
     """A table for each window size, as `diagnosis.archived_features.features_of_archive` makes them in one process."""
-    work = FeatureWork(replace(archive, root=archive.root.resolve()), tuple(asked))
-    shares = shared_out(list(pieces_of(work, PIECES_PER_CORE * cores_of(spark))), cores_of(spark))
+    work = FeatureWork(replace(archive, root=archive.root.resolve()), tuple(spaces))
+    shares = shared_out(list(pieces_of(work, PIECES_PER_CORE * cores(spark))), cores(spark))
     rows = [(number, one.type, one.low, one.high) for number, share in enumerate(shares) for one in share]
     listed = spark.createDataFrame(rows, "task int, type string, low long, high long")
     placed = listed.repartitionById(max(len(shares), 1), F.col("task"))
     with in_our_words():
         made = mapped(placed, Task(work, _made), MADE).toArrow()
-    parts: list[list[FeaturePart]] = [[] for _ in asked]
+    parts: list[list[FeaturePart]] = [[] for _ in spaces]
     for row in made.to_pylist():
-        parts[row["asked"]].append(pickle.loads(row["part"]))
+        parts[row["space"]].append(pickle.loads(row["part"]))
         for path, problem in pickle.loads(row["damaged"]).items():
             archive.leave_out(path, problem)
-    return tuple(joined_in_time(found, one.starts, one.window) for one, found in zip(work.asked, parts, strict=True))
+    return tuple(joined_in_time(found, one.starts, one.window) for one, found in zip(work.spaces, parts, strict=True))
 
 
 # ------------------------------------------------------------------------------------------------- pieces
@@ -92,7 +92,7 @@ def features_on_spark(
 
 def pieces_of(work: FeatureWork, wanted: int) -> Iterator[Piece]:
     """About so many pieces, more where types are many or stretches of time are long."""
-    spans = spans_of_windows(work.asked, 0)
+    spans = spans_of_windows(work.spaces, 0)
     rows = {
         type_: sum(
             file.rows
@@ -102,7 +102,7 @@ def pieces_of(work: FeatureWork, wanted: int) -> Iterator[Piece]:
         for type_ in work.archive.types()
     }
     enough = max(sum(rows.values()) // wanted, FEW_EVENTS)
-    longest, most = max(work.asked, key=lambda one: one.window).starts, max(len(one.starts) for one in work.asked)
+    longest, most = max(work.spaces, key=lambda one: one.window).starts, max(len(one.starts) for one in work.spaces)
     first, last = min(low for low, _ in spans), max(high for _, high in spans)
     for type_, events in rows.items():
         count = min(max(-(-events // enough), -(-most // MOST_WINDOWS)), len(longest))
@@ -140,5 +140,5 @@ def _made(work: FeatureWork, batches: Batches) -> Batches:
         damaged = {path: problem for path, problem in archive.damaged.items() if path not in known}
         for number, part in zip(some, parts, strict=True):
             yield pa.RecordBatch.from_pylist(
-                [{"asked": number, "part": pickle.dumps(part), "damaged": pickle.dumps(damaged)}], MADE
+                [{"space": number, "part": pickle.dumps(part), "damaged": pickle.dumps(damaged)}], MADE
             )

@@ -140,7 +140,7 @@ class Frame:
     """A DataFrame, the types of its columns (`arrow`), what they mean (`schema`), and its Parquet files, if any.
 
     `given` are the types with the zones that the events had before Spark read them, which results shall have again.
-    `warnings`: what is probably not meant, as far as somebody looked at the events. `only_type`: that of every event,
+    `warnings`: about the events, as far as they were read. `only_type`: that of every event,
     where no column held types and one was added.
     """
 
@@ -308,12 +308,12 @@ def inspect(frame: Frame, *, unit_given: bool) -> Frame:
             f"column '{named}' is NULL or cannot be read as a time",
             hint="drop these rows or fill in their time first",
         )
-    told = list(frame.warnings)
+    warnings = list(frame.warnings)
     if counted and found["rows"]:
         epochs = {name: found[name] for name in EPOCHS}
         doubt = doubt_of_unit(frame.schema.times, Sizes(found["rows"], found["most"], epochs, found["dates"]))
-        told += [] if doubt is None else [doubt]
-    return replace(frame, schema=replace(frame.schema, present=frozenset(found["types"])), warnings=tuple(told))
+        warnings += [] if doubt is None else [doubt]
+    return replace(frame, schema=replace(frame.schema, present=frozenset(found["types"])), warnings=tuple(warnings))
 
 
 def _maybe_types(frame: Frame) -> list[str]:
@@ -323,7 +323,7 @@ def _maybe_types(frame: Frame) -> list[str]:
 
 
 def _sizes(time: SparkColumn) -> list[SparkColumn]:
-    """What `io.timestamps` asks of the times, as sums."""
+    """The sums over times that `io.timestamps` needs."""
     number = time.cast("bigint")
     date = F.when(number > LAST_DATE, F.floor(number / TIME_OF_DAY)).otherwise(number)
     month, day = F.floor(date / 100) % 100, date % 100

@@ -32,7 +32,7 @@ class Path(Enum):
 
 
 def requested_path(options: Options) -> Path | None:
-    """The path that the caller asks for; None: the engine chooses, as it does by default."""
+    """The path of the options; None: the engine chooses, as it does by default."""
     return None if options.path in (None, "auto") else Path(options.path)
 
 

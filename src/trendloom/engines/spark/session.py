@@ -87,7 +87,7 @@ def require_java() -> None:
     java = _java()
     if java is None:
         raise RunError(
-            f"the spark engine needs Java {LEAST_JAVA} or later, and none was found{_home_told()}",
+            f"the spark engine needs Java {LEAST_JAVA} or later, and none was found{_java_home()}",
             hint=f"{INSTALL_JAVA}, or use {option('engine', 'local')}",
         )
     version = java_version(java)
@@ -99,18 +99,18 @@ def require_java() -> None:
 
 
 def java_version(java: Path) -> int | None:
-    """The feature version of a Java (8, 17, ...); None where nothing tells."""
+    """The feature version of a Java (8, 17, ...); None where it is unknown."""
     release = java.resolve().parent.parent / "release"
     try:
-        told = release.read_text(errors="replace")
+        text = release.read_text(errors="replace")
     except OSError:
-        told = _told_by(java)
-    found = re.search(r'(?:JAVA_VERSION="|version ")(?:1\.)?(\d+)', told)
+        text = _version_printed_by(java)
+    found = re.search(r'(?:JAVA_VERSION="|version ")(?:1\.)?(\d+)', text)
     return int(found[1]) if found else None
 
 
 def _started(builder: SparkSession.Builder, master: str | None) -> SparkSession:
-    """The session; what Spark says where it cannot start becomes one sentence."""
+    """The session; the error of a Spark that cannot start becomes one sentence."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -150,7 +150,7 @@ def _settings(master: str | None) -> dict[str, str]:
 
 
 def _has_log_settings() -> bool:
-    """Whether the user says what Spark is to log: then that holds, and nothing of ours."""
+    """Whether the user has settings for Spark's log: then ours are not used."""
     home, folder = os.environ.get("SPARK_HOME"), os.environ.get("SPARK_CONF_DIR")
     folders = [Path(folder)] if folder else [Path(home, "conf")] if home else []
     return any(True for one in folders for file in one.glob("log4j2.*") if file.suffix != ".template")
@@ -163,12 +163,12 @@ def _java() -> Path | None:
     return Path(found) if found and os.access(found, os.X_OK) else None
 
 
-def _home_told() -> str:
+def _java_home() -> str:
     home = os.environ.get("JAVA_HOME")
     return f" in {home}, which JAVA_HOME names" if home else ""
 
 
-def _told_by(java: Path) -> str:
+def _version_printed_by(java: Path) -> str:
     try:
         return subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
     except (OSError, subprocess.TimeoutExpired):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from trendloom.engines import precompile
 from trendloom.engines.spark.columns import column, needed_rows, without_time
-from trendloom.engines.spark.errors import COMPLAINT, complaint, heeded
+from trendloom.engines.spark.errors import COMPLAINT, complaint, raise_complaints
 from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door
 from trendloom.kernels.jit.compiled import packed_code, receive_code
 from trendloom.logical.plan import Plan
@@ -102,7 +102,9 @@ def mapped(df: DataFrame, function: Task, schema: pa.Schema) -> DataFrame:
     _refuse_wide(schema)
     numbered = df.toDF(*map(str, range(len(df.columns))))
     named = replace(function, names=tuple(df.columns), result=schema, code=code_to_send(df))
-    return heeded(numbered.mapInArrow(named, from_arrow_schema(complaining(schema), prefer_timestamp_ntz=True)))
+    return raise_complaints(
+        numbered.mapInArrow(named, from_arrow_schema(complaining(schema), prefer_timestamp_ntz=True))
+    )
 
 
 def code_to_send(df: DataFrame) -> tuple[str, bytes] | None:

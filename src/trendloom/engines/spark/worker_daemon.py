@@ -4,8 +4,8 @@ Spark starts `python -m` this module once, and forks it for every worker. Its ow
 loaded, so that each worker loads NumPy, Arrow, Numba and Trendloom by itself; and it loads PySpark from archives of
 sources, which Python compiles each time. Together that is seconds of a processor for every worker.
 
-A process that forks should have one thread; two libraries would start others when they are loaded, and are asked not
-to before.
+A process that forks should have one thread; two libraries would start others when they are loaded, unless the
+environment forbids it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a live stream is doing: totals and the last batch, from Spark's own reports of progress.
+"""Metrics of a live stream: totals and the last batch, from Spark's own reports of progress.
 
 A report comes after every batch that is done. Spark keeps the last hundred; `MetricsTotal` adds them up, each batch
-once, no matter whether a listener delivers them or a caller asks for them. Totals begin when this process first saw the
+once, no matter whether a listener delivers them or a caller reads them. Totals begin when this process first saw the
 stream.
 """
 
@@ -45,7 +45,7 @@ COUNTED_FROM_1970 = 1e9
 
 @dataclass(frozen=True)
 class Metrics:
-    """Totals of a stream, and its last batch. An event counts as late once for every query that wanted it."""
+    """Totals of a stream, and its last batch. An event counts as late once for every query that needs it."""
 
     batch: int = -1
     batches: int = 0
@@ -84,7 +84,7 @@ def metrics_of(query: StreamingQuery) -> Metrics:
 
 
 def listen(spark: SparkSession) -> None:
-    """Have the session report every batch, so that totals are right however seldom somebody asks for them."""
+    """Have the session report every batch, so that totals are right however seldom they are read."""
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     if getattr(spark, "_trendloom_listens", False):
@@ -110,7 +110,7 @@ def listen(spark: SparkSession) -> None:
 
 
 def reports_of(query: StreamingQuery, seen: int) -> list[dict[str, Any]]:
-    """The reports of batches after `seen`; usually one, so the other ninety-nine are not asked for."""
+    """The reports of batches after `seen`; usually one, so the other ninety-nine are not read."""
     last = query.lastProgress
     if last is None:
         return []
@@ -168,8 +168,8 @@ def after(before: Metrics, report: dict[str, Any]) -> Metrics:
     states = report.get("stateOperators", [])
     # Spark's own aggregations (monitors) drop what comes late; they count it after adding up what came together
     dropped = sum(int(state.get("numRowsDroppedByWatermark", 0)) for state in states)
-    told = report.get("eventTime", {}).get("watermark")
-    watermark = None if told is None else _seconds(told)
+    moment = report.get("eventTime", {}).get("watermark")
+    watermark = None if moment is None else _seconds(moment)
     return Metrics(
         batch=int(report["batchId"]),
         batches=before.batches + 1,
@@ -196,7 +196,7 @@ def _observed(report: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _bytes(state: dict[str, Any]) -> int:
-    """The size of a state: RocksDB's files, or what another store says."""
+    """The size of a state: RocksDB's files, or the memory of another store."""
     return int(state.get("customMetrics", {}).get("rocksdbSstFileSize") or state.get("memoryUsedBytes", 0))
 
 
@@ -220,7 +220,7 @@ def observed_figures(
 ) -> list[Column]:
     """The counts to observe of the events, for the statistics of later plans; `clock`: the column of their timestamps.
 
-    Each is under a name that says what it counts. Cost: a comparison for each event and type, set of keys, tested
+    Each is named by what it counts. Cost: a comparison for each event and type, set of keys, tested
     position and compared column; there are at most `MOST` of each.
     """
     from pyspark.sql import functions as F
@@ -284,7 +284,7 @@ def figures_of(batch: int, observed: dict[str, Any]) -> Figures:
 def prometheus_text(metrics: Metrics, now: float) -> str:
     """The metrics in the text format that Prometheus reads, from a file (the textfile collector) or over HTTP."""
     lag = metrics.lag(now)
-    told: list[tuple[str, str, str, float | None]] = [
+    values: list[tuple[str, str, str, float | None]] = [
         ("events_total", "counter", "Events read from the source.", metrics.events),
         ("late_events_total", "counter", "Events that came after the watermark, per query.", metrics.late),
         ("untimed_events_total", "counter", "Events without a time, per query.", metrics.untimed),
@@ -300,7 +300,7 @@ def prometheus_text(metrics: Metrics, now: float) -> str:
         ("state_bytes", "gauge", "Size of Spark's state store.", metrics.state_bytes),
     ]
     lines = []
-    for name, kind, help_text, value in told:
+    for name, kind, help_text, value in values:
         if value is not None:
             lines += [f"# HELP trendloom_{name} {help_text}", f"# TYPE trendloom_{name} {kind}"]
             lines.append(f"trendloom_{name} {value!r}")

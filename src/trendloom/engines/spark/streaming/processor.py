@@ -1,8 +1,8 @@
 """The stateful operator as Spark calls it: which state there is, and what steps it.
 
-Before a stream starts, Spark asks a Python process of its own which state the operator has. What steps is packed, and
-unpacked by tasks alone, so that this process loads neither kernels nor plans: a second less for every start. It is
-packed tightly, too: what has more than a megabyte Spark would broadcast, which that process does not receive.
+Before a stream starts, Spark runs a Python process of its own to list the state of the operator. `Stepping` is packed,
+and unpacked by tasks alone, so that this process loads neither kernels nor plans: a second less for every start. It is
+compressed, too: more than a megabyte Spark would broadcast, which that process does not receive.
 """
 
 from __future__ import annotations

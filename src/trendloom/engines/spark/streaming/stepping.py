@@ -56,22 +56,22 @@ BUNDLE, BUCKET, PAYLOAD = "query", "bucket", "payload"
 PARCEL = pa.schema([(BUNDLE, pa.string()), (BUCKET, pa.int32()), (PAYLOAD, pa.binary())])
 
 FLAG = " for query "
-"""How the columns begin that say which events a query of the bundle needs."""
+"""How the names of columns begin that mark the events a query of the bundle needs."""
 MOST_ROWS = 1 << 20
 """Events that are packed at a time."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """How the events of one bundle are packed: its name, which columns, and the columns that say into which bucket.
+    """How the events of one bundle are packed: its name, their columns, and the column of their buckets.
 
-    `wanted`: the column that says which events a query needs, for each query of the bundle; None: all.
+    `needed`: the column that marks the events a query needs, for each query of the bundle; None: it needs all.
     """
 
     partition_group: str
     columns: tuple[str, ...]
     bucket: str
-    wanted: tuple[str | None, ...]
+    needed: tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ def _large_tables(batches: Batches) -> Iterator[pa.Table]:
 
 
 def _parcels(table: pa.Table, label: Label) -> Iterator[tuple[str, int, bytes]]:
-    tests = [name for name in label.wanted if name is not None]
-    if len(tests) == len(label.wanted):
+    tests = [name for name in label.needed if name is not None]
+    if len(tests) == len(label.needed):
         table = table.filter(reduce(pc.or_, [table[name] for name in tests]))
     if not len(table):
         return
@@ -117,8 +117,8 @@ def _parcels(table: pa.Table, label: Label) -> Iterator[tuple[str, int, bytes]]:
     order = np.argsort(bucket, kind="stable")
     bounds = np.flatnonzero(np.diff(bucket[order], prepend=-1, append=-1))
     events = table.select(list(label.columns))
-    for number, name in enumerate(label.wanted):
-        if name is not None and len(label.wanted) > 1:
+    for number, name in enumerate(label.needed):
+        if name is not None and len(label.needed) > 1:
             events = events.append_column(_flag(number), table[name])
     events = events.take(pa.array(order)) if len(bounds) > 2 else events
     for begin, end in pairwise(bounds):
@@ -260,13 +260,13 @@ class Store:
 
     def wake_at(self, watermark: int) -> None:
         assert self.axis is not None
-        wanted = milliseconds_of(self.axis, watermark)
+        moment = milliseconds_of(self.axis, watermark)
         there = list(self.handle.listTimers())
         for timer in there:
-            if timer != wanted:
+            if timer != moment:
                 self.handle.deleteTimer(timer)
-        if wanted not in there:
-            self.handle.registerTimer(wanted)
+        if moment not in there:
+            self.handle.registerTimer(moment)
 
 
 def ticks_of(axis: TimeAxis, milliseconds: int) -> int | None:
@@ -314,5 +314,5 @@ def _batch() -> int:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    told = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
-    return int(told) if told is not None else 0
+    number = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+    return 0 if number is None else int(number)

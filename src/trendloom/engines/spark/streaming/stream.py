@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from trendloom.engines.spark.columns import clock_of, column, needed_by_any, without_time
-from trendloom.engines.spark.errors import heeded
+from trendloom.engines.spark.errors import raise_complaints
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.streaming.checkpoint import agreed, travel_together, watermark_after
@@ -212,7 +212,7 @@ def _run(
     processor = Processor(Stepping(partition_groups, setting.buckets, setting.late_to, open_door(), probes))
     mode = "update" if any(query.early for query in queries) else "append"
     stepped = parcels.groupBy(BUNDLE, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
-    stepped = heeded(stepped).observe(
+    stepped = raise_complaints(stepped).observe(
         EVENTS, *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("kept", "late", "untimed"))
     )
     if any(query.in_parts for query in queries):
@@ -243,19 +243,19 @@ def _parcels(
         keys = F.xxhash64(*key_columns(df, group.attributes)) if group.attributes else F.lit(0)
         bucket = f" bucket {len(labels)}"
         flags.append(F.pmod(keys, F.lit(setting.buckets)).cast("int").alias(bucket))
-        wanted: list[str | None] = []
+        needed: list[str | None] = []
         for taker in group.takers:
             test = needed_by_any([query.physical.plan for query in flows_of_taker(taker)], df.schema)
-            wanted.append(None if test is None else f" wanted {len(labels)} {len(wanted)}")
-            if test is not None and wanted[-1] is not None:
+            needed.append(None if test is None else f" needed {len(labels)} {len(needed)}")
+            if test is not None and needed[-1] is not None:
                 # Naming the clock keeps Spark from moving the test below the watermark, which all events shall move.
-                flags.append((F.coalesce(test, F.lit(False)) | untimed).alias(wanted[-1]))
-        needed = {name for query in group.streaming_queries for name in query.schema.names}
-        kept = [name for name in given if setting.late_to is not None or name in needed]
-        labels.append(Label(group.name, tuple(kept), bucket, tuple(wanted)))
+                flags.append((F.coalesce(test, F.lit(False)) | untimed).alias(needed[-1]))
+        read = {name for query in group.streaming_queries for name in query.schema.names}
+        kept = [name for name in given if setting.late_to is not None or name in read]
+        labels.append(Label(group.name, tuple(kept), bucket, tuple(needed)))
     columns = [name for name in given if any(name in label.columns for label in labels)]
     chosen = df.select(*(column(name) for name in columns), *flags)
-    tests = [name for label in labels for name in label.wanted]
+    tests = [name for label in labels for name in label.needed]
     if None not in tests:
         chosen = chosen.filter(" OR ".join(f"`{name}`" for name in tests))
     return mapped(chosen, Task(Packing(tuple(labels), probes, setting.buckets), packed), PARCEL)

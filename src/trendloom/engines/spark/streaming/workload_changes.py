@@ -1,6 +1,6 @@
 """A workload that changes while its stream runs: by its text, or because its events are no longer what they were.
 
-Both are a restart between two batches on the same checkpoint (`service`): the manifest there says which queries go on
+Both are a restart between two batches on the same checkpoint (`service`): the manifest there holds which queries go on
 with their state, which begin afresh and since when, and which are gone. What cannot be taken is refused before the
 stream is stopped.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from trendloom.engines.spark.archive import LiveArchiver
 
 
-# When what a stream's plan was made with no longer holds: the types of its events come at other rates.
+# Drift: the types of events come at other rates than those that the plan of a stream was made with.
 #
 # The figures of a stream add up over its life, so they change ever more slowly. What counts is the stretch since the
 # last comparison: the share of each type among all, beside the share that the plan was made with. Answers do not
@@ -46,13 +46,13 @@ LEAST_BATCHES = 20
 
 @dataclass
 class DriftWatch:
-    """Compares a stream with what its plan knew. `known`: the figures of the plan; `counted`: totals so far."""
+    """Compares a stream with the figures of its plan (`known`); `counted`: totals at the last comparison."""
 
     known: Figures
     counted: Figures
 
     def drifted_to(self, newest: Figures) -> Figures | None:
-        """The figures of the last stretch, if it is long enough and unlike what is known; a new stretch then begins."""
+        """The figures of the last stretch, if it is long enough and unlike the plan's; a new stretch then begins."""
         stretch = stretch_of(self.counted, newest)
         if newest.batch - self.counted.batch < LEAST_BATCHES or stretch.events < LEAST_EVENTS:
             return None
@@ -73,7 +73,7 @@ def has_drifted(known: Figures, recent: Figures) -> bool:
 
 
 def stretch_of(earlier: Figures, newest: Figures) -> Figures:
-    """What was counted after `earlier`. Of keys and values the most in any batch is known, and stays."""
+    """The figures after `earlier`. Of keys and values the most in any batch is kept."""
     return Figures(
         newest.batch,
         newest.events - earlier.events,
@@ -119,7 +119,7 @@ class ChangingWorkload:
     queries: Queries
     watch: WorkloadWatch
     look: Callable[[], str] | None = None
-    heeded: str = ""  # the text, or the error, that was looked at last
+    last_seen: str = ""  # the text, or the error, of the last look
     plan: LivePlan = field(init=False)
     rows: DataFrame = field(init=False)
     drift: DriftWatch = field(init=False)
@@ -169,9 +169,9 @@ class ChangingWorkload:
         except TrendloomError as error:
             found = error
         waiting, self.waiting = self.waiting, str(found)
-        if str(found) == self.heeded or str(found) != waiting:
+        if str(found) == self.last_seen or str(found) != waiting:
             return None
-        self.heeded = str(found)
+        self.last_seen = str(found)
         return found
 
     def _take(self, text: str | TrendloomError) -> None:
@@ -245,7 +245,7 @@ class ChangingWorkload:
 
 
 def _search(questions: list[SharingQuestion]) -> None:
-    """Find what is best; the planner keeps it for when it is asked the same."""
+    """Search to the end; the planner keeps the result for the next plan."""
     for question in questions:
         _ = question.without_limit.search
 

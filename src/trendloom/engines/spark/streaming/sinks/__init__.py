@@ -4,7 +4,7 @@ Spark repeats a batch when it stopped before the batch was marked as done. Rows 
 carries the number of the batch and the identity of the stream, and a repeated batch replaces what is there: a folder
 per batch of Parquet, a file per batch of JSON lines, a transaction per batch in a database.
 
-A writer asks for the rows once: asking twice would compute the batch twice.
+A writer collects the rows once: twice would compute the batch twice.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ class TextFolder(FolderSource):
 
 @SOURCES.register
 class CsvFolder(TextFolder):
-    """`csv:FOLDER`, read by tasks, because Spark reads CSV by position whatever the header says."""
+    """`csv:FOLDER`, read by tasks, because Spark reads CSV by position, whatever its header."""
 
     scheme = "csv"
     form = "csv:FOLDER"
