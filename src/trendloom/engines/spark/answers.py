@@ -65,24 +65,18 @@ if TYPE_CHECKING:
 def answers(
     queries: tuple[Query, ...], source: object, options: Options, watch: Watch
 ) -> tuple[Sequence[QueryWarning], list[Answer]]:
-    """Warnings about the events, and the answers; rows are computed when they are read.
-
-    Queries that one job answers are computed when the rows of the first are read.
-    """
+    """Warnings about the events, and the answers; rows are computed when they are read."""
     frame = framed(queries, source if not is_spark_frame(source) else finite(source), options, watch)
     with in_our_words():
         if frame.schema.present is None:
             frame = inspect(frame, unit_given=options.time_unit is not None)
         plans = bind_all(queries, frame)
     workload = planned_together(plans, options.limits)
-    one_job = _OneJob(workload, frame, options, watch)
-    found = []
-    for number, (plan, physical) in enumerate(zip(plans, workload.queries, strict=True)):
-        together = number in one_job.members
-        rows = one_job.rows(number) if together else _alone(physical, frame, options, watch)
-        passed = None if plan.schema.imprecise else partial(describe_passed, plan, frame)
-        found.append(Answer(plan, rows, passed))
-    return frame.warnings, found
+    rows = _CollectedRows(workload, frame, options, watch)
+    return frame.warnings, [
+        Answer(plan, rows.of(number), None if plan.schema.imprecise else partial(describe_passed, plan, frame))
+        for number, plan in enumerate(plans)
+    ]
 
 
 def detect_batch(events: object, queries: tuple[Query, ...], options: Options) -> DataFrame:
@@ -149,71 +143,77 @@ def bind_all(queries: tuple[Query, ...], frame: Frame) -> list[Plan]:
         return bound(queries, wider.schema)
 
 
-def _alone(physical: Physical, frame: Frame, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
-    """The rows of a query that has a job of its own."""
-    job = _job(frame, options, counter_of(frame.df) if watch.progress is not None else None, physical)
-    with in_our_words(), counting(job.counter, watch.progress):
-        path = requested_path(options)
-        found = batch.run(frame.df, job, partitions=options.partitions, path=path, files=frame.files)
-        if job.limit is not None and physical.plan.ranking is None:
-            found = found.limit(job.limit)
-        table = found.toArrow()
-    yield from _given_out(job, table, frame, options, watch)
-
-
-class _OneJob:
-    """The job that answers several queries, and its results until they are read."""
-
-    def __init__(self, workload: PhysicalWorkload, frame: Frame, options: Options, watch: Watch) -> None:
-        self.frame, self.options, self.watch = frame, options, watch
-        self.counter = counter_of(frame.df) if watch.progress is not None else None
-        job_of_query = partial(_job, frame, options, self.counter)
-        self.partition_groups = partition_groups_of(workload, joined(workload), job_of_query)
-        self.members = {member.number: member for member in members_of(self.partition_groups)}
-
-    @cached_property
-    def found(self) -> dict[int, list[pa.Table]]:
-        with in_our_words(), counting(self.counter, self.watch.progress):
-            return by_query(parcels(self.frame.df, self.partition_groups).toArrow().to_batches())
-
-    def rows(self, number: int) -> Iterator[pa.RecordBatch]:
-        job = self.members[number].job
-        with in_our_words():
-            table = rows_of_parts(job, self.found.pop(number, []))
-        yield from _given_out(job, table, self.frame, self.options, self.watch)
-
-
-def _job(frame: Frame, options: Options, counter: Accumulator[int] | None, physical: Physical) -> Job:
-    """The arguments of tasks for a query whose rows are collected."""
-    job = job_of(frame, options.numeric, physical)
-    if not physical.aggregates:
-        job = replace(job, limit=options.limit, order=True, counter=counter)
-    return replace(job, tied=ties_counter(frame.df))
-
-
 def job_of(frame: Frame, numeric: str, physical: Physical) -> Job:
     """The arguments of tasks for a query."""
     return Job(physical, pa.schema([frame.arrow.field(name) for name in physical.plan.scan.columns]), numeric)
 
 
-def _given_out(job: Job, table: pa.Table, frame: Frame, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
-    """Rows as they left the tasks, in order, in the types that the events had."""
-    plan, by_match = job.plan, not job.physical.aggregates
-    warning = warning_of_ties(plan, job.tied.ties) if isinstance(job.tied, TiesCounter) else None
-    if warning is not None:
-        watch.warn(warning, plan.name)
-    keys = ["window_start"] if plan.window.sliding else []
-    if plan.ranking is not None:
-        keys += [*(() if plan.ranking.overall else plan.partition), RANK]
-    else:
-        keys += [*plan.partition, FIRST, LAST] if by_match else plan.group_by
-    table = _in_order(table, keys)
-    ends = [name for name in (FIRST, LAST) if name in table.column_names]
-    table = table.drop_columns(ends).slice(0, options.limit)
-    scanned = pa.schema([frame.given.field(name) for name in plan.scan.columns])
-    wanted = row_schema(job.physical, scanned) if by_match else aggregate_schema(plan, scanned, options.numeric)
-    table = shown_in(table, wanted)
-    yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+class _CollectedRows:
+    """The rows of the queries of a workload.
+
+    One job answers several queries, when the rows of the first are read; the others have jobs of their own.
+    """
+
+    def __init__(self, workload: PhysicalWorkload, frame: Frame, options: Options, watch: Watch) -> None:
+        self.queries, self.frame, self.options, self.watch = workload.queries, frame, options, watch
+        self.counter = self._counter()
+        self.partition_groups = partition_groups_of(workload, joined(workload), partial(self._job, self.counter))
+        self.members = {member.number: member for member in members_of(self.partition_groups)}
+
+    def of(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a query in order, in the types that the events had."""
+        if number in self.members:
+            job = self.members[number].job
+            with in_our_words():
+                table = rows_of_parts(job, self._together.pop(number, []))
+        else:
+            job = self._job(self._counter(), self.queries[number])
+            table = self._alone(job)
+        warning = warning_of_ties(job.plan, job.tied.ties) if isinstance(job.tied, TiesCounter) else None
+        if warning is not None:
+            self.watch.warn(warning, job.plan.name)
+        table = self._as_read(job, table)
+        yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+
+    @cached_property
+    def _together(self) -> dict[int, list[pa.Table]]:
+        """The results of the job for several queries, until they are read."""
+        with in_our_words(), counting(self.counter, self.watch.progress):
+            return by_query(parcels(self.frame.df, self.partition_groups).toArrow().to_batches())
+
+    def _alone(self, job: Job) -> pa.Table:
+        """The results of a job for one query."""
+        frame, options, path = self.frame, self.options, requested_path(self.options)
+        with in_our_words(), counting(job.counter, self.watch.progress):
+            found = batch.run(frame.df, job, partitions=options.partitions, path=path, files=frame.files)
+            if job.limit is not None and job.plan.ranking is None:
+                found = found.limit(job.limit)
+            return found.toArrow()
+
+    def _counter(self) -> Accumulator[int] | None:
+        return None if self.watch.progress is None else counter_of(self.frame.df)
+
+    def _job(self, counter: Accumulator[int] | None, physical: Physical) -> Job:
+        """The arguments of tasks for a query whose rows are collected."""
+        job = job_of(self.frame, self.options.numeric, physical)
+        if not physical.aggregates:
+            job = replace(job, limit=self.options.limit, order=True, counter=counter)
+        return replace(job, tied=ties_counter(self.frame.df))
+
+    def _as_read(self, job: Job, table: pa.Table) -> pa.Table:
+        """Rows as they left the tasks, in order, in the types that the events had before Spark read them."""
+        plan, by_match = job.plan, not job.physical.aggregates
+        keys = ["window_start"] if plan.window.sliding else []
+        if plan.ranking is not None:
+            keys += [*(() if plan.ranking.overall else plan.partition), RANK]
+        else:
+            keys += [*plan.partition, FIRST, LAST] if by_match else plan.group_by
+        table = _in_order(table, keys)
+        ends = [name for name in (FIRST, LAST) if name in table.column_names]
+        table = table.drop_columns(ends).slice(0, self.options.limit)
+        read = pa.schema([self.frame.given.field(name) for name in plan.scan.columns])
+        types = row_schema(job.physical, read) if by_match else aggregate_schema(plan, read, self.options.numeric)
+        return shown_in(table, types)
 
 
 def _in_order(table: pa.Table, keys: list[str]) -> pa.Table:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from trendloom.archive.commits import stream_commit, write_whole
 from trendloom.archive.partitions import PartitionRows, merged_dimensions, news_of_partitions
@@ -102,11 +103,9 @@ def archive_on_spark(request: ArchiveRequest, source: object, options: Options, 
         with in_our_words():
             found = _collected(_events_written(frame, archiving.event_writer(), series))
             archiving.commit_events(found.files)
-            rows = (
-                TaskReport()
-                if workload is None
-                else _collected(_rows_written(frame, workload, options, archiving, series))
-            )
+            rows = TaskReport()
+            if workload is not None:
+                rows = _collected(_rows_written(frame, workload, options, archiving, series))
         dimensions = dimensions_by_query(series, found.dimensions)
         for one in series:
             partitions = archiving.row_writer(one).partitions(one.query, dimensions[one.query.name])
@@ -164,6 +163,9 @@ def _write_rows(
         yield TaskReport(writer.results(series.query, series.placed(rows))).to_batch()
 
 
+# ------------------------------------------------------------------------------------------------------ a live stream
+
+
 @dataclass(frozen=True)
 class LiveArchive:
     """Where a stream is archived, and how; `name`: of a query that has none."""
@@ -174,7 +176,7 @@ class LiveArchive:
     name: str | None = None
 
     def settings(self, schema: Schema) -> ArchiveSettings:
-        """What an archive of such events is to be."""
+        """The settings of an archive of events with this schema."""
         return settings_for(
             schema.axis, time=schema.times, type=schema.type, chunk=self.chunk, retention=self.keep,
             options=("archive_chunk", "archive_keep"),
@@ -200,9 +202,7 @@ class LiveArchiver:
     committing: ArchivingSink | None = None
 
     def of_events(self, plan: LivePlan) -> DataFrame:
-        """Make the archive ready for the workload, and its events keep a copy."""
-        from pyspark.sql.pandas.types import to_arrow_schema
-
+        """The events of a workload, with tasks that keep a copy of them; the archive is made ready first."""
         frame, schema, root = plan.frame, plan.frame.schema, self.place.root.resolve()
         series = tuple(series_of(one, frame.arrow, self.numeric, self.place.name) for one in plan.workload.queries)
         settings = agree_on_settings(root, self.place.settings(schema))
@@ -214,14 +214,12 @@ class LiveArchiver:
         return mapped(frame.df, Task(None, CopyEvents(root, settings, series, left_out)), columns)
 
     def of_rows(self, rows: DataFrame) -> DataFrame:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         assert self.settings is not None
         columns = in_utc(to_arrow_schema(rows.schema, timezone=UTC))
         return mapped(rows, Task(None, CopyRows(self.place.root.resolve(), self.settings, self.series)), columns)
 
     def sink(self, sink: BatchWriter) -> BatchWriter:
-        """The sink that takes rows, and then commits what passed."""
+        """The sink that takes rows, and then commits the copies."""
         self.committing = ArchivingSink(sink, self)
         return self.committing
 
@@ -246,7 +244,7 @@ class BatchAttempt:
         return root / NOTES / self.commit / f"{self.attempt}-{what}-{task_number():06d}.arrow"
 
     def notes(self, root: Path) -> Iterator[pa.RecordBatch]:
-        """What the tasks of this attempt have noted down."""
+        """The notes of the tasks of this attempt."""
         for path in sorted((root / NOTES / self.commit).glob(f"{self.attempt}-*.arrow")):
             yield from pa.ipc.open_stream(pa.BufferReader(path.read_bytes()))
 
@@ -349,7 +347,7 @@ class ArchivingSink:
         self.batches += 1
 
     def _news(self, series: Sequence[ArchivedSeries], found: TaskReport) -> dict[int, PartitionRows]:
-        """What batches before have not shown of partitions."""
+        """The partitions, or values of them, that earlier batches did not have."""
         news = {}
         for number, group in enumerate(alike(series)):
             parts = found.dimensions.get(number, [])
@@ -385,7 +383,7 @@ class ArchivingSink:
             self.failed = problem
 
     def close(self) -> None:
-        """Wait for upkeep under way, and look after the archive once more."""
+        """Wait for upkeep under way, and do it once more."""
         if self.upkeep is not None:
             self.upkeep.join()
         self._upkeep()

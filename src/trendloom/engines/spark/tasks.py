@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from trendloom.engines import precompile
 from trendloom.engines.spark.columns import column, needed_rows, without_time
@@ -97,8 +98,6 @@ def key_columns(df: DataFrame, keys: tuple[str, ...]) -> list[Column]:
 
 def mapped(df: DataFrame, function: Task, schema: pa.Schema) -> DataFrame:
     """One columnar call per partition. Columns travel by number: PySpark cannot map names with a backtick in them."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     _refuse_wide(schema)
     numbered = df.toDF(*map(str, range(len(df.columns))))
     named = replace(function, names=tuple(df.columns), result=schema, code=code_to_send(df))

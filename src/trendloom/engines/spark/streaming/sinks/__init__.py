@@ -64,19 +64,28 @@ def stream_of(rows: DataFrame) -> str:
     return stream
 
 
-@SINKS.register
 @dataclass(frozen=True)
-class ConsoleSink:
-    """`console`."""
+class RowSink:
+    """What sinks of this package have in common."""
 
-    scheme: ClassVar[str] = "console"
-    form: ClassVar[str] = "console"
+    scheme: ClassVar[str]
+    form: ClassVar[str]
+    exactly_once: ClassVar[str]
     help: ClassVar[str] = ""
-    exactly_once: ClassVar[str] = "is printed again"
-    on_console: ClassVar[bool] = True
+    on_console: ClassVar[bool] = False
     in_memory: ClassVar[bool] = False
 
-    place: str = ""
+    place: str
+
+
+@SINKS.register
+class ConsoleSink(RowSink):
+    """`console`: rows for people who look at them."""
+
+    scheme = "console"
+    form = "console"
+    exactly_once = "is printed again"
+    on_console = True
 
     def check(self) -> None:
         if self.place:
@@ -87,18 +96,14 @@ class ConsoleSink:
 
 
 @SINKS.register
-@dataclass(frozen=True)
-class MemorySink:
+class MemorySink(RowSink):
     """`memory:NAME`: a table of the session."""
 
-    scheme: ClassVar[str] = "memory"
-    form: ClassVar[str] = "memory:NAME"
-    help: ClassVar[str] = "shown at the end"
-    exactly_once: ClassVar[str] = "cannot go on from a checkpoint"
-    on_console: ClassVar[bool] = False
-    in_memory: ClassVar[bool] = True
-
-    place: str
+    scheme = "memory"
+    form = "memory:NAME"
+    help = "shown at the end"
+    exactly_once = "cannot go on from a checkpoint"
+    in_memory = True
 
     def check(self) -> None:
         if not self.place.isidentifier():

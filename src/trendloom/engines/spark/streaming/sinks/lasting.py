@@ -17,12 +17,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trendloom.engines.spark.streaming.sinks import SINKS, BatchWriter, batch_name, stream_of
+from trendloom.engines.spark.streaming.sinks import SINKS, BatchWriter, RowSink, batch_name, stream_of
 from trendloom.errors import OptionError
 from trendloom.io.write import json_cells, plain_cells, write
 from trendloom.streaming.connectors import check_file, check_folder
@@ -37,21 +37,7 @@ SMALL = 2**63
 PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 
 
-@dataclass(frozen=True)
-class LastingSink:
-    """A sink whose rows outlive the process."""
-
-    scheme: ClassVar[str]
-    form: ClassVar[str]
-    exactly_once: ClassVar[str]
-    help: ClassVar[str] = ""
-    on_console: ClassVar[bool] = False
-    in_memory: ClassVar[bool] = False
-
-    place: str
-
-
-class FolderSink(LastingSink):
+class FolderSink(RowSink):
     """A folder with a file or a folder for each batch."""
 
     def check(self) -> None:
@@ -59,7 +45,7 @@ class FolderSink(LastingSink):
 
 
 @SINKS.register
-class SqliteSink(LastingSink):
+class SqliteSink(RowSink):
     """`sqlite:FILE/TABLE`."""
 
     scheme = "sqlite"
