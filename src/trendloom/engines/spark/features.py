@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as F
 
 from trendloom.archive import Archive
 from trendloom.diagnosis.archived_features import WindowedSpace, spans_of_windows, type_features
@@ -25,7 +24,7 @@ from trendloom.diagnosis.feature_parts import FeaturePart, joined_in_time
 from trendloom.diagnosis.features import FeatureTable
 from trendloom.engines.spark.errors import in_our_words
 from trendloom.engines.spark.paths import cores
-from trendloom.engines.spark.tasks import Batches, Task, mapped
+from trendloom.engines.spark.tasks import Batches, Task, listed, mapped
 from trendloom.errors import RunError
 
 if TYPE_CHECKING:
@@ -51,58 +50,35 @@ class Piece:
     events: int
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureWork:
-    """The input of all tasks."""
-
-    archive: Archive
-    spaces: tuple[WindowedSpace, ...]
-
-    def of(self, piece: Piece) -> dict[int, WindowedSpace]:
-        """The windows of a piece, by the number of their size; sizes without any are left out."""
-        some = {}
-        for number, one in enumerate(self.spaces):
-            begin, end = np.searchsorted(one.starts, [piece.low, piece.high])
-            if begin < end:
-                some[number] = replace(one, starts=one.starts[begin:end])
-        return some
-
-
 def features_on_spark(
     spark: SparkSession, archive: Archive, spaces: Sequence[WindowedSpace]
 ) -> tuple[FeatureTable, ...]:
     """A table for each window size, as `diagnosis.archived_features.features_of_archive` makes them in one process."""
-    work = FeatureWork(replace(archive, root=archive.root.resolve()), tuple(spaces))
-    shares = shared_out(list(pieces_of(work, PIECES_PER_CORE * cores(spark))), cores(spark))
-    rows = [(number, one.type, one.low, one.high) for number, share in enumerate(shares) for one in share]
-    listed = spark.createDataFrame(rows, "task int, type string, low long, high long")
-    placed = listed.repartitionById(max(len(shares), 1), F.col("task"))
+    shares = shared_out(list(pieces_of(archive, spaces, PIECES_PER_CORE * cores(spark))), cores(spark))
+    rows = [[(one.type, one.low, one.high) for one in share] for share in shares]
+    work = (replace(archive, root=archive.root.resolve()), tuple(spaces))
     with in_our_words():
-        made = mapped(placed, Task(work, _made), MADE).toArrow()
+        made = mapped(listed(spark, rows, "type string, low long, high long"), Task(work, _made), MADE).toArrow()
     parts: list[list[FeaturePart]] = [[] for _ in spaces]
     for row in made.to_pylist():
         parts[row["space"]].append(pickle.loads(row["part"]))
         for path, problem in pickle.loads(row["damaged"]).items():
             archive.leave_out(path, problem)
-    return tuple(joined_in_time(found, one.starts, one.window) for one, found in zip(work.spaces, parts, strict=True))
+    return tuple(joined_in_time(found, one.starts, one.window) for one, found in zip(spaces, parts, strict=True))
 
 
 # ------------------------------------------------------------------------------------------------- pieces
 
 
-def pieces_of(work: FeatureWork, wanted: int) -> Iterator[Piece]:
-    """About so many pieces, more where types are many or stretches of time are long."""
-    spans = spans_of_windows(work.spaces, 0)
-    rows = {
-        type_: sum(
-            file.rows
-            for file in work.archive.files
-            if file.kind == "events" and file.of == type_ and any(file.overlaps(*span) for span in spans)
-        )
-        for type_ in work.archive.types()
-    }
+def pieces_of(archive: Archive, spaces: Sequence[WindowedSpace], wanted: int) -> Iterator[Piece]:
+    """About `wanted` pieces, more where types are many or stretches of time are long."""
+    spans = spans_of_windows(spaces, 0)
+    rows = dict.fromkeys(archive.types(), 0)
+    for file in archive.files:
+        if file.kind == "events" and any(file.overlaps(*span) for span in spans):
+            rows[file.of] += file.rows
     enough = max(sum(rows.values()) // wanted, FEW_EVENTS)
-    longest, most = max(work.spaces, key=lambda one: one.window).starts, max(len(one.starts) for one in work.spaces)
+    longest, most = max(spaces, key=lambda one: one.window).starts, max(len(one.starts) for one in spaces)
     first, last = min(low for low, _ in spans), max(high for _, high in spans)
     for type_, events in rows.items():
         count = min(max(-(-events // enough), -(-most // MOST_WINDOWS)), len(longest))
@@ -125,9 +101,9 @@ def shared_out(pieces: Sequence[Piece], tasks: int) -> list[list[Piece]]:
 # --------------------------------------------------------------------------------------------- inside a task
 
 
-def _made(work: FeatureWork, batches: Batches) -> Batches:
-    """The features of the pieces of a task, one row for each piece and window size."""
-    archive = work.archive
+def _made(work: tuple[Archive, tuple[WindowedSpace, ...]], batches: Batches) -> Batches:
+    """Task function: the features of pieces, one row for each piece and window size."""
+    archive, spaces = work
     for row in (row for batch in batches for row in batch.to_pylist()):
         if not archive.root.exists():
             raise RunError(
@@ -135,10 +111,20 @@ def _made(work: FeatureWork, batches: Batches) -> Batches:
                 hint="keep it on storage that all machines share",
             )
         known = dict(archive.damaged)
-        some = work.of(Piece(row["type"], row["low"], row["high"], 0))
+        some = _windows_between(spaces, row["low"], row["high"])
         parts = type_features(archive, row["type"], tuple(some.values()), whole=False)
         damaged = {path: problem for path, problem in archive.damaged.items() if path not in known}
         for number, part in zip(some, parts, strict=True):
             yield pa.RecordBatch.from_pylist(
                 [{"space": number, "part": pickle.dumps(part), "damaged": pickle.dumps(damaged)}], MADE
             )
+
+
+def _windows_between(spaces: Sequence[WindowedSpace], low: int, high: int) -> dict[int, WindowedSpace]:
+    """The windows that start in [low, high), by the number of their size; sizes without any are left out."""
+    found = {}
+    for number, one in enumerate(spaces):
+        begin, end = np.searchsorted(one.starts, [low, high])
+        if begin < end:
+            found[number] = replace(one, starts=one.starts[begin:end])
+    return found

@@ -25,11 +25,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import functions as F
 
 from trendloom.engines.spark.errors import WHOLE_MICROSECONDS
 from trendloom.engines.spark.plan_steps import summed
-from trendloom.engines.spark.tasks import Batches, Job, Task, by_key, gathered, keyed_by, mapped, stream_of, task_number
+from trendloom.engines.spark.tasks import (
+    Batches,
+    Job,
+    Task,
+    by_key,
+    gathered,
+    keyed_by,
+    listed,
+    mapped,
+    stream_of,
+    task_number,
+)
 from trendloom.errors import DataError, RunError
 from trendloom.expr.arrays import Array
 from trendloom.io.events import ticks, without_nan
@@ -287,10 +297,10 @@ def read_and_reduced(
     spark: SparkSession, divided: list[list[RowGroup]], job: Job, zones: Zones, partitions: int | None
 ) -> DataFrame:
     """As `reduced`, of row groups by task."""
-    rows = [(task, one.file, one.number) for task, share in enumerate(divided) for one in share]
-    listed = spark.createDataFrame(rows, "task int, file string, number int")
-    placed = listed.repartitionById(max(len(divided), 1), F.col("task"))
-    found = mapped(placed, Task(job, partial(_reduce_files, zones)), shuffled_schema(job))
+    rows = [[(one.file, one.number) for one in share] for share in divided]
+    found = mapped(
+        listed(spark, rows, "file string, number int"), Task(job, partial(_reduce_files, zones)), shuffled_schema(job)
+    )
     return by_key(found, job.plan.keys, partitions)
 
 

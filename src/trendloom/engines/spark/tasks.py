@@ -26,7 +26,7 @@ from trendloom.runtime.result_columns import joint_schema_of, with_columns
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -94,6 +94,13 @@ def key_columns(df: DataFrame, keys: tuple[str, ...]) -> list[Column]:
     """Keys as Spark's hash should see them: adding 0.0 makes −0.0 the same key as 0.0, as it is for us."""
     floats = {field.name for field in df.schema.fields if field.dataType.typeName() in ("double", "float")}
     return [column(name) + 0.0 if name in floats else column(name) for name in keys]
+
+
+def listed(spark: SparkSession, shares: Sequence[Sequence[tuple[object, ...]]], columns: str) -> DataFrame:
+    """Rows that list work for tasks, those of a share in one task; the number of the task comes first."""
+    rows = [(number, *row) for number, share in enumerate(shares) for row in share]
+    found = spark.createDataFrame(rows, f"task int, {columns}")
+    return found.repartitionById(max(len(shares), 1), column("task"))
 
 
 def mapped(df: DataFrame, function: Task, schema: pa.Schema) -> DataFrame:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -32,6 +33,17 @@ MARKS = (TEXT, FILE)
 UNREADABLE = "_trendloom_unreadable"
 COLUMNS = "trendloom_columns.json"
 SOME_COLUMNS = "time timestamp, type string, ..."
+
+
+@dataclass(frozen=True)
+class EventSource:
+    """What sources of this package have in common."""
+
+    scheme: ClassVar[str]
+    form: ClassVar[str]
+    help: ClassVar[str] = ""
+
+    address: SourceAddress
 
 
 def parse_source(

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +20,7 @@ from trendloom.engines.spark.streaming.sources import (
     SOURCES,
     TEXT,
     UNREADABLE,
+    EventSource,
     columns_of_schema,
     noted_columns,
     struct_of,
@@ -29,7 +29,7 @@ from trendloom.errors import DataError, OptionError, option
 from trendloom.io.files import ENDINGS
 from trendloom.io.read import read
 from trendloom.model.zone import UTC
-from trendloom.streaming.connectors import ReadSettings, SourceAddress
+from trendloom.streaming.connectors import ReadSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,15 +44,8 @@ MOST_FILES = 5
 UNFINISHED = "files must appear whole: write them elsewhere, then move them into the folder"
 
 
-@dataclass(frozen=True)
-class FolderSource(ABC):
+class FolderSource(EventSource, ABC):
     """A folder of files of one format."""
-
-    scheme: ClassVar[str]
-    form: ClassVar[str]
-    help: ClassVar[str] = ""
-
-    address: SourceAddress
 
     @property
     def place(self) -> str:

@@ -7,8 +7,7 @@ queries without data.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from trendloom.engines.spark.streaming.sources import (
     SOURCES,
     TEXT,
     UNREADABLE,
+    EventSource,
     columns_of_schema,
     refuse_max_files,
     struct_of,
@@ -39,15 +39,11 @@ CYCLE, KEYS = "ABC", 10
 
 
 @SOURCES.register
-@dataclass(frozen=True)
-class KafkaSource:
+class KafkaSource(EventSource):
     """`kafka:HOST:PORT/TOPIC`."""
 
-    scheme: ClassVar[str] = "kafka"
-    form: ClassVar[str] = "kafka:HOST:PORT/TOPIC"
-    help: ClassVar[str] = ""
-
-    address: SourceAddress
+    scheme = "kafka"
+    form = "kafka:HOST:PORT/TOPIC"
 
     def check(self) -> None:
         if self.address.max_files is not None:
@@ -71,15 +67,12 @@ class KafkaSource:
 
 
 @SOURCES.register
-@dataclass(frozen=True)
-class RateSource:
+class RateSource(EventSource):
     """`rate:ROWS`: so many events a second: types A, B, C in turn, ten keys, a number that grows."""
 
-    scheme: ClassVar[str] = "rate"
-    form: ClassVar[str] = "rate:ROWS"
-    help: ClassVar[str] = "made-up events, that many a second"
-
-    address: SourceAddress
+    scheme = "rate"
+    form = "rate:ROWS"
+    help = "made-up events, that many a second"
 
     def check(self) -> None:
         rows = self.address.place
