@@ -18,7 +18,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from math import ceil
-from operator import and_, or_
+from operator import and_, eq, ge, gt, le, lt, ne, or_
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,7 +26,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, StructType
 
-from trendloom.engines.spark.errors import WHOLE_MICROSECONDS, complaint
+from trendloom.engines.spark.errors import WHOLE_MICROSECONDS, error_text
 from trendloom.errors import DataError
 from trendloom.expr.nodes import Attribute, Comparison, Constant, Expr, Junction, NullTest
 from trendloom.io.timestamps import ISO_CLOCK, ISO_ZONE
@@ -36,6 +36,7 @@ from trendloom.model.schema import Kind, Schema
 from trendloom.model.zone import UTC
 from trendloom.pattern.algebra import atoms
 
+COMPARE = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 FEW_QUERIES = 8
 """Queries whose conditions Spark tests one by one; a test of hundreds is too deep for its optimizer."""
 SECOND = 1_000_000
@@ -122,15 +123,7 @@ def _comparison(expr: Comparison, schema: StructType) -> Column | None:
     constant = _decimal(right.value, kind) if isinstance(kind, DecimalType) else _plain(left.kind, right)
     if constant is None:
         return None
-    value = column(left.column)
-    compared: Column = {
-        "=": value.__eq__,
-        "!=": value.__ne__,
-        "<": value.__lt__,
-        "<=": value.__le__,
-        ">": value.__gt__,
-        ">=": value.__ge__,
-    }[expr.operator](constant)
+    compared: Column = COMPARE[expr.operator](column(left.column), constant)
     return compared
 
 
@@ -293,7 +286,7 @@ def _time(name: str, in_utc: bool) -> Column:
 
     number = column(name)
     micros = F.call_function("div", number, F.lit(1000))
-    message = complaint(
+    message = error_text(
         DataError(f"column '{name}' has times that are not whole microseconds: \0 ns", hint=WHOLE_MICROSECONDS)
     )
     text = F.replace(F.lit(message), F.lit("\0"), number.cast("string"))

@@ -23,13 +23,13 @@ from trendloom import errors
 from trendloom.errors import DataError, OptionError, QueryError, RunError, StateError, TrendloomError, option
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
-COMPLAINT = "_trendloom_complaint"
+ERROR = "_trendloom_error"
 """The column of a task's results that holds the text of an error; NULL: all is well."""
 WHOLE_MICROSECONDS = "round the times to microseconds first, or give whole numbers"
 """The hint of errors about times in nanoseconds."""
-_COMPLAINT_TEXT = re.compile(
+_ERROR_TEXT = re.compile(
     r"trendloom\.errors\.(?P<kind>\w+): (?P<message>.*?)(?:\nhint: (?P<hint>[^\n]*?))?"
     r"(?:\s*SQLSTATE: \w{5}|\s*JVM stacktrace:|\n\s*at |\n===|\s*$)",
     flags=re.DOTALL,
@@ -38,32 +38,27 @@ PLAN = "=== Streaming Query ==="
 STACK = "JVM stacktrace:"
 
 
-def complaint(error: TrendloomError) -> str:
+def error_text(error: TrendloomError) -> str:
     """The text of an error, as Python itself would print it; what Spark adds begins on a line of its own."""
     return f"{errors.__name__}.{type(error).__name__}: {error}\n"
 
 
 def unwrap(error: Exception) -> Exception:
     """The error of a task, out of what Spark made of it; any other error as it is."""
-    found = _COMPLAINT_TEXT.search(str(error))
+    found = _ERROR_TEXT.search(str(error))
     if found is None:
         return error
     kind: type[TrendloomError] = getattr(errors, found["kind"], RunError)
     return kind(found["message"], hint=found["hint"])
 
 
-def raise_complaints(df: DataFrame) -> DataFrame:
-    """The rows without the column of complaints; the first complaint fails the action that computes rows."""
+def raise_errors(df: DataFrame) -> DataFrame:
+    """The rows without the column of errors; the first error fails the action that computes rows."""
     from pyspark.sql import functions as F
 
-    return df.filter(F.coalesce(raised(F.col(COMPLAINT)), F.lit(True))).drop(COMPLAINT)
-
-
-def raised(text: Column) -> Column:
-    """NULL as long as the text is; else Spark raises it."""
-    from pyspark.sql import functions as F
-
-    return F.when(text.isNotNull(), F.raise_error(text).cast("boolean"))
+    text = F.col(ERROR)
+    failing = F.when(text.isNotNull(), F.raise_error(text).cast("boolean"))
+    return df.filter(F.coalesce(failing, F.lit(True))).drop(ERROR)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from trendloom.engines import precompile
 from trendloom.engines.spark.columns import column, needed_rows, without_time
-from trendloom.engines.spark.errors import COMPLAINT, complaint, raise_complaints
+from trendloom.engines.spark.errors import ERROR, error_text, raise_errors
 from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door
 from trendloom.kernels.jit.compiled import packed_code, receive_code
 from trendloom.logical.plan import Plan
@@ -108,8 +108,8 @@ def mapped(df: DataFrame, function: Task, schema: pa.Schema) -> DataFrame:
     _refuse_wide(schema)
     numbered = df.toDF(*map(str, range(len(df.columns))))
     named = replace(function, names=tuple(df.columns), result=schema, code=code_to_send(df))
-    return raise_complaints(
-        numbered.mapInArrow(named, from_arrow_schema(complaining(schema), prefer_timestamp_ntz=True))
+    return raise_errors(
+        numbered.mapInArrow(named, from_arrow_schema(with_error_column(schema), prefer_timestamp_ntz=True))
     )
 
 
@@ -151,7 +151,7 @@ def aligned(table: pa.Table, name: str | None, joint: pa.Schema) -> Iterator[pa.
 
 @dataclass(frozen=True)
 class Task:
-    """A function over the Arrow batches of one task; our errors leave it as text (`complaints`)."""
+    """A function over the Arrow batches of one task; errors of ours leave it as text (`errors`)."""
 
     job: Any
     body: Callable[[Any, Batches], Batches]
@@ -166,22 +166,22 @@ class Task:
         try:
             with at_door(self.door), naming_the_way_out():
                 for rows in self.body(self.job, (batch.rename_columns(list(self.names)) for batch in batches)):
-                    yield self._with_complaints(rows.columns, pa.nulls(rows.num_rows, pa.string()))
+                    yield self._with_errors(rows.columns, pa.nulls(rows.num_rows, pa.string()))
         except TrendloomError as error:
             nothing = [pa.nulls(1, one.type) for one in self.result]
-            yield self._with_complaints(nothing, pa.array([complaint(error)], pa.string()))
+            yield self._with_errors(nothing, pa.array([error_text(error)], pa.string()))
 
-    def _with_complaints(self, columns: list[pa.Array], complaints: pa.Array) -> pa.RecordBatch:
+    def _with_errors(self, columns: list[pa.Array], errors: pa.Array) -> pa.RecordBatch:
         fitting = [
             values if values.type == wanted.type else values.cast(wanted.type)  # they may differ in what may be NULL
             for values, wanted in zip(columns, self.result, strict=True)
         ]
-        return pa.RecordBatch.from_arrays([*fitting, complaints], schema=complaining(self.result))
+        return pa.RecordBatch.from_arrays([*fitting, errors], schema=with_error_column(self.result))
 
 
-def complaining(result: pa.Schema) -> pa.Schema:
-    """The columns that leave a task: those of its results, any of which is NULL beside a complaint."""
-    return pa.schema([one.with_nullable(True) for one in result] + [pa.field(COMPLAINT, pa.string())])
+def with_error_column(result: pa.Schema) -> pa.Schema:
+    """The columns that leave a task: those of its results, which are NULL beside an error, and the text of an error."""
+    return pa.schema([one.with_nullable(True) for one in result] + [pa.field(ERROR, pa.string())])
 
 
 def gathered(batches: Batches) -> pa.Table | None:

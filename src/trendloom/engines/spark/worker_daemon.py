@@ -18,7 +18,12 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
-LOADED = ("pandas", "pyspark.worker", "trendloom.engines.spark.tasks", "trendloom.engines.spark.streaming.stepping")
+LOADED = (
+    "pandas",
+    "pyspark.worker",
+    "trendloom.engines.spark.workload_job",
+    "trendloom.engines.spark.streaming.stepping",
+)
 
 
 def load() -> None:

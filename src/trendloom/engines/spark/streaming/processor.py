@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from trendloom.engines.spark.errors import COMPLAINT
+from trendloom.engines.spark.errors import ERROR
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trendloom.engines.spark.streaming.stepping import Stepping
 
 STATE = "trendloom"
-OUTPUT = f"query string, route int, payload binary, kept long, late long, untimed long, {COMPLAINT} string"
+OUTPUT = f"query string, route int, payload binary, kept long, late long, untimed long, {ERROR} string"
 
 
 class Processor(StatefulProcessor):

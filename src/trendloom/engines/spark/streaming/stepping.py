@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import Row
 
-from trendloom.engines.spark.errors import COMPLAINT, complaint
+from trendloom.engines.spark.errors import ERROR, error_text
 from trendloom.engines.spark.tasks import Batches
 from trendloom.errors import DataError, Door, StateError, TrendloomError, at_door, option
 from trendloom.io.files import place
@@ -178,7 +178,7 @@ class Stepping:
                     "the checkpoint holds states of queries that travel together, as it was named when it was made",
                     hint=f"name it again: {option('checkpoint', 'FOLDER')}",
                 )
-                yield _row(None, 0, **{COMPLAINT: complaint(error)})
+                yield _row(None, 0, **{ERROR: error_text(error)})
 
     def _step(
         self,
@@ -204,7 +204,7 @@ class Stepping:
                     yield _row(query, bucket, payload=pack(pa.Table.from_batches([batch]), compress=False))
                 yield _row(first, bucket, **self._counts(step, name, bucket))
         except TrendloomError as error:
-            yield _row(first, bucket, **{COMPLAINT: complaint(error)})
+            yield _row(first, bucket, **{ERROR: error_text(error)})
 
     def _counts(self, step: EventBuffer, name: str, bucket: int) -> dict[str, int]:
         """How many events a step has kept, and how many were late, which are put aside."""
@@ -223,7 +223,7 @@ def _namespace(taker: StreamingQuery | StreamQueryGroup) -> str:
 def _row(query: StreamingQuery | None, bucket: int, **given: Any) -> Row:
     """A row that leaves the operator: results, counts, or an error, after which there is nothing more."""
     name, route = ("", 0) if query is None else (query.name, 0 if query.in_parts else bucket)
-    rest = {"payload": None, "kept": 0, "late": 0, "untimed": 0, COMPLAINT: None} | given
+    rest = {"payload": None, "kept": 0, "late": 0, "untimed": 0, ERROR: None} | given
     return Row(query=name, route=route, **rest)
 
 

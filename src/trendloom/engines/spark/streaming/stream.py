@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from trendloom.engines.spark.columns import clock_of, column, needed_by_any, without_time
-from trendloom.engines.spark.errors import raise_complaints
+from trendloom.engines.spark.errors import raise_errors
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.streaming.checkpoint import agreed, travel_together, watermark_after
@@ -212,7 +212,7 @@ def _run(
     processor = Processor(Stepping(partition_groups, setting.buckets, setting.late_to, open_door(), probes))
     mode = "update" if any(query.early for query in queries) else "append"
     stepped = parcels.groupBy(BUNDLE, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
-    stepped = raise_complaints(stepped).observe(
+    stepped = raise_errors(stepped).observe(
         EVENTS, *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("kept", "late", "untimed"))
     )
     if any(query.in_parts for query in queries):
