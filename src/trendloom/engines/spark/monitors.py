@@ -13,7 +13,7 @@ Cost: one partial aggregation per task, and a shuffle of one row per pane and ta
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
@@ -148,9 +148,12 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
 
 def _needed(formula: Formula, type_: str) -> list[str]:
     """The columns that the features of a type need."""
-    some = [one for one in formula.features if one.type == type_]
-    names = [one.attribute for one in some] + [one.category[0] for one in some if one.category is not None]
-    return list(dict.fromkeys(name for name in names if name is not None))
+    return list(dict.fromkeys(name for one in formula.features if one.type == type_ for name in _columns_of(one)))
+
+
+def _columns_of(feature: Feature) -> list[str]:
+    names = (feature.attribute, None if feature.category is None else feature.category[0])
+    return [name for name in names if name is not None]
 
 
 def _on_axis(formula: Formula, archived: TimeAxis, live: TimeAxis) -> Formula:
@@ -176,12 +179,10 @@ def _on_axis(formula: Formula, archived: TimeAxis, live: TimeAxis) -> Formula:
 
 def _refuse_missing_columns(name: str, formula: Formula, frame: Frame) -> None:
     """A column that is not there would never have a value, and the monitor never an alert."""
-    for feature in formula.features:
-        wanted = [feature.attribute, None if feature.category is None else feature.category[0]]
-        for one in wanted:
-            if one is not None and frame.schema.column(one) is None:
-                hint = did_you_mean(one, frame.schema.names)
-                raise OptionError(f"monitor '{name}' needs a column '{one}', which the events do not have", hint=hint)
+    for one in (one for feature in formula.features for one in _columns_of(feature)):
+        if frame.schema.column(one) is None:
+            hint = did_you_mean(one, frame.schema.names)
+            raise OptionError(f"monitor '{name}' needs a column '{one}', which the events do not have", hint=hint)
 
 
 def _agree(checkpoint: str, formulas: dict[str, Any]) -> None:
@@ -244,17 +245,12 @@ def _features(frame: Frame, formula: Formula, panes: Panes, watermark: str | Non
         F.bool_or(_in_window(inside, panes.window, number)).alias(f"{HAPPENED} {number}")
         for number in range(panes.count)
     ]
-    for at, number, feature in _aggregated(formula, panes):
-        test = _in_window(inside, feature.window, number) & _counts_for(feature, frame.schema)
-        found.append(aggregate(feature, frame.schema, tick, test).alias(f"{at} {number}"))
-    return df.groupBy(F.window(column(CLOCK), length).alias(PANE)).agg(*found)
-
-
-def _aggregated(formula: Formula, panes: Panes) -> Iterator[tuple[int, int, Feature]]:
-    """Each feature by its place in the formula, with the number of each of its windows in a pane."""
     for at, feature in enumerate(formula.features):
+        counted = _counts_for(feature, frame.schema)
         for number in range(panes.length // feature.window):
-            yield at, number, feature
+            test = _in_window(inside, feature.window, number) & counted
+            found.append(_aggregate(feature, frame.schema, tick, test).alias(f"{at} {number}"))
+    return df.groupBy(F.window(column(CLOCK), length).alias(PANE)).agg(*found)
 
 
 def _in_window(inside: Column, window: int, number: int) -> Column:
@@ -272,34 +268,30 @@ def _counts_for(feature: Feature, schema: Schema) -> Column:
     return test & (column(name).cast("string") == F.lit(value))
 
 
-def aggregate(feature: Feature, schema: Schema, tick: Column, test: Column) -> Column:
+def _aggregate(feature: Feature, schema: Schema, tick: Column, test: Column) -> Column:
     """A feature as an aggregate over the events that pass a test."""
     if feature.attribute is None:
         return F.count_if(F.coalesce(test, F.lit(False))).cast("double")
     if schema.kind(feature.attribute) is None:  # events without the attribute: it has no value, ever
         return F.max(F.lit(None).cast("double"))
-    value = F.when(test, number_of(column(feature.attribute), schema.kind(feature.attribute)))
-    return aggregate_of(feature.function, value, tick)
+    number = column(feature.attribute).cast("double")
+    if schema.kind(feature.attribute) is Kind.FLOAT:
+        number = F.when(~F.isnan(number), number)  # NaN is NULL, as everywhere
+    return _aggregate_of(feature.function, F.when(test, number), tick)
 
 
-def number_of(value: Column, kind: Kind | None) -> Column:
-    """A value of an attribute as a double; NaN is NULL, as everywhere."""
-    number = value.cast("double")
-    return F.when(~F.isnan(number), number) if kind is Kind.FLOAT else number
-
-
-def aggregate_of(function: str, value: Column, tick: Column) -> Column:
+def _aggregate_of(function: str, value: Column, tick: Column) -> Column:
     """One of the functions of features, of values (those that are NULL are not there) with their times."""
     if function == "count":
         return F.count(value).cast("double")
     if function == "mean":  # of equal values exactly that, whatever their sum is rounded to
-        return rounded_number(F.greatest(F.least(F.avg(value), F.max(value)), F.min(value)))
+        return _rounded_number(F.greatest(F.least(F.avg(value), F.max(value)), F.min(value)))
     if function == "min":
         return F.min(value)
     if function == "max":
         return F.max(value)
     if function == "deviation":
-        return F.when(F.min(value) == F.max(value), F.lit(0.0)).otherwise(rounded_number(F.stddev_pop(value)))
+        return F.when(F.min(value) == F.max(value), F.lit(0.0)).otherwise(_rounded_number(F.stddev_pop(value)))
     if function == "change":
         order = F.when(value.isNotNull(), F.struct(tick, value))
         return F.max_by(value, order) - F.min_by(value, order)
@@ -309,7 +301,7 @@ def aggregate_of(function: str, value: Column, tick: Column) -> Column:
     )
 
 
-def rounded_number(value: Column) -> Column:
+def _rounded_number(value: Column) -> Column:
     """As `diagnosis.features.rounded`: what differs by the order of addition only becomes equal."""
     exponent = F.floor(F.log2(F.abs(value))) + 1
     places = F.lit(float(BITS)) - exponent

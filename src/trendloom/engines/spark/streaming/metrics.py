@@ -78,7 +78,7 @@ def metrics_of(query: StreamingQuery) -> Metrics:
     session = SparkSession.getActiveSession()
     if session is not None:
         listen(session)
-    total = TOTALS.of(str(query.id))
+    total = total_of(str(query.id))
     total.add(reports_of(query, total.metrics.batch))
     return total.metrics
 
@@ -97,7 +97,7 @@ def listen(spark: SparkSession) -> None:
         def onQueryProgress(self, event: Any) -> None:
             report = json.loads(event.progress.json)
             if EVENTS in report.get("observedMetrics", {}):
-                TOTALS.of(report["id"]).add([report])
+                total_of(report["id"]).add([report])
 
         def onQueryIdle(self, event: Any) -> None:
             pass
@@ -143,19 +143,12 @@ class MetricsTotal:
             return found
 
 
-@dataclass
-class StreamTotals:
-    """The totals of this process, by the identity of their stream, which survives restarts of a query."""
-
-    known: dict[str, MetricsTotal] = field(default_factory=dict)
-    lock: Lock = field(default_factory=Lock)
-
-    def of(self, stream: str) -> MetricsTotal:
-        with self.lock:
-            return self.known.setdefault(stream, MetricsTotal())
+_totals: dict[str, MetricsTotal] = {}
 
 
-TOTALS = StreamTotals()
+def total_of(stream: str) -> MetricsTotal:
+    """The totals of this process for a stream, whose identity survives restarts of a query."""
+    return _totals.setdefault(stream, MetricsTotal())  # atomic: listeners have threads of their own
 
 
 def after(before: Metrics, report: dict[str, Any]) -> Metrics:
